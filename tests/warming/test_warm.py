@@ -87,7 +87,7 @@ JOBS = {
 }
 
 
-REQUIRED = {"required search", "required start", "required merging"}
+REQUIRED = {"weighted search", "required start", "required merging"}
 MDAV = {"mdav of few", "mdav", "left", "mdav in threads"}
 
 

@@ -26,6 +26,14 @@ def lean_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
     return _lean(compiled_part, subkernel, function)
 
 
+def inlined_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile what compiled code calls in one or two places, as a part of these; it must not make arrays.
+
+    To hand over many arrays takes longer than a short function.
+    """
+    return _lean(compiled_part, subkernel, function, forceinline=True)
+
+
 def scan(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a search that may run in any order and round in any way."""
     return _lean(compiled_part, subkernel, function, fastmath=_MIN_SCAN)

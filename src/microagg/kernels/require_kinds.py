@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 __all__ = [
     "CODES",
     "DISTINCT",
@@ -21,6 +23,7 @@ __all__ = [
     "RISK",
     "TOLERANCE",
     "Demands",
+    "no_demands",
 ]
 
 # Kinds of requirements.
@@ -46,3 +49,8 @@ class Demands(NamedTuple):
     # up to it; and the sum of the shares of the codes before
     codes: Any  # (requirements, n) from 0 up; for ordered closeness the rank of the value
     amounts: Any  # (requirements, n) what a record adds to the tally of its code
+
+
+def no_demands(n: int) -> Demands:
+    """Return demands on n records that ask for nothing."""
+    return Demands(np.zeros((0, 5)), np.zeros((0, 2)), np.zeros((0, n), np.intp), np.zeros((0, n)))

@@ -20,7 +20,7 @@ AFTER_GROUPING = ("bound", "linkage in a tree", "linkage")
 
 # Compiled in this order, the longest first, so that no processor waits for the last of them.
 PARTS = (
-    *("search", "required search", "last search", "weighted search"),
+    *("weighted search", "last search", "search"),
     *("required start", "required merging", "mdav", "weighted mdav"),
     *("mdav in threads", "weighted mdav in threads", "large search", "weighted large search"),
     *("mdav of few", "weighted mdav of few", "start", "large start", "left", "weighted left"),
@@ -92,7 +92,8 @@ def _needed_by(plan: Plan, block: Block, many: bool) -> set[str]:
     if by_closeness:
         found |= {"closeness", *_mdav(many)}
     if required:
-        found |= {"required search", "required start", "required merging", "left"}
+        # The search under requirements is that with weights, which are all 1 where there are none.
+        found |= {"weighted search", "required start", "required merging", "left"}
         found |= _mdav(many, prefix)
     kinds = {plan.column(name).kind for name in block.columns}
     if (searched or required) and not by_closeness and kinds & _NOT_NUMBERS:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from microagg.algorithms.auto import mdav_in_blocks
-from microagg.algorithms.refine.anneal import Heat, anneal_cells
+from microagg.algorithms.refine.anneal import Heat, Search, anneal_cells
 from microagg.algorithms.refine.cells import (
-    Fresh,
+    Cells,
     Groups,
+    NewGroups,
     compacted,
     grouped,
     part_placed,
@@ -28,7 +29,6 @@ from microagg.algorithms.refine.cells import (
 from microagg.algorithms.refine.large import anneal_large_cells
 from microagg.algorithms.refine.last_search import search_cells
 from microagg.algorithms.refine.pairs import part_pairs
-from microagg.algorithms.required import anneal as required_anneal
 from microagg.algorithms.required import start as required_start
 from microagg.algorithms.required.merge import merge
 from microagg.algorithms.required.soria_comas import k_first, t_first
@@ -80,27 +80,22 @@ def compile_part(name: str) -> None:
         _rounds(none_left(_X), np.empty((2, _D)))
 
 
-def _no_cells(most: Any, *given: Any) -> tuple[Any, ...]:
+def _no_cells(*given: Any) -> tuple[Any, ...]:
     """Return the arguments of a pass over no cell."""
     count = _N // _K
     old = Groups(np.arange(_N), np.arange(0, _N + 1, _K), np.zeros((count, _D)))
-    new = Fresh(
-        np.zeros(1, np.intp), np.zeros(_N, np.intp), np.zeros(count, np.intp), np.zeros((count, _D))
-    )
+    new = NewGroups(np.zeros(_N, np.intp), np.zeros(count, np.intp), np.zeros((count, _D)))
     groups, first, seeds = np.arange(count), np.array([0, count]), np.zeros(1, np.uint64)
-    heat, sse = Heat(1.0, 0.0, 1.0), np.zeros(1)
-    return *given, old, groups, first, 0, 0, _K, most, 1.0, heat, seeds, new, sse, new_state()
+    cells = Cells(old, groups, first, np.zeros(2, np.intp), seeds, new, np.zeros(1))
+    return cells, 0, 0, _K, *given, 1.0, Heat(1.0, 0.0, 1.0), new_state()
 
 
 def _search(weights: Any) -> None:
-    anneal_cells(*_no_cells(2, _X, weights))
+    """Compile the search; with weights it is also that under requirements."""
+    demands = None if weights is None else _DEMANDS
+    anneal_cells(_X, weights, demands, *_no_cells(Search(2, _N, True, 0.0)))
     if weights is not None:
         sum_of_squares(_X, _LABELS, weights)
-
-
-def _required_search(_: Any) -> None:
-    search = required_anneal.Search(2, _N, 0.1)
-    required_anneal.anneal_cells(*_no_cells(search, _X, _WEIGHTS, _DEMANDS))
 
 
 def _last_search(_: Any) -> None:
@@ -118,9 +113,7 @@ def _last_search(_: Any) -> None:
         majority=False,
     )
     grouped(_X, _FIXED_LABELS, _N // _K)
-    X, old, groups, first, begin, end, k, _, *rest = _no_cells(None, _X)
-    demands = demands_of([], _N)
-    search_cells(X, _WEIGHTS, releases, demands, old, groups, first, begin, end, k, *rest)
+    search_cells(_X, _WEIGHTS, releases, _DEMANDS, *_no_cells())
 
 
 def _required_start(_: Any) -> None:
@@ -143,7 +136,7 @@ def _start(_: Any) -> None:
     mdav_in_blocks(_X, _K, new_state(), 0)
     groups = grouped(_X, _LABELS, _N // _K)
     split_groups(groups.centroid, 2, np.zeros(1, np.uint64))
-    compacted(Fresh(groups.start, groups.rows, np.diff(groups.start), groups.centroid))
+    compacted(NewGroups(groups.rows, np.diff(groups.start), groups.centroid))
 
 
 def _large_start(_: Any) -> None:
@@ -221,7 +214,7 @@ _PARTS: dict[str, Callable[[Any], object]] = {
     "centroid in threads": lambda _: _in_threads(None, np.empty((2, _D))),
     "closeness": _closeness,
     "evaluation": _evaluation,
-    "large search": lambda weights: anneal_large_cells(*_no_cells(2, _X, weights)),
+    "large search": lambda weights: anneal_large_cells(_X, weights, *_no_cells(2)),
     "large start": _large_start,
     "last search": _last_search,
     "left": lambda weights: all_left(_X, weights),
@@ -234,7 +227,6 @@ _PARTS: dict[str, Callable[[Any], object]] = {
     "one column": _one_column,
     "pairs": lambda weights: part_pairs(_X, weights, _LABELS, _K, 1, 0, new_state()),
     "required merging": _required_merging,
-    "required search": _required_search,
     "required start": _required_start,
     "search": _search,
     "start": _start,

@@ -9,6 +9,8 @@ import pytest
 import microagg
 import naive_released as naive
 from microagg.algorithms.refine import last_search
+from microagg.algorithms.refine.anneal import Heat
+from microagg.algorithms.refine.cells import grouped
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
 from microagg.encode.release_rules import with_releases
@@ -78,11 +80,10 @@ def states_lost(space, labels):
 
 
 def lost_by_kernel(space, weights, labels, k=2):
-    run = last_search._Run(
-        space.searched, weights, space.releases, demands_of([], len(labels)), k, 0, new_state()
-    )
-    groups = last_search.grouped(space.matrix, labels, int(labels.max()) + 1)
-    return last_search._pass(run, groups, 0, 0.0, last_search.Heat(0.0, 0.0, 1.0))[1]
+    demands = demands_of([], len(labels))
+    run = last_search.Run(space.searched, k, 0, new_state(), weights, demands)
+    groups, cold = grouped(space.matrix, labels, int(labels.max()) + 1), Heat(0.0, 0.0, 1.0)
+    return last_search._search_once(run, space.releases, groups, 0, 0.0, cold)[1]
 
 
 CASES = [("pattern", False), ("pattern", True), ("majority", False), ("fill", False)]

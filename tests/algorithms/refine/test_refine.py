@@ -17,15 +17,18 @@ import oracles
 import published
 from entries import entry
 from microagg.algorithms.refine import pool as pools
-from microagg.algorithms.refine.anneal import Heat
+from microagg.algorithms.refine.anneal import Heat, Search
+from microagg.algorithms.refine.descend import descend as descend_in_pool
 from microagg.base.progress import STOP, new_state
 from microagg.encode.scale import fit_scale
 from microagg.kernels.labels import canonical_labels, sum_of_squares
+from microagg.kernels.random_numbers import draw_exponential as exponential
+from microagg.kernels.require_kinds import no_demands
 from strategies import tables
 
 search = importlib.import_module("microagg.algorithms.refine.refine")
 new_pool, measure, rebuild = map(entry, (pools.new_pool, pools.measure, pools.rebuild))
-descend, cost, draw_exponential = map(entry, (pools.descend, pools.cost, pools.draw_exponential))
+cost, descend, draw_exponential = map(entry, (pools.cost, descend_in_pool, exponential))
 
 
 def random_partition(rng, n, k):
@@ -91,7 +94,10 @@ def checked_anneal(weighted):
         function = numba.njit(module.anneal.py_func)
         X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
         weights = np.ones(4) if weighted else None
-        function(X, weights, labels, 2, 2, 1, Heat(1.0, 1.0, 1.0), np.uint64(0), new_state())
+        demands = no_demands(4) if weighted else None
+        search = Search(2, 6, True, 0.0)
+        heat = Heat(1.0, 1.0, 1.0)
+        function(X, weights, demands, labels, 2, search, 1, heat, np.uint64(0), new_state())
     finally:
         module.CHECKED = False
     return function
@@ -109,8 +115,10 @@ def test_every_step_keeps_sizes_and_books(k, weighted):
         most = 2 + seed % 9  # groups in a pool
         weights = rng.lognormal(size=n) if weighted else None
         heat = Heat(5.0, 0.0, 1.0)
+        demands = no_demands(n) if weighted else None
+        search = Search(most, most * (2 * k - 1), True, 0.0)
         count, sse = checked_anneal(weighted)(
-            X, weights, labels, k, most, 300, heat, np.uint64(seed), new_state()
+            X, weights, demands, labels, k, search, 300, heat, np.uint64(seed), new_state()
         )
         assert sse == pytest.approx(loss(X, labels, weights))
         sizes = np.bincount(labels, minlength=count)
@@ -125,7 +133,8 @@ def test_the_checks_find_a_group_that_is_too_small():
     heat = Heat(0.0, 0.0, 1.0)
     with pytest.raises(AssertionError, match="size of a group"):
         checked_anneal(False)(
-            np.ones((4, 1)), None, labels, 2, 2, 1, heat, np.uint64(0), new_state()
+            *(np.ones((4, 1)), None, None, labels, 2, Search(2, 6, True, 0.0)),
+            *(1, heat, np.uint64(0), new_state()),
         )
 
 
@@ -141,13 +150,14 @@ def test_a_pool_keeps_its_books(seed, k, q, d, weighted):
     m = int(rng.integers(q * k, q * (2 * k - 1) + 1))
     X = rng.integers(0, 5, size=(m, d)).astype(float)
     weights = rng.integers(1, 30, size=m).astype(float) if weighted else None
-    pool = new_pool(m, q + 1, d, weights)
+    demands = no_demands(m) if weighted else None
+    pool = new_pool(m, q + 1, d, weights, demands)
     pool.rows[:m] = rng.permutation(m)
-    measure(X, weights, pool, m)
-    random = np.array([seed], np.uint64)
-    rebuild(pool, m, q, k, random)
+    measure(X, weights, demands, pool, m, True)
+    random, rules = np.array([seed], np.uint64), pools.Rules(k, 2 * k - 1, True, 0.0)
+    assert rebuild(pool, m, q, rules, random) == q
     built = _check_books(pool, X, weights, m, q, k)
-    descend(pool, m, q, k)
+    descend(pool, m, q, rules)
     assert _check_books(pool, X, weights, m, q, k) <= built * (1 + 1e-9)
     assert not _improvable(pool, X, weights, m, q, k)
 
@@ -156,7 +166,7 @@ def _parts(pool, m, q):
     """Group of each place of the pool; every one is a member of exactly one group."""
     part = np.full(m, -1)
     for g in range(q):
-        members = pool.members[g, : pool.size[g]]
+        members = pool.split.members[g, : pool.split.size[g]]
         assert (part[members] < 0).all()
         part[members] = g
     assert part.min() >= 0
@@ -167,13 +177,13 @@ def _check_books(pool, X, weights, m, q, k):
     labels = np.empty(m, dtype=np.int64)
     labels[pool.rows[:m]] = _parts(pool, m, q)
     sizes = np.bincount(labels, minlength=q)
-    assert sizes.tolist() == pool.size[:q].tolist()
+    assert sizes.tolist() == pool.split.size[:q].tolist()
     assert sizes.min() >= k
     assert sizes.max() <= max(2 * k - 1, 1)
-    assert cost(pool, q) == pytest.approx(loss(X, labels, weights), abs=1e-9)
+    assert cost(pool.split, q) == pytest.approx(loss(X, labels, weights), abs=1e-9)
     if weights is not None:
-        assert pool.mass[:q] == pytest.approx(np.bincount(labels, weights, minlength=q))
-    return cost(pool, q)
+        assert pool.split.mass[:q] == pytest.approx(np.bincount(labels, weights, minlength=q))
+    return cost(pool.split, q)
 
 
 def _improvable(pool, X, weights, m, q, k):

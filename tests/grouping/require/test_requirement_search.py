@@ -137,7 +137,7 @@ def checked_anneal():
     """The search compiled with its own checks after every step."""
     from numba import njit
 
-    module = importlib.import_module("microagg.algorithms.required.anneal")
+    module = importlib.import_module("microagg.algorithms.refine.anneal")
     usual, module.CHECKED = module.CHECKED, True
     compiled = njit(module.anneal.py_func)
     yield compiled
@@ -145,8 +145,7 @@ def checked_anneal():
 
 
 def test_every_step_of_the_search_keeps_its_books(checked_anneal):
-    from microagg.algorithms.refine.anneal import Heat
-    from microagg.algorithms.required.anneal import Search
+    from microagg.algorithms.refine.anneal import Heat, Search
     from microagg.grouping.require.requirement import demands_of
 
     for name in sorted(KINDS):
@@ -160,7 +159,7 @@ def test_every_step_of_the_search_keeps_its_books(checked_anneal):
             demands_of(wanted),
             labels,
             k,
-            Search(4, 60, 0.3),
+            Search(4, 60, False, 0.3),
             60,
             Heat(0.5, 0.0, 1.0),
             np.uint64(3),

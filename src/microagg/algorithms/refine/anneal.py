@@ -4,6 +4,9 @@ A step takes a random record, pools its group with the few that have the nearest
 record, or to several members of its group), and rebuilds them. The new groups are kept when their SSE
 is lower, or, with a probability that falls with the temperature, when it is a little higher: so
 the search leaves local optima.
+
+Groups have k to 2k − 1 records, or, under requirements, any size from k on. New groups are kept only if
+they violate nothing. Groups that are too large for a pool stay as they are.
 """
 
 from __future__ import annotations
@@ -12,18 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.refine.cells import put_back, rows_of
+from microagg.algorithms.refine.cells import put_back, rows_of, take_rows
+from microagg.algorithms.refine.descend import descend
 from microagg.algorithms.refine.pool import (
+    adopt,
     cost,
-    descend,
-    draw,
-    draw_exponential,
     measure,
     new_pool,
     rebuild,
+    rules_for,
+    sse_of,
+    weight_of,
 )
+from microagg.algorithms.refine.tallies import violation
 from microagg.base.progress import STOP
 from microagg.compile.jit import kernel, subkernel
+from microagg.kernels.random_numbers import draw, draw_exponential
+from microagg.kernels.require_kinds import Demands
 
 CHECKED = False  # tests compile the kernels anew with True: every step is then checked
 _AROUND = 0.3  # share of the steps whose pool is made around all members of a group, not around one
@@ -41,10 +49,21 @@ class Heat(NamedTuple):
     unit: float
 
 
-class _Groups(NamedTuple):
-    """The groups of a table; the first ``count`` are in use."""
+class Search(NamedTuple):
+    """How pools are made, and which groups may come out of them."""
 
-    members: Any  # (groups, 2k − 1)
+    groups: int  # in a pool at most; larger pools find better optima but take longer
+    records: int  # in a pool at most
+    bounded: bool  # whether groups have 2k − 1 records at most, and the SSE is all that counts
+    adopting: float  # share of the steps that improve groups without taking them apart
+
+
+class _Groups(NamedTuple):
+    """The groups of a table as lists linked through their records; the first ``count`` are in use."""
+
+    head: Any  # (groups,) first record
+    after: Any  # (n,) the next record of the same group, −1 at the end
+    label: Any  # (n,)
     size: Any  # (groups,)
     sse: Any  # (groups,)
     centroid: Any  # (d, groups): distances to all of them are then loops over neighbours
@@ -53,35 +72,29 @@ class _Groups(NamedTuple):
 @subkernel
 def _centre(X, weights, groups, g):
     """Compute the centroid of a group anew."""
-    size = groups.size[g]
-    if weights is None:
+    mass = 0.0
+    for j in range(X.shape[1]):
+        groups.centroid[j, g] = 0.0
+    x = groups.head[g]
+    while x >= 0:
+        w = weight_of(weights, x)
+        mass += w
         for j in range(X.shape[1]):
-            total = 0.0
-            for a in range(size):
-                total += X[groups.members[g, a], j]
-            groups.centroid[j, g] = total / size
-    else:
-        mass = 0.0
-        for a in range(size):
-            mass += weights[groups.members[g, a]]
-        for j in range(X.shape[1]):
-            total = 0.0
-            for a in range(size):
-                total += weights[groups.members[g, a]] * X[groups.members[g, a], j]
-            groups.centroid[j, g] = total / mass
+            groups.centroid[j, g] += w * X[x, j]
+        x = groups.after[x]
+    for j in range(X.shape[1]):
+        groups.centroid[j, g] /= mass
 
 
 @subkernel
 def _spread(X, weights, groups, g):
     """Compute the SSE of a group from its records and its centroid."""
-    total = 0.0
-    for a in range(groups.size[g]):
+    total, x = 0.0, groups.head[g]
+    while x >= 0:
+        w = weight_of(weights, x)
         for j in range(X.shape[1]):
-            square = (X[groups.members[g, a], j] - groups.centroid[j, g]) ** 2
-            if weights is None:
-                total += square
-            else:
-                total += weights[groups.members[g, a]] * square
+            total += w * (X[x, j] - groups.centroid[j, g]) ** 2
+        x = groups.after[x]
     return total
 
 
@@ -91,17 +104,18 @@ def _form(X, weights, labels, k):
     n, d = X.shape
     slots = n // k
     groups = _Groups(
-        np.empty((slots, 2 * k - 1), np.intp),
+        np.full(slots, -1, np.intp),
+        np.empty(n, np.intp),
+        np.empty(n, np.intp),
         np.zeros(slots, np.intp),
         np.empty(slots),
         np.empty((d, slots)),
     )
     count = 0
-    for i in range(n):
-        g = labels[i]
-        groups.members[g, groups.size[g]] = i
-        groups.size[g] += 1
-        count = max(count, g + 1)
+    for i in range(n - 1, -1, -1):  # so that a list is in the order of rows
+        _put_first(groups, i, labels[i])
+        groups.size[labels[i]] += 1
+        count = max(count, labels[i] + 1)
     for g in range(count):
         _centre(X, weights, groups, g)
         groups.sse[g] = _spread(X, weights, groups, g)
@@ -109,8 +123,25 @@ def _form(X, weights, labels, k):
 
 
 @subkernel
+def _put_first(groups, x, g):
+    """Put a record at the head of a group's list."""
+    groups.after[x], groups.head[g], groups.label[x] = groups.head[g], x, g
+
+
+@subkernel
+def _walk(groups, x, steps):
+    """Return the record some steps after x in its group's list, which goes round in a circle."""
+    g = groups.label[x]
+    for _ in range(steps):
+        x = groups.after[x]
+        if x < 0:
+            x = groups.head[g]
+    return x
+
+
+@subkernel
 def _measure_all(X, groups, count, row, distance):
-    """Squared distances of a record to all centroids."""
+    """Compute the squared distances of a record to all centroids."""
     for g in range(count):
         distance[g] = 0.0
     for j in range(X.shape[1]):
@@ -121,102 +152,112 @@ def _measure_all(X, groups, count, row, distance):
 
 
 @subkernel
-def _neighbours(X, groups, count, row, own, p, chosen, distance):
-    """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
-    _measure_all(X, groups, count, row, distance)
-    distance[own] = -1.0
-    have, farthest = 0, np.inf
-    for g in range(count):
-        if have < p or distance[g] < farthest:
-            a = have if have < p else p - 1
-            while a > 0 and distance[chosen[a - 1]] > distance[g]:
-                chosen[a] = chosen[a - 1]
-                a -= 1
-            chosen[a] = g
-            have = min(have + 1, p)
-            farthest = distance[chosen[have - 1]]
-    return have
+def _choose(X, groups, count, row, p, around, search, chosen, distance, random):
+    """Choose a record's group and up to p−1 others near to it, as far as there is room; how many.
 
-
-@subkernel
-def _around(X, groups, count, own, p, chosen, distance, random):
-    """Choose a group and p−1 others, each the nearest to one of its members.
-
-    A group whose members are far apart can so be dissolved, each joining those that are near to it.
+    Near to this record, or each to one of the members of its group: a group whose members are far
+    apart can so be dissolved.
     """
-    chosen[0] = own
-    have = min(p, count)
-    for a in range(1, have):
-        row = groups.members[own, int(draw(random) * groups.size[own])]
-        _measure_all(X, groups, count, row, distance)
-        for b in range(a):
+    own = groups.label[row]
+    chosen[0], room = own, search.records - groups.size[own]
+    for have in range(1, min(p, count)):
+        if around:
+            start = groups.head[own] if search.bounded else row
+            row = _walk(groups, start, int(draw(random) * groups.size[own]))
+        if around or have == 1:
+            _measure_all(X, groups, count, row, distance)
+        for b in range(have):
             distance[chosen[b]] = np.inf
         nearest = 0
         for g in range(1, count):
             if distance[g] < distance[nearest]:
                 nearest = g
-        chosen[a] = nearest
-    return have
+        if groups.size[nearest] > room:
+            return have
+        chosen[have], room = nearest, room - groups.size[nearest]
+    return min(p, count)
 
 
 @subkernel
-def _gather(X, weights, groups, chosen, q, pool):
-    """Put the records of the chosen groups into the pool; return their number and SSE."""
+def _gather(groups, chosen, q, rows):
+    """List the records of the chosen groups; return their number and SSE."""
     m, sse = 0, 0.0
     for a in range(q):
-        g = chosen[a]
-        sse += groups.sse[g]
-        for b in range(groups.size[g]):
-            pool.rows[m] = groups.members[g, b]
+        sse += groups.sse[chosen[a]]
+        x = groups.head[chosen[a]]
+        while x >= 0:
+            rows[m] = x
             m += 1
-    measure(X, weights, pool, m)
+            x = groups.after[x]
     return m, sse
 
 
 @subkernel
-def number_of_groups(q, m, k, random):
-    """As many as before, or one more or less, within what m records allow."""
+def number_of_groups(q, m, k, bounded, random):
+    """Draw how many groups to form: as many as before, or one more or less, as m records allow."""
     u = draw(random)
     wanted = q - 1 if u < 0.2 else q + 1 if u < 0.5 else q
-    return min(max(wanted, -(-m // (2 * k - 1))), m // k)
+    return min(max(wanted, -(-m // (2 * k - 1)) if bounded else 1), m // k)
 
 
 @subkernel
-def _replace(X, weights, groups, count, chosen, q, pool, new_q):
+def _drop(groups, gone, last, d):
+    """Let the last group take the place of a group that is gone."""
+    if gone == last:
+        return
+    groups.size[gone], groups.sse[gone] = groups.size[last], groups.sse[last]
+    groups.head[gone] = groups.head[last]
+    x = groups.head[gone]
+    while x >= 0:
+        groups.label[x] = gone
+        x = groups.after[x]
+    for j in range(d):
+        groups.centroid[j, gone] = groups.centroid[j, last]
+
+
+@subkernel
+def _replace(X, weights, groups, count, chosen, q, pool, new_q, bounded):
     """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
-    if new_q > q:
-        chosen[q] = count
+    split = pool.split
+    for a in range(q, new_q):
+        chosen[a] = count
         count += 1
     for a in range(new_q):
-        g = chosen[a]
-        groups.size[g] = pool.size[a]
-        for b in range(pool.size[a]):
-            groups.members[g, b] = pool.rows[pool.members[a, b]]
+        g, size = chosen[a], split.size[a]
+        groups.size[g], groups.head[g] = size, -1
+        for b in range(size):
+            # Lists are in the pool's order, under requirements backwards: seeds depend on it.
+            _put_first(groups, pool.rows[split.members[a, size - 1 - b if bounded else b]], g)
         _centre(X, weights, groups, g)
-        if weights is None:
-            groups.sse[g] = pool.within[a] / pool.size[a]
+        if weights is None or not bounded:
+            groups.sse[g] = sse_of(split, a)
         else:  # from the records: among weights that differ much the pool's sums are rounded more
             groups.sse[g] = _spread(X, weights, groups, g)
-    if new_q < q:  # the last group takes the place of the one that is gone
-        gone, count = chosen[q - 1], count - 1
-        groups.size[gone], groups.sse[gone] = groups.size[count], groups.sse[count]
-        # Loops: assigning a row to a row takes seconds to compile.
-        for a in range(groups.size[gone]):
-            groups.members[gone, a] = groups.members[count, a]
-        for j in range(X.shape[1]):
-            groups.centroid[j, gone] = groups.centroid[j, count]
+    for _ in range(new_q, q):  # the highest number first, so that the last group is none of them
+        highest = new_q
+        for a in range(new_q, q):
+            if chosen[a] > chosen[highest]:
+                highest = a
+        count -= 1
+        _drop(groups, chosen[highest], count, X.shape[1])
+        chosen[highest] = -1
     return count
 
 
 @subkernel
-def _check(X, weights, groups, count, k):
-    """Raise unless every record is in one group of k to 2k−1, and the books are right."""
+def _check(X, weights, groups, count, k, bounded):
+    """Raise unless every record is in one group of an allowed size, and all sums are right."""
     seen = np.zeros(len(X), np.intp)
     for g in range(count):
-        if not k <= groups.size[g] <= 2 * k - 1:
+        x, size = groups.head[g], 0
+        while x >= 0:
+            if groups.label[x] != g:
+                raise AssertionError("label of a record")
+            seen[x] += 1
+            size += 1
+            x = groups.after[x]
+        if size != groups.size[g] or size < k or (bounded and size > 2 * k - 1):
             raise AssertionError("size of a group")
-        for a in range(groups.size[g]):
-            seen[groups.members[g, a]] += 1
         sse = _spread(X, weights, groups, g)
         if abs(sse - groups.sse[g]) > 1e-9 * (1 + sse):
             raise AssertionError("SSE of a group")
@@ -226,44 +267,59 @@ def _check(X, weights, groups, count, k):
 
 
 @subkernel
-def anneal(X, weights, labels, k, most, steps, heat, seed, state):
+def temperature_at(heat, step, steps, before, q):
+    """Return the temperature of a step for a pool of q groups that had this SSE before."""
+    return (heat.hot + (heat.cold - heat.hot) * step / steps) * np.sqrt(heat.unit * before / q)
+
+
+@subkernel
+def _draw_row(groups, count, bounded, random):
+    """Draw a record: of a random group, or, where sizes differ a lot, any."""
+    if not bounded:
+        return int(draw(random) * groups.label.size)
+    g = int(draw(random) * count)
+    return _walk(groups, groups.head[g], int(draw(random) * groups.size[g]))
+
+
+@subkernel
+def anneal(X, weights, demands, labels, k, search, steps, heat, seed, state):
     """Improve the labels 0, 1, … of a table in place; return the number of groups and their SSE.
 
-    The weights are None where all records weigh the same.
-
-    Every group has k to 2k−1 records, before and after every step. A pool has 2 to ``most``
-    groups; larger ones find better optima but take longer.
+    The weights are None if all records weigh the same, the demands if there are none. Every group has an
+    allowed size and satisfies the demands, before and after every step.
     """
     groups, count = _form(X, weights, labels, k)
-    pool = new_pool(most * (2 * k - 1), most + 1, X.shape[1], weights)
-    chosen, distance = np.empty(most + 1, np.intp), np.empty(groups.size.size)
-    random = np.array([seed], np.uint64)
+    pool = new_pool(search.records, search.groups + 1, X.shape[1], weights, demands)
+    chosen, distance = np.empty(search.groups + 1, np.intp), np.empty(groups.size.size)
+    random, split, bounded = np.array([seed], np.uint64), pool.split, search.bounded
     for step in range(steps):
-        if state[STOP] or count < 2:
+        if state[STOP] or (bounded and count < 2):
             break
-        own = int(draw(random) * count)
-        row = groups.members[own, int(draw(random) * groups.size[own])]
-        p = 2 + int(draw(random) * (most - 1))
-        if draw(random) < _AROUND:
-            q = _around(X, groups, count, own, p, chosen, distance, random)
+        row = _draw_row(groups, count, bounded, random)
+        p = 2 + int(draw(random) * (search.groups - 1))
+        around = draw(random) < _AROUND
+        if groups.size[groups.label[row]] > search.records:
+            continue
+        q = _choose(X, groups, count, row, p, around, search, chosen, distance, random)
+        m, before = _gather(groups, chosen, q, pool.rows)
+        measure(X, weights, demands, pool, m, bounded)
+        rules, new_q = rules_for(k, bounded, before), q
+        if demands is not None and search.adopting > 0 and draw(random) < search.adopting:
+            adopt(split, m, k, groups.size, chosen, q)
         else:
-            q = _neighbours(X, groups, count, row, own, p, chosen, distance)
-        m, before = _gather(X, weights, groups, chosen, q, pool)
-        new_q = number_of_groups(q, m, k, random)
-        rebuild(pool, m, new_q, k, random)
-        descend(pool, m, new_q, k)
-        temperature = (heat.hot + (heat.cold - heat.hot) * step / steps) * np.sqrt(
-            heat.unit * before / q
-        )
-        if cost(pool, new_q) < before + temperature * draw_exponential(random):
-            count = _replace(X, weights, groups, count, chosen, q, pool, new_q)
+            new_q = number_of_groups(q, m, k, bounded, random)
+            new_q = rebuild(pool, m, new_q, rules, random)
+        descend(pool, m, new_q, rules)
+        allowed = before + temperature_at(heat, step, steps, before, q) * draw_exponential(random)
+        if violation(split.tallies, 0, new_q) == 0 and cost(split, new_q) < allowed:
+            count = _replace(X, weights, groups, count, chosen, q, pool, new_q, bounded)
         if CHECKED:
-            _check(X, weights, groups, count, k)
+            _check(X, weights, groups, count, k, bounded)
     total = 0.0
     for g in range(count):
         total += groups.sse[g]
-        for a in range(groups.size[g]):
-            labels[groups.members[g, a]] = g
+    for i in range(len(X)):
+        labels[i] = groups.label[i]
     return count, total
 
 
@@ -275,23 +331,29 @@ def weights_of(weights, rows):
     return weights[rows]
 
 
-@kernel
-def anneal_cells(
-    X, weights, old, groups, first, begin, end, k, most, steps, heat, seeds, new, sse, state
-):
-    """Anneal the cells begin..end−1 of the old groups; write the new ones and the SSE of each cell.
-
-    A cell has as many records as before, so that its rows have their place among the new ones; its
-    groups begin at that place over k.
-    """
-    for cell in range(begin, end):
-        mine = groups[first[cell] : first[cell + 1]]
-        rows, labels = rows_of(old, mine)
-        own = np.empty((rows.size, X.shape[1]))
+@subkernel
+def demands_on(demands, rows):
+    """Return the demands on some records, or None."""
+    if demands is None:
+        return None
+    codes = np.empty((len(demands.rule), rows.size), np.intp)
+    amounts = np.empty((len(demands.rule), rows.size))
+    for r in range(len(demands.rule)):
         for a in range(rows.size):
-            for j in range(X.shape[1]):
-                own[a, j] = X[rows[a], j]
-        turns = int(np.ceil(steps * mine.size))
-        light = weights_of(weights, rows)
-        count, sse[cell] = anneal(own, light, labels, k, most, turns, heat, seeds[cell], state)
-        put_back(own, rows, labels, count, new.begins[cell], k, new)
+            codes[r, a], amounts[r, a] = demands.codes[r, rows[a]], demands.amounts[r, rows[a]]
+    # Copies throughout: threads that share an array wait for each other to count its users.
+    return Demands(demands.rule.copy(), demands.table.copy(), codes, amounts)
+
+
+@kernel
+def anneal_cells(X, weights, demands, cells, begin, end, k, search, steps, heat, state):
+    """Anneal the cells begin..end−1, ``steps`` for each group; write the new groups and their SSE."""
+    for cell in range(begin, end):
+        rows, labels, n_groups = rows_of(cells, cell)
+        own, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))
+        heavy, asked = weights_of(weights, rows), demands_on(demands, rows)
+        seed = cells.seeds[cell]
+        count, cells.loss[cell] = anneal(
+            own, heavy, asked, labels, k, search, turns, heat, seed, state
+        )
+        put_back(own, rows, labels, count, k, cells, cell)

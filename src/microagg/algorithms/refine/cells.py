@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.refine.pool import draw
-from microagg.base.typing import Floats, Labels
+from microagg.base.typing import Labels
 from microagg.compile.jit import kernel, subkernel
 from microagg.compile.threads import each, helpers, share_growing
 from microagg.kernels.halve import select
 from microagg.kernels.labels import canonical_labels
+from microagg.kernels.random_numbers import draw
 
 _HALF = 0.6  # of a table at most: cuts are not at the very middle
 _MANY = 8_192  # groups from which on threads split them faster than one
@@ -28,15 +28,32 @@ class Groups(NamedTuple):
     centroid: Any  # (groups, d)
 
 
-class Cells(NamedTuple):
-    """The records of cell c are rows[first[c] : first[c + 1]], group after group."""
+class NewGroups(NamedTuple):
+    """Where the cells of a pass put their new groups; a size of 0 marks an empty place."""
 
     rows: Any  # (n,)
-    first: Any  # (cells + 1,)
+    size: Any  # (n // k,)
+    centroid: Any  # (n // k, d)
+
+
+class Cells(NamedTuple):
+    """The cells of a pass: the groups that each begins with, and what it makes of them.
+
+    A cell has as many records afterwards as before, so that its rows have their place among the new ones;
+    its groups begin at that place over k.
+    """
+
+    old: Groups
+    groups: Any  # (groups,) cell after cell
+    first: Any  # (cells + 1,) where the groups of each cell begin and those of the last end
+    records: Any  # (cells,) number of records in the cells before
+    seeds: Any  # (cells,)
+    new: NewGroups
+    loss: Any  # (cells,) of the new groups
 
 
 def groups_in_a_cell(n_groups: int, least: int, most: int) -> int:
-    """Say how many groups a cell may have: a small table has two at least, for threads."""
+    """Return how many groups a cell may have: a small table has two cells at least, for threads."""
     return min(most, max(least, int(_HALF * n_groups)))
 
 
@@ -88,7 +105,7 @@ class _Halvings(NamedTuple):
 
 @kernel
 def plan_halvings(n_groups, most, random):
-    """Draw the halvings; the cells are between the places returned beside them."""
+    """Draw the halvings; return them, their number and the places between which the cells are."""
     count = 0
     plan = _Halvings(
         np.empty(n_groups, np.intp),
@@ -168,7 +185,7 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
         return groups, first
 
     def halves_of(h: int) -> list[int]:
-        """The halvings of the two parts of a halving, where they are halved."""
+        """List the halvings of the two parts of a halving, unless they are cells."""
         after = int(plan.after[h])
         large = plan.middle[h] - plan.start[h] > most
         second = int(plan.after[h + 1]) if large else h + 1
@@ -200,60 +217,36 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
     return groups, first
 
 
-@kernel
-def _lay_out(rows, start, groups, first, labels, cells):
-    """Fill in the records of the cells, and the labels."""
-    filled = 0
-    for c in range(first.size - 1):
-        for a in range(first[c], first[c + 1]):
-            g = groups[a]
-            for b in range(start[g], start[g + 1]):
-                cells.rows[filled] = rows[b]
-                labels[rows[b]] = cells.first[c] + a - first[c]
-                filled += 1
-        cells.first[c + 1] = filled
-
-
-def split(X: Floats, labels: Labels, n_groups: int, most: int, random: Any) -> Cells:
-    """Split the groups 0, 1, … into cells of at most ``most`` neighbours.
-
-    The labels become the number of the cell's first record, plus 0, 1, … for its groups.
-    """
-    rows, start, centroid = grouped(X, labels, n_groups)
-    groups, first = split_groups(centroid, most, random)
-    cells = Cells(np.empty(labels.size, np.intp), np.zeros(first.size, np.intp))
-    _lay_out(rows, start, groups, first, labels, cells)
-    return cells
-
-
-class Fresh(NamedTuple):
-    """Where the cells of a pass put their new groups; a size of 0 marks an empty place."""
-
-    begins: Any  # (cells,) number of records in the cells before
-    rows: Any  # (n,)
-    size: Any  # (n // k,)
-    centroid: Any  # (n // k, d)
+@subkernel
+def take_rows(table, rows):
+    """Copy some rows of a table."""
+    found = np.empty((rows.size, table.shape[1]))
+    for a in range(rows.size):
+        for j in range(table.shape[1]):
+            found[a, j] = table[rows[a], j]
+    return found
 
 
 @subkernel
-def rows_of(old, groups):
-    """List the rows of some groups, with labels that count from 0."""
+def rows_of(cells, cell):
+    """List the rows of a cell's groups and their labels, which count from 0; return also how many."""
+    mine, start = cells.groups[cells.first[cell] : cells.first[cell + 1]], cells.old.start
     m = 0
-    for g in groups:
-        m += old.start[g + 1] - old.start[g]
+    for g in mine:
+        m += start[g + 1] - start[g]
     rows, labels = np.empty(m, np.intp), np.empty(m, np.intp)
     m = 0
-    for a in range(groups.size):
-        for b in range(old.start[groups[a]], old.start[groups[a] + 1]):
-            rows[m], labels[m] = old.rows[b], a
+    for a in range(mine.size):
+        for b in range(start[mine[a]], start[mine[a] + 1]):
+            rows[m], labels[m] = cells.old.rows[b], a
             m += 1
-    return rows, labels
+    return rows, labels, mine.size
 
 
 @subkernel
-def put_back(X, rows, labels, count, begin, k, new):
-    """Write the groups of a cell's records to their place."""
-    own = grouped(X, labels, count)
+def put_back(X, rows, labels, count, k, cells, cell):
+    """Write the ``count`` new groups of a cell's rows, whose values are X, to their place."""
+    own, begin, new = grouped(X, labels, count), cells.records[cell], cells.new
     for a in range(rows.size):
         new.rows[begin + a] = rows[own.rows[a]]
     for g in range(count):

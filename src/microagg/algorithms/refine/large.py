@@ -17,13 +17,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.refine.anneal import number_of_groups, weights_of
-from microagg.algorithms.refine.cells import put_back, rows_of
-from microagg.algorithms.refine.pairs import centres, part, times
-from microagg.algorithms.refine.pool import draw, draw_exponential
+from microagg.algorithms.refine.anneal import number_of_groups, temperature_at, weights_of
+from microagg.algorithms.refine.cells import put_back, rows_of, take_rows
+from microagg.algorithms.refine.pairs import centres, part
+from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import STOP
 from microagg.compile.jit import kernel, subkernel
 from microagg.kernels.halve import select
+from microagg.kernels.random_numbers import draw, draw_exponential
 
 _ROUNDS = 8  # over all pairs of a pool, at most
 _NOISE = 1e-9  # gains below this share may be rounding
@@ -63,15 +64,16 @@ def _centre(X, weights, groups, g):
         groups.centroid[g, j] = 0.0
     for a in range(groups.size[g]):
         row = groups.members[g, a]
-        mass += times(1.0, weights, row)
+        w = weight_of(weights, row)
+        mass += w
         for j in range(d):
-            groups.centroid[g, j] += times(X[row, j], weights, row)
+            groups.centroid[g, j] += w * X[row, j]
     for j in range(d):
         groups.centroid[g, j] /= mass
     groups.sse[g] = 0.0
     for a in range(groups.size[g]):
         row = groups.members[g, a]
-        groups.sse[g] += times(_square(X, row, groups.centroid[g]), weights, row)
+        groups.sse[g] += weight_of(weights, row) * _square(X, row, groups.centroid[g])
 
 
 @subkernel
@@ -222,12 +224,10 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
             for b in range(groups.size[chosen[a]]):
                 scratch.rows[m] = groups.members[chosen[a], b]
                 m += 1
-        new_q = number_of_groups(q, m, k, random)
+        new_q = number_of_groups(q, m, k, True, random)
         _rebuild(X, weights, pool, new_q, m, k, scratch, random)
         after = _descend(X, weights, pool, new_q, k, scratch)
-        temperature = (heat.hot + (heat.cold - heat.hot) * step / steps) * np.sqrt(
-            heat.unit * before / q
-        )
+        temperature = temperature_at(heat, step, steps, before, q)
         if after < before + temperature * draw_exponential(random):
             if new_q > q:
                 chosen[q] = count
@@ -247,20 +247,13 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
 
 
 @kernel
-def anneal_large_cells(
-    X, weights, old, groups, first, begin, end, k, most, steps, heat, seeds, new, sse, state
-):
+def anneal_large_cells(X, weights, cells, begin, end, k, most, steps, heat, state):
     """Do what :func:`microagg.algorithms.refine.anneal.anneal_cells` does, for large groups."""
     for cell in range(begin, end):
-        mine = groups[first[cell] : first[cell + 1]]
-        rows, labels = rows_of(old, mine)
-        own = np.empty((rows.size, X.shape[1]))
-        for a in range(rows.size):
-            for j in range(X.shape[1]):
-                own[a, j] = X[rows[a], j]
-        turns = int(np.ceil(steps * mine.size))
-        light = weights_of(weights, rows)
-        count, sse[cell] = anneal_large(
-            own, light, labels, k, most, turns, heat, seeds[cell], state
+        rows, labels, n_groups = rows_of(cells, cell)
+        own, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))
+        heavy, seed = weights_of(weights, rows), cells.seeds[cell]
+        count, cells.loss[cell] = anneal_large(
+            own, heavy, labels, k, most, turns, heat, seed, state
         )
-        put_back(own, rows, labels, count, new.begins[cell], k, new)
+        put_back(own, rows, labels, count, k, cells, cell)

@@ -2,8 +2,8 @@
 
 Problem   The searches before minimise the SSE, which for a category is the Gini index of a group. But a group
           releases its mode; of levels with an order, the one nearest to the mean; of a spiked column the
-          mean, which is no longer at the spike. That loses up to twice as much, and it is the loss that a
-          user is told.
+          mean, which is no longer at the spike. That loses up to twice as much, and it is the loss that
+          is reported.
 Idea      Cells of neighbouring groups are searched by themselves (cells.py), then the table is split anew.
           In a cell, a random record and the group of one of its nearest records are looked at: it may move
           there, or swap places with one of its members. What that does to the loss of the released values
@@ -23,25 +23,31 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.refine.anneal import Heat
-from microagg.algorithms.refine.books import LOSS, Cell, count_group, exchange, lacks, rise, sse_of
+from microagg.algorithms.refine.anneal import Heat, demands_on, weights_of
 from microagg.algorithms.refine.cells import (
-    Fresh,
+    Cells,
     Groups,
-    compacted,
     grouped,
-    groups_in_a_cell,
     labelled,
     put_back,
     rows_of,
-    split_groups,
+    take_rows,
 )
-from microagg.algorithms.refine.pool import draw, draw_exponential
+from microagg.algorithms.refine.group_losses import (
+    LOSS,
+    Cell,
+    count_group,
+    exchange,
+    lacks,
+    rise,
+    sse_of,
+)
+from microagg.algorithms.refine.passes import Run, best_of_passes, heat_of, search_cells_once
 from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
-from microagg.compile.threads import share_out
 from microagg.kernels.labels import canonical_labels
+from microagg.kernels.random_numbers import draw, draw_exponential
 from microagg.kernels.release_kinds import MODE, Releases
 from microagg.kernels.require_kinds import Demands
 
@@ -49,12 +55,12 @@ __all__ = ["lower_released_loss"]
 
 _NEAR = 24  # records among whose groups a record may change
 _NOISE = 1e-12  # share of the sums of squares that may be rounding
-_LEAST, _MOST = 16, 96  # groups in a cell
+_IN_A_CELL = (16, 96)  # fewest and most groups
 
 
 @subkernel
 def _anneal(cell, k, most, steps, heat, random, state):
-    """Try changes: groups of k to ``most`` records stay such groups."""
+    """Try changes that keep groups at k to ``most`` records."""
     label, size = cell.label, cell.size
     for step in range(steps):
         if state[STOP]:
@@ -108,17 +114,8 @@ def _find_near(X, near):
 
 
 @subkernel
-def _floats_of(table, rows):
-    found = np.empty((rows.size, table.shape[1]))
-    for a in range(rows.size):
-        for j in range(table.shape[1]):
-            found[a, j] = table[rows[a], j]
-    return found
-
-
-@subkernel
 def _levels_of(releases, rows):
-    """Levels of some rows, those of modes numbered through all columns; and how many these are."""
+    """Return the levels of some rows, those of modes numbered through all columns, and their number."""
     columns, largest, count = releases.kind.size, 0, 0
     found = np.empty((rows.size, columns), np.intp)
     for c in range(columns):
@@ -144,7 +141,7 @@ def _levels_of(releases, rows):
 
 @subkernel
 def _form(X, weights, releases, demands, rows, labels, k):
-    """Make a cell of some rows, with the labels 0, 1, … of their groups."""
+    """Make a cell of some rows, whose values are X, with the labels 0, 1, … of their groups."""
     m, columns, n_groups, largest = rows.size, releases.kind.size, 0, 0
     for a in range(m):
         n_groups = max(n_groups, labels[a] + 1)
@@ -154,31 +151,25 @@ def _form(X, weights, releases, demands, rows, labels, k):
         largest = max(largest, size[labels[a]])
     room = 1 + max(2 * largest, 2 * k)
     level, levels = _levels_of(releases, rows)
-    codes = np.empty((len(demands.rule), m), np.intp)
-    amounts = np.empty((len(demands.rule), m))
-    weight, near = np.empty(m), np.empty((m, min(_NEAR, m - 1)), np.intp)
-    for a in range(m):
-        weight[a] = weights[rows[a]]
-        for r in range(len(demands.rule)):
-            codes[r, a], amounts[r, a] = demands.codes[r, rows[a]], demands.amounts[r, rows[a]]
-    _find_near(_floats_of(X, rows), near)
+    near = np.empty((m, min(_NEAR, m - 1)), np.intp)
+    _find_near(X, near)
     # Copies throughout: threads that share an array wait for each other to count its users.
     own = Releases(
-        _floats_of(releases.X, rows),
+        take_rows(releases.X, rows),
         releases.kind.copy(),
         releases.unit.copy(),
         releases.origin.copy(),
         releases.points.copy(),
         releases.start.copy(),
         level,
-        _floats_of(releases.value, rows),
-        _floats_of(releases.blank, rows),
+        take_rows(releases.value, rows),
+        take_rows(releases.blank, rows),
         releases.majority,
     )
     cell = Cell(
         own,
-        weight,
-        Demands(demands.rule.copy(), demands.table.copy(), codes, amounts),
+        weights_of(weights, rows),
+        demands_on(demands, rows),
         near,
         labels,
         np.empty((n_groups, room), np.intp),
@@ -202,43 +193,26 @@ def _form(X, weights, releases, demands, rows, labels, k):
 
 
 @kernel
-def search_cells(
-    X,
-    weights,
-    releases,
-    demands,
-    old,
-    groups,
-    first,
-    begin,
-    end,
-    k,
-    steps,
-    heat,
-    seeds,
-    new,
-    lost,
-    state,
-):
-    """Search the cells begin..end−1 of the old groups; write the new ones and what each cell loses.
+def search_cells(X, weights, releases, demands, cells, begin, end, k, steps, heat, state):
+    """Search the cells begin..end−1, ``steps`` for each record; write the new groups and what they lose.
 
-    A cell has as many records and groups as before, so that its rows have their place among the new ones.
+    A cell has as many groups as before.
     """
     for at in range(begin, end):
-        mine = groups[first[at] : first[at + 1]]
-        rows, labels = rows_of(old, mine)
-        cell = _form(X, weights, releases, demands, rows, labels, k)
-        # What is asked beside k may need groups of any size; else two groups of k are never worse than one.
+        rows, labels, n_groups = rows_of(cells, at)
+        own = take_rows(X, rows)
+        cell = _form(own, weights, releases, demands, rows, labels, k)
+        # Requirements may need groups of any size; without them two groups of k are never worse than one.
         most = 2 * k - 1 if len(demands.rule) == 0 else cell.members.shape[1] - 1
-        if mine.size > 1:
-            random = np.array([seeds[at]], np.uint64)
+        if n_groups > 1:
+            random = np.array([cells.seeds[at]], np.uint64)
             _anneal(cell, k, most, int(np.ceil(steps * rows.size)), heat, random, state)
-        lost[at] = 0.0
-        for g in range(mine.size):
-            lost[at] += sse_of(cell, g)
+        cells.loss[at] = 0.0
+        for g in range(n_groups):
+            cells.loss[at] += sse_of(cell, g)
             for c in range(releases.kind.size):
-                lost[at] += cell.books[g, c, LOSS]
-        put_back(_floats_of(X, rows), rows, labels, mine.size, new.begins[at], k, new)
+                cells.loss[at] += cell.stats[g, c, LOSS]
+        put_back(own, rows, labels, n_groups, k, cells, at)
 
 
 class _Budget(NamedTuple):
@@ -258,58 +232,16 @@ _BUDGETS = {
 }
 
 
-class _Run(NamedTuple):
-    """What stays the same from pass to pass."""
-
-    X: Floats
-    weights: Floats
-    releases: Releases
-    demands: Demands
-    k: int
-    seed: int
-    state: State
-
-
-def _pass(run: _Run, old: Groups, turn: int, steps: float, heat: Heat) -> tuple[Groups, float]:
+def _search_once(
+    run: Run, releases: Releases, old: Groups, turn: int, steps: float, heat: Heat
+) -> tuple[Groups, float]:
     """Search every cell once, ``steps`` for each record; return the new groups and what they lose."""
-    n, d = run.X.shape
-    rng = np.random.default_rng([run.seed, turn])
-    random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-    in_a_cell = groups_in_a_cell(len(old.centroid), _LEAST, _MOST)
-    groups, first = split_groups(old.centroid, in_a_cell, random)
-    cells = len(first) - 1
-    seeds = rng.integers(0, 2**63, size=cells, dtype=np.uint64)
-    records = np.append(0, np.cumsum(np.diff(old.start)[groups]))
-    places = n // run.k
-    new = Fresh(
-        records[first], np.empty(n, np.intp), np.zeros(places, np.intp), np.empty((places, d))
-    )
-    lost = np.full(cells, np.nan)
 
-    def work(begin: int, end: int, _: int) -> None:
-        search_cells(
-            run.X,
-            run.weights,
-            run.releases,
-            run.demands,
-            old,
-            groups,
-            first,
-            begin,
-            end,
-            run.k,
-            steps,
-            heat,
-            seeds,
-            new,
-            lost,
-            run.state,
-        )
+    def work(cells: Cells, begin: int, end: int) -> None:
+        rest = (run.demands, cells, begin, end, run.k, steps, heat, run.state)
+        search_cells(run.X, run.weights, releases, *rest)
 
-    share_out(work, cells, run.state, at_once=1)
-    for cell in np.flatnonzero(np.isnan(lost)):  # stopped: the rest of the cells stay as they are
-        work(int(cell), int(cell) + 1, 0)
-    return compacted(new), float(lost.sum())
+    return search_cells_once(run, old, turn, _IN_A_CELL, work)
 
 
 def lower_released_loss(
@@ -333,7 +265,7 @@ def lower_released_loss(
     labels : int64 array of shape (n,), groups of at least k that satisfy the demands
     k : int, at least 1
     releases : what groups release
-    demands : what every group must satisfy beside k
+    demands : what every group must satisfy in addition to k
     weights : float64 array of shape (n,), above 0 and with mean 1 over the table, optional
     effort : {"fast", "balanced", "best"}
     random_state : seed; None draws a fresh one
@@ -350,17 +282,14 @@ def lower_released_loss(
         return labels
     seed = int(np.random.default_rng(random_state).integers(2**62))
     mass = np.ones(len(X)) if weights is None else weights
-    run = _Run(X, mass, releases, demands, k, seed, state)
-    budget = _BUDGETS[effort]
+    run, budget = Run(X, k, seed, state, mass, demands), _BUDGETS[effort]
     steps = min(budget.each + budget.table / (len(X) if whole is None else whole), budget.most)
-    best = last = grouped(X, labels, n_groups)
-    _, least = _pass(run, best, budget.passes, 0.0, Heat(0.0, 0.0, 1.0))
-    unit = least / n_groups
-    for turn in range(budget.passes):
-        if state[STOP] or least == 0:
-            break
-        hot, cold = ((1 - at / budget.passes) ** 2 * budget.hot for at in (turn, turn + 1))
-        last, lost = _pass(run, last, turn, steps / budget.passes, Heat(hot, cold, unit))
-        if lost < least:
-            best, least = last, lost
+    given = grouped(X, labels, n_groups)
+    _, least = _search_once(run, releases, given, budget.passes, 0.0, Heat(0.0, 0.0, 1.0))
+
+    def search_once(old: Groups, turn: int) -> tuple[Groups, float]:
+        heat = heat_of(turn, budget.passes, budget.hot, least / n_groups)
+        return _search_once(run, releases, old, turn, steps / budget.passes, heat)
+
+    best, _ = best_of_passes(state, given, least, range(budget.passes), search_once)
     return canonical_labels(labelled(best))

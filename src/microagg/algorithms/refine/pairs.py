@@ -21,12 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.algorithms.refine.cells import groups_in_a_cell, split_groups
-from microagg.algorithms.refine.pool import draw
+from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.halve import select
+from microagg.kernels.random_numbers import draw
 
 _NEIGHBOURS = 8
 _ROUNDS = 30  # of parting two groups again, at most
@@ -43,21 +44,11 @@ class _Groups(NamedTuple):
 
 
 @subkernel
-def times(number, weights, row):
-    """Weight a number; without weights it stays as it is."""
-    if weights is None:
-        return number
-    return weights[row] * number
-
-
-@subkernel
 def _mass_of(weights, rows, begin, end):
-    """Weight of rows[begin:end], or their number."""
-    if weights is None:
-        return end - begin
+    """Return the weight of rows[begin:end]."""
     mass = 0.0
     for x in range(begin, end):
-        mass += weights[rows[x]]
+        mass += weight_of(weights, rows[x])
     return mass
 
 
@@ -69,7 +60,7 @@ def _form(X, weights, labels, groups):
         groups.members[g, groups.size[g]] = i
         groups.size[g] += 1
         for j in range(X.shape[1]):
-            groups.centroid[g, j] += times(X[i, j], weights, i)
+            groups.centroid[g, j] += weight_of(weights, i) * X[i, j]
     for g in range(groups.size.size):
         mass = _mass_of(weights, groups.members[g], 0, groups.size[g])
         for j in range(X.shape[1]):
@@ -84,7 +75,7 @@ def centres(X, weights, rows, cut, m, ends):
     for x in range(m):
         row, end = rows[x], 0 if x < cut else 1
         for j in range(X.shape[1]):
-            ends[end, j] += times(X[row, j], weights, row)
+            ends[end, j] += weight_of(weights, row) * X[row, j]
     one, other = _mass_of(weights, rows, 0, cut), _mass_of(weights, rows, cut, m)
     total = 0.0
     for j in range(X.shape[1]):
@@ -102,7 +93,7 @@ def _sort_along(X, weights, rows, m, k, ends, keys):
         for j in range(X.shape[1]):
             middle = 0.5 * (ends[0, j] + ends[1, j])
             keys[x] += (X[rows[x], j] - middle) * (ends[1, j] - ends[0, j])
-        keys[x] = times(keys[x], weights, rows[x])
+        keys[x] *= weight_of(weights, rows[x])
         cut += keys[x] < 0
     cut = min(max(cut, k, m - (2 * k - 1)), m - k, 2 * k - 1)
     select(keys, rows, 0, m, cut)

@@ -1,13 +1,14 @@
 """A few neighbouring groups taken apart and put together again.
 
-The SSE of a group of s records is the sum of the squared distances over its pairs, divided by s. So
-for the handful of records at hand all distances are computed once, and for each record its sum
-of distances to each group is kept. The change that a move or a swap makes is then a matter
-of a few operations, whatever the number of columns.
+The SSE of a group of s records is the sum of the squared distances over its pairs, divided by s. So for
+the few records of a pool all distances are computed once, and for each record its sum of distances to each
+group is kept. The effect of a move or a swap then takes a few operations, however many columns there are.
 
-With weights, a pair's squared distance counts by the product of their weights, and the sum is divided by
-the weight of the group. Only what is summed differs: ``weight`` and ``mass`` are None without
-weights, and the compiler leaves out what is meant for the other case.
+With weights, the squared distance of a pair counts by the product of their weights, and the sum is divided
+by the weight of the group. With requirements, each group also has tallies (tallies.py), so that the effect
+of a change on the requirements is known before it is made; a group is grown until it lacks nothing, by the
+record that is cheapest for what it brings. Weights and tallies are None where there are none, and the
+compiler leaves out what is meant for them; requirements come with weights.
 
 What a loop runs over lies side by side in memory, so that the compiler makes vector code of it.
 """
@@ -18,13 +19,39 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.compile.jit import subkernel
-
-_NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
-_UNDERFLOW = 1e-300  # so may all gains below this, whatever the SSE
-MOST_CHANGES = (
-    50  # for each record at most, should rounding go in circles all the same; one or two are usual
+from microagg.algorithms.refine.tallies import (
+    clear,
+    count,
+    count_violation,
+    look_up,
+    new_tallies,
+    violation,
+    violation_after,
 )
+from microagg.compile.jit import subkernel
+from microagg.compile.no_refcount import inlined_subkernel, lean_subkernel
+from microagg.kernels.random_numbers import draw
+from microagg.kernels.require_kinds import TOLERANCE
+
+UNDERFLOW = 1e-300  # gains below this may be rounding, whatever the SSE
+_PENALTY = 10.0  # for a violation while groups are put together, in units of the pool's SSE
+
+
+class Split(NamedTuple):
+    """How the records of a pool are split into groups, and the sums that tell what a change costs.
+
+    Apart from the rest of the pool, since to hand over a tuple of many arrays takes longer than a swap.
+    """
+
+    distance: Any  # (records, records) squared; under requirements times both weights
+    to_group: Any  # (groups, records) sum of distances to the members, each by the member's factor
+    members: Any  # (groups, records)
+    size: Any  # (groups,)
+    within: Any  # (groups,) sum of distances over pairs, each by the product of their weights
+    weight: Any  # (records,) or None
+    factor: Any  # (records,) of distances: the weight, under requirements 1; or None
+    mass: Any  # (groups,) weight of the members, or None
+    tallies: Any  # Tallies or None
 
 
 class Pool(NamedTuple):
@@ -32,88 +59,72 @@ class Pool(NamedTuple):
 
     rows: Any  # (records,)
     values: Any  # (columns, records)
-    distance: Any  # (records, records) squared
-    to_group: Any  # (groups, records) sum of distances to the members, each by the member's weight
-    members: Any  # (groups, records)
-    size: Any  # (groups,)
-    within: Any  # (groups,) sum of distances over pairs, each by the product of their weights
-    left: Any  # (records,) in no group yet
+    free: Any  # (records,) those in no group yet
     change: Any  # (records,) scratch
-    changed: Any  # (groups,) when it last was
-    seen: Any  # (groups, groups) when the pair was last looked at
-    weight: Any  # (records,) or None
-    mass: Any  # (groups,) weight of the members, or None
+    changed: Any  # (groups,) when the group last changed
+    seen: Any  # (groups, groups) when the two were last looked at
+    split: Split
+
+
+class Rules(NamedTuple):
+    """What groups must be like while they are formed."""
+
+    k: int  # records at least
+    largest: int  # records at most
+    bounded: bool  # whether that is 2k − 1; otherwise groups may have any size
+    penalty: float  # for a violation
 
 
 @subkernel
-def _whole(m):
-    """Round up to whole vectors: loops over the rest would take one number at a time."""
+def rules_for(k, bounded, sse):
+    """Return the rules for putting groups together that had this SSE before."""
+    return Rules(k, 2 * k - 1 if bounded else 2**62, bounded, max(_PENALTY * sse, UNDERFLOW))
+
+
+@lean_subkernel
+def padded(m):
+    """Round up to full vectors: loops over the rest would take one number at a time."""
     return (m + 3) // 4 * 4
 
 
 @subkernel
-def new_pool(records, groups, columns, weights):
+def new_pool(records, groups, columns, weights, demands):
     """Allocate a pool with room for this number of records, groups and columns."""
-    records = _whole(records)
+    records = padded(records)
     if weights is None:
-        weight = mass = None
+        weight = factor = mass = None
     else:
-        weight, mass = np.empty(records), np.empty(groups)
+        weight, factor, mass = np.empty(records), np.empty(records), np.empty(groups)
     return Pool(
         np.empty(records, np.intp),
         np.empty((columns, records)),
-        np.empty((records, records)),
-        np.empty((groups, records)),
-        np.empty((groups, records), np.intp),
-        np.empty(groups, np.intp),
-        np.empty(groups),
         np.empty(records, np.intp),
         np.empty(records),
         np.empty(groups, np.intp),
         np.empty((groups, groups), np.intp),
-        weight,
-        mass,
+        Split(
+            np.empty((records, records)),
+            np.empty((groups, records)),
+            np.empty((groups, records), np.intp),
+            np.empty(groups, np.intp),
+            np.empty(groups),
+            weight,
+            factor,
+            mass,
+            new_tallies(demands, records, groups),
+        ),
     )
 
 
-@subkernel
-def draw(random):
-    """Draw a number from [0, 1) and advance the state (splitmix64)."""
-    random[0] += np.uint64(0x9E3779B97F4A7C15)
-    z = random[0]
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 9007199254740992.0
-
-
-@subkernel
-def draw_exponential(random):
-    """Draw an exponential variate of mean 1 by comparisons alone (von Neumann 1951).
-
-    A logarithm would be rounded otherwise on another machine, and another partition come out.
-    """
-    whole = 0.0
-    while True:
-        first = last = draw(random)
-        odd = True
-        while True:
-            following = draw(random)
-            if following >= last:
-                break
-            last, odd = following, not odd
-        if odd:
-            return whole + first
-        whole += 1.0
-
-
-@subkernel
-def measure(X, weights, pool, m):
-    """Fill in the distances of the pool's records, and their weights."""
-    rows, values, distance = pool.rows, pool.values, pool.distance
+@lean_subkernel
+def measure(X, weights, demands, pool, m, bounded):
+    """Fill in what depends on the first m rows alone: distances, weights and codes."""
+    rows, values, distance = pool.rows, pool.values, pool.split.distance
     if weights is not None:
         for a in range(m):
-            pool.weight[a] = weights[rows[a]]
-    d, width = X.shape[1], _whole(m)
+            pool.split.weight[a] = weights[rows[a]]
+            pool.split.factor[a] = weights[rows[a]] if bounded else 1.0
+    d, width = X.shape[1], padded(m)
     for a in range(width):
         row = rows[min(a, m - 1)]
         for j in range(d):
@@ -126,311 +137,214 @@ def measure(X, weights, pool, m):
             for b in range(width):
                 gap = values[j, b] - value
                 distance[a, b] += gap * gap
+    if weights is not None and not bounded:
+        for a in range(m):
+            for b in range(a):
+                apart = distance[a, b] * weights[rows[a]] * weights[rows[b]]
+                distance[a, b] = distance[b, a] = apart
+    look_up(pool.split.tallies, demands, rows, pool.free, m)
 
 
-@subkernel
-def cost(pool, q):
-    """SSE of the pool's groups."""
-    total = 0.0
-    for g in range(q):
-        total += pool.within[g] / _mass_of(g, pool.size, pool.mass)
-    return total
+@lean_subkernel
+def weight_of(weight, x):
+    """Return the weight of a record, 1 if there are no weights."""
+    if weight is None:
+        return 1.0
+    return weight[x]
 
 
-@subkernel
-def _mass_of(g, size, mass):
-    """What the sum over pairs of a group is divided by."""
+@lean_subkernel
+def _mass_of(mass, size, g):
+    """Return the weight of a group, its size if there are no weights."""
     if mass is None:
-        return size[g]
+        return np.float64(size[g])
     return mass[g]
 
 
-@subkernel
-def _weigh(g, size, members, weight, mass):
-    """Sum up the weight of a group anew: to subtract what leaves would let rounding grow."""
+@lean_subkernel
+def weigh(mass, weight, members, size, g):
+    """Sum up the weight of a group anew: to subtract a record's weight would let rounding grow."""
     if mass is not None:
         mass[g] = 0.0
         for a in range(size[g]):
             mass[g] += weight[members[g, a]]
 
 
-@subkernel
-def _join(x, g, width, size, within, members, to_group, distance, weight, mass):
-    """Put a record that is in no group into one."""
-    members[g, size[g]] = x
-    size[g] += 1
-    if weight is None:
-        within[g] += to_group[g, x]
-        for y in range(width):
-            to_group[g, y] += distance[x, y]
-    else:
-        within[g] += weight[x] * to_group[g, x]
+@lean_subkernel
+def _add_weight(mass, weight, g, x):
+    """Add the weight of a record that joins to that of its group."""
+    if mass is not None:
         mass[g] += weight[x]
-        for y in range(width):
-            to_group[g, y] += weight[x] * distance[x, y]
 
 
-@subkernel
-def _cost_of_joining(x, g, size, within, to_group, weight, mass):
-    """By how much a record in no group raises the SSE of one."""
-    if weight is None:
-        return (within[g] + to_group[g, x]) / (size[g] + 1) - within[g] / size[g]
-    more = weight[x] * to_group[g, x]
-    return (within[g] + more) / (mass[g] + weight[x]) - within[g] / mass[g]
-
-
-@subkernel
-def rebuild(pool, m, q, k, random):
-    """Form q groups anew around random records; what is left over goes where it costs least."""
-    left, size, within, weight, mass = pool.left, pool.size, pool.within, pool.weight, pool.mass
-    members, to_group, distance = pool.members, pool.to_group, pool.distance
-    for x in range(m):
-        left[x] = x
-    count, width = m, _whole(m)
-    for g in range(q):
-        for y in range(width):
-            to_group[g, y] = 0.0
-        within[g], size[g] = 0.0, 0
-        _weigh(g, size, members, weight, mass)
-        at = int(draw(random) * count)
-        while True:
-            x, count = left[at], count - 1
-            left[at] = left[count]
-            _join(x, g, width, size, within, members, to_group, distance, weight, mass)
-            if size[g] == k:
-                break
-            least = np.inf
-            for a in range(count):
-                if to_group[g, left[a]] < least:
-                    at, least = a, to_group[g, left[a]]
-    for a in range(count):
-        x, g, least = left[a], 0, np.inf
-        for b in range(q):
-            more = _cost_of_joining(x, b, size, within, to_group, weight, mass)
-            if size[b] < 2 * k - 1 and more < least:
-                g, least = b, more
-        _join(x, g, width, size, within, members, to_group, distance, weight, mass)
-
-
-@subkernel
-def _best_swap(g, h, size, within, members, to_group, distance, change, weight, mass, bound):
-    """Find the places in two groups of the records that gain most by a swap, −1 if none gains enough.
-
-    A swap of x in g and y in h changes the SSE by (to(y, g) − to(x, g) − d²)/|g| +
-    (to(x, h) − to(y, h) − d²)/|h|.
-    """
-    if weight is not None:
-        return _best_weighted_swap(
-            g, h, size, within, members, to_group, distance, change, weight, mass, bound
-        )
-    one, other = 1.0 / size[g], 1.0 / size[h]
-    both = one + other
-    for b in range(size[h]):
-        y = members[h, b]
-        change[b] = to_group[g, y] * one - to_group[h, y] * other
-    place = -1
-    for a in range(size[g]):
-        x = members[g, a]
-        own = to_group[h, x] * other - to_group[g, x] * one
-        for b in range(size[h]):
-            total = own + change[b] - both * distance[x, members[h, b]]
-            if total < bound:
-                bound, place = total, a * size[h] + b
-    return place
-
-
-@subkernel
-def _best_move(g, h, k, size, within, members, to_group, weight, mass, bound):
-    """Find the place in group g of the record that gains most by moving to h, −1 if none does."""
-    if weight is not None:
-        return _best_weighted_move(g, h, size, within, members, to_group, weight, mass, bound)
-    place = -1
-    one, other = 1.0 / (size[g] - 1), 1.0 / (size[h] + 1)
-    bound += within[g] / size[g] + within[h] / size[h] - within[g] * one - within[h] * other
-    for a in range(size[g]):
-        x = members[g, a]
-        total = to_group[h, x] * other - to_group[g, x] * one
-        if total < bound:
-            bound, place = total, a
-    return place
-
-
-@subkernel
-def _best_weighted_swap(
-    g, h, size, within, members, to_group, distance, change, weight, mass, bound
-):
-    """Find what _best_swap finds: here a swap changes what both sums are divided by.
-
-    Two quotients are compared with the least so far by products, since divisions take longer.
-    """
-    limit = within[g] / mass[g] + within[h] / mass[h] + bound
-    for b in range(size[h]):
-        y = members[h, b]
-        change[b] = within[h] - weight[y] * to_group[h, y]
-    place = -1
-    for a in range(size[g]):
-        x = members[g, a]
-        v = weight[x]
-        rest, comes = within[g] - v * to_group[g, x], v * to_group[h, x]
-        for b in range(size[h]):
-            y = members[h, b]
-            w = weight[y]
-            between = v * w * distance[x, y]
-            one, other = mass[g] - v + w, mass[h] - w + v
-            total = (rest + w * to_group[g, y] - between) * other
-            total += (change[b] + comes - between) * one
-            if total < limit * (one * other):
-                limit, place = total / (one * other), a * size[h] + b
-    return place
-
-
-@subkernel
-def _best_weighted_move(g, h, size, within, members, to_group, weight, mass, bound):
-    """Find what _best_move finds, in the same way."""
-    place, limit = -1, within[g] / mass[g] + within[h] / mass[h] + bound
-    for a in range(size[g]):
-        x = members[g, a]
-        w = weight[x]
-        one, other = mass[g] - w, mass[h] + w
-        total = (within[g] - w * to_group[g, x]) * other
-        total += (within[h] + w * to_group[h, x]) * one
-        if total < limit * (one * other):
-            limit, place = total / (one * other), a
-    return place
-
-
-@subkernel
-def _swap(g, a, h, b, width, size, within, members, to_group, distance, weight, mass):
-    """Change the groups of the records at places a of g and b of h."""
-    x, y = members[g, a], members[h, b]
-    members[g, a], members[h, b] = y, x
-    if weight is None:
-        within[g] += to_group[g, y] - to_group[g, x] - distance[x, y]
-        within[h] += to_group[h, x] - to_group[h, y] - distance[x, y]
-        for z in range(width):
-            more = distance[y, z] - distance[x, z]
-            to_group[g, z] += more
-            to_group[h, z] -= more
+@lean_subkernel
+def _drop_weight(mass, weight, members, size, g, x, bounded):
+    """Take the weight of a record that leaves from that of its group."""
+    if mass is not None and not bounded:
+        mass[g] -= weight[x]
     else:
-        v, w = weight[x], weight[y]
-        within[g] += w * to_group[g, y] - v * to_group[g, x] - v * w * distance[x, y]
-        within[h] += v * to_group[h, x] - w * to_group[h, y] - v * w * distance[x, y]
-        for z in range(width):
-            more = w * distance[y, z] - v * distance[x, z]
-            to_group[g, z] += more
-            to_group[h, z] -= more
-        _weigh(g, size, members, weight, mass)
-        _weigh(h, size, members, weight, mass)
+        weigh(mass, weight, members, size, g)
 
 
-@subkernel
-def _move(g, a, h, width, size, within, members, to_group, distance, weight, mass):
-    """Move the record at place a of g to h."""
+@lean_subkernel
+def sse_of(split, g):
+    """Return the SSE of a group."""
+    return split.within[g] / _mass_of(split.mass, split.size, g)
+
+
+@lean_subkernel
+def cost(split, q):
+    """Return the SSE of the first q groups."""
+    total = 0.0
+    for g in range(q):
+        total += sse_of(split, g)
+    return total
+
+
+@lean_subkernel
+def _empty(split, g, width):
+    """Empty a group."""
+    for y in range(width):
+        split.to_group[g, y] = 0.0
+    split.within[g], split.size[g] = 0.0, 0
+    weigh(split.mass, split.weight, split.members, split.size, g)
+    clear(split.tallies, g)
+
+
+@inlined_subkernel
+def join(split, x, g, width):
+    """Put a record that is in no group into a group, whose violation is not counted yet."""
+    size, to_group, distance = split.size, split.to_group, split.distance
+    w = weight_of(split.factor, x)
+    split.members[g, size[g]] = x
+    size[g] += 1
+    split.within[g] += w * to_group[g, x]
+    for y in range(width):
+        to_group[g, y] += w * distance[x, y]
+    _add_weight(split.mass, split.weight, g, x)
+    count(split.tallies, x, g, 1.0)
+
+
+@inlined_subkernel
+def leave(split, a, g, width, bounded):
+    """Take the record at place a out of a group and return it; the violation is not counted yet."""
+    size, members, to_group, distance = split.size, split.members, split.to_group, split.distance
     x = members[g, a]
+    w = weight_of(split.factor, x)
     size[g] -= 1
     members[g, a] = members[g, size[g]]
-    if weight is None:
-        within[g] -= to_group[g, x]
-        for y in range(width):
-            to_group[g, y] -= distance[x, y]
+    split.within[g] -= w * to_group[g, x]
+    for y in range(width):
+        to_group[g, y] -= w * distance[x, y]
+    _drop_weight(split.mass, split.weight, members, size, g, x, bounded)
+    count(split.tallies, x, g, -1.0)
+    return x
+
+
+@inlined_subkernel
+def _next_free(tallies, weight, size, to_group, k, g, free, n_free, lacking, bounded):
+    """Return the place of the free record whose distance to the group is least for what it brings.
+
+    If none brings anything, that of the nearest record.
+    """
+    place, least, brings = 0, np.inf, False
+    if tallies is None or bounded:  # all bring the same
+        for a in range(n_free):
+            if to_group[g, free[a]] < least:
+                place, least = a, to_group[g, free[a]]
     else:
-        within[g] -= weight[x] * to_group[g, x]
-        for y in range(width):
-            to_group[g, y] -= weight[x] * distance[x, y]
-        _weigh(g, size, members, weight, mass)
-    _join(x, h, width, size, within, members, to_group, distance, weight, mass)
+        for a in range(n_free):
+            near = to_group[g, free[a]] / weight[free[a]]
+            if brings and near >= least * lacking:
+                continue  # even if it brought all that is lacking
+            gain = lacking - violation_after(tallies, size, k, g, -1, free[a])
+            if gain > TOLERANCE:
+                if not brings or near / gain < least:
+                    place, least, brings = a, near / gain, True
+            elif not brings and near < least:
+                place, least = a, near
+    return place
 
 
-@subkernel
-def descend(pool, m, q, k):
-    """Move and swap records of the pool until nothing gains any more."""
-    changed, seen, change = pool.changed, pool.seen, pool.change
-    size, within, weight, mass = pool.size, pool.within, pool.weight, pool.mass
-    members, to_group, distance = pool.members, pool.to_group, pool.distance
-    width, bound = _whole(m), -max(_NOISE * cost(pool, q), _UNDERFLOW)
+@lean_subkernel
+def grow(pool, m, k, g, place, n_free, bounded):
+    """Grow group g from the free record at a place until it lacks nothing or no record is free.
+
+    ``n_free`` records are free before; the number free afterwards is returned.
+    """
+    split, free, width = pool.split, pool.free, padded(m)
+    tallies, size, to_group = split.tallies, split.size, split.to_group
+    _empty(split, g, width)
+    while True:
+        x, n_free = free[place], n_free - 1
+        free[place] = free[n_free]
+        join(split, x, g, width)
+        lacking = count_violation(tallies, size, k, g)
+        if lacking == 0 or n_free == 0:
+            return n_free
+        place = _next_free(
+            tallies, split.weight, size, to_group, k, g, free, n_free, lacking, bounded
+        )
+
+
+@inlined_subkernel
+def _cost_of_shortage(tallies, size, g, x, rules):
+    """Return the penalty for the violations that a free record would add to a group."""
+    if tallies is None:
+        return 0.0
+    lacking = violation_after(tallies, size, rules.k, g, -1, x)
+    return rules.penalty * max(lacking - tallies.short[g], 0.0)
+
+
+@inlined_subkernel
+def _place(split, m, q, x, rules):
+    """Put a free record into the group where it costs least."""
+    size, within, g, least = split.size, split.within, 0, np.inf
+    w, factor = weight_of(split.weight, x), weight_of(split.factor, x)
+    for b in range(q):
+        mass = _mass_of(split.mass, size, b)
+        more = (within[b] + factor * split.to_group[b, x]) / (mass + w) - within[b] / mass
+        if size[b] < rules.largest and more < least:
+            more += _cost_of_shortage(split.tallies, size, b, x, rules)
+            if more < least:
+                g, least = b, more
+    join(split, x, g, padded(m))
+    count_violation(split.tallies, size, rules.k, g)
+
+
+@lean_subkernel
+def rebuild(pool, m, q, rules, random):
+    """Form at most q groups anew around random records and return their number.
+
+    There are q where nothing but k is required, and at least one, since the union of the pool's groups
+    satisfies everything.
+    """
+    split, free, n_free, formed = pool.split, pool.free, m, 0
+    for x in range(m):
+        free[x] = x
+    while formed < q and n_free >= rules.k:
+        before = n_free
+        place = int(draw(random) * n_free)
+        n_free = grow(pool, m, rules.k, formed, place, n_free, rules.bounded)
+        if formed > 0 and violation(split.tallies, formed, formed + 1) > 0:
+            # The rest does not make another group.
+            for a in range(split.size[formed]):
+                free[n_free + a] = split.members[formed, a]
+            n_free = before
+            break
+        formed += 1
+    for a in range(n_free):
+        _place(split, m, formed, free[a], rules)
+    return formed
+
+
+@lean_subkernel
+def adopt(split, m, k, sizes, chosen, q):
+    """Form the groups that the records come from, one after the other; ``sizes`` are of all groups."""
+    width, x = padded(m), 0
     for g in range(q):
-        changed[g] = 1
-        for h in range(g):
-            seen[g, h] = 0
-    clock, busy, most = 1, True, MOST_CHANGES * m
-    while busy and clock <= most:
-        busy = False
-        for g in range(q):
-            for h in range(g):
-                while seen[g, h] < max(changed[g], changed[h]) and clock <= most:
-                    seen[g, h] = clock
-                    done = False
-                    if size[g] > k and size[h] < 2 * k - 1:
-                        a = _best_move(
-                            g, h, k, size, within, members, to_group, weight, mass, bound
-                        )
-                        if a >= 0:
-                            _move(
-                                g,
-                                a,
-                                h,
-                                width,
-                                size,
-                                within,
-                                members,
-                                to_group,
-                                distance,
-                                weight,
-                                mass,
-                            )
-                            done = True
-                    if not done and size[h] > k and size[g] < 2 * k - 1:
-                        a = _best_move(
-                            h, g, k, size, within, members, to_group, weight, mass, bound
-                        )
-                        if a >= 0:
-                            _move(
-                                h,
-                                a,
-                                g,
-                                width,
-                                size,
-                                within,
-                                members,
-                                to_group,
-                                distance,
-                                weight,
-                                mass,
-                            )
-                            done = True
-                    if not done:
-                        a = _best_swap(
-                            g,
-                            h,
-                            size,
-                            within,
-                            members,
-                            to_group,
-                            distance,
-                            change,
-                            weight,
-                            mass,
-                            bound,
-                        )
-                        if a >= 0:
-                            b = a % size[h]
-                            a = a // size[h]
-                            _swap(
-                                g,
-                                a,
-                                h,
-                                b,
-                                width,
-                                size,
-                                within,
-                                members,
-                                to_group,
-                                distance,
-                                weight,
-                                mass,
-                            )
-                            done = True
-                    if done:
-                        clock += 1
-                        changed[g] = changed[h] = clock
-                        busy = True
+        _empty(split, g, width)
+        for _ in range(sizes[chosen[g]]):
+            join(split, x, g, width)
+            x += 1
+        count_violation(split.tallies, split.size, k, g)

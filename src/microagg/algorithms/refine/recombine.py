@@ -10,7 +10,7 @@ Idea      A partition is a choice of groups that hold each record exactly once: 
           the relaxed solution mixes, with the candidates inside that cost least in relation
           to what their records pay. Cells grow when nothing is gained any more.
 Cost      Depends on the data: seconds for a thousand records and small k. Larger tables are cut
-          into blocks first (best.py). A heuristic: each program is solved for some groups only.
+          into blocks first (best_search.py). A heuristic: each program is solved for some groups only.
 Paper     None: our own.
 Here      HiGHS solves the programs, each in one thread. Their work is limited by numbers of branches
           and not of seconds, so that without a time limit the result is always the same.
@@ -47,7 +47,7 @@ _ROOM = 2_000_000  # numbers that the variants of a round may take
 _TINY = 1e-7  # of a group's mean SSE: gains below this are not followed up
 _SMALL = 1e-3  # of a group's mean SSE: what records that pay nothing count as paying
 _SECONDS = 15.0  # of an integer program, where there is a time limit; or
-_SHARE = 0.25  # of the time left, if that is more
+_SHARE = 0.25  # of the remaining time, if that is more
 _SPREAD = 10.0  # the most that a candidate may cost beyond what is paid, in relation to that
 
 
@@ -241,7 +241,7 @@ def _best_choice(
 
 def recombine(
     X: Floats,
-    pool: Sequence[Labels],
+    partitions: Sequence[Labels],
     k: int,
     limits: Limits,
     seed: Sequence[int],
@@ -255,7 +255,7 @@ def recombine(
     Parameters
     ----------
     X : float64 array of shape (n, d)
-    pool : partitions into groups of k to 2k−1; the first covers all records, in the others −1
+    partitions : partitions into groups of k to 2k−1; the first covers all records, in the others −1
         stands for records whose groups are not wholly in this table
     k : int
     limits : how much work it may be
@@ -268,13 +268,13 @@ def recombine(
     -------
     Labels, never of higher SSE than those of the first partition.
     """
-    given, sse = pool[0], sum_of_squares(X, pool[0], weights)
+    given, sse = partitions[0], sum_of_squares(X, partitions[0], weights)
     n_groups = int(given.max()) + 1
     if sse == 0 or n_groups == 1:
         return given
     table = _table(X, weights, k, sse / n_groups)
     now = _groups_of(table, given)
-    others = [_groups_of(table, labels) for labels in pool]
+    others = [_groups_of(table, labels) for labels in partitions]
     relaxed = _relaxed(table, now, _together(others), state)
     if relaxed is None or relaxed.value > n_groups * (1 - _TINY):
         return given

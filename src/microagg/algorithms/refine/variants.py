@@ -4,7 +4,7 @@ The SSE of a group of s records is the sum of the squared distances over its pai
 what a group costs with a record added, dropped or exchanged follows from a few sums. With weights a pair
 counts by the product of its weights, and the sum is divided by the weight of the group; the ``weight`` is
 None where all records weigh the same. A group's key
-is the sum of its records' random words, so that equal groups are told by a number.
+is the sum of its records' random words, so that equal groups have equal keys.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.algorithms.refine.pool import weight_of
 from microagg.base.typing import Members
 from microagg.compile.jit import kernel, subkernel
 
@@ -48,49 +49,23 @@ def measure_columns(distance, weight, word, columns):
             key += word[x]
             for b in range(a):
                 y = columns.members[c, b]
-                total += _weighed(_weighed(distance[x, y], weight, y), weight, x)
+                total += weight_of(weight, x) * (weight_of(weight, y) * distance[x, y])
         columns.sse[c] = total / _mass_of(columns.members[c], columns.size[c], weight)
         columns.key[c] = key
 
 
 @subkernel
-def _weighed(number, weight, row):
-    """Weight a number; without weights it stays as it is."""
-    if weight is None:
-        return number
-    return weight[row] * number
-
-
-@subkernel
 def _mass_of(members, size, weight):
-    """What the sum over the pairs of a group is divided by: its weight, or its size."""
-    if weight is None:
-        return size
+    """Return the weight of a group, by which the sum over its pairs is divided."""
     mass = 0.0
     for a in range(size):
-        mass += weight[members[a]]
+        mass += weight_of(weight, members[a])
     return mass
 
 
 @subkernel
-def _with(within, mass, y, to_y, weight):
-    """SSE of a group with one more record."""
-    if weight is None:
-        return (within + to_y) / (mass + 1)
-    return (within + weight[y] * to_y) / (mass + weight[y])
-
-
-@subkernel
-def _without(within, mass, x, to_x, weight):
-    """SSE of a group less one of its records."""
-    if weight is None:
-        return (within - to_x) / (mass - 1)
-    return (within - weight[x] * to_x) / (mass - weight[x])
-
-
-@subkernel
 def _exchanged(within, mass, x, to_x, y, to_y, between, weight):
-    """SSE of a group with y in the place of its member x, at a squared distance ``between``."""
+    """Return the SSE of a group with y in the place of its member x, ``between`` away (squared)."""
     if weight is None:
         return (within - to_x + to_y - between) / mass
     v, w = weight[x], weight[y]
@@ -99,7 +74,7 @@ def _exchanged(within, mass, x, to_x, y, to_y, between, weight):
 
 @kernel
 def reduced_costs(columns, price):
-    """SSE of each group less what its records pay."""
+    """Return the SSE of each group less what its records pay."""
     reduced = np.empty(columns.size.size)
     for c in range(columns.size.size):
         paid = 0.0
@@ -128,14 +103,15 @@ def _look_around(distance, weight, near, columns, c, around):
         x = members[a]
         around.own[a] = 0.0
         for b in range(size):
-            around.own[a] += _weighed(distance[x, members[b]], weight, members[b])
+            around.own[a] += weight_of(weight, members[b]) * distance[x, members[b]]
         for t in range(near.shape[1]):
             y = near[x, t]
             if around.mark[y] != c:
                 around.mark[y] = c
                 around.others[m], around.to_group[m] = y, 0.0
                 for b in range(size):
-                    around.to_group[m] += _weighed(distance[y, members[b]], weight, members[b])
+                    w = weight_of(weight, members[b])
+                    around.to_group[m] += w * distance[y, members[b]]
                 m += 1
     return m
 
@@ -179,13 +155,15 @@ def variants(distance, weight, near, word, price, columns, chosen, k, below, slo
             paid += price[members[a]]
         for b in range(m if size < 2 * k - 1 else 0):
             y = others[b]
-            sse, pays = _with(within, mass, y, to_group[b], weight), paid + price[y]
+            w, pays = weight_of(weight, y), paid + price[y]
+            sse = (within + w * to_group[b]) / (mass + w)
             if sse - pays < below + slope * abs(pays):
                 count = _note(found, count, columns, c, -1, y, sse, key + word[y])
         for a in range(size):
             x = members[a]
             if size > k:
-                sse, pays = _without(within, mass, x, own[a], weight), paid - price[x]
+                v, pays = weight_of(weight, x), paid - price[x]
+                sse = (within - v * own[a]) / (mass - v)
                 if sse - pays < below + slope * abs(pays):
                     count = _note(found, count, columns, c, a, -1, sse, key - word[x])
             before, least = count, below

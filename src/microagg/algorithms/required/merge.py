@@ -9,7 +9,7 @@ Idea      A violating group looks among the groups with the nearest centroids fo
           Requirements are closed under union, so that what satisfies them is never spoilt, and each merger
           leaves a group less: it ends, at the whole table at the latest.
 Cost      A search in a tree and a few tallies a merger: O(v log g) for v violating groups among g, in few
-          columns, beside the tallies of the groups. A heuristic.
+          columns, plus the tallies of the groups. A heuristic.
 Paper     None for the requirements together; merging for t-closeness is Soria-Comas et al. 2015, Algorithm 1
           (soria_comas.py).
 """
@@ -154,7 +154,7 @@ def _unite(groups, demands, k, a, b):
 
 @kernel
 def _mergers(groups, demands, tree, heap, k, alive, enough):
-    """Unite groups until none violates anything or only ``enough`` are left; how many are left."""
+    """Unite groups until none violates anything or only ``enough`` remain; return how many do."""
     near, squares = np.empty(_FAR * 4 + 1, np.intp), np.empty(_FAR * 4 + 1)
     while heap.size[0] > 0 and alive > max(enough, 1):
         a = pop(heap)
@@ -218,11 +218,11 @@ def merge(X: Floats, weights: Floats, demands: Demands, labels: Labels, k: int) 
     groups = _form(X, weights, demands, labels.copy(), n_groups, k)
     alive = n_groups
     while alive > 1:
-        left = np.flatnonzero(~groups.gone)
-        if not groups.short[left].any():
+        remaining = np.flatnonzero(~groups.gone)
+        if not groups.short[remaining].any():
             break
         # A tree whose points went or moved finds them more slowly: it is made anew now and then.
-        tree: Tree = build(groups.centroid, left)
+        tree: Tree = build(groups.centroid, remaining)
         heap: Heap = new_heap(n_groups)
         _all_keys(groups, demands, tree, heap, k, alive)
         alive = _mergers(groups, demands, tree, heap, k, alive, alive // 2)

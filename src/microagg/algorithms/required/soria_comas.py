@@ -1,4 +1,4 @@
-"""t-closeness by microaggregation: the three algorithms of the paper, beside our own search.
+"""t-closeness by microaggregation: the three algorithms of the paper.
 
 Problem   Groups of at least k records whose distribution of a confidential column is within t of that of the
           whole table, by the earth mover's distance over ranks.
@@ -54,7 +54,7 @@ def _square(X, a, point):
 
 @subkernel
 def _mean_left(X, taken, centre):
-    """Mean of the records that are left."""
+    """Compute the mean of the remaining records."""
     count = 0
     centre[:] = 0.0
     for i in range(len(X)):
@@ -79,7 +79,7 @@ def _farthest(X, taken, point):
 
 @subkernel
 def _nearest(X, taken, point, quantile, wanted):
-    """Record of a quantile nearest to a point, among those left; any quantile if ``wanted`` is −1."""
+    """Return the remaining record nearest to a point, of a quantile, or of any if ``wanted`` is −1."""
     best, row = np.inf, -1
     for i in range(len(X)):
         if not taken[i] and (wanted < 0 or quantile[i] == wanted):

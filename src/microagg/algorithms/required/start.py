@@ -2,7 +2,7 @@
 
 Problem   Groups made for k alone and merged afterwards are larger than needed: mergers join two groups where
           one more record, of another unit or another value, would have done.
-Idea      As MDAV: the record farthest from the centroid of what is left begins a group. Of the records
+Idea      As MDAV: the record farthest from the centroid of those without a group begins one. Of the records
           nearest to it the group takes the one whose distance is least for what it brings (a unit or
           a value that it lacks, a share that brings it closer), until nothing is lacking. Where the
           nearest do not suffice, twice as many are looked at, up to a limit; then the nearest k stay
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.algorithms.required.pool import SHORT, grow, measure, new_pool
+from microagg.algorithms.refine.pool import grow, measure, new_pool
 from microagg.base.progress import STOP, State, part
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
@@ -35,7 +35,7 @@ _LIMIT = 256  # records looked at, at most
 
 @subkernel
 def _sort(rows, distances, have):
-    """Order what a search left as a heap by distance, then row."""
+    """Order the heap of a search by distance, then row."""
     for a in range(1, have):
         row, distance, b = rows[a], distances[a], a
         while b > 0 and (
@@ -48,25 +48,26 @@ def _sort(rows, distances, have):
 
 @subkernel
 def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, rows, distances):
-    """Give a record and those that complete its group a label; return how many, and the looks."""
+    """Give a record and those that complete its group a label; return how many were taken and looked at."""
     take(left, seed, group)
+    split = pool.split
     while True:
         have = nearest(left.tree, left.X[seed], looked - 1, distances, rows)
         _sort(rows, distances, have)
         pool.rows[0] = seed
         for a in range(have):
             pool.rows[a + 1] = rows[a]
-        measure(left.X, weights, demands, pool, have + 1)
+        measure(left.X, weights, demands, pool, have + 1, False)
         for a in range(have + 1):
-            pool.left[a] = a
-        grow(demands, pool, have + 1, k, 0, 0, have + 1)
-        if pool.books[0, SHORT] == 0 or have < looked - 1 or looked >= limit:
+            pool.free[a] = a
+        grow(pool, have + 1, k, 0, 0, have + 1, False)
+        if split.tallies.short[0] == 0 or have < looked - 1 or looked >= limit:
             break
         looked = min(2 * looked, limit)
-    if pool.books[0, SHORT] == 0:
-        for a in range(1, pool.size[0]):
-            take(left, pool.rows[pool.members[0, a]], group)
-        return pool.size[0], looked
+    if split.tallies.short[0] == 0:
+        for a in range(1, split.size[0]):
+            take(left, pool.rows[split.members[0, a]], group)
+        return split.size[0], looked
     taken = min(k - 1, have)
     for a in range(taken):
         take(left, rows[a], group)
@@ -75,8 +76,8 @@ def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, row
 
 @kernel
 def rounds(left, weights, demands, m, k, limit, group, state):
-    """Form groups until fewer than k of the m records are left, or tree or shells are worn."""
-    pool = new_pool(limit, 1, len(demands.rule), left.X.shape[1])
+    """Form groups until fewer than k of the m records remain, or tree or shells are worn."""
+    pool = new_pool(limit, 1, left.X.shape[1], weights, demands)
     rows, distances = np.empty(limit, np.intp), np.empty(limit)
     first = min(_TIMES * k, limit)
     looked, worn = first, False
@@ -92,7 +93,7 @@ def rounds(left, weights, demands, m, k, limit, group, state):
 
 
 def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State) -> Labels:
-    """Labels 0, 1, … of one block; the few records left at last are a group of their own."""
+    """Return labels 0, 1, … of one block; the few last records are a group of their own."""
     limit = min(max(_LIMIT, 4 * k), len(X))
 
     def go_on(left: Left, m: int, group: int) -> tuple[int, int]:

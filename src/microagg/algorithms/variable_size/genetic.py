@@ -24,13 +24,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.refine.pool import draw
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
 from microagg.compile.jit import kernel
 from microagg.compile.no_refcount import lean_subkernel
 from microagg.errors import InputError
+from microagg.kernels.random_numbers import draw
 from microagg.plan.registry import find
 from microagg.plan.settings import check_count
 

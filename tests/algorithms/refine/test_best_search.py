@@ -24,7 +24,7 @@ from microagg.base.progress import STOP, new_state
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 search = importlib.import_module("microagg.algorithms.refine.refine")
-best = importlib.import_module("microagg.algorithms.refine.best")
+best = importlib.import_module("microagg.algorithms.refine.best_search")
 
 LIMITS = Limits(columns=30, groups=8, largest=32, nodes=100)
 
@@ -250,7 +250,7 @@ def test_threads_without_a_cell_anneal_on_their_own(records, threads, walks, sho
     search.refine(X, np.arange(records) // 3, 3, effort="best", time_limit=600, state=state)
     turns = best._ALONE + 1
     assert len(seeds) == len(set(seeds)) == turns * walks
-    assert len(pools[0]) == 1 + min(best._POOL, turns * walks)
+    assert len(pools[0]) == 1 + min(best._PARTITIONS, turns * walks)
     losses = [sum_of_squares(X, labels) for labels in pools[0]]
     assert losses[0] == min(losses)
 

@@ -1,8 +1,8 @@
-"""Books of groups: what each loses by the values that it releases, and what a change would do to that.
+"""The loss of groups by the values that they release, and the effect of a change on it (for last_search.py).
 
 A few sums for each group and column are enough: weight, sum and sum of squares of the values; for a mode the
 weight of every level, with the largest two. They are counted from the records after each change, so that
-rounding does not grow. For the last search, see last_search.py.
+rounding does not grow.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.release_kinds import MEAN, MODE, NEARER_SORT, NEAREST, ROUNDED
 from microagg.kernels.require_demands import shortage
 
-# What the books hold of a group and a column: records with a value and their weight; sum and sum of squares
-# of the values, for a mode the largest and the second largest weight of a level; weight off the spike; what
-# a group loses that releases nothing; what this one loses.
+# The sums of a group and a column: records with a value and their weight; sum and sum of squares of the
+# values, for a mode the largest and the second largest weight of a level; weight off the spike; the loss
+# if the group releases nothing; its actual loss.
 HAS, MASS, FIRST, SECOND, OFF, BLANK, LOSS = range(7)
 
 
 class Cell(NamedTuple):
-    """Some groups, their records numbered from 0, and what is counted of them."""
+    """Some groups, their records numbered from 0, and their sums."""
 
     releases: Any
     weight: Any  # (m,)
@@ -35,7 +35,7 @@ class Cell(NamedTuple):
     mass: Any  # (groups,)
     sums: Any  # (groups, d) of coordinates
     squares: Any  # (groups,) of coordinates
-    books: Any  # (groups, columns, 7)
+    stats: Any  # (groups, columns, 7)
     mode: Any  # (groups, columns)
     tally: Any  # (groups, levels) weight of each level, of all columns that release a mode
     codes: Any  # (2, room) scratch for requirements
@@ -58,7 +58,7 @@ def _nearest(points, begin, end, x):
 
 @lean_subkernel
 def _loss(releases, c, size, has, mass, first, second, off, blank):
-    """What a group of this size loses in a column."""
+    """Return what a group of this size loses in a column."""
     if has == 0:
         return 0.0
     if releases.majority and 2 * has <= size:
@@ -142,16 +142,20 @@ def count_group(cell, g):
                     first, second, mode = cell.tally[g, level], first, level
                 elif cell.tally[g, level] > second:
                     second = cell.tally[g, level]
-        books = cell.books
-        books[g, c, HAS], books[g, c, MASS], books[g, c, OFF] = has, mass, off
-        books[g, c, FIRST], books[g, c, SECOND], books[g, c, BLANK] = first, second, blank
-        books[g, c, LOSS] = _loss(releases, c, size, has, mass, first, second, off, blank)
+        stats = cell.stats
+        stats[g, c, HAS], stats[g, c, MASS], stats[g, c, OFF] = has, mass, off
+        stats[g, c, FIRST], stats[g, c, SECOND], stats[g, c, BLANK] = (
+            first,
+            second,
+            blank,
+        )
+        stats[g, c, LOSS] = _loss(releases, c, size, has, mass, first, second, off, blank)
         cell.mode[g, c] = mode
 
 
 @lean_subkernel
 def sse_of(cell, g):
-    """SSE of a group in the coordinates of columns whose loss it is."""
+    """Return the SSE of a group in the coordinates of columns whose loss it is."""
     between = 0.0
     for j in range(cell.sums.shape[1]):
         between += cell.sums[g, j] ** 2
@@ -160,8 +164,8 @@ def sse_of(cell, g):
 
 @lean_subkernel
 def rise(cell, g, h, x, y):
-    """How much more two groups lose once x of g is in h, and y of h, unless it is −1, in g."""
-    releases, books = cell.releases, cell.books
+    """Return how much more two groups lose once x of g is in h, and y of h, unless it is −1, in g."""
+    releases, stats = cell.releases, cell.stats
     X, levels, values = releases.X, releases.level, releases.value
     found, there = 0.0, y >= 0
     for side in range(2):  # one loop, since what is expanded twice takes twice as long to compile
@@ -186,8 +190,8 @@ def rise(cell, g, h, x, y):
             alike = there and a == b and less == more
             if alike and (is_mode or values[gives, c] == values[into, c]):
                 continue
-            has, mass, off = books[g, c, HAS], books[g, c, MASS], books[g, c, OFF]
-            first, second, blank = books[g, c, FIRST], books[g, c, SECOND], books[g, c, BLANK]
+            has, mass, off = stats[g, c, HAS], stats[g, c, MASS], stats[g, c, OFF]
+            first, second, blank = stats[g, c, FIRST], stats[g, c, SECOND], stats[g, c, BLANK]
             if a != -1:
                 has -= 1
                 mass -= less
@@ -211,7 +215,7 @@ def rise(cell, g, h, x, y):
                     first += more * values[into, c]
                     second += more * values[into, c] ** 2
             found += _loss(releases, c, size, has, mass, first, second, off, blank)
-            found -= books[g, c, LOSS]
+            found -= stats[g, c, LOSS]
         g = h
     return found
 
@@ -243,7 +247,7 @@ def exchange(cell, g, h, x, y):
 
 @subkernel
 def lacks(cell, g, h, x, y):
-    """Whether one of two groups violates a requirement after a change as in :func:`rise`."""
+    """Return whether one of two groups violates a requirement after a change as in :func:`rise`."""
     demands, order, codes, tally = cell.demands, cell.codes[0], cell.codes[1], cell.amounts
     for at in range(2 * len(demands.rule)):
         r, side = at // 2, at % 2

@@ -7,7 +7,7 @@ Idea      Annealing (refine.py) finds good groups everywhere but seldom all of t
           last few, in blocks of neighbouring groups that are cut otherwise in every turn.
           After the first turn pools are three times as large: with many steps for each group they
           find lower losses in the same time, with few they do not. And turns get longer: one
-          slow anneal goes lower than several quick ones; the last is as long as the time that is left,
+          slow anneal goes lower than several quick ones; the last is as long as the remaining time,
           since one that is cut off while it is hot has found nothing. After a recombination that found
           nothing the next one is left out; large groups are not recombined, as nothing comes of it.
 Cost      Without a time limit a number of turns that depends on n and k alone, else until time is over.
@@ -22,21 +22,20 @@ import time
 
 import numpy as np
 
-from microagg.algorithms.refine.cells import split
+from microagg.algorithms.refine.cells import grouped, split_groups
+from microagg.algorithms.refine.passes import Budget, Run, anneal_table, cells_of, length_of
 from microagg.algorithms.refine.recombine import Limits, recombine
-from microagg.algorithms.refine.refine import Budget, Run, anneal_table, cells_of
 from microagg.base.progress import tell_best
 from microagg.base.typing import Labels
 from microagg.compile.threads import share_out, thread_count
 from microagg.kernels.labels import canonical_labels
 from microagg.plan.settings import LARGE_K
 
-_HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
 _GROUPS_IN_A_POOL = 26  # to anneal, after the first turn
 _RECORDS_IN_A_POOL = 80
 _LARGE_GROUPS_IN_A_POOL = 9
 _DEARER = 4  # what an anneal of such pools costs, in relation to the first turn's
-_IN_TIME = 0.9  # share of the time left that a turn may take by what the last one took
+_IN_TIME = 0.9  # share of the remaining time that a turn may take, judged by the one before
 _SHORTEST = 0.1  # of a turn: less would not be worth its heat
 _LIMITS = (
     Limits(20, 30, 120, 100),
@@ -44,7 +43,7 @@ _LIMITS = (
     Limits(80, 120, 480, 5_000),
     Limits(80, 960, 960, 20_000),  # a block at once
 )
-_POOL = 6  # partitions to recombine
+_PARTITIONS = 6  # to recombine at most, with the best
 _RECORDS_IN_A_BLOCK = 4_000  # over k: with larger groups the relaxation is harder
 _GROUPS = 8_000  # over which many groups the turns are shared out when there is no time limit
 _ALONE = 2  # turns without a recombination at first, which has little to choose from then
@@ -52,61 +51,58 @@ _TURNS = 4  # the most without a time limit
 _EASY = 1_080  # over k²: groups in a cell whose program takes seconds; the solver's branches are no clock
 
 
-def _recombined(run: Run, pool: list[Labels], limits: Limits, turn: int, done: int) -> Labels:
-    """Recombine every block once; return new labels."""
+def _recombined(run: Run, partitions: list[Labels], limits: Limits, turn: int, done: int) -> Labels:
+    """Recombine every block of the first partition once; return new labels."""
     X, k, state, seed = run.X, run.k, run.state, [run.seed, turn]
-    labels = pool[0].copy()
+    labels = partitions[0]
     random = np.random.default_rng(seed).integers(0, 2**63, size=1, dtype=np.uint64)
-    most = max(2, _RECORDS_IN_A_BLOCK // k**2)
-    blocks = split(X, labels, int(labels.max()) + 1, most, random)
-    n_blocks = len(blocks.first) - 1
-    of_partition = [np.bincount(other) for other in pool]
+    old = grouped(X, labels, int(labels.max()) + 1)
+    groups, first = split_groups(old.centroid, max(2, _RECORDS_IN_A_BLOCK // k**2), random)
+    n_blocks = len(first) - 1
+    before = np.append(0, np.cumsum(np.diff(old.start)[groups]))[first]  # records
+    block, number = np.repeat(np.arange(n_blocks), np.diff(first)), np.empty_like(groups)
+    number[groups] = before[block] + np.arange(len(groups)) - first[block]
+    labels = number[labels]  # as different from those of other blocks as the new ones will be
+    of_partition = [np.bincount(other) for other in partitions]
 
     def work(begin: int, end: int, _: int) -> None:
         for b in range(begin, end):
-            first = blocks.first[b]
-            rows = np.sort(blocks.rows[first : blocks.first[b + 1]])
+            mine = groups[first[b] : first[b + 1]]
+            rows = np.concatenate([old.rows[old.start[g] : old.start[g + 1]] for g in mine])
+            rows.sort()
             inside = [canonical_labels(labels[rows])]
-            for other, size in zip(pool[1:], of_partition[1:], strict=True):
-                groups, place, count = np.unique(
+            for other, size in zip(partitions[1:], of_partition[1:], strict=True):
+                found, place, count = np.unique(
                     other[rows], return_inverse=True, return_counts=True
                 )
-                whole = count == size[groups]
-                inside.append(np.where(whole, np.cumsum(whole) - 1, -1)[place])
+                complete = count == size[found]
+                inside.append(np.where(complete, np.cumsum(complete) - 1, -1)[place])
             alone = n_blocks == 1
             own = None if run.weights is None else run.weights[rows]
             new = recombine(X[rows], inside, k, limits, [*seed, b], state, weights=own, alone=alone)
-            labels[rows] = first + new  # unlike those of other blocks
+            labels[rows] = before[b] + new
 
     share_out(work, n_blocks, state, done, at_once=1)
     return canonical_labels(labels)
 
 
-def _length(turn: int) -> int:
-    """How many times as long as the first a turn is."""
-    return 1 if turn == 0 else 2 ** ((turn - 1) // 2)
-
-
 def _longer(budget: Budget, turn: int, large: bool, share: float) -> Budget:
-    """Make of the budget for the first turn that of another, or of a share of it."""
-    length = _length(turn) * share
+    """Return the budget of a later turn, or of a share of it."""
+    length = length_of(turn) * share
     if turn > 0:
         length /= _DEARER
-        budget = budget._replace(
+        budget = budget.in_turn(turn)._replace(
             each=budget.each * _DEARER,
-            hot=budget.hot * _HEATS[(turn - 1) % len(_HEATS)],
             groups=_LARGE_GROUPS_IN_A_POOL if large else _GROUPS_IN_A_POOL,
             records=budget.records if large else _RECORDS_IN_A_POOL,
         )
-    return budget._replace(
-        each=budget.each * length, table=budget.table * length, most=budget.most * length
-    )
+    return budget.times(length)
 
 
 def _annealed(
     run: Run, labels: Labels, budget: Budget, turn: int, share: float, walks: int, done: int
 ) -> list[tuple[Labels, Labels]]:
-    """Anneal some times at once: of each the best partition and the last."""
+    """Anneal some times at once; return the best partition of each and the last."""
     found = [(labels, labels)] * walks
 
     def work(walk: int, _: int, __: int) -> None:
@@ -119,11 +115,11 @@ def _annealed(
 
 
 def _share(turn: int, took: float, until: float | None) -> float:
-    """Which share of a turn the time left suffices for, by the seconds that one of length 1 took."""
+    """Return the share of a turn that there is time for, if a turn of length 1 takes ``took`` seconds."""
     if until is None or turn == 0:
         return 1.0
-    left = _IN_TIME * (until - time.monotonic())
-    return float(np.clip(left / (took * _length(turn)), _SHORTEST, 1.0))
+    remaining = _IN_TIME * (until - time.monotonic())
+    return float(np.clip(remaining / (took * length_of(turn)), _SHORTEST, 1.0))
 
 
 def search_best(run: Run, labels: Labels, budget: Budget, until: float | None) -> Labels:
@@ -137,17 +133,17 @@ def search_best(run: Run, labels: Labels, budget: Budget, until: float | None) -
     number = min(_TURNS, 1 + _GROUPS // n_groups)
     walks = max(1, thread_count() // cells_of(n_groups)) if endless else 1
     done = 0 if endless else len(run.X) // (2 * number)  # of half a turn
-    pool: list[Labels] = []
+    partitions: list[Labels] = []
     alone = _ALONE if endless else min(_ALONE, number - 1)
     turn, fruitful = 0, True
     while not run.over() and least > 0 and (endless or turn < number):
         began, share = time.monotonic(), _share(turn, took, until)
         for found, last in _annealed(run, best, budget, turn, share, walks, done):
-            pool = [last, *pool][:_POOL]
+            partitions = [last, *partitions][:_PARTITIONS]
             sse = run.loss(found)
             if sse < least:
                 best, least = found, sse
-        took = (time.monotonic() - began) / (_length(turn) * share)
+        took = (time.monotonic() - began) / (length_of(turn) * share)
         limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
         if not endless:
             easy = max(2, _EASY // run.k**2)
@@ -155,7 +151,7 @@ def search_best(run: Run, labels: Labels, budget: Budget, until: float | None) -
                 groups=min(limits.groups, easy), largest=min(limits.largest, easy)
             )
         if turn >= alone and fruitful and run.k <= LARGE_K:
-            best = _recombined(run, [best, *pool], limits, turn, done)
+            best = _recombined(run, [best, *partitions], limits, turn, done)
             before, least = least, run.loss(best)
             fruitful = least < before
         else:

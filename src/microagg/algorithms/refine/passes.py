@@ -1,0 +1,226 @@
+"""Passes over all cells of a table while the temperature falls: the frame of every search.
+
+A pass splits the groups into cells of neighbours (cells.py), searches each cell by itself, and puts the new
+groups together. The next pass splits anew, so that no border lasts. The best groups of all passes are
+returned, never groups worse than those given.
+
+A cell's random numbers depend on the seed, the pass and the cell alone: the result is the same however many
+threads there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.algorithms.refine.anneal import Heat, Search, anneal_cells
+from microagg.algorithms.refine.cells import (
+    Cells,
+    Groups,
+    NewGroups,
+    compacted,
+    grouped,
+    groups_in_a_cell,
+    labelled,
+    split_groups,
+)
+from microagg.algorithms.refine.large import anneal_large_cells
+from microagg.algorithms.refine.pairs import part_pairs
+from microagg.base.progress import STOP, State, tell_best
+from microagg.base.typing import Floats, Labels
+from microagg.compile.threads import share_out
+from microagg.kernels.labels import sum_of_squares
+from microagg.kernels.require_kinds import Demands, no_demands
+from microagg.plan.settings import LARGE_K
+
+_HOTTEST = 1.5
+_STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
+_IN_A_CELL = (16, 128)  # fewest and most groups
+_HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
+
+
+class Budget(NamedTuple):
+    """How long to anneal."""
+
+    each: float  # steps for each group
+    table: (
+        float  # steps for the whole table, times the records of a group: a step costs about as much
+    )
+    most: float  # steps for each group at most, so that a small table is done at once
+    passes: int  # at most
+    hot: float  # temperature to begin with, in units of the mean SSE of a group and of √steps
+    groups: int  # in a pool at most
+    records: int  # in a pool, about
+    sweeps: int = 0  # over pairs of large groups, before and after they are annealed
+
+    def times(self, length: float) -> Budget:
+        """Return a budget for this many times the steps."""
+        return self._replace(
+            each=self.each * length, table=self.table * length, most=self.most * length
+        )
+
+    def in_turn(self, turn: int) -> Budget:
+        """Return the budget of a later turn, which begins less hot than the first."""
+        return self if turn == 0 else self._replace(hot=self.hot * _HEATS[(turn - 1) % len(_HEATS)])
+
+
+def length_of(turn: int) -> int:
+    """Return how many times as long as the first a turn is."""
+    return 1 if turn == 0 else 2 ** ((turn - 1) // 2)
+
+
+class Run(NamedTuple):
+    """What stays the same from pass to pass."""
+
+    X: Floats
+    k: int
+    seed: int
+    state: State
+    weights: Floats | None = None  # (n,); None where all records weigh the same
+    demands: Demands | None = None  # in addition to k; None: groups have at most 2k − 1 records
+
+    def loss(self, labels: Labels) -> float:
+        """Return the SSE of a partition."""
+        return sum_of_squares(self.X, labels, self.weights)
+
+    def over(self) -> bool:
+        """Return whether to stop."""
+        return bool(self.state[STOP])
+
+
+def cells_of(n_groups: int) -> int:
+    """Return about how many cells ``n_groups`` groups are annealed in."""
+    return -(-n_groups // groups_in_a_cell(n_groups, *_IN_A_CELL))
+
+
+def search_cells_once(
+    run: Run,
+    old: Groups,
+    turn: int,
+    in_a_cell: tuple[int, int],
+    search_cells: Callable[[Cells, int, int], Any],
+    done: int = 0,
+) -> tuple[Groups, float]:
+    """Search every cell once; return the new groups and what they lose.
+
+    ``search_cells`` gets the cells, the first of them to search and where to end. The records done rise
+    by ``done`` on the way.
+    """
+    n, d = run.X.shape
+    rng = np.random.default_rng([run.seed, turn])
+    random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
+    most = groups_in_a_cell(len(old.centroid), *in_a_cell)
+    groups, first = split_groups(old.centroid, most, random)
+    count = len(first) - 1
+    seeds = rng.integers(0, 2**63, size=count, dtype=np.uint64)
+    records = np.append(0, np.cumsum(np.diff(old.start)[groups]))[first]
+    places = n // run.k
+    new = NewGroups(np.empty(n, np.intp), np.zeros(places, np.intp), np.empty((places, d)))
+    cells = Cells(old, groups, first, records, seeds, new, np.full(count, np.nan))
+
+    def work(begin: int, end: int, _: int) -> None:
+        search_cells(cells, begin, end)
+
+    share_out(work, count, run.state, done, at_once=1, shrinking=True)
+    for cell in np.flatnonzero(np.isnan(cells.loss)):  # stopped: these cells stay as they are
+        work(int(cell), int(cell) + 1, 0)
+    return compacted(new), float(cells.loss.sum())
+
+
+def best_of_passes(
+    state: State,
+    groups: Groups,
+    least: float,
+    turns: range,
+    search_once: Callable[[Groups, int], tuple[Groups, float]],
+) -> tuple[Groups, Groups]:
+    """Make some passes: return the groups that lose least, and the last ones.
+
+    The given groups lose ``least``. ``search_once`` gets groups and the number of the pass, and returns
+    other groups and what they lose.
+    """
+    best = groups
+    for turn in turns:
+        if state[STOP] or least == 0:
+            break
+        groups, loss = search_once(groups, turn)
+        if loss < least:
+            best, least = groups, loss
+    return best, groups
+
+
+def heat_of(turn: int, passes: int, hot: float, unit: float) -> Heat:
+    """Return the temperatures of a pass, of which the last ends at 0."""
+    return Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
+
+
+def anneal_in_passes(
+    run: Run,
+    labels: Labels,
+    budget: Budget,
+    search: Search,
+    steps: float,
+    records: int,
+    *,
+    span: tuple[float, float] = (0.0, 1.0),
+    first_turn: int = 0,
+) -> tuple[Labels, Labels]:
+    """Anneal labels 0, 1, … in passes: return the best partition seen, and the last.
+
+    There are ``steps`` for each group in all. The records done rise by ``records``. ``span`` are the passes
+    to make, of all from 0 to 1; their random numbers are those of pass ``first_turn`` and after it.
+    """
+    least, n_groups = run.loss(labels), int(labels.max()) + 1
+    passes = min(budget.passes, int(steps / _STEPS_IN_A_PASS) + 1)
+    in_a_pass = steps / passes
+    # The more steps there are, the slower it cools, and the more of its order it may lose at first.
+    hot = min(budget.hot * np.sqrt(in_a_pass * passes), _HOTTEST)
+    X, weights, demands = run.X, run.weights, run.demands
+    if weights is not None and demands is None:
+        demands = no_demands(len(X))  # compiled once for weights, with requirements or without
+
+    def search_once(old: Groups, turn: int) -> tuple[Groups, float]:
+        heat = heat_of(turn, passes, hot, least / n_groups)
+
+        rest = (in_a_pass, heat, run.state)
+
+        def search_cells(cells: Cells, begin: int, end: int) -> None:
+            if run.k > LARGE_K and run.demands is None:
+                anneal_large_cells(X, weights, cells, begin, end, run.k, search.groups, *rest)
+            else:
+                anneal_cells(X, weights, demands, cells, begin, end, run.k, search, *rest)
+
+        done = records * (turn + 1) // passes - records * turn // passes
+        found, sse = search_cells_once(run, old, first_turn + turn, _IN_A_CELL, search_cells, done)
+        tell_best(run.state, sse)
+        return found, sse
+
+    turns = range(round(span[0] * passes), round(span[1] * passes))
+    best, last = best_of_passes(run.state, grouped(X, labels, n_groups), least, turns, search_once)
+    return labelled(best), labelled(last)
+
+
+def parted(run: Run, labels: Labels, budget: Budget) -> Labels:
+    """Part pairs of neighbouring groups anew, where groups are large; never worse than given."""
+    if not budget.sweeps or run.over():
+        return labels
+    found = part_pairs(run.X, run.weights, labels, run.k, budget.sweeps, run.seed, run.state)
+    return found if run.loss(found) < run.loss(labels) else labels
+
+
+def anneal_table(
+    run: Run,
+    labels: Labels,
+    budget: Budget,
+    records: int,
+    span: tuple[float, float] = (0.0, 1.0),
+) -> tuple[Labels, Labels]:
+    """Anneal groups of k to 2k−1 records as :func:`anneal_in_passes` does."""
+    most = max(2, min(budget.groups, budget.records // run.k))
+    search = Search(most, most * (2 * run.k - 1), True, 0.0)
+    n_groups = int(labels.max()) + 1
+    steps = min(budget.each + budget.table / run.k / n_groups, budget.most)
+    best, last = anneal_in_passes(run, labels, budget, search, steps, records, span=span)
+    return parted(run, best, budget), last
