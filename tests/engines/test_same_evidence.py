@@ -180,7 +180,6 @@ def test_the_evidence_of_spark_is_that_of_the_written_table(spark, tmp_path):
     plan = drawn_plan(1, known=["note", "row"], drop=["person"])
     said, after = work(tmp_path, "spark", plan, before)
     found = measured_again(before, after.sort_by("row"), said)
-    # Linkage with confidential columns is that of the sample, which here has all records.
     assert list(differences(said.as_dict(), found, apart=APART)) == []
 
 

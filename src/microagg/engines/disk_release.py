@@ -27,6 +27,7 @@ from microagg.engines.evidence_at_scale import (
 )
 from microagg.engines.finishing import rules_of
 from microagg.engines.scratch import Scratch, check_room
+from microagg.engines.sought import views_of
 from microagg.errors import VerificationError
 from microagg.evidence.measured import Counted, Measured
 from microagg.formats.atomic import sha256
@@ -215,11 +216,7 @@ class _Gathered:
         self._after: list[pa.Table] = []
         self._text: list[pa.Table] = []
         self._uniques = Counter(table.scratch.folder, table.memory // 2, with_units=False)
-        self.known = [name for name in table.roles.known if name in table.source.names]
-        claimed = [*self.known, *table.roles.confidential]
-        # Columns by which an attacker who knows them can distinguish records.
-        views = {"known": self.known, "claimed": claimed if table.roles.confidential else []}
-        self.views = {view: columns for view, columns in views.items() if columns}
+        self.views = views_of(table.roles)
         self._sample_keys: dict[str, list[Any]] = {view: [] for view in self.views}
         dropped = [name for name in table.plan.units if name in table.roles.dropped]
         self._units = {name: table.scratch.folder / f"unit-{j}" for j, name in enumerate(dropped)}
@@ -315,7 +312,7 @@ def _count(
     back = open_batches(part, csv)
     promises = table.plan.promises()
     shared = list(promises[0].columns or ())
-    known = [name for name in gathered.known if name not in shared]
+    known = [name for name in table.roles.known if name not in shared]
     secret = list(table.roles.confidential)
     asked = _classes_to_count(table.run.encoding, shared, known, secret)
     every = [*promises, *asked.values()]

@@ -215,7 +215,7 @@ def measured_at_scale(
     counts: Counts,
     alone: Linkage,
     with_known: Linkage | None,
-    if_claimed: Linkage | None = None,
+    if_claimed: Linkage | None,
     pictures: bool = False,
     **measures: Any,
 ) -> Measured:
@@ -231,8 +231,8 @@ def measured_at_scale(
     known = _known_risk(counts.known or counts.alone, n, with_known or alone)
     claimed = known
     if counts.claimed is not None:
-        linkage = if_claimed or measuring.if_confidential_known.linkage
-        claimed = _known_risk(counts.claimed, n, linkage)
+        assert if_claimed is not None
+        claimed = _known_risk(counts.claimed, n, if_claimed)
     found = measuring.measured(known, claimed, **measures)
     agreements = {
         name: _agreement(one, counts.agreeing[name], n)

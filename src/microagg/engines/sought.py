@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,8 +11,19 @@ from microagg.base.typing import Floats, Labels
 from microagg.engines.aggregates import Shared
 from microagg.engines.encoding import Encoding, Words
 from microagg.measure.link_batches import count_nearer
+from microagg.plan.plan import Roles
 
-__all__ = ["Sought"]
+__all__ = ["Sought", "views_of"]
+
+
+def views_of(roles: Roles) -> dict[str, list[Any]]:
+    """Return the columns by which an attacker distinguishes records: the known ones, then all if claims fail.
+
+    A view without columns is left out.
+    """
+    claimed = [*roles.known, *roles.confidential] if roles.confidential else []
+    views = {"known": list(roles.known), "claimed": claimed}
+    return {view: columns for view, columns in views.items() if columns}
 
 
 class Sought(NamedTuple):

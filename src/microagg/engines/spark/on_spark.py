@@ -34,7 +34,7 @@ from microagg.engines.encoding import Encoding, Words
 from microagg.engines.finishing import added_up, finish_chunk
 from microagg.engines.fit import fit
 from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places
-from microagg.engines.sought import Sought
+from microagg.engines.sought import Sought, views_of
 from microagg.engines.spark.spark_column import cut_column
 from microagg.engines.spark.spark_frames import (
     Layout,
@@ -158,7 +158,7 @@ class Grouped:
     """Records whose protected values no other has."""
     sums: Sums
     sought: Sought
-    """A sample, as an attacker would see it."""
+    """A sample, as an attacker would see it, with a key for each view: (s, views)."""
     released: DataFrame
     """What each record releases, by the key of its row; persisted."""
 
@@ -178,8 +178,9 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
     roles = plan.roles(parts.names)
     with on_spark():
         encoding, summary = fit(parts, plan)
-        width = encoding.width + bool(roles.known)
-        encode = partial(_encoded, encoding, parts.layout, tuple(roles.known))
+        views = views_of(roles)
+        width = encoding.width + len(views)
+        encode = partial(_encoded, encoding, parts.layout, views)
         records = mapped(parts.rows, encode, word_schema(width))
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
@@ -193,9 +194,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
                 turns, last = places.rounds, partial(_finished_chunk, encoding, places)
             alone = [f"w{j}" for j in range(len(encoding.coders) + len(encoding.recoded_columns))]
             unique = records.groupBy(*alone).count().where("count = 1").count()
-            released = by_chunk(
-                moved, chunks, last, _schema_of_released(encoding, bool(roles.known))
-            )
+            released = by_chunk(moved, chunks, last, _schema_of_released(encoding, len(views)))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
                 reports = _reports(released)
@@ -209,14 +208,15 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
 
 
 def _encoded(
-    encoding: Encoding, layout: Layout, known: tuple[str, ...], rows: pa.Table
+    encoding: Encoding, layout: Layout, views: Mapping[str, list[str]], rows: pa.Table
 ) -> pa.Table:
-    """Turn rows into records: their words, and a key of the columns that an attacker knows."""
+    """Turn rows into records: their words, and for each view a key of what an attacker knows."""
     table = layout.with_nested_as_text(rows)
     words = encoding.words(table)
-    if known:
+    if views:
         seen, _ = encoding.recoded(table)
-        extra = row_keys([seen.column(name) for name in known])[:, :1]
+        keys = [row_keys([seen.column(name) for name in names])[:, :1] for names in views.values()]
+        extra = np.hstack(keys)
         kept = encoding.kept(encoding.variables(table))
         words = np.hstack([words, extra if kept is None else extra[kept]])
     return pa.table(word_columns(words))
@@ -315,8 +315,9 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
     """What each record of a chunk releases, by the key of its row.
 
     Records with the same ``values`` release the same in the protected columns, those of a ``class`` also the
-    same weight and stratum; ``unit`` and ``known`` are keys, and ``whole_group`` is the group of records in
-    the sample of whole groups, −1 of others. At one record stand the figures of the chunk.
+    same weight and stratum; ``unit``, ``v0`` and ``v1`` (the views of an attacker) are keys.
+    ``whole_group`` is the group of records in the sample of whole groups, −1 of others. At one record stand
+    the figures of the chunk.
     """
     found = finish_chunk(encoding, words, groups)
     records, shared = found.records, found.shared
@@ -324,9 +325,8 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
     chosen = np.flatnonzero(in_sample(records.keys, share))
     before = encoding.seen_by_attacker(records.values, encoding.original_states(records))[chosen]
     after = encoding.seen_by_attacker(shared.values, shared.states)[chosen]
-    known = records.extra[chosen, 0] if records.extra.shape[1] else None
     report = ChunkReport(
-        number, found.sums, Seen(records.keys[chosen], Sought(before, after, known))
+        number, found.sums, Seen(records.keys[chosen], Sought(before, after, records.extra[chosen]))
     )
     out = shared.words()
     whole = np.full(len(records), -1, dtype=np.int64)
@@ -344,8 +344,7 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
     }
     if records.units is not None:
         columns["unit"] = records.units
-    if records.extra.shape[1]:
-        columns["known"] = np.ascontiguousarray(records.extra[:, 0]).view(np.int64)
+    columns |= word_columns(np.ascontiguousarray(records.extra), "v")
     first = pa.array([pack(report)], pa.binary())
     columns[_REPORT] = pa.concat_arrays([first, pa.nulls(len(records) - 1, pa.binary())])
     return pa.table(columns)
@@ -355,10 +354,10 @@ def _one_word(columns: Iterable[Labels]) -> Labels:
     return np.ascontiguousarray(row_keys([pa.array(one) for one in columns])[:, 0]).view(np.int64)
 
 
-def _schema_of_released(encoding: Encoding, known: bool) -> str:
+def _schema_of_released(encoding: Encoding, views: int) -> str:
     width = Shared.of_no_record(encoding).words().shape[1]
     names = ["h1", "h2", "values", "class", "whole_group", *(f"s{j}" for j in range(width))]
-    names += ["unit"] * (encoding.unit is not None) + ["known"] * known
+    names += [*["unit"] * (encoding.unit is not None), *(f"v{j}" for j in range(views))]
     return f"{', '.join(f'`{name}` long' for name in names)}, {_REPORT} binary"
 
 
@@ -373,6 +372,5 @@ def _sample(reports: list[ChunkReport]) -> Sought:
     """The sampled records of all chunks, in the order of their keys, no more than wanted."""
     keys = np.concatenate([chunk.seen.keys for chunk in reports])
     order = np.lexsort((keys[:, 1], keys[:, 0]))[:SAMPLE]
-    before, after, known = zip(*(chunk.seen.sought for chunk in reports), strict=True)
-    chosen = None if known[0] is None else np.concatenate(known)[order]
-    return Sought(np.concatenate(before)[order], np.concatenate(after)[order], chosen)
+    parts = zip(*(chunk.seen.sought for chunk in reports), strict=True)
+    return Sought(*(np.concatenate(part)[order] for part in parts))

@@ -18,7 +18,7 @@ from microagg.engines.agreeing_groups import Agreeing
 from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import Classes, Counts, Sample, measured_at_scale, required
 from microagg.engines.finishing import rules_of
-from microagg.engines.sought import Sought
+from microagg.engines.sought import Sought, views_of
 from microagg.engines.spark.on_spark import Grouped
 from microagg.engines.spark.spark_counts import (
     count_agreeing,
@@ -111,7 +111,7 @@ class SparkRelease:
         alone = count_classes(frame, ["values"], unit, encoding.k).classes
         if self._shared(*self.roles.known) == [coder.name for coder in encoding.coders]:
             return alone, None
-        by = ["class", "known"] if self.roles.known else ["class"]  # with strata and weights
+        by = ["class", *self._views.get("known", ())]  # with strata and weights
         return alone, count_classes(frame, by, unit, encoding.k).classes
 
     @property
@@ -136,7 +136,8 @@ class SparkRelease:
                     stakes={name: self._count_claimed(name).below_k for name in secret},
                     agreeing=self._agreeing(),
                 )
-            linkage = self._link(False), self._link(True) if self.roles.known else None
+            linked = {view: self._link(view) for view in self._views}
+            linkage = self._link(), linked.get("known"), linked.get("claimed")
             measure = partial(
                 _measured, self.plan, grouped.summary, grouped.sums, counts, linkage, measures
             )
@@ -166,8 +167,13 @@ class SparkRelease:
         refuse_broken(counted, target, self.records)
         return counted
 
-    def _link(self, with_known: bool) -> Linkage:
-        """Look for the sampled records among what all release."""
+    @property
+    def _views(self) -> dict[str, list[str]]:
+        """For each view of an attacker the column of keys."""
+        return {view: [f"v{at}"] for at, view in enumerate(views_of(self.roles))}
+
+    def _link(self, view: str | None = None) -> Linkage:
+        """Look for the sampled records among all released ones, with the columns of a view."""
         from pyspark.sql import functions as F  # noqa: N812
 
         encoding, sought, frame = (
@@ -176,12 +182,14 @@ class SparkRelease:
             self._grouped.released,
         )
         by = ["values"]
-        if not with_known:
-            sought = sought._replace(known=None)
-        elif sought.known is not None:
-            by = ["class", "known"]
-            wanted = np.unique(np.ascontiguousarray(sought.known).view(np.int64))
-            frame = frame.where(frame.known.isin(wanted.tolist()))
+        keys = None
+        if view is not None:
+            assert sought.known is not None
+            (column,) = self._views[view]
+            by = ["class", column]
+            keys = np.ascontiguousarray(sought.known[:, int(column[1:])])
+            frame = frame.where(frame[column].isin(np.unique(keys.view(np.int64)).tolist()))
+        sought = sought._replace(known=keys)
         classes = frame.groupBy(*by).agg(
             F.count(F.lit(1)).alias("records"),
             *(F.first(name).alias(name) for name in word_names(frame)),
@@ -207,9 +215,7 @@ class SparkRelease:
 def _rivals(encoding: Encoding, sought: Sought, rows: pa.Table) -> Labels:
     """Records of some classes that are as near to each sampled record as its own, or nearer."""
     shared = Shared.of(words_of(rows, "s"), len(encoding.coders))
-    known = None
-    if sought.known is not None:
-        known = rows.column("known").to_numpy().view(np.uint64)
+    known = None if sought.known is None else words_of(rows, "v")[:, 0]
     return sought.rivals(encoding, [(shared, rows.column("records").to_numpy(), known)])
 
 
@@ -218,7 +224,7 @@ def _measured(
     summary: TableSummary,
     sums: Sums,
     counts: Counts,
-    linkage: tuple[Linkage, Linkage | None],
+    linkage: tuple[Linkage, Linkage | None, Linkage | None],
     measures: Mapping[str, Any],
     encoding: Encoding,
     sample: Sample,
