@@ -161,9 +161,7 @@ def test_a_sample_is_told_of_where_there_is_one(tmp_path, monkeypatch, wanted):
     monkeypatch.setattr("microagg.engines.aggregates._SAMPLED", wanted)
     source = written(survey(), tmp_path, "in.parquet")
     evidence = run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk")).evidence
-    told = [
-        c.words for c in evidence.cautions if "are of all 4,000 records; distributions" in c.words
-    ]
+    told = [c.words for c in evidence.cautions if "were counted in all 4,000 records" in c.words]
     assert len(told) == (wanted < 4000)
     assert all(words.endswith(" in whole groups.") for words in told)
 

@@ -190,7 +190,9 @@ def test_what_is_of_a_sample_is_what_is_said_to_be(tmp_path, monkeypatch):
     assert said.sampled < len(before)
     found = measured_again(before, after, said)
     assert list(differences(said.as_dict(), found, apart=APART | OF_SAMPLE)) == []
-    assert said.cautions[-1].words.startswith("Promise, loss, classes and totals are of all")
+    assert said.cautions[-1].words.startswith(
+        "Promise, loss, classes and totals were counted in all"
+    )
     assert found["verdict"] == said.verdict
 
 

@@ -53,7 +53,7 @@ def test_the_loss_falls_and_k_holds(seed, settings):
     assert told.records == len(left_out)
     assert told.share == len(left_out) / N
     assert told.loss_without == pytest.approx(whole.utility.information_loss)
-    assert f"{len(left_out)} records (" in fewer.evidence.suppressed_words
+    assert f"{len(left_out)} records were left out (" in fewer.evidence.suppressed_words
     data = fewer.evidence.as_dict()
     assert data["suppressed"]["records"] == len(left_out)
     assert data["records"] == N - len(left_out)

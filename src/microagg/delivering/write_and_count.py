@@ -12,8 +12,17 @@ import numpy as np
 from microagg.errors import VerificationError, listed, shown
 from microagg.evidence.measured import Counted, Required
 from microagg.formats import FORMATS
-from microagg.formats.files import FileFormat, Source, difference, read_file, write_file
-from microagg.formats.formulas import with_escaped_formulas
+from microagg.formats.atomic import replacing
+from microagg.formats.files import (
+    FileFormat,
+    Source,
+    cannot_hold,
+    difference,
+    kind_of,
+    read_file,
+    write_file,
+)
+from microagg.formats.formulas import no_formulas, with_escaped_formulas
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
@@ -68,6 +77,16 @@ class Outgoing:
         """
         table = Frame(self.data).to_arrow(unnamed_index=FORMATS[kind].keeps_facts)
         return released_table(table if kept is None else self._with_text(table, kept))
+
+    def deliver(self, target: Path, form: FileFormat | None, escape: bool) -> Counted:
+        """Write the table to a file that gets its name only after it was read back and counted."""
+        kind = kind_of(target, writing=True)  # an unknown ending is refused before any work
+        if FORMATS[kind].limits_values:
+            cannot_hold(Frame(self.data).to_arrow(unnamed_index=False), kind)
+        if escape and not FORMATS[kind].has_formulas:
+            raise no_formulas(target)
+        with replacing(target) as part:
+            return self.write(self.table(kind), part, target, form, escape)
 
     def write(
         self,

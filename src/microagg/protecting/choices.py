@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from microagg.base.formatting import TRADE_OFF, plural, share
+from microagg.errors import MicroaggError
 from microagg.plan.plan import Accept, Plan
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "next_k",
     "next_k_for",
     "suggestion",
+    "with_other_k",
 ]
 
 # Tried unless methods are named: of the literature's methods those that were worth choosing on the
@@ -105,6 +107,39 @@ def mark_frontier(cells: Sequence[Choice]) -> list[Choice]:
         limit = links[best] - TOLERANCE * (links[0] - links[-1])
         at = next((j for j in range(best + 1, len(front)) if links[j] < limit), len(front))
     return [replace(cell, on_frontier=i in worth) for i, cell in enumerate(cells)]
+
+
+def with_other_k(
+    plan: Plan, chosen: Choice, n: int, tried: Callable[[Plan], Choice]
+) -> Mapping[str, object] | None:
+    """Return the same plan with other k, for the risk–utility map; None if there is no other k to try.
+
+    ``tried`` carries a plan out on the same n records.
+    """
+    k = chosen.k
+    sizes = sorted({size for size in (2, k // 2, 2 * k, 4 * k) if 2 <= size <= n} - {k})
+    if not sizes:
+        return None
+    cells = [chosen]
+    for size in sizes:
+        try:
+            cells.append(tried(_with_k(plan, size)))
+        except MicroaggError as error:  # this k cannot be met, by a stratum for example
+            cells.append(Choice(chosen.method, size, problem=str(error)))
+    found = mark_frontier(sorted(cells, key=lambda cell: cell.k))
+    return {"blind_guess": 1 / n, "cells": [cell.as_dict() for cell in found]}
+
+
+def _with_k(plan: Plan, k: int) -> Plan:
+    """Return the plan with another k; a map need not take as long for every k as the release did."""
+    blocks = []
+    for block in plan.blocks:
+        options = {name: value for name, value in block.options.items() if name != "time_limit"}
+        if options.get("effort") == "best":
+            options["effort"] = "balanced"
+        refine = "balanced" if block.refine == "best" else block.refine
+        blocks.append(replace(block, k=k, bound=False, refine=refine, options=options))
+    return replace(plan, blocks=tuple(blocks))
 
 
 @dataclass(frozen=True)

@@ -12,16 +12,12 @@ from microagg.algorithms.result import Partition
 from microagg.base.progress import Listener
 from microagg.delivering.write_and_count import Outgoing
 from microagg.drafting.guess import Guess
-from microagg.errors import MicroaggError
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted, Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
-from microagg.formats import FORMATS
-from microagg.formats.atomic import replacing
-from microagg.formats.files import FileFormat, cannot_hold, kind_of
-from microagg.formats.formulas import no_formulas
+from microagg.formats.files import FileFormat
 from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
 from microagg.measure.harmful_columns import Stake
 from microagg.measure.known_columns import KnownRisk
@@ -30,7 +26,7 @@ from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan, Roles
 from microagg.plan.registry import find
-from microagg.protecting.choices import Choice, mark_frontier
+from microagg.protecting.choices import Choice, with_other_k
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
@@ -185,18 +181,10 @@ class Release:
     @cached_property
     def alternatives(self) -> Mapping[str, Any] | None:
         """The same plan with other k, for the risk–utility map; None where that takes long."""
-        n, k = len(self.parts[0].rows), self.k
-        sizes = sorted({size for size in (2, k // 2, 2 * k, 4 * k) if 2 <= size <= n} - {k})
-        if n > _RECORDS_FOR_ALTERNATIVES or not sizes:
+        n = len(self.parts[0].rows)
+        if n > _RECORDS_FOR_ALTERNATIVES:
             return None
-        cells = [self.as_cell()]
-        for size in sizes:
-            try:
-                cells.append(self._again(_with_k(self.plan, size)).as_cell())
-            except MicroaggError as error:  # this k cannot be met, by a stratum for example
-                cells.append(Choice(cells[0].method, size, problem=str(error)))
-        found = mark_frontier(sorted(cells, key=lambda cell: cell.k))
-        return {"blind_guess": 1 / n, "cells": [cell.as_dict() for cell in found]}
+        return with_other_k(self.plan, self.as_cell(), n, lambda plan: self._again(plan).as_cell())
 
     def write(
         self,
@@ -217,15 +205,7 @@ class Release:
             If a combination of protected values is shared by fewer than k records or units, or
             records are missing. The file is removed.
         """
-        target = Path(path)
-        kind = kind_of(target, writing=True)  # an unknown ending is refused before any work
-        if FORMATS[kind].limits_values:
-            cannot_hold(Frame(self.data).to_arrow(unnamed_index=False), kind)
-        if escape_formulas and not FORMATS[kind].has_formulas:
-            raise no_formulas(target)
-        with replacing(target) as part:
-            table = self.outgoing.table(kind)
-            counted = self.outgoing.write(table, part, target, form, escape_formulas)
+        counted = self.outgoing.deliver(Path(path), form, escape_formulas)
         self._written.append(counted)
         return counted.least
 
@@ -289,15 +269,3 @@ class Release:
             "A Release holds the original values and is not pickled, lest they travel. Pickle "
             "its .data and .partition."
         )
-
-
-def _with_k(plan: Plan, k: int) -> Plan:
-    """Return the plan with another k; a map need not take as long for every k as the release did."""
-    blocks = []
-    for block in plan.blocks:
-        options = {name: value for name, value in block.options.items() if name != "time_limit"}
-        if options.get("effort") == "best":
-            options["effort"] = "balanced"
-        refine = "balanced" if block.refine == "best" else block.refine
-        blocks.append(replace(block, k=k, bound=False, refine=refine, options=options))
-    return replace(plan, blocks=tuple(blocks))
