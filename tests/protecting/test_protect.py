@@ -309,7 +309,7 @@ def test_a_quantity_with_missing_values_is_protected():
     release = microagg.protect(frame, k=3, missing={"most": 0.1})
     assert release.columns == ["income", "rent"]
     assert release.data["rent"].isna().sum() == 3  # k share what is missing
-    with pytest.raises(InputError, match=r"column 'rent' has 1, the first in row 1"):
+    with pytest.raises(InputError, match=r"column 'rent' has some, the first in row 1"):
         microagg.protect(frame, k=3, missing="error")
 
 

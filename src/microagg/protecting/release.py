@@ -266,6 +266,6 @@ class Release:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            "A Release holds the original values and is not pickled, lest they travel. Pickle "
-            "its .data and .partition."
+            "A Release cannot be pickled, so that original values do not leave this process. Pickle its "
+            ".data and .partition."
         )
