@@ -258,3 +258,20 @@ def test_a_proof_says_that_it_is_about_the_groups_where_the_released_values_lose
         (own,) = (cell for cell in release.alternatives["cells"] if cell["k"] == 3)
         assert own["information_loss"] == release.utility.information_loss
         assert (own["information_loss"] > 1.05 * own["group_loss"]) == apart
+
+
+def test_groups_that_lose_as_little_as_is_proved_are_the_best():
+    frame = pd.DataFrame(
+        {"a": [1.0, 2.0, 3.0, 11.0, 12.0, 13.0], "b": [1.0, 2.0, 1.0, 9.0, 8.0, 9.0]}
+    )
+    release = microagg.protect(frame, k=3, columns=["a", "b"], method="mdav")
+    (part,) = release.parts
+    for bound, word, sentence in (
+        (part.partition.sse, "no", "Proved: no groups of 3 or more lose less."),
+        (0.75 * part.partition.sse, "by at most 25.0 %", "groups of 3 or more lose at least"),
+        (None, "not known", "Not computed: the method is a heuristic."),
+    ):
+        own = part._replace(partition=replace(part.partition, lower_bound=bound))
+        found = release.evidence.proof(own)
+        assert found[0] == word
+        assert sentence in found[1]

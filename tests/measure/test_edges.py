@@ -161,3 +161,14 @@ def test_linkage_of_sets_of_rows_is_given_where_it_was_measured():
     assert counted.as_dict()["record_linkage"] is None
     linked = LinkedRows("home", 3, 5, 1, 2, 0, Linkage(0.4, 0.3, 0.5, 9, sampled=True))
     assert linked.as_dict()["record_linkage"] == 0.4
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%Y-%m-%d %H:%M"])
+def test_dates_that_did_not_change_lost_nothing(form):
+    """Days are counted in days, times of a day in seconds."""
+    times = pd.date_range("2024-01-01", periods=6, freq="37h").strftime(form)
+    frame = pd.DataFrame({"t": times})
+    found = microagg.utility(frame, frame, ["t"], kinds={"t": "date"})
+    assert (found.information_loss, found.il1s) == (0.0, 0.0)
+    later = pd.DataFrame({"t": times[[1, 1, 1, 4, 4, 4]]})
+    assert 5 < microagg.utility(frame, later, ["t"], kinds={"t": "date"}).information_loss < 30
