@@ -41,6 +41,7 @@ def test_one_column_and_one_record_go_together_with_nothing():
     frame = pd.DataFrame({"a": ["x"], "b": [3.0]})
     found = microagg.utility(frame, frame, ["a", "b"])
     assert found.association_deviation == 0.0
+    assert found.associations[0][0, 1] == found.associations[1][0, 1] == 0.0
 
 
 def test_covariances_are_divided_by_the_degrees_of_freedom():
@@ -172,3 +173,14 @@ def test_dates_that_did_not_change_lost_nothing(form):
     assert (found.information_loss, found.il1s) == (0.0, 0.0)
     later = pd.DataFrame({"t": times[[1, 1, 1, 4, 4, 4]]})
     assert 5 < microagg.utility(frame, later, ["t"], kinds={"t": "date"}).information_loss < 30
+
+
+def test_categories_that_moved_to_other_levels_and_cells():
+    before = pd.DataFrame({"a": [*"xxyy"], "b": [*"uvuv"]})
+    after = pd.DataFrame({"a": [*"xxxy"], "b": [*"uvuv"]})
+    found = microagg.utility(before, after, ["a", "b"])
+    assert found.total_variation == {"a": 0.25, "b": 0.0}
+    assert found.changed == {"a": 0.25, "b": 0.0}
+    assert found.contingency_deviation == (0.25, 0.25)
+    gone = microagg.utility(before, after.assign(a=None), ["a", "b"])
+    assert (gone.total_variation["a"], gone.contingency_deviation) == (0.0, (0.0, 0.0))

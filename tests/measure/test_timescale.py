@@ -30,6 +30,8 @@ def test_dates_of_many_years_have_none(kind):
 
 def test_texts_times_and_spans():
     assert _words(pa.array(["29.02.2024", "31.12.1999"])) == ["2024-02-29", "1999-12-31"]
+    times = ["2024-02-29 07:05:00", "2024-03-01 23:59:00"]
+    assert _words(pa.array(times)) == ["2024-02-29 07:05", "2024-03-01 23:59"]
     assert _words(pa.array([datetime.time(7, 5), datetime.time(23, 59)])) == ["07:05", "23:59"]
     spans = pa.array([datetime.timedelta(days=2), datetime.timedelta(days=30)])
     assert _words(spans) == ["2 days", "30 days"]
