@@ -261,11 +261,12 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
     assert read_file(path, hashed=True).sha256
     read = CsvText.read
 
-    def change_and_read(text):
+    def read_and_change(text, how):
+        table = read(text, how)
         path.write_text("age\n30\n31\n")
-        return read(text)
+        return table
 
-    monkeypatch.setattr(CsvText, "read", change_and_read)
+    monkeypatch.setattr(CsvText, "read", read_and_change)
     with pytest.raises(
         TableError, match=r"must stay as it is while it is read.*in\.csv.*Read it again"
     ):

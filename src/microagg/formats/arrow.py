@@ -30,6 +30,7 @@ class Arrow(Format):
     def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
         """Read a file; Arrow itself opens none whose name is not UTF-8."""
         with path.open("rb") as file:
+            how.hash(file)
             table = sound(feather.read_table(file))
             return table, FileFormat(csv=how.csv, arrow=_layout_of(file))
 

@@ -77,7 +77,7 @@ class Csv(TextFile):
     def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
         """Read a file whose header may have been looked at before."""
         text = how.looked or CsvText(path, how.csv)
-        return text.read(), FileFormat(text.form)
+        return text.read(how), FileFormat(text.form)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table."""
@@ -103,10 +103,12 @@ class CsvText:
         # A hundred rows or more, so that wide tables do not fall into many pieces.
         self._block = min(max(_BLOCK_BYTES, 100 * sum(map(len, self.names))), _LARGEST_BLOCK)
 
-    def read(self) -> pa.Table:
+    def read(self, how: Reading | None = None) -> pa.Table:
         """Read all records."""
         # Arrow itself opens no file whose name is not UTF-8.
         with self._in_encoding(), self.path.open("rb") as file:
+            if how is not None:
+                how.hash(file)
             if self._empty:
                 _refuse_broken_rows(self.path, self.form)
                 return pa.schema([(n, pa.string()) for n in self.names]).empty_table()

@@ -186,9 +186,10 @@ def read_file(
     csv = completed_csv(path, csv)
     named = frozenset(numbers or ())
     before = path.stat() if hashed and path.is_file() else None
-    digest = sha256(path) if hashed else ""
+    hashes: list[str] | None = [] if hashed else None
     with readable(path, kind):
-        table, form = FORMATS[kind].read(path, Reading(csv, sheet, like, looked))
+        table, form = FORMATS[kind].read(path, Reading(csv, sheet, like, looked, hashes))
+    digest = "" if hashes is None else (hashes or [sha256(path)])[0]
     if before is not None and _state(path.stat()) != _state(before):
         raise TableError(
             f"A file must stay as it is while it is read; {shown(str(path), 300)} changed meanwhile. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.errors import TableError, listed, shown
+from microagg.formats.atomic import digest_of
 from microagg.formats.layouts import CsvFormat, FileFormat
 from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, typed
 from microagg.tables.frame_libraries import decoded, is_number, is_text
@@ -27,6 +29,13 @@ class Reading(NamedTuple):
     like: FileFormat | None = None
     looked: Any = None
     """The CSV file, if its header was read before."""
+    hashes: list[str] | None = None
+    """Gets the hash of the file if the format opens it; None: it is not wanted."""
+
+    def hash(self, file: BufferedReader) -> None:
+        """Hash an open file, so that the same file is hashed and read."""
+        if self.hashes is not None:
+            self.hashes.append(digest_of(file))
 
 
 Has = Callable[[ColumnFacts], object]

@@ -40,13 +40,14 @@ class Parquet(Format):
     def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
         """Read a file, or several as one table."""
         tables: list[pa.Table] = []
+        several = is_several(path)
 
         def look(file: Path) -> tuple[pa.Schema, int, ParquetLayout]:
-            with opened_parquet(file) as parquet:
+            with opened_parquet(file, None if several else how) as parquet:
                 tables.append(sound(parquet.read()))
                 return tables[-1].schema, tables[-1].num_rows, layout_of(parquet.metadata)
 
-        if not is_several(path):
+        if not several:
             _, _, layout = look(path)
             return tables[0], FileFormat(csv=how.csv, parquet=layout)
         _, folder, schema = look_into(path, look)
@@ -71,16 +72,17 @@ def _moved(table: pa.Table, form: FileFormat) -> list[str]:
 
 
 @contextmanager
-def opened_parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
+def opened_parquet(
+    file: Path, how: Reading | None = None, **options: Any
+) -> Iterator[pq.ParquetFile]:
     """Open a file; what keeps it from being read is said in words."""
     refuse_what_is_no_file(file)
     # Arrow itself opens no file whose name is not UTF-8.
-    with (
-        readable(file, "parquet"),
-        file.open("rb") as opened,
-        pq.ParquetFile(opened, page_checksum_verification=True, **options) as parquet,
-    ):
-        yield parquet
+    with readable(file, "parquet"), file.open("rb") as opened:
+        if how is not None:
+            how.hash(opened)
+        with pq.ParquetFile(opened, page_checksum_verification=True, **options) as parquet:
+            yield parquet
 
 
 def layout_of(metadata: Any) -> ParquetLayout:
