@@ -272,7 +272,7 @@ class PlanSettings(Section):
     def words_of_unit(self, column: Any) -> UnitWords:
         """Return the noun for the units that a column tells apart; None: for records.
 
-        >>> plan = Plan.of(unit={"column": "db030", "name": "household"})
+        >>> plan = PlanSettings(unit_section=Unit("db030", name="household"))
         >>> plan.words_of_unit("db030").counted(5), plan.words_of_unit(None).counted(1)
         ('5 households', '1 record')
         """
