@@ -184,3 +184,12 @@ def test_categories_that_moved_to_other_levels_and_cells():
     assert found.contingency_deviation == (0.25, 0.25)
     gone = microagg.utility(before, after.assign(a=None), ["a", "b"])
     assert (gone.total_variation["a"], gone.contingency_deviation) == (0.0, (0.0, 0.0))
+
+
+def test_a_number_and_a_category_go_together_by_the_correlation_ratio():
+    frame = pd.DataFrame({"x": [1.0, 3.0, 5.0, 7.0], "c": [*"aabb"], "d": [*"uvvv"]})
+    before, _ = microagg.utility(frame, frame, ["x", "c", "d"]).associations
+    assert before[0, 1] == pytest.approx(np.sqrt(16 / 20))  # SS between categories over SS total
+    assert before[1, 2] == pytest.approx(np.sqrt(1 / 3))  # Cramér's V of a 2 × 2 table
+    constant = frame.assign(x=4.0)
+    assert microagg.utility(constant, constant, ["x", "c"]).associations[0][0, 1] == 0.0
