@@ -258,7 +258,7 @@ def test_what_cannot_be_weighted_is_refused():
         microagg.partition(X, 3, weights, cost="sae")
     with pytest.raises(InputError, match=r"With weights the cost is sse, .*; got cost='max'"):
         microagg.partition(X, 3, weights, method="simple", cost="max")
-    with pytest.raises(InputError, match="groups cost nothing beside; got a group_cost"):
+    with pytest.raises(InputError, match="groups have no extra cost; got a group_cost"):
         microagg.partition(X, 3, weights, method="wilber", group_cost=2.0)
     with pytest.raises(InputError, match="cost='squares' is not known"):
         microagg.partition(X, 3, weights, method="wilber", cost="squares")
