@@ -216,4 +216,4 @@ def _listed(columns: Sequence[Any]) -> str:
     """Name columns, and say how many they are where not all are named."""
     if len(columns) <= _NAMED:
         return names(columns)
-    return f"{len(columns)} columns: {names(columns, _NAMED)}"
+    return f"{plural(len(columns), 'column')}: {names(columns, _NAMED)}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from microagg.base.formatting import FIRST_RUN
+from microagg.base.formatting import FIRST_RUN, plural
 from microagg.cli.show import Speaker
 from microagg.warming.needed import PARTS
 from microagg.warming.warm import Warming
@@ -48,5 +48,5 @@ def compile_all(speaker: Speaker) -> None:
     with Compiling(speaker) as compiling, speaker.progress("compiling") as bar:
         new = compiling.ask(PARTS)
         compiling.wait(bar)
-    speaker.say("compiled", f"{len(new)} of {len(PARTS)} parts now, the others before")
+    speaker.say("compiled", f"{len(new)} of {plural(len(PARTS), 'part')} now, the others before")
     speaker.give({"parts": list(PARTS), "compiled_now": new})

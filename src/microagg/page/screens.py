@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from microagg.base.formatting import TRADE_OFF
+from microagg.base.formatting import TRADE_OFF, plural
 from microagg.errors import TableError
 from microagg.formats.endings import kind_by_ending
 from microagg.page.desk import Desk, Release, Table
@@ -57,7 +57,9 @@ def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
         ],
         "busy": desk.running,
         "waiting": sum(entry.state == "waiting" for entry in desk.entries),
-        "idle": f"{idle / 60:.0f} minutes" if idle >= 120 else f"{idle:.0f} seconds",
+        "idle": plural(round(idle / 60), "minute")
+        if idle >= 120
+        else plural(round(idle), "second"),
     }
 
 
