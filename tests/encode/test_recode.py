@@ -148,6 +148,30 @@ def test_rare_levels_become_other():
     assert recode(column(["a", "a"]), "x", {"rare": 2})[0] == ["a", "a"]
 
 
+@pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+def test_rare_codes_that_are_floats_lose_what_whole_ones_lose(tmp_path):
+    """Codes with gaps come as floats; "other" among them turns all into texts, on every engine."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=40), "c": [1.0] * 20 + [2.0] * 15 + [3.0] * 5})
+    settings = {
+        "k": 3,
+        "columns": ["x", "c"],
+        "kinds": {"c": "nominal"},
+        "coarsen": {"c": {"rare": 10}},
+        "method": "mdav",
+    }
+    losses = [
+        microagg.protect(frame.astype({"c": kind}), **settings).utility.by_column["c"]
+        for kind in ("int64", "float64")
+    ]
+    frame.to_parquet(tmp_path / "in.parquet")
+    on_disk = microagg.protect_file(
+        tmp_path / "in.parquet", tmp_path / "out.parquet", engine="disk", **settings
+    )
+    losses.append(on_disk.utility.by_column["c"])
+    assert losses == pytest.approx([losses[0]] * 3)
+
+
 def test_rare_counts_units_where_there_are_any():
     table = pa.table({"x": ["a", "a", "a", "b", "b"], "u": [1, 1, 1, 2, 3]})
     assert recode(table, "x", {"rare": 2}, unit="u", drop=["u"])[0] == ["other"] * 3 + ["b", "b"]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.bands import level_text
 from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder, before_of, fit, recoded_plan, tally
@@ -81,8 +82,8 @@ class Recoded:
         elif after.is_category:
             known = [*self._read.levels]
             known += inner_nodes(self._read) if after.kind == "hierarchy" else self.before.merged
-            place = {str(level): number for number, level in reversed(list(enumerate(known)))}
-            values = [float(place[str(level)]) for level in after.levels]
+            place = {level_text(level): at for at, level in reversed(list(enumerate(known)))}
+            values = [float(place[level_text(level)]) for level in after.levels]
             if after.kind == "hierarchy":
                 values += [float(place.get(node, len(known))) for node in inner_nodes(after)]
         else:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats
+from microagg.encode.bands import level_text
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder, Tally, fit, tally
 from microagg.measure.count_classes import row_keys
@@ -106,5 +107,7 @@ def level_places(recoder: Recoder, levels: Iterable[Any]) -> Floats:
         place = dict(zip(recoder.labels, recoder.places.tolist(), strict=True))
     else:
         merged, _ = recoder.merged()
-        place = {str(level): float(at) for at, level in enumerate([*recoder.levels, *merged])}
-    return np.array([place[str(level)] for level in levels])
+        place = {
+            level_text(level): float(at) for at, level in enumerate([*recoder.levels, *merged])
+        }
+    return np.array([place[level_text(level)] for level in levels])
