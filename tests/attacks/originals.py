@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from microagg.plan.plan import Block, Plan
+from microagg.plan.sections import Unit
 from microagg.protecting.protect import protect_table
 from microagg.protecting.release import Release
 from microagg.tables.frame import Frame
@@ -79,7 +80,7 @@ def _draw_plan(rng: np.random.Generator) -> Plan:
         blocks=blocks,
         drop=tuple(drop),
         confidential=("illness",) if rng.random() < 0.5 else (),
-        unit="household" if rng.random() < 0.3 else None,
+        unit_section=Unit("household" if rng.random() < 0.3 else None),
         round="nearest" if rng.random() < 0.5 else "no",
         # A small change of one member of a mean shows in no file only if few digits are released.
         digits=int(rng.integers(-2, 1)) if aggregate in ("mean", "midrange") else None,

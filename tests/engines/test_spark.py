@@ -67,7 +67,7 @@ def test_the_same_as_in_one_process(spark, mixed, alone):
 
 def test_columns_of_which_little_is_left_are_judged_by_the_same_figures(spark):
     """Loss of each column and share of changed categories are those of the released rows themselves."""
-    from test_usable import noisy
+    from evidence.test_usable import noisy
 
     table = pa.Table.from_pandas(noisy(), preserve_index=False)
     table = table.append_column("row", pa.array(np.arange(table.num_rows) ** 1.1))  # an amount
@@ -361,7 +361,7 @@ def test_what_is_refused(spark, persons):
         microagg.spark.protect(frame, k=3, columns=["heihgt"])
     with pytest.raises(InputError, match="stands for several"):
         microagg.spark.protect(frame.select("*", "sex"), k=3, columns=["height"])
-    with pytest.raises(InputError, match="each needs at least k = 800 records"):
+    with pytest.raises(InputError, match="each stratum needs at least k = 800 records"):
         microagg.spark.protect(frame, k=800, columns=["height"], strata=["sex"])
     with pytest.raises(InputError, match="must have no missing values by the policy error"):
         microagg.spark.protect(frame, k=3, columns=["weight"], missing="error")

@@ -233,7 +233,7 @@ def test_small_strata_of_whole_households_are_merged(tmp_path):
 def test_what_members_at_one_place_do_not_have_is_refused():
     older = SURVEY.age == SURVEY.groupby("household").age.transform("max")
     frame = SURVEY.assign(diagnosis=np.where(older, "flu", "none"))
-    with pytest.raises(InputError, match="members at each place must have what is required"):
+    with pytest.raises(InputError, match="members at each place must satisfy the requirements"):
         microagg.protect(
             frame, k=3, columns=COLUMNS, unit=TOGETHER, require={"distinct": {"diagnosis": 2}}
         )

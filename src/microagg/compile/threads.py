@@ -220,11 +220,13 @@ def share_growing(work: Callable[[T], Sequence[T]], first: Sequence[T], most: in
             try:
                 more = work(item)
             finally:
-                for other in more:
-                    waiting.put(other)
+                # Counted before others can take them: whoever ends the last one ends all threads.
                 with lock:
                     unfinished += len(more) - 1
-                if unfinished == 0:
+                    is_last = unfinished == 0
+                for other in more:
+                    waiting.put(other)
+                if is_last:
                     waiting.put(None)
         waiting.put(None)  # for the next thread
 

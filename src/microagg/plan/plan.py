@@ -97,9 +97,10 @@ class Plan(PlanSettings):
 
     def check_together(self) -> None:
         """Take what the one block has of its own for the plan's; refuse what does not go together."""
-        if len(self.blocks) == 1:
+        own = [block for block in self.blocks if block.unit is not None or block.strata is not None]
+        if len(self.blocks) == len(own) == 1:
             # What the one block has of its own is the plan's, so that it is written in one way.
-            (block,) = self.blocks
+            (block,) = own
             object.__setattr__(self, "unit_section", block.unit or self.unit_section)
             object.__setattr__(self, "strata", self.strata_of(block))
             object.__setattr__(self, "blocks", (replace(block, unit=None, strata=None),))
