@@ -220,7 +220,7 @@ def share_growing(work: Callable[[T], Sequence[T]], first: Sequence[T], most: in
             try:
                 more = work(item)
             finally:
-                # Counted before others can take them: whoever ends the last one ends all threads.
+                # Counted before others can take them: the thread that does the last one ends all.
                 with lock:
                     unfinished += len(more) - 1
                     is_last = unfinished == 0
