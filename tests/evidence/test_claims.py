@@ -241,6 +241,19 @@ def test_every_threshold_that_is_missed_is_named():
         assert found.verdict_words == f"{words} what the plan accepts."
 
 
+def test_a_proof_says_that_it_leaves_blanked_values_aside():
+    """Their loss is in that of the groups, so that the two figures differ."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame(rng.normal(50, 10, (60, 2)), columns=[*"ab"])
+    frame.loc[0, "a"] = np.nan
+    settings = {"missing": {"policy": "pattern", "most": 0.2}, "method": "mdav", "digits": -1}
+    bounded = microagg.protect(frame, k=3, columns=[*"ab"], **settings).with_bound()
+    assert bounded.evidence.signs.cells["a"].blanked > 0
+    assert bounded.partition.information_loss < bounded.utility.group_loss
+    _, sentence = bounded.evidence.proof(bounded.parts[0])
+    assert "these groups alone, blanked values aside, lose" in sentence
+
+
 def test_a_proof_says_that_it_is_about_the_groups_where_the_released_values_lose_more():
     rng = np.random.default_rng(4)
     frame = pd.DataFrame(rng.normal(50, 10, (60, 2)), columns=[*"ab"])

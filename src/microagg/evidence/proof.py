@@ -24,6 +24,8 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
         return word, sentence
     loss = percent_words(part.partition.information_loss)
     of = "of the recoded table, without rounding and categories," if recoded else "alone"
+    if any(column.blanked for column in measured.signs.cells.values()):
+        of = f"{of.removesuffix(',')}, blanked values aside,"
     return word, f"{sentence.removesuffix('.')}; these groups {of} lose {loss}."
 
 
