@@ -20,7 +20,8 @@ import pandas as pd
 from benchmarks.harness import show
 from microagg.errors import MicroaggError
 from microagg.formats.files import read_file
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 

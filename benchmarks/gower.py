@@ -31,7 +31,7 @@ from microagg.encode.nominal import modes
 from microagg.encode.space import Space, space_of
 from microagg.grouping.group_table import group
 from microagg.kernels.labels import group_means, sum_of_squares
-from microagg.plan.plan import Block
+from microagg.plan.block import Block
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable, variable_of
 

@@ -15,7 +15,9 @@ import sys
 from pathlib import Path
 
 from microagg import MicroaggError, Plan
-from microagg.job.run import Job, Observer, run
+from microagg.delivering.observer import Observer
+from microagg.job.job import Job
+from microagg.job.run import run
 
 
 class Speaker(Observer):

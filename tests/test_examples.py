@@ -21,19 +21,10 @@ import pytest
 
 from command import here
 from conftest import reference_file
-from microagg.plan.column import KINDS
-from microagg.plan.plan import (
-    Accept,
-    Block,
-    Column,
-    Missing,
-    Plan,
-    Require,
-    Strata,
-    Suppress,
-    Unit,
-    Weight,
-)
+from microagg.plan.block import Block, Require
+from microagg.plan.column import KINDS, Column
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings_table import rows_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples"

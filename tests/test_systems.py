@@ -20,7 +20,8 @@ from microagg.compile import threads
 from microagg.engines import scratch
 from microagg.errors import InputError
 from microagg.formats import atomic
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.page import process, serve
 from microagg.plan.plan import Plan
 from microagg.warming import warm

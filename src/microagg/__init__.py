@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from microagg.estimator import Microaggregator
     from microagg.evidence import Evidence
     from microagg.evidence.sentences import Caution
-    from microagg.formats.files import CsvFormat
+    from microagg.formats.layouts import CsvFormat
     from microagg.grouping.count_partitions import count_partitions
     from microagg.grouping.improve import lower_bound, refine
     from microagg.grouping.partition import partition
@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
     from microagg.measure.verify import Verification, verify
-    from microagg.plan.plan import Block, Column, Plan, Roles
+    from microagg.plan.block import Block
+    from microagg.plan.column import Column
+    from microagg.plan.plan import Plan
     from microagg.plan.registry import methods
+    from microagg.plan.sections import Roles
     from microagg.protecting.protect import protect
     from microagg.protecting.release import Release
 
@@ -92,17 +95,17 @@ __all__ = [
 
 # Where each name is; looked up when first used, so that importing stays fast.
 _HOMES = {
-    "Block": "plan.plan",
+    "Block": "plan.block",
     "Caution": "evidence.sentences",
-    "Column": "plan.plan",
-    "CsvFormat": "formats.files",
+    "Column": "plan.column",
+    "CsvFormat": "formats.layouts",
     "Evidence": "evidence",
     "Microaggregator": "estimator",
     "Partition": "algorithms.result",
     "Plan": "plan.plan",
     "Prices": "comparing.prices",
     "Release": "protecting.release",
-    "Roles": "plan.plan",
+    "Roles": "plan.sections",
     "Verification": "measure.verify",
     "compare": "comparing.comparison",
     "count_partitions": "grouping.count_partitions",

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from microagg.plan.plan import Block, Plan, Require
+from microagg.plan.block import Block, Require
+from microagg.plan.plan import Plan
 
 LEVELS = ["lowlevel", "midlevel", "toplevel"]
 HIERARCHY = ["KAN11", "KAN12", "KAN21", "KBN11", "KCN10"]

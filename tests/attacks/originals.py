@@ -11,7 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from microagg.plan.plan import Block, Plan
+from microagg.plan.block import Block
+from microagg.plan.plan import Plan
 from microagg.plan.sections import Unit
 from microagg.protecting.protect import protect_table
 from microagg.protecting.release import Release

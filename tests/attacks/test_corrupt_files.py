@@ -28,7 +28,8 @@ import pyreadstat
 import pytest
 
 from microagg import MicroaggError
-from microagg.formats.files import CsvFormat, read_file, write_file
+from microagg.formats.files import read_file, write_file
+from microagg.formats.layouts import CsvFormat
 from microagg.measure.known_columns import known_columns
 from microagg.measure.verify import verify_all
 from microagg.plan.plan import Promise

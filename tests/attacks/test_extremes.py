@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from microagg.drafting.draft import guess
+from microagg.drafting.infer import guess
 from microagg.errors import MicroaggError
 from microagg.plan.plan import Plan
 from microagg.protecting.protect import protect_table

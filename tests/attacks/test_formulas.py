@@ -15,7 +15,8 @@ import microagg
 from command import here, said
 from microagg.errors import InputError
 from microagg.formats.files import write_file
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 
 HOSTILE = ["=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", '=HYPERLINK("http://x")']

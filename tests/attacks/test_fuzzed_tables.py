@@ -12,7 +12,8 @@ import pytest
 
 from microagg.errors import MicroaggError
 from microagg.formats.files import read_file
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 
 NAMES = [

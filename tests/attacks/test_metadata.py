@@ -16,7 +16,8 @@ import pyreadstat
 import pytest
 
 import microagg
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 

@@ -13,7 +13,8 @@ import pytest
 
 import microagg
 from microagg.errors import InputError
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 from microagg.protecting.protect import protect_table
 from microagg.protecting.release import Release

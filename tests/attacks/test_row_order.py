@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from microagg.engines import disk
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 
 

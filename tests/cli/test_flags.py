@@ -8,8 +8,12 @@ from typer.testing import CliRunner
 from microagg.cli.flags import plan_of
 from microagg.cli.main import app
 from microagg.errors import InputError
+from microagg.plan.block import Require
+from microagg.plan.column import Column
 from microagg.plan.flag_values import read_value, split_pair
-from microagg.plan.plan import Column, Missing, Plan, Relation, Require, Strata, Weight
+from microagg.plan.plan import Plan
+from microagg.plan.relations import Relation
+from microagg.plan.sections import Missing, Strata, Weight
 
 
 @pytest.mark.parametrize(

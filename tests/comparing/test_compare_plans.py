@@ -14,7 +14,7 @@ from microagg import InputError, Plan, StopSearch
 from microagg.cli.main import app
 from microagg.comparing.comparison import prepare, try_prepared
 from microagg.formats.files import read_file
-from microagg.job.run import records_of
+from microagg.job.memory_engine import records_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 

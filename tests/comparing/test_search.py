@@ -10,7 +10,8 @@ import pytest
 
 import microagg
 from command import here, said
-from microagg.comparing.search import FoundPlan, search
+from microagg.comparing.search import search
+from microagg.comparing.search_result import FoundPlan
 from microagg.errors import InputError
 from microagg.plan.plan import Plan
 

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 import draft_truth
 from conftest import reference_file
-from microagg.drafting.draft import complete, draft, guess
+from microagg.drafting.draft import complete, draft
+from microagg.drafting.infer import guess
 from microagg.drafting.name_words import words
 from microagg.drafting.profile import profiles
 from microagg.errors import InputError

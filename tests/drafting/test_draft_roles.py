@@ -8,7 +8,8 @@ import pytest
 import draft_truth
 import microagg
 from drafting.test_draft import real_table, release_of
-from microagg.drafting.draft import draft, guess
+from microagg.drafting.draft import draft
+from microagg.drafting.infer import guess
 from microagg.formats.files import read_file
 from microagg.job.run import protect_file
 from microagg.plan.plan import Plan

@@ -14,8 +14,9 @@ from microagg import Plan
 from microagg.encode.space import names_of_levels, released_values, with_admissible
 from microagg.engines.fit import encoding_of
 from microagg.engines.table_summary import summarise
-from microagg.job.run import Job, run
-from microagg.plan.plan import Column
+from microagg.job.job import Job
+from microagg.job.run import run
+from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 
 N = 120

@@ -11,7 +11,7 @@ import naive_kinds as naive
 from microagg.encode.nominal import MOST_COORDINATES, simplex
 from microagg.encode.number import nearest, totals
 from microagg.encode.space import encoder_of, names_of_levels, released_values, space_of
-from microagg.plan.plan import Column
+from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 
 KINDS = ["number", "date", "spiked", "ordinal", "boolean", "nominal", "hierarchy"]

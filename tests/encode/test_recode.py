@@ -16,7 +16,8 @@ from microagg.encode.bands import ends_of_label, rounded
 from microagg.encode.recode import fit, tally
 from microagg.encode.recoded_table import recode_table
 from microagg.errors import DisclosureRiskWarning, InputError
-from microagg.plan.plan import Coarsen, Plan
+from microagg.plan.coarsen import Coarsen
+from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
 

@@ -9,7 +9,8 @@ import pytest
 
 from microagg.engines.agreeing_groups import count_agreeing
 from microagg.formats.batches import open_batches
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 
 ENGINES = ["memory", "disk"]

@@ -10,7 +10,7 @@ import pytest
 import microagg
 from command import here, said
 from microagg.errors import InputError
-from microagg.formats.files import CsvFormat
+from microagg.formats.layouts import CsvFormat
 
 pytest.importorskip("pyspark")
 

@@ -22,7 +22,8 @@ from microagg import InputError
 from microagg.evidence import Evidence
 from microagg.evidence.measuring import Measuring
 from microagg.grouping.read_table import take_in
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.kernels.labels import canonical_labels
 from microagg.measure.classes import combine
 from microagg.measure.known_columns import known_columns

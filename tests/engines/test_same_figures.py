@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from command import here, said
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 
 ENGINES = ["memory", "disk", "spark"]

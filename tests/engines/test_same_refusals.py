@@ -10,7 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from microagg.errors import MicroaggError
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 
 N = 240

@@ -13,7 +13,7 @@ import microagg
 from microagg import InputError, Plan
 from microagg.base.formatting import percent
 from microagg.evidence.measured import Counted
-from microagg.plan.plan import Block
+from microagg.plan.block import Block
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 

@@ -17,7 +17,8 @@ from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted
 from microagg.evidence.sentences import Caution
 from microagg.measure.verify import verify_all
-from microagg.plan.plan import Accept, Promise
+from microagg.plan.plan import Promise
+from microagg.plan.sections import Accept
 
 N = 90
 RNG = np.random.default_rng(1)

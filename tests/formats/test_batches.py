@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from microagg import InputError, TableError
 from microagg.formats.batches import BatchWriter, open_batches
-from microagg.formats.files import FileFormat, read_file, write_file
-from microagg.formats.layouts import CsvFormat
+from microagg.formats.files import read_file, write_file
+from microagg.formats.layouts import CsvFormat, FileFormat
 from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.numbers_in_text import NumberTest, as_typed
 

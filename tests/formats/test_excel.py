@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from command import here, said
 from microagg import TableError
-from microagg.formats.files import FileFormat, read_file, write_file
-from microagg.formats.layouts import ExcelFormat
+from microagg.formats.files import read_file, write_file
+from microagg.formats.layouts import ExcelFormat, FileFormat
 
 AGE = [30, 31, 34, 61, 65, 66]
 

@@ -18,8 +18,8 @@ import microagg
 from microagg import TableError
 from microagg.formats.atomic import replacing
 from microagg.formats.csv import CsvText
-from microagg.formats.files import FileFormat, Source, kind_of, read_file, write_file
-from microagg.formats.layouts import ArrowLayout, CsvFormat
+from microagg.formats.files import Source, kind_of, read_file, write_file
+from microagg.formats.layouts import ArrowLayout, CsvFormat, FileFormat
 
 # What is left in a table beside the protected columns is warned of; here it is what is looked at.
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")

@@ -10,7 +10,8 @@ import pytest
 
 from command import here, said
 from microagg import TableError
-from microagg.formats.files import FileFormat, cannot_hold, difference, read_file, write_file
+from microagg.formats.files import cannot_hold, difference, read_file, write_file
+from microagg.formats.layouts import FileFormat
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 BIG = 2**53 + 1

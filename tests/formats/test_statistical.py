@@ -19,7 +19,8 @@ import microagg
 from command import here, said
 from microagg import DisclosureRiskWarning, Plan, TableError
 from microagg.formats.files import read_file, write_file
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 from statistical_files import differences, everything
 

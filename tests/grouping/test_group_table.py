@@ -13,7 +13,7 @@ from microagg import StopSearch
 from microagg.encode.space import Space
 from microagg.grouping.group_table import bound_over_cells, group
 from microagg.grouping.require.value_rules import Units
-from microagg.plan.plan import Block
+from microagg.plan.block import Block
 
 
 @st.composite

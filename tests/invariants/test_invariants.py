@@ -15,7 +15,8 @@ import oracles
 from microagg import InputError
 from microagg.encode.space import space_of
 from microagg.grouping.group_table import group
-from microagg.plan.plan import Block, Plan
+from microagg.plan.block import Block
+from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable, variable_of
 

@@ -17,9 +17,11 @@ import pytest
 import microagg
 from command import here
 from microagg import Block, InputError, Plan, StopSearch, TableError
+from microagg.delivering.observer import Observer
 from microagg.formats.atomic import sha256
 from microagg.formats.files import read_file
-from microagg.job.run import Job, Observer, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.report.html import render
 
 N = 60

@@ -15,7 +15,7 @@ from microagg.encode.space import encoder_of
 from microagg.measure.both_tables import Pair
 from microagg.measure.column_losses import losses
 from microagg.measure.utility import utility_of
-from microagg.plan.plan import Column
+from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 
 

@@ -25,7 +25,7 @@ from microagg.measure.known_columns import Known, known_risk
 from microagg.measure.linkage import link
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
-from microagg.plan.plan import Column
+from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 
 NUMBERS = ("number", "date", "spiked")

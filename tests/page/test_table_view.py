@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from microagg import InputError
-from microagg.formats.files import FileFormat, Source
+from microagg.formats.files import Source
+from microagg.formats.layouts import FileFormat
 from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.tables.frame import Frame
 

@@ -10,7 +10,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from microagg.errors import InputError
-from microagg.plan.plan import Block, Plan, Promise, Relation, Strata
+from microagg.plan.block import Block
+from microagg.plan.plan import Plan, Promise
+from microagg.plan.relations import Relation
+from microagg.plan.sections import Strata
 from microagg.plan.settings import AGGREGATES
 
 ROLES = {

@@ -15,8 +15,11 @@ from hypothesis import strategies as st
 from microagg.cli.flags import plan_of
 from microagg.cli.main import app
 from microagg.errors import InputError
+from microagg.plan.block import Block, Require
+from microagg.plan.column import Column
 from microagg.plan.flag_values import split_names
-from microagg.plan.plan import UNSET, Block, Column, Plan, Require, Unit
+from microagg.plan.plan import UNSET, Plan
+from microagg.plan.sections import Unit
 from plans import NAMES, plans
 
 

@@ -9,7 +9,8 @@ import pytest
 import microagg
 from command import here, said
 from microagg import InputError
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")

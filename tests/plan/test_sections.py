@@ -10,18 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg.errors import InputError
-from microagg.plan.column import KINDS
-from microagg.plan.plan import (
-    Column,
-    Dominance,
-    Missing,
-    Plan,
-    Recursive,
-    Require,
-    Strata,
-    Unit,
-    Weight,
-)
+from microagg.plan.block import Dominance, Recursive, Require
+from microagg.plan.column import KINDS, Column
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Missing, Strata, Unit, Weight
 from plans import columns
 
 # Of each setting of a column, a value and the kinds that it fits; written down by hand.

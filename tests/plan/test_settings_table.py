@@ -20,7 +20,8 @@ from microagg.page.forms import fields_of
 from microagg.plan.block import Block
 from microagg.plan.conversion import flag_rows, keywords_of_flags
 from microagg.plan.flag_values import COUNT
-from microagg.plan.plan import Accept, Plan
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Accept
 from microagg.plan.settings import check_count
 from microagg.plan.settings_table import rows_of, setting
 

@@ -8,7 +8,8 @@ import pytest
 
 import naive_requirements as naive
 from microagg import InputError, Plan, protect
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.report.public import Bands, public_model
 from microagg.tables.frame import Frame
 

@@ -21,7 +21,8 @@ from microagg.measure.chart_data import bars, column, pictures_of
 from microagg.measure.known_columns import known_risk
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
-from microagg.plan.plan import Column, Plan
+from microagg.plan.column import Column
+from microagg.plan.plan import Plan
 from microagg.report.html import render, report_texts
 from microagg.report.model import release_model
 from microagg.report.public import Bands, public_model

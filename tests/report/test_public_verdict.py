@@ -12,7 +12,7 @@ import pytest
 
 import microagg
 from conftest import reference_table
-from microagg.plan.plan import Accept
+from microagg.plan.sections import Accept
 
 N = 120
 RNG = np.random.default_rng(7)

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from microagg.measure.both_tables import Pair
-from microagg.plan.plan import Column
+from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 
 KINDS = ("number", "date", "spiked", "ordinal", "boolean", "nominal", "hierarchy")

@@ -7,20 +7,12 @@ import dataclasses
 from hypothesis import strategies as st
 
 from microagg.errors import InputError
-from microagg.plan.plan import (
-    Accept,
-    Block,
-    Column,
-    Missing,
-    Plan,
-    Relation,
-    Require,
-    Strata,
-    Suppress,
-    Unit,
-    Weight,
-)
+from microagg.plan.block import Block, Require
+from microagg.plan.column import Column
+from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS
+from microagg.plan.relations import Relation
+from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings import AGGREGATES, EFFORTS, SCALES
 
 # Names as people have them, and as they break parsers; lone surrogates have no place in a text file.

@@ -19,8 +19,9 @@ import microagg
 from microagg import InputError, TableError
 from microagg.formats.files import read_file
 from microagg.tables.finite import check_finite
-from microagg.tables.frame import Frame, OddCells
+from microagg.tables.frame import Frame
 from microagg.tables.matrix import is_frame
+from microagg.tables.numbers_in_text import OddCells
 
 # What is left in a table beside the protected columns is warned of; here it is what is looked at.
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")

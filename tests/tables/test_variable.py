@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import InputError
-from microagg.plan.plan import Column
+from microagg.plan.column import Column
 from microagg.tables.frame import Frame
 from microagg.tables.variable import variable_of
 

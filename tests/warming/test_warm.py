@@ -15,7 +15,7 @@ from pyarrow import csv
 
 from command import here
 from microagg.errors import MicroaggError
-from microagg.job.run import Job
+from microagg.job.job import Job
 from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS
 from microagg.plan.settings import FEW_RECORDS

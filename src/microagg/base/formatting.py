@@ -7,25 +7,6 @@ from typing import Any, NamedTuple
 
 from microagg.errors import shown
 
-__all__ = [
-    "FIRST_RUN",
-    "RECORDS",
-    "TRADE_OFF",
-    "UnitWords",
-    "few_digits",
-    "fewer_than",
-    "names",
-    "narrowed_down",
-    "number",
-    "percent",
-    "plural",
-    "share",
-    "spread",
-    "table_size",
-    "unit_words",
-    "visible",
-]
-
 _LONGEST_NAME = 60
 
 # Why there is something to compile.

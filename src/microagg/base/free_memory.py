@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["free_memory"]
-
 
 def free_memory() -> int:
     """Return the bytes of memory that this process may still take: of the machine and of its container."""

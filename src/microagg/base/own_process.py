@@ -6,8 +6,6 @@ import gc
 import sys
 from typing import Any
 
-__all__ = ["start_quickly"]
-
 
 def start_quickly() -> None:
     """Save work at the start that only programs with other code in them need.

@@ -11,13 +11,13 @@ from microagg.comparing.comparison import Comparison, check_public, prepare, try
 from microagg.comparing.method_trials import Tried
 from microagg.errors import InputError, StopSearch
 from microagg.formats.addresses import Place, is_plain
-from microagg.formats.files import CsvFormat, read_file
+from microagg.formats.files import read_file
+from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
-from microagg.job.run import numbers_of, records_of
+from microagg.job.job import numbers_of
+from microagg.job.memory_engine import records_of
 from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target
-
-__all__ = ["compare_file"]
 
 
 def compare_file(

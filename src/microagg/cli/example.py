@@ -15,8 +15,6 @@ from microagg.formats.atomic import replacing
 from microagg.formats.files import write_file
 from microagg.plan.plan import Plan
 
-__all__ = ["Example", "write_example"]
-
 _SURVEY_PLAN = Path(__file__).parent / "demo_plan.toml"
 
 # What a neighbour or an employer could know about a patient is protected. Nobody outside knows the blood

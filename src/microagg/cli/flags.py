@@ -19,8 +19,6 @@ from microagg.plan.registry import find
 from microagg.plan.settings import check_options
 from microagg.plan.settings_table import Setting
 
-__all__ = ["flag_of", "plan_flags", "plan_of", "with_plan_flags"]
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 _OPTION = Setting(

@@ -11,19 +11,7 @@ from microagg.evidence import Evidence
 from microagg.evidence.sentences import Caution
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
-from microagg.plan.plan import Roles
-
-__all__ = [
-    "MOST_LINES",
-    "Line",
-    "analysis_lines",
-    "dominance_lines",
-    "release_lines",
-    "say_caution",
-    "say_decisions",
-    "say_diversity",
-    "say_lines",
-]
+from microagg.plan.sections import Roles
 
 MOST_LINES = 20
 _NAMED = 8  # columns that a line names

@@ -143,7 +143,7 @@ def protect(
     with speaker.run():
         plan = plan_of(flags)
         from microagg.cli.protect_command import protect_file
-        from microagg.job.run import Job
+        from microagg.job.job import Job
 
         if as_json and target == STANDARD:
             raise InputError(

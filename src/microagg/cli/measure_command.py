@@ -24,7 +24,8 @@ from microagg.evidence.cautions import about_agreement, about_dominance, about_k
 from microagg.evidence.sentences import attacker_words, cases_words, loss_words
 from microagg.formats import FORMATS
 from microagg.formats.addresses import Place
-from microagg.formats.files import CsvFormat, kind_of, read_file
+from microagg.formats.files import kind_of, read_file
+from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
 from microagg.measure.both_tables import Pair, align, pair
 from microagg.measure.harmful_columns import enough, rank
@@ -34,13 +35,13 @@ from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import utility_of
 from microagg.measure.verify import Verification, verify_all
 from microagg.plan.analyses import computed_with
-from microagg.plan.plan import Accept, Column, Plan, Promise
+from microagg.plan.column import Column
+from microagg.plan.plan import Plan, Promise
+from microagg.plan.sections import Accept
 from microagg.protecting.protect import Clock
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import plain_arrow
 from microagg.tables.variable import QUANTITIES
-
-__all__ = ["measure_files", "verify_file"]
 
 
 def measure_files(

@@ -28,8 +28,6 @@ from microagg.cli.show import Speaker
 from microagg.formats.addresses import as_place
 from microagg.plan.flag_values import split_names
 
-__all__ = ["demo", "measure", "methods", "page", "verify", "warmup"]
-
 
 def measure(
     original: Annotated[
@@ -104,7 +102,7 @@ def measure(
     speaker = Speaker(as_json, quiet)
     with speaker.run():
         from microagg.cli.measure_command import measure_files
-        from microagg.plan.plan import Accept
+        from microagg.plan.sections import Accept
 
         holds = measure_files(
             speaker,
@@ -209,7 +207,7 @@ def demo(
     with speaker.run():
         from microagg.cli.example import write_example
         from microagg.cli.protect_command import protect_file
-        from microagg.job.run import Job
+        from microagg.job.job import Job
         from microagg.plan.plan import Plan
 
         example = write_example(folder)

@@ -12,32 +12,7 @@ from microagg.formats.addresses import as_place
 from microagg.plan.plan import Plan
 
 if TYPE_CHECKING:
-    from microagg.formats.files import CsvFormat
-
-__all__ = [
-    "Analyses",
-    "Columns",
-    "Confidential",
-    "Decimal",
-    "Delimiter",
-    "Dominance",
-    "DominancePercent",
-    "Encoding",
-    "Engine",
-    "In",
-    "Json",
-    "Master",
-    "MaxLinkage",
-    "MaxLoss",
-    "Memory",
-    "Out",
-    "Public",
-    "Quiet",
-    "ReportFile",
-    "Sheet",
-    "Verbose",
-    "csv_format",
-]
+    from microagg.formats.layouts import CsvFormat
 
 In = Annotated[
     Path,
@@ -159,7 +134,7 @@ Verbose = Annotated[
 
 def csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:
     """Return the format that the options for CSV files tell."""
-    from microagg.formats.files import CsvFormat
+    from microagg.formats.layouts import CsvFormat
 
     if delimiter in ("\\t", "tab"):
         delimiter = "\t"

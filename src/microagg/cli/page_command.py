@@ -9,8 +9,6 @@ from pathlib import Path
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 
-__all__ = ["show_page"]
-
 _PACKAGES = ("starlette", "uvicorn")
 
 

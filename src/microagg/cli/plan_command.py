@@ -10,14 +10,13 @@ from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
 from microagg.errors import InputError
 from microagg.formats.addresses import Place
-from microagg.formats.files import CsvFormat, read_file
+from microagg.formats.files import read_file
+from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
-from microagg.job.run import records_of
+from microagg.job.memory_engine import records_of
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Targets
 from microagg.warming.needed import needed
-
-__all__ = ["draft_plan"]
 
 
 def draft_plan(

@@ -19,15 +19,15 @@ from microagg.cli.lines import (
 )
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
-from microagg.drafting.draft import Guess
+from microagg.delivering.observer import Observer
+from microagg.drafting.guess import Guess
 from microagg.errors import StopSearch
 from microagg.evidence import Evidence
 from microagg.formats.addresses import Place
-from microagg.job.run import Job, Observer, Outcome, run
+from microagg.job.job import Job
+from microagg.job.run import Outcome, run
 from microagg.plan.plan import Plan
 from microagg.warming.needed import AFTER_GROUPING, needed
-
-__all__ = ["protect_file"]
 
 _STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
 

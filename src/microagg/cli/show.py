@@ -21,8 +21,6 @@ from microagg.base.formatting import visible
 from microagg.errors import MicroaggError, VerificationError, fault_words
 from microagg.plan.method import Method
 
-__all__ = ["Speaker", "print_methods"]
-
 _SECONDS_BETWEEN_LINES = 30.0  # off a terminal
 _INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 

@@ -9,8 +9,6 @@ from microagg.cli.show import Speaker
 from microagg.warming.needed import PARTS
 from microagg.warming.warm import Warming
 
-__all__ = ["Compiling", "compile_all"]
-
 
 class _Compiled(int):
     """Number of parts compiled."""

@@ -14,18 +14,9 @@ from microagg.encode.strata import strata_of
 from microagg.errors import InputError, MicroaggError
 from microagg.measure.classes import share_below
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decided, role_of
-from microagg.plan.plan import Column, Plan
+from microagg.plan.column import Column
+from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
-
-__all__ = [
-    "IMPORTANCES",
-    "check_stratum",
-    "decisions",
-    "may_be_stratum",
-    "more_important",
-    "recodings",
-    "with_importance",
-]
 
 IMPORTANCES = (2.0, 4.0, 8.0, 16.0, 32.0)
 """How much columns that analyses need may count."""

@@ -32,8 +32,6 @@ from microagg.report.provenance import about_method, file_facts, now, repetition
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import as_matrix, is_frame
 
-__all__ = ["BUDGET", "Comparison", "compare", "prepare", "suggest", "try_prepared"]
-
 BUDGET = 60.0  # seconds
 
 _MOST_PUBLIC = 15  # choices in a public report: five methods with three k

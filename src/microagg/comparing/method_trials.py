@@ -19,8 +19,6 @@ from microagg.errors import StopSearch
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Choice, Targets, next_k_for
 
-__all__ = ["OnProgress", "Trials", "Tried", "run_trials"]
-
 Key = tuple[str, int]  # a method and a k
 
 _SECONDS_TO_LOAD = 2.0  # what takes longer to get ready is being compiled

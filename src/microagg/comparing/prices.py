@@ -35,14 +35,6 @@ from microagg.plan.change_role import ROLE_WORDS, role_of
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
-__all__ = [
-    "ColumnPrices",
-    "Price",
-    "Prices",
-    "price_table",
-    "prices",
-]
-
 SAMPLE = 5_000
 BUDGET = 20.0
 _LEAST_SAMPLE = 1_000

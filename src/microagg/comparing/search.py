@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
-from microagg.comparing.search_result import FoundPlan, Step
+from microagg.comparing.search_result import FoundPlan
 from microagg.comparing.search_steps import Open, Search
 from microagg.comparing.trials import Records, check_budget
 from microagg.errors import InputError, shown
@@ -26,8 +26,6 @@ from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
 from microagg.protecting.choices import Targets
 from microagg.tables.frame import Frame
-
-__all__ = ["FoundPlan", "Step", "search"]
 
 SAMPLE = 2_500
 BUDGET = 120.0

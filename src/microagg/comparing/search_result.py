@@ -10,8 +10,6 @@ from microagg.base.formatting import percent
 from microagg.comparing.trials import Figures
 from microagg.plan.plan import Plan
 
-__all__ = ["FoundPlan", "Step"]
-
 
 @dataclass(frozen=True)
 class Step:

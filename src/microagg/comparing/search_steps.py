@@ -32,8 +32,6 @@ from microagg.plan.change_role import role_of, with_role
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Targets
 
-__all__ = ["Open", "Search"]
-
 _AT_ONCE = 4  # decisions that are tried together, those that looked best first
 _MOST_STEPS = 40
 _MOST_COUNTS = 10  # of plans on the whole table, with little effort

@@ -32,30 +32,18 @@ from microagg.errors import InputError, MicroaggError, StopSearch
 from microagg.measure.analyses import check_analyses
 from microagg.measure.analysis_results import Analysis
 from microagg.plan.checks import real
-from microagg.plan.plan import Plan, Suppress
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Suppress
 from microagg.protecting.protect import protect_table
 from microagg.protecting.release import Release
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame import Frame
+from microagg.tables.numbers_in_text import MISSING_WORDS
 from microagg.tables.release_frame import reordered
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = [
-    "LATE",
-    "Figures",
-    "Records",
-    "Standing",
-    "TimedTries",
-    "Trend",
-    "check_budget",
-    "for_a_sample",
-    "sampled",
-    "try_plan",
-    "try_plans",
-]
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")

@@ -15,8 +15,6 @@ from microagg.formats.addresses import Place
 from microagg.formats.atomic import Parts, check_target, replacing_all
 from microagg.formats.places import Outgoing
 
-__all__ = ["Delivery", "Gate", "delivering"]
-
 
 @dataclass(frozen=True)
 class Gate:

@@ -9,8 +9,6 @@ from microagg.evidence.sentences import Caution
 from microagg.formats.addresses import Place
 from microagg.plan.plan import Plan
 
-__all__ = ["Observer"]
-
 
 class Observer:
     """Hears of a job; by default it listens and says nothing."""

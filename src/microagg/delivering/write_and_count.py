@@ -13,22 +13,16 @@ from microagg.errors import VerificationError, listed, shown
 from microagg.evidence.measured import Counted, Required
 from microagg.formats import FORMATS
 from microagg.formats.atomic import replacing
-from microagg.formats.files import (
-    FileFormat,
-    Source,
-    cannot_hold,
-    difference,
-    kind_of,
-    read_file,
-    write_file,
-)
+from microagg.formats.files import Source, cannot_hold, difference, kind_of, read_file, write_file
 from microagg.formats.formulas import no_formulas, with_escaped_formulas
+from microagg.formats.layouts import FileFormat
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
 from microagg.measure.classes import combine
 from microagg.measure.verify import verify_all
-from microagg.plan.plan import Plan, Promise, Roles
+from microagg.plan.plan import Plan, Promise
+from microagg.plan.sections import Roles
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import released_table
@@ -37,8 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from microagg.base.typing import Labels
-
-__all__ = ["Outgoing", "as_required", "refuse_broken"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,14 +22,15 @@ from microagg.drafting.infer import guess
 from microagg.encode.missing import join_rare
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, shown
-from microagg.plan.plan import Block, Column, Missing, Plan, Weight
+from microagg.plan.block import Block
+from microagg.plan.column import Column
+from microagg.plan.plan import Plan
 from microagg.plan.registry import find
+from microagg.plan.sections import Missing, Weight
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
 from microagg.tables.variable import QUANTITIES, variable_of
-
-__all__ = ["Completed", "Guess", "complete", "draft", "guess"]
 
 _K = 5  # where nobody says it
 _SHOWN = 12  # columns named in the message that finds nothing to protect

@@ -14,22 +14,6 @@ from microagg.base.formatting import plural
 from microagg.drafting.profile import Profile
 from microagg.tables.numbers_in_text import OddCells
 
-__all__ = [
-    "FEW",
-    "IDENTIFIES",
-    "MANY",
-    "Guess",
-    "Kind",
-    "Looks",
-    "NamedProfile",
-    "Role",
-    "distinct_words",
-    "dropped",
-    "missing_words",
-    "protected",
-    "too_many",
-]
-
 Role = Literal["protect", "drop", "unit", "weight", "known"]
 Looks = Literal[
     "quantity",

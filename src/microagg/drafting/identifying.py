@@ -18,8 +18,6 @@ from microagg.plan.flag_values import join_names
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
-__all__ = ["check_pointing", "left_unnamed"]
-
 _NEARLY_ALL = 0.9  # an id may repeat in a few records
 # Records for each value of an id, at most, so that it points to few: a year of months.
 _RECORDS_OF_AN_ID = 12

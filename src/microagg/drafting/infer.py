@@ -26,9 +26,8 @@ from microagg.drafting.text_columns import guess_texts
 from microagg.drafting.unit_and_weight import settle_units, settle_weights
 from microagg.errors import InputError
 from microagg.tables.dates import dates_in_text
-from microagg.tables.frame import Frame, OddCells
-
-__all__ = ["Guess", "guess"]
+from microagg.tables.frame import Frame
+from microagg.tables.numbers_in_text import OddCells
 
 
 def guess(

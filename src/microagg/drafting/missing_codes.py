@@ -14,8 +14,6 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.drafting.profile import Numbers, Profile
 
-__all__ = ["missing_codes"]
-
 # Codes of one digit, but for −7, −8 and −9, and 77 and 88 are too common as values: they need a label.
 _USUAL = (-7.0, -8.0, -9.0, -77.0, -88.0, -97.0, -98.0, -99.0, -777.0, -888.0, -997.0, -998.0, -999.0,
           -9998.0, -9999.0, -99999.0, 96.0, 97.0, 98.0, 99.0, 777.0, 888.0, 996.0, 997.0, 998.0, 999.0,

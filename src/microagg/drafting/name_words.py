@@ -10,32 +10,6 @@ import re
 import unicodedata
 from typing import Any
 
-__all__ = [
-    "CODE",
-    "CONTAINERS",
-    "COORDINATE",
-    "COUNT",
-    "COUNTED",
-    "ENTITY",
-    "HOUSEHOLDS",
-    "IDENTIFIER",
-    "MEASURE",
-    "NAME",
-    "NUMBER",
-    "PARTS_OF_DATES",
-    "PERSONAL",
-    "PLACE",
-    "RECORDS",
-    "SAMPLING",
-    "SORT",
-    "THINGS",
-    "UNITS",
-    "WEIGHT",
-    "WEIGHT_ONLY",
-    "YEAR",
-    "words",
-]
-
 
 def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())

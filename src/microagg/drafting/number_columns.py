@@ -30,8 +30,6 @@ from microagg.drafting.guess import (
 from microagg.drafting.missing_codes import missing_codes
 from microagg.drafting.profile import Numbers
 
-__all__ = ["guess_numbers"]
-
 _NEARLY_ALL = 0.9  # an id may repeat in a few records
 _SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
 _VARIES = 10  # times the least weight: beyond that, with many decimals, likewise

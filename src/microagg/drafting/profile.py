@@ -19,8 +19,6 @@ from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import plain_arrow
 
-__all__ = ["Numbers", "Profile", "Texts", "of_values", "profiles"]
-
 Type = Literal["number", "truth", "date", "text", "nested"]
 
 _SAMPLE = 1000  # texts that are looked at to see how they are written

@@ -18,8 +18,6 @@ from microagg.drafting.guess import (
 )
 from microagg.tables.numbers_in_text import MISSING_WORDS
 
-__all__ = ["guess_texts"]
-
 _NEARLY_ALL = 0.9  # a name may repeat in a few records
 _CLASSIFIES = 60  # records for each id, beyond which ids of things are categories
 _WORDY = 8  # words from which on a text is written freely

@@ -19,8 +19,6 @@ from microagg.drafting.guess import Guess, dropped
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
 
-__all__ = ["settle_units", "settle_weights"]
-
 _HOUSEHOLD, _PERSON, _NO_WORD, _ELSE = range(4)
 _RECORDS_OF_A_UNIT = 60  # in the middle: five years of months; with more it is a classification
 _RECORDS_OF_A_CONTAINER = 12  # at most, where a school, say, is what the records are about

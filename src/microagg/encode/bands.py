@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.plan.plan import Coarsen
+from microagg.plan.coarsen import Coarsen
 
 __all__ = ["band_ends", "band_label", "ends_of_label", "level_text", "number_text", "rounded"]
 

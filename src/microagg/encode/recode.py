@@ -25,7 +25,9 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import band_ends, band_label, level_text, number_text, rounded
 from microagg.encode.level_counts import Share, Tally
 from microagg.errors import InputError, shown
-from microagg.plan.plan import Coarsen, Column, Plan
+from microagg.plan.coarsen import Coarsen
+from microagg.plan.column import Column
+from microagg.plan.plan import Plan
 from microagg.tables.dates import dates_in_text, instants
 from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame import Frame

@@ -17,7 +17,8 @@ from microagg.errors import InputError, shown
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame import Frame
+from microagg.tables.numbers_in_text import MISSING_WORDS
 from microagg.tables.variable import Variable
 
 if TYPE_CHECKING:

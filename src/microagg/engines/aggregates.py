@@ -19,6 +19,7 @@ from microagg.encode.batch_statistics import Moments
 from microagg.engines.chunk_losses import column_squares
 from microagg.engines.encoding import Coder, Encoding, Records, Words
 from microagg.grouping.require.requirement import Requirement
+from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
     count_cells,
     keeps_integers,
@@ -28,7 +29,7 @@ from microagg.releasing.release_values import (
     with_codes,
 )
 from microagg.tables.frame import Frame
-from microagg.tables.variable import CATEGORIES, Variable
+from microagg.tables.variable import Variable
 
 __all__ = [
     "Shared",

@@ -10,7 +10,8 @@ from microagg.errors import InputError, TableError, listed, shown
 from microagg.formats import FORMATS
 from microagg.formats.parquet_folders import parquet_files
 from microagg.grouping.require.from_plan import RULES
-from microagg.plan.plan import Block, Plan
+from microagg.plan.block import Block
+from microagg.plan.plan import Plan
 
 __all__ = ["ENGINES", "check_engine", "check_plan_in_parts", "check_source", "check_target_kind"]
 

@@ -19,7 +19,8 @@ from microagg.engines.verbs import Parts
 from microagg.errors import InputError
 from microagg.measure.count_classes import row_keys
 from microagg.plan.plan import Plan
-from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame import Frame
+from microagg.tables.numbers_in_text import MISSING_WORDS
 
 __all__ = ["completed", "no_records"]
 

@@ -32,15 +32,16 @@ from microagg.errors import VerificationError
 from microagg.evidence.measured import Counted, Measured
 from microagg.formats.atomic import sha256
 from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batches
-from microagg.formats.files import FileFormat
 from microagg.formats.formulas import formula_cells, with_escaped_formulas
+from microagg.formats.layouts import FileFormat
 from microagg.formats.parquet_folders import is_several, parquet_files
 from microagg.grouping.read_table import broken_relation
 from microagg.measure.count_classes import Counter, row_keys, verify_batches
 from microagg.measure.link_batches import linkage_of
 from microagg.measure.linkage import Linkage
 from microagg.measure.verify import Verification
-from microagg.plan.plan import Plan, Promise, Roles
+from microagg.plan.plan import Plan, Promise
+from microagg.plan.sections import Roles
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import (

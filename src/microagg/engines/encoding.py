@@ -31,10 +31,12 @@ from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, Seen, amounts_of, asked_columns
 from microagg.measure.coordinates import placed
 from microagg.measure.count_classes import row_keys
-from microagg.plan.plan import Block, Column, Plan
+from microagg.plan.block import Block
+from microagg.plan.column import CATEGORIES, Column
+from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
-from microagg.tables.variable import CATEGORIES, Variable
+from microagg.tables.variable import Variable
 
 __all__ = ["Coder", "Encoding", "Records", "Words"]
 

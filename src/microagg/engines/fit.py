@@ -41,8 +41,9 @@ from microagg.errors import InputError, shown
 from microagg.grouping.require.from_plan import make_requirements
 from microagg.grouping.require.requirement import check_feasible
 from microagg.measure.coordinates import state_encoder
-from microagg.plan.block import Require
-from microagg.plan.plan import Block, Column, Plan
+from microagg.plan.block import Block, Require
+from microagg.plan.column import Column
+from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
 from microagg.tables.variable import Variable
 

@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from microagg.base.free_memory import free_memory
 from microagg.encode.nominal import MOST_COORDINATES
 from microagg.formats.batches import BatchSource
+from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan
 from microagg.tables.numbers_in_text import NumberTest
-from microagg.tables.variable import CATEGORIES
 
 __all__ = ["fits", "memory_for", "needed"]
 

@@ -15,7 +15,8 @@ from microagg.encode.recode import Recoder, Tally, fit, tally
 from microagg.measure.count_classes import row_keys
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame import Frame
+from microagg.tables.numbers_in_text import MISSING_WORDS
 
 __all__ = [
     "Tallies",

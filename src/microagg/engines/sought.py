@@ -11,7 +11,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.engines.aggregates import Shared
 from microagg.engines.encoding import Encoding, Words
 from microagg.measure.link_batches import count_nearer
-from microagg.plan.plan import Roles
+from microagg.plan.sections import Roles
 
 __all__ = ["Sought", "views_of"]
 

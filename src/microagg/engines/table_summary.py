@@ -19,12 +19,15 @@ from microagg.encode.strata import missing_stratum
 from microagg.errors import InputError, shown
 from microagg.grouping.read_table import check_relations, refused_as_missing
 from microagg.measure.count_classes import row_keys
-from microagg.plan.plan import Block, Plan
+from microagg.plan.block import Block
+from microagg.plan.column import CATEGORIES
+from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
 from microagg.tables.dates import dates_in_text
-from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import is_text
-from microagg.tables.variable import CATEGORIES, Variable, variable_of
+from microagg.tables.numbers_in_text import MISSING_WORDS
+from microagg.tables.variable import Variable, variable_of
 
 __all__ = ["Cell", "TableSummary", "cells_of", "coded_variable", "summarise"]
 

@@ -16,23 +16,9 @@ from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGro
 from microagg.measure.harmful_columns import Harm
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.risk import Risk, agreement_words
-from microagg.plan.plan import Plan, Roles
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Roles
 from microagg.releasing.release_values import Cells
-
-__all__ = [
-    "about_agreement",
-    "about_changes",
-    "about_dominance",
-    "about_formulas",
-    "about_groups",
-    "about_identifiers",
-    "about_known",
-    "about_linked_rows",
-    "about_plan",
-    "about_row_labels",
-    "about_sample",
-    "cautions_of",
-]
 
 _NAMED = 6  # columns that a sentence names
 _CURED = 3  # columns that decisions are offered for

@@ -44,8 +44,6 @@ from microagg.measure.harmful_columns import Harm
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 
-__all__ = ["Evidence"]
-
 Verdict = Literal["green", "amber", "red"]
 
 # Digits alone do not do for what is small: a variance that changed by 0.00123 is known to five.

@@ -24,10 +24,8 @@ from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
-from microagg.plan.plan import Roles
+from microagg.plan.sections import Roles
 from microagg.releasing.release_values import Cells
-
-__all__ = ["Counted", "Cure", "Measured", "Part", "Required", "Signs"]
 
 
 class Part(NamedTuple):

@@ -35,11 +35,10 @@ from microagg.measure.linkage import sample_for
 from microagg.measure.linked_rows import LinkedRows, linked_rows, linking_columns
 from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import Utility, utility_of
-from microagg.plan.plan import Plan, Roles
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Roles
 from microagg.releasing.release_values import Cells
 from microagg.tables.frame import Frame
-
-__all__ = ["Measuring"]
 
 # Up to this many records the price of a requirement is found within two seconds, by a fast search.
 _EASILY_CURED = 20_000

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from microagg.evidence.measured import Measured, Part
 from microagg.evidence.sentences import group_loss_words, percent_words
-from microagg.plan.plan import Block, Plan
+from microagg.plan.block import Block
+from microagg.plan.plan import Plan
 from microagg.plan.registry import find
-
-__all__ = ["guarantee", "proof"]
 
 
 def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:

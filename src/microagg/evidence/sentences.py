@@ -12,24 +12,9 @@ from microagg.measure.chart_data import DIGITS
 from microagg.measure.linkage import Linkage
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
-from microagg.plan.plan import Accept, Block, Plan, Require
-
-__all__ = [
-    "Caution",
-    "Threshold",
-    "amber_words",
-    "attacker_words",
-    "cases_words",
-    "green_words",
-    "group_loss_words",
-    "loss_words",
-    "most_lost_words",
-    "percent_words",
-    "promise_words",
-    "red_words",
-    "required_words",
-    "thresholds_of",
-]
+from microagg.plan.block import Block, Require
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Accept
 
 Severity = Literal["note", "warning", "amber"]
 

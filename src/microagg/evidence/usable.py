@@ -15,8 +15,6 @@ from microagg.errors import shown
 from microagg.evidence.sentences import Caution
 from microagg.measure.before_and_after import Summary
 
-__all__ = ["MOST_CHANGED", "MOST_LOST", "MOST_MOVED", "about_use", "moved_figures"]
-
 MOST_LOST = 50.0
 """Percent of a column's information, by its released values."""
 MOST_CHANGED = 0.25

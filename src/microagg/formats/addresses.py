@@ -12,8 +12,6 @@ from urllib.parse import urlsplit
 from microagg.errors import MicroaggError, TableError, shown
 from microagg.formats.endings import KINDS
 
-__all__ = ["CODECS", "STANDARD", "Address", "Place", "as_place", "is_plain", "plain_name"]
-
 STANDARD = Path("-")  # standard input or output
 CODECS = {".gz": "gzip", ".zst": "zstd"}
 _SCHEMES = ("s3", "gs", "gcs", "abfss", "abfs", "hdfs", "viewfs")

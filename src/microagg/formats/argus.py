@@ -24,8 +24,6 @@ from pathlib import Path
 
 from microagg.errors import TableError, shown
 
-__all__ = ["Description", "Place", "read_description"]
-
 _MOST_MISSING = 2  # codes that a line has room for
 # What may stand below a column. Those with an answer take what follows.
 _KNOWN = (

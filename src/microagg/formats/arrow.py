@@ -14,8 +14,6 @@ from microagg.formats.format import Format, Reading
 from microagg.formats.layouts import ArrowLayout, FileFormat
 from microagg.formats.parquet import sizes_of_pieces
 
-__all__ = ["Arrow"]
-
 _MAGIC = b"ARROW1\0\0"
 _CODECS = ("lz4", "zstd")  # by their number in the format
 

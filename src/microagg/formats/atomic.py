@@ -27,19 +27,6 @@ except ImportError:  # Windows
 else:
     HAS_LOCKS = True
 
-__all__ = [
-    "HAS_LOCKS",
-    "Parts",
-    "check_target",
-    "lock",
-    "private_folder",
-    "remove_orphan_folders",
-    "replacing",
-    "replacing_all",
-    "sha256",
-]
-
-
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 

@@ -32,8 +32,6 @@ from microagg.formats.parquet_folders import key_types, look_into, repeated
 from microagg.tables.file_metadata import WholeTest, typed
 from microagg.tables.numbers_in_text import NumberTest
 
-__all__ = ["Batch", "BatchSource", "BatchWriter", "open_batches"]
-
 AT_ONCE = 1 << 17
 # Bytes of a cell of a CSV file as Arrow, without its letters: as text 4 that say where it ends, as a
 # number 8, and the delimiter is gone.

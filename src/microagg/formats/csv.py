@@ -30,8 +30,6 @@ from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
 from microagg.tables.frame_libraries import decoded
 from microagg.tables.numbers_in_text import in_threads
 
-__all__ = ["Csv", "CsvText", "CsvWriter", "refuse_equal_names", "write_csv"]
-
 _DELIMITERS = ",;\t|"
 _HEAD_BYTES = 1 << 20
 _BLOCK_BYTES = 1 << 20

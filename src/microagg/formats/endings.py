@@ -6,8 +6,6 @@ from pathlib import Path
 
 from microagg.errors import TableError, shown
 
-__all__ = ["ENDINGS", "FAMILIES", "KINDS", "kind_by_ending"]
-
 # Formats of statistical programs.
 FAMILIES = {
     ".sav": "spss",

@@ -23,8 +23,6 @@ from microagg.formats.format import Format, Reading, equal_numbers
 from microagg.formats.layouts import ExcelFormat, FileFormat
 from microagg.tables.frame_libraries import decoded, is_number, is_text
 
-__all__ = ["Excel"]
-
 _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_576, 16_384, 32_767
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # which XML does not have
 _FIRST_DATE = dt.date(1900, 3, 1)  # before, Excel counts a day that never was

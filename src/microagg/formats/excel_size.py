@@ -17,8 +17,6 @@ from microagg.base.formatting import plural
 from microagg.base.free_memory import free_memory
 from microagg.errors import TableError, shown
 
-__all__ = ["refuse_too_large"]
-
 _AT_ONCE = 1 << 20
 _BYTES_OF_A_CELL = 100  # in calamine and in Python's lists, an empty one too
 _BYTES_OF_TEXT = 3  # for each byte of shared text: as read, as text of Python, as Arrow

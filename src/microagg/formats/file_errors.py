@@ -15,8 +15,6 @@ import pyarrow as pa
 from microagg.errors import MicroaggError, TableError, shown
 from microagg.tables.frame_libraries import pandas_notes
 
-__all__ = ["does_not_fit", "incomplete", "needed", "readable", "refuse_what_is_no_file", "sound"]
-
 
 def sound(table: pa.Table) -> pa.Table:
     """Check all that would otherwise end in a crash when the values are used."""

@@ -30,20 +30,6 @@ from microagg.tables.file_metadata import (
     numbers_and_tags,
 )
 
-__all__ = [
-    "CsvFormat",
-    "FileFormat",
-    "Source",
-    "cannot_hold",
-    "difference",
-    "is_folder_target",
-    "kind_of",
-    "read_file",
-    "stands_for_several",
-    "what_is_left",
-    "write_file",
-]
-
 
 @dataclass(frozen=True)
 class Source:

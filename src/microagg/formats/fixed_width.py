@@ -25,8 +25,6 @@ from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame_libraries import decoded
 from microagg.tables.numbers_in_text import as_typed, reads_as_number
 
-__all__ = ["Fixed"]
-
 
 class Fixed(TextFile):
     """Fixed width, at the positions of a µ-ARGUS description."""

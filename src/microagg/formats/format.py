@@ -18,8 +18,6 @@ from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_ta
 from microagg.tables.frame_libraries import decoded, is_number, is_text
 from microagg.tables.numbers_in_text import as_typed
 
-__all__ = ["Format", "Reading", "TextFile", "equal_numbers", "stored_values"]
-
 
 class Reading(NamedTuple):
     """How a file is to be read; see :func:`microagg.formats.files.read_file`."""

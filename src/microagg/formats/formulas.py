@@ -11,8 +11,6 @@ import pyarrow.compute as pc
 
 from microagg.errors import InputError, shown
 
-__all__ = ["formula_cells", "no_formulas", "with_escaped_formulas"]
-
 _BEGINS = r"^[=+\-@\t\r]"
 _HARMLESS = r"^[+\-]?[\d.,\s]*([eE][+\-]?\d+)?\s?%?$"  # numbers, phone numbers, a dash for nothing
 

@@ -15,18 +15,6 @@ from pathlib import Path
 from microagg.errors import TableError, shown
 from microagg.formats.argus import Description
 
-__all__ = [
-    "ArrowLayout",
-    "CsvFormat",
-    "ExcelFormat",
-    "FileFormat",
-    "FixedFormat",
-    "FolderLayout",
-    "ParquetLayout",
-    "Piece",
-    "completed_csv",
-]
-
 
 @dataclass(frozen=True)
 class CsvFormat:

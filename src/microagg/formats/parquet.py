@@ -24,8 +24,6 @@ from microagg.formats.parquet_folders import (
     repeated,
 )
 
-__all__ = ["Parquet", "folder_pieces", "layout_of", "opened_parquet", "sizes_of_pieces"]
-
 _CODECS = {"UNCOMPRESSED": "NONE", "LZ4_RAW": "LZ4"}  # what pyarrow calls them when writing
 
 

@@ -15,16 +15,6 @@ import pyarrow as pa
 from microagg.errors import TableError, listed, shown
 from microagg.formats.layouts import FolderLayout, ParquetLayout, Piece
 
-__all__ = [
-    "foreign_file",
-    "is_several",
-    "key_columns",
-    "key_types",
-    "look_into",
-    "parquet_files",
-    "repeated",
-]
-
 _ENDINGS = (".parquet", ".pq")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 

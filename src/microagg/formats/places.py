@@ -24,8 +24,6 @@ from microagg.errors import MicroaggError, TableError, VerificationError, shown
 from microagg.formats.addresses import CODECS, STANDARD, Address, Place, is_plain, plain_name
 from microagg.formats.atomic import private_folder, sha256
 
-__all__ = ["Fetched", "Outgoing", "at_hand", "fetched", "naming"]
-
 _AT_ONCE = 1 << 20
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ARROW_STREAM, _ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"

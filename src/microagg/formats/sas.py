@@ -14,8 +14,6 @@ from microagg.formats.file_errors import incomplete, needed
 from microagg.formats.statistical import Program, Values, known_facts, pandas_frame
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
-__all__ = ["Sas"]
-
 _OLD = 5  # version of the transport format
 
 

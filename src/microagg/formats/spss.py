@@ -24,8 +24,6 @@ from microagg.formats.statistical import (
 )
 from microagg.tables.file_metadata import Labelled
 
-__all__ = ["Spss"]
-
 _MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
 _MOST_LABELS = 1 << 20
 

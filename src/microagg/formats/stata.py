@@ -22,8 +22,6 @@ from microagg.formats.file_errors import incomplete
 from microagg.formats.statistical import Program, Values
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
-__all__ = ["Stata"]
-
 
 class _Number(NamedTuple):
     """A storage type: how numpy has it, its code in the file, and how values are shown.

@@ -34,8 +34,6 @@ from microagg.tables.file_metadata import (
 )
 from microagg.tables.frame_libraries import is_text
 
-__all__ = ["Program", "Values", "known_facts", "pandas_frame", "private_part", "warn_of_moved_part"]
-
 # What pyreadstat reads a file with, by the ending of its name.
 _READERS = {
     ".sav": "read_sav",

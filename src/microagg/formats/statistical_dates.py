@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["as_moments", "as_numbers", "moment_format"]
-
 _SPSS_TO_1970 = 12_219_379_200  # seconds
 _SAS_TO_1970 = 3_653  # days
 _DAY = 86_400

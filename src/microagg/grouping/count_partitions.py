@@ -6,8 +6,6 @@ from math import comb
 
 from microagg.plan.settings import check_count, check_k
 
-__all__ = ["count_partitions"]
-
 
 def count_partitions(n: int, k: int) -> int:
     """Count the partitions of n records into groups of k to 2k−1, exactly.

@@ -25,11 +25,9 @@ from microagg.grouping.improve import lower_bound
 from microagg.grouping.one_cell import Problem, is_searched, solve, with_least_effort
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.plan.plan import Block
+from microagg.plan.block import Block
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of
-
-__all__ = ["bound_over_cells", "group", "seconds_of_bound"]
 
 _SECONDS_BETWEEN_CALLS = 0.1
 

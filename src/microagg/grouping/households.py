@@ -28,10 +28,9 @@ from microagg.grouping.require.requirement import Requirement, violations_of
 from microagg.grouping.require.together import Households, household_records, person_labels
 from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.plan.plan import Block, Name
+from microagg.plan.block import Block
+from microagg.plan.checks import Name
 from microagg.tables.variable import Variable
-
-__all__ = ["Together", "group_households"]
 
 
 class Together(NamedTuple):

@@ -18,8 +18,6 @@ from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.settings import check_effort, check_random_state, check_time_limit
 
-__all__ = ["bounded", "check_weighted_effort", "continued", "lower_bound", "refine", "refined"]
-
 
 def refine(
     X: Any,

@@ -27,11 +27,9 @@ from microagg.grouping.require.requirement import Requirement, demands_of
 from microagg.grouping.require.requirement_search import repair, satisfy
 from microagg.grouping.require.value_rules import Closeness
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.plan.plan import Block
+from microagg.plan.block import Block
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of
-
-__all__ = ["Problem", "is_searched", "search_by_release", "solve", "with_least_effort"]
 
 _LAST = 0.3  # share of a time limit that is for the last search
 # The steps of the table are divided by this if a last search follows: both together take as long as one.

@@ -17,8 +17,6 @@ from microagg.plan.method import Method
 from microagg.plan.registry import METHODS, find
 from microagg.plan.settings import check_effort, settings_of
 
-__all__ = ["partition", "seconds_of_proof", "with_bound"]
-
 _QUICK = 20_000  # values of one column that the slowest algorithm cuts in a fraction of a second
 _EASILY_BOUND = 50_000  # records times k (at least 10) up to which a good bound takes half a minute
 

@@ -26,11 +26,14 @@ from microagg.errors import InputError, shown
 from microagg.grouping.require.from_plan import requirements_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.value_rules import check_units
-from microagg.plan.plan import Block, Plan, Roles
+from microagg.plan.block import Block
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Roles
 from microagg.plan.settings import check_k
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame import Frame
+from microagg.tables.numbers_in_text import MISSING_WORDS
 from microagg.tables.release_frame import reordered
 from microagg.tables.variable import QUANTITIES, Variable, variable_of
 
@@ -90,7 +93,7 @@ class Intake:
 
     @property
     def units(self) -> Labels | None:
-        """Units of all protected columns together, see :class:`microagg.plan.plan.Roles`."""
+        """Units of all protected columns together, see :class:`microagg.plan.sections.Roles`."""
         return self.units_by.get(self.roles.unit)
 
     def units_of(self, block: Block) -> Labels | None:

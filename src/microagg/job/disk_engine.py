@@ -14,8 +14,6 @@ from microagg.evidence.measured import Counted
 from microagg.job.engine_in_parts import EngineInParts
 from microagg.plan.plan import Plan
 
-__all__ = ["DiskEngine"]
-
 
 class DiskEngine(EngineInParts):
     """Keeps records in a scratch folder next to the target; the next run continues there after a kill."""

@@ -17,8 +17,6 @@ from microagg.job.job import Job
 from microagg.plan.plan import Plan
 from microagg.protecting.protect import Clock
 
-__all__ = ["Engine"]
-
 
 class Engine(ABC):
     """A table on its way from file to file; :func:`microagg.job.run.run` calls the methods in this order.

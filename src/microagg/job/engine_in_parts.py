@@ -16,8 +16,6 @@ from microagg.formats.batches import BatchSource, open_batches
 from microagg.job.engine import Engine
 from microagg.report.model import release_model
 
-__all__ = ["EngineInParts"]
-
 
 class ReleaseInParts(Protocol):
     """A release of a table that is read in parts."""

@@ -18,18 +18,18 @@ from microagg.formats.addresses import STANDARD, Place, is_plain, plain_name
 from microagg.formats.atomic import private_folder
 from microagg.formats.batches import BatchSource, open_batches
 from microagg.formats.endings import kind_by_ending
-from microagg.formats.files import CsvFormat, is_folder_target, kind_of, stands_for_several
+from microagg.formats.files import is_folder_target, kind_of, stands_for_several
 from microagg.formats.formulas import no_formulas
+from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import Outgoing, fetched, naming
 from microagg.measure.analyses import check_analyses
 from microagg.plan.analyses import computed_with
 from microagg.plan.checks import no_column
+from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target
 from microagg.tables.frame import Frame
-from microagg.tables.variable import CATEGORIES, QUANTITIES
-
-__all__ = ["Job", "numbers_of"]
+from microagg.tables.variable import QUANTITIES
 
 _NO_NUMBERS = (*CATEGORIES, "date")
 _LARGE_FILE = 2**18  # bytes; larger ones have probably more than few records

@@ -17,8 +17,9 @@ from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted, Measured
 from microagg.formats import FORMATS
-from microagg.formats.files import FileFormat, Source, read_file, stands_for_several, what_is_left
+from microagg.formats.files import Source, read_file, stands_for_several, what_is_left
 from microagg.formats.formulas import formula_cells
+from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.engine import Engine
 from microagg.plan.plan import Plan
@@ -29,8 +30,6 @@ from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["MemoryEngine", "records_of"]
 
 _NOTICED = 2.0  # seconds after which somebody asks what takes so long
 

@@ -17,20 +17,18 @@ from typing import Any
 from microagg.base.formatting import table_size
 from microagg.delivering.delivery import Delivery, delivering
 from microagg.delivering.observer import Observer
-from microagg.drafting.draft import Guess
+from microagg.drafting.guess import Guess
 from microagg.errors import DisclosureRiskWarning, RejectedError
 from microagg.evidence.evidence import Evidence
 from microagg.formats import FORMATS
 from microagg.formats.addresses import Place, as_place
-from microagg.formats.files import CsvFormat
+from microagg.formats.layouts import CsvFormat
 from microagg.job.engine import Engine
-from microagg.job.job import Job, numbers_of
-from microagg.job.memory_engine import MemoryEngine, records_of
+from microagg.job.job import Job
+from microagg.job.memory_engine import MemoryEngine
 from microagg.plan.plan import UNSET, Plan
 from microagg.protecting.protect import Clock
 from microagg.report.html import report_texts
-
-__all__ = ["Job", "Observer", "Outcome", "numbers_of", "protect_file", "records_of", "run"]
 
 
 @dataclass(frozen=True)

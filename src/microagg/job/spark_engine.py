@@ -23,8 +23,6 @@ from microagg.tables.released_metadata import left_out_words
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["SparkEngine"]
-
 
 class SparkEngine(EngineInParts):
     """Has a session of Spark as long as the job lasts.

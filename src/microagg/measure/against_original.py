@@ -14,8 +14,6 @@ from microagg.measure.both_tables import Pair
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable, variable_of
 
-__all__ = ["against_original"]
-
 
 def against_original(
     both: Pair,

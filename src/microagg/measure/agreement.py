@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import group_sizes
 
-__all__ = ["FEWEST_NUMBERS", "WITHIN", "Agreement", "agreement", "disclosed_share"]
-
 WITHIN = 0.05
 """A number is disclosed if it is known to within this share of itself."""
 FEWEST_NUMBERS = 13

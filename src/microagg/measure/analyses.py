@@ -36,8 +36,6 @@ from microagg.plan.column import CATEGORIES
 from microagg.tables.finite import check_finite
 from microagg.tables.frame import Frame
 
-__all__ = ["analyse", "check_analyses"]
-
 _MOST_LEVELS = 50  # of a category that explains, or whose shares are asked for
 
 Wanted = str | Sequence[Any]

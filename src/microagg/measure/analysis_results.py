@@ -19,8 +19,6 @@ from microagg.base.typing import Labels
 from microagg.kernels.labels import group_sizes
 from microagg.measure.classes import combine
 
-__all__ = ["LEAST", "Analysis", "Estimate", "safe_together"]
-
 LEAST = 10
 """Least number of records of a group that is reported, or k if that is more. From the mean and interval of a
 few whole numbers each of them could be computed."""

@@ -19,8 +19,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.measure import deviations
 from microagg.measure.both_tables import Pair
 
-__all__ = ["Contingency", "associations", "changed", "contingency_deviation", "level_deviations"]
-
 # Tables of two categories with more cells than this for each record are counted by what occurs.
 _CELLS_FOR_A_RECORD = 4
 

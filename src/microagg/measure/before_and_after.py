@@ -13,8 +13,6 @@ from microagg.measure.both_tables import Pair
 from microagg.measure.chart_data import OTHERS, bars
 from microagg.measure.timescale import time_scale
 
-__all__ = ["Summary", "summaries"]
-
 _LARGEST = sys.float_info.max
 
 Numbers = tuple[float, float]

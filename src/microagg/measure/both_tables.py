@@ -20,8 +20,6 @@ from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.matrix import as_matrix, columns_matrix, is_frame
 from microagg.tables.variable import Variable, variable_of
 
-__all__ = ["Pair", "align", "keeping_computed", "pair"]
-
 T = TypeVar("T")
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.

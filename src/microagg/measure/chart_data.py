@@ -13,17 +13,6 @@ from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.measure.timescale import TimeScale, time_scale
 
-__all__ = [
-    "DIGITS",
-    "bars",
-    "bin_cuts",
-    "class_sizes",
-    "column",
-    "correlations",
-    "distribution",
-    "with_dates",
-]
-
 DIGITS = 3
 """Digits of figures about originals: enough for a board, too few to compute a record."""
 _BINS = 24

@@ -12,8 +12,6 @@ from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.tables.frame_libraries import decoded
 
-__all__ = ["classes", "combine", "count_combinations", "countable", "share_below", "simple_values"]
-
 _LARGEST = 2**62
 
 

@@ -39,8 +39,6 @@ from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.tables.variable import Variable
 
-__all__ = ["Losses", "category_squares", "losses", "number_squares"]
-
 
 class Losses(NamedTuple):
     """Of each column, shape (d,)."""

@@ -20,8 +20,6 @@ from microagg.encode.scale import fit_scale
 from microagg.encode.space import encoder_of
 from microagg.tables.variable import Variable
 
-__all__ = ["complete_numbers", "encoded", "placed", "state_encoder"]
-
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
 _FAR = 1e100
 

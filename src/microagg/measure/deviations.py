@@ -17,17 +17,6 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.measure.both_tables import Pair
 
-__all__ = [
-    "QUANTILES",
-    "absolute_moves",
-    "correlations",
-    "eigenvalue_deviation",
-    "moments",
-    "over_pairs",
-    "quantiles",
-    "total_variation",
-]
-
 # Quantiles that are compared; further out they are single records rather than a distribution.
 QUANTILES = (0.05, 0.10, 0.25, 0.50, 0.75, 0.90, 0.95)
 _BINS = 10

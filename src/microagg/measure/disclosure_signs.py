@@ -19,17 +19,6 @@ from microagg.measure.both_tables import Pair
 from microagg.measure.classes import combine
 from microagg.measure.known_columns import Known
 
-__all__ = [
-    "Determined",
-    "Identifier",
-    "UnitsInGroups",
-    "determines",
-    "identifier",
-    "identifiers",
-    "units_in_groups",
-    "unmixed_units",
-]
-
 # Random groups to compare with, and the most records to draw for them.
 _GROUPS_BY_CHANCE = 20_000
 _RECORDS_BY_CHANCE = 1_000_000

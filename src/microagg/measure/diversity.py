@@ -25,8 +25,6 @@ from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.measure.agreement import FEWEST_NUMBERS, Agreement, agreement
 from microagg.tables.frame import Frame
 
-__all__ = ["Diversity", "Dominance", "agreement_of", "diversity", "dominance"]
-
 
 @dataclass(frozen=True)
 class Diversity:

@@ -16,18 +16,6 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, listed
 
-__all__ = [
-    "AROUND",
-    "Found",
-    "gini",
-    "mean",
-    "overlap",
-    "poverty",
-    "quantile",
-    "regression",
-    "window",
-]
-
 AROUND = 10
 """Values whose mean is a quantile."""
 _LEVEL = 0.975

@@ -20,8 +20,6 @@ from microagg.measure.classes import combine, share_below
 from microagg.measure.known_columns import Known
 from microagg.plan.settings import check_k
 
-__all__ = ["Harm", "Stake", "coarsened", "enough", "rank", "stakes"]
-
 # Levels of a coarsened column, and the share of records in the levels that it keeps.
 _LEVELS = 10
 _COVERED = 0.8

@@ -17,8 +17,6 @@ from microagg.errors import InputError, shown
 from microagg.kernels.labels import standard_deviation
 from microagg.measure.both_tables import Pair
 
-__all__ = ["PERCENTS", "check_percents", "rank_disclosure", "sd_disclosure"]
-
 PERCENTS = (1.0, 2.0, 5.0, 10.0, 20.0)
 # A difference at the very end of the interval lies in it, whatever the rounding.
 _ROUNDING = 1e-12

@@ -22,8 +22,6 @@ from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
 
-__all__ = ["Known", "KnownRisk", "as_in_file", "known_columns", "known_risk"]
-
 
 @dataclass(frozen=True)
 class Known:

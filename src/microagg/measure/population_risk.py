@@ -17,8 +17,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.grouping.require.weight_rules import individual_risk
 from microagg.measure.classes import combine
 
-__all__ = ["IndividualRisk", "household_risk", "sample_risk"]
-
 
 @dataclass(frozen=True)
 class IndividualRisk:

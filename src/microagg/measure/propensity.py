@@ -28,8 +28,6 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.measure.both_tables import Pair
 
-__all__ = ["Propensity", "propensity"]
-
 _RECORDS_FOR_A_TERM = 10
 _MOST_TERMS = 200
 _ROWS_AT_ONCE = 1 << 13  # few enough for the cache

@@ -11,12 +11,10 @@ from microagg.base.typing import Floats
 from microagg.encode.bands import ends_of_label
 from microagg.encode.hierarchy import inner_nodes
 from microagg.errors import InputError, shown
-from microagg.plan.plan import Column
+from microagg.plan.column import Column
 from microagg.tables.dates import instants
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
-
-__all__ = ["has_bands", "protected_values", "setting_of", "weights_of"]
 
 _DAY = 86_400  # seconds
 

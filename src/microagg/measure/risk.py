@@ -23,8 +23,6 @@ from microagg.measure.population_risk import IndividualRisk, sample_risk
 from microagg.plan.settings import check_k
 from microagg.tables.finite import check_finite
 
-__all__ = ["Ask", "Risk", "agreement_words", "risk"]
-
 _NAMED = 6  # columns that a sentence names
 
 

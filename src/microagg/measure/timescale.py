@@ -12,8 +12,6 @@ from microagg.base.typing import Floats
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
-__all__ = ["TimeScale", "time_scale"]
-
 _DAY = 86_400
 _YEAR = 365.2425  # days
 _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -18,8 +18,6 @@ from microagg.measure.both_tables import Pair, keeping_computed, pair
 from microagg.measure.column_losses import losses
 from microagg.measure.propensity import Propensity, propensity
 
-__all__ = ["Utility", "utility"]
-
 
 @dataclass(frozen=True)
 class Utility:

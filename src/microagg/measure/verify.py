@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.errors import InputError, listed, shown
-from microagg.formats.files import CsvFormat, Source, read_file
+from microagg.formats.files import Source, read_file
+from microagg.formats.layouts import CsvFormat
 from microagg.measure.classes import count_combinations
 from microagg.plan.plan import Promise
 from microagg.plan.settings import check_k

@@ -30,8 +30,6 @@ from microagg.plan.settings import check_k
 from microagg.protecting.choices import Targets
 from microagg.report.html import TEMPLATES, environment
 
-__all__ = ["Page"]
-
 _HERE = Path(__file__).parent
 _MOST_TRIES = 60  # choices at once
 

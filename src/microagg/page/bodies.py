@@ -15,8 +15,6 @@ from starlette.requests import ClientDisconnect, Request
 from microagg.errors import InputError, shown
 from microagg.formats.endings import kind_by_ending
 
-__all__ = ["Limits", "TooMuchError", "form_of", "upload_to"]
-
 _LONGEST_NAME = 150
 
 

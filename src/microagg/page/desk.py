@@ -34,8 +34,6 @@ from microagg.page.tasks import (
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Choice, mark_frontier
 
-__all__ = ["Desk", "Entry", "Release", "Table"]
-
 _MOST_ENTRIES = 30  # of the queue that are remembered
 _MOST_PRICED = 30  # plans whose prices are remembered
 

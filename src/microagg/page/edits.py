@@ -22,8 +22,6 @@ from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Unit
 from microagg.plan.settings_table import Section, Setting, rows_of
 
-__all__ = ["RULES", "UNIT_RELEASES", "edited"]
-
 Fields = Mapping[str, str]
 Data = dict[str, Any]
 

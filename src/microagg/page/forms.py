@@ -11,8 +11,6 @@ from microagg.plan.column import fits_kind
 from microagg.plan.flag_values import SWITCH, read_value
 from microagg.plan.settings_table import Section, Setting, plain, rows_of
 
-__all__ = ["Field", "drafted_kinds", "fields_of", "number_in", "opened_by", "place_of_mistake"]
-
 
 def opened_by(path: Path, form: dict[str, str]) -> Opened:
     """A file, read as the form says."""

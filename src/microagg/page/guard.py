@@ -14,8 +14,6 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
-__all__ = ["Guard", "Keys", "log"]
-
 log = logging.getLogger("microagg.page")
 
 Scope = MutableMapping[str, Any]

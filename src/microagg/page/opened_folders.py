@@ -10,8 +10,6 @@ from pathlib import Path
 from microagg.errors import InputError, shown
 from microagg.formats.endings import ENDINGS
 
-__all__ = ["Folders", "Listing"]
-
 _MOST = 500  # entries that a listing shows
 
 

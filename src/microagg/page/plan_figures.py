@@ -10,8 +10,6 @@ from microagg.page.desk import Desk, Table
 from microagg.page.tasks import Search
 from microagg.plan.change_role import decision_words, role_of
 
-__all__ = ["column_notes", "cures_of", "gives_part", "next_part", "prices_part"]
-
 _ALL = None  # columns
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 from microagg.page.tasks import Message, Task
 
-__all__ = ["Worker"]
-
 _SECONDS_TO_END = 5.0
 
 

@@ -16,23 +16,14 @@ from microagg.page.edits import RULES, UNIT_RELEASES
 from microagg.page.forms import fields_of
 from microagg.page.plan_figures import cures_of, gives_part, next_part
 from microagg.page.tasks import Compare, Protect, Scatter
+from microagg.plan.block import Block
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, role_of
+from microagg.plan.column import Column
 from microagg.plan.flag_values import write_list
-from microagg.plan.plan import Block, Column, Plan
+from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.protecting.choices import FAST, Targets, about_methods, suggestion
-from microagg.report.html import MOST_COLUMNS
-
-__all__ = [
-    "frame_of",
-    "plan_screen",
-    "protect_screen",
-    "see_screen",
-    "take_files",
-    "take_screen",
-    "try_screen",
-    "versions_screen",
-]
+from microagg.report.loss_bands import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)
 _MOST_K = 50  # at the right end of the slider

@@ -26,8 +26,6 @@ from microagg.page.guard import Guard, Keys, log
 from microagg.page.opened_folders import Folders
 from microagg.page.tasks import Look, Opened
 
-__all__ = ["Server", "serve"]
-
 _SECONDS_BETWEEN_LOOKS = 1.0  # whether nobody is there any more
 _SECONDS_TO_END = 2
 

@@ -9,14 +9,12 @@ import numpy as np
 import pyarrow.compute as pc
 
 from microagg.base.typing import Floats
-from microagg.drafting.draft import guess
+from microagg.drafting.infer import guess
 from microagg.drafting.profile import Profile, profiles
 from microagg.errors import InputError, shown
 from microagg.formats.files import Source
 from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame import Frame
-
-__all__ = ["about_columns", "first_rows", "two_columns"]
 
 _BINS = 16
 _MIDDLE = (0.01, 0.99)  # what lies farther out is counted in the outermost bins

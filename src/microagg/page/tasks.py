@@ -12,20 +12,6 @@ from typing import Any
 
 from microagg.plan.plan import Plan
 
-__all__ = [
-    "STOP",
-    "Compare",
-    "Look",
-    "Message",
-    "Opened",
-    "Price",
-    "Protect",
-    "Scatter",
-    "Search",
-    "Task",
-]
-
-
 STOP = "stop"  # sent in place of a task: end the search and keep what there is
 
 

@@ -22,9 +22,13 @@ from microagg.comparing.method_trials import Tried
 from microagg.comparing.prices import Prices, price_table
 from microagg.comparing.search import search
 from microagg.comparing.trials import Records, Standing
+from microagg.delivering.observer import Observer
 from microagg.errors import MicroaggError, StopSearch, fault_words
-from microagg.formats.files import CsvFormat, Source, read_file
-from microagg.job.run import Job, Observer, numbers_of, records_of, run
+from microagg.formats.files import Source, read_file
+from microagg.formats.layouts import CsvFormat
+from microagg.job.job import Job, numbers_of
+from microagg.job.memory_engine import records_of
+from microagg.job.run import run
 from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import (
     STOP,
@@ -40,8 +44,6 @@ from microagg.page.tasks import (
 )
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
-
-__all__ = ["serve_tasks"]
 
 _SECONDS_BETWEEN_TELLS = 0.2
 _SAMPLE = 2_500  # records of an estimate that somebody waits for

@@ -18,8 +18,6 @@ from typing import Any
 from microagg.errors import InputError, shown
 from microagg.plan.checks import real
 
-__all__ = ["Formula", "as_lists", "blaming", "computed_with", "formulas_of", "read_formula"]
-
 # Statistics and the number that each takes: its default, None if it takes none.
 _STATISTICS: dict[str, float | None] = {
     "mean": None,

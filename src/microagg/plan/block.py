@@ -37,8 +37,6 @@ from microagg.plan.settings import (
 )
 from microagg.plan.settings_table import OtherFlag, Section, plain, rows_of, setting
 
-__all__ = ["BLOCK_SETTINGS", "OWN_SECTIONS", "Block", "Dominance", "Recursive", "Require"]
-
 
 class _TwoNumbers(Section):
     """A rule that has two numbers, given as a table or in the order of the rule's name."""

@@ -13,16 +13,6 @@ from microagg.plan.flag_values import read_value, split_coarsen
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import LISTS
 
-__all__ = [
-    "ROLE_WORDS",
-    "UNPRICED",
-    "decided",
-    "decision_words",
-    "give_role",
-    "role_of",
-    "with_role",
-]
-
 ROLE_WORDS = {
     "known": "known",
     "confidential": "confidential",

@@ -12,27 +12,6 @@ import numpy as np
 
 from microagg.errors import InputError, listed, shown
 
-__all__ = [
-    "Check",
-    "Name",
-    "Names",
-    "check_bool",
-    "check_keys",
-    "check_number",
-    "check_table",
-    "check_word",
-    "column_name",
-    "column_names",
-    "distinct_values",
-    "name_in_file",
-    "no_column",
-    "number",
-    "real",
-    "text_name",
-    "text_names",
-    "unknown",
-]
-
 Name = Hashable
 Names = tuple[Name, ...]
 Check = Callable[[str, Any], Any]

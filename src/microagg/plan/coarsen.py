@@ -14,8 +14,6 @@ from microagg.plan.checks import number, real
 from microagg.plan.settings import check_count
 from microagg.plan.settings_table import Section, plain, setting
 
-__all__ = ["PERIODS", "Coarsen"]
-
 PERIODS = ("day", "week", "month", "quarter", "year")
 
 _NUMBERS = ("number", "integer", "spiked")

@@ -20,8 +20,6 @@ from microagg.plan.flag_values import (
 )
 from microagg.plan.settings_table import Section, Setting, rows_of, setting
 
-__all__ = ["CATEGORIES", "KINDS", "QUANTITIES", "Column", "columns_with", "fits_kind"]
-
 KINDS = ("number", "integer", "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy")
 CATEGORIES = ("boolean", "nominal", "ordinal", "hierarchy")
 QUANTITIES = ("number", "integer", "date", "spiked")

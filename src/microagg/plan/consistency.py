@@ -10,8 +10,6 @@ from microagg.plan.column import QUANTITIES
 from microagg.plan.plan_settings import PlanSettings
 from microagg.plan.relations import Relation
 
-__all__ = ["check_plan"]
-
 
 def check_plan(plan: PlanSettings) -> None:
     """Refuse settings that do not go together."""

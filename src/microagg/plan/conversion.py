@@ -15,15 +15,6 @@ from microagg.plan.plan_settings import PlanSettings
 from microagg.plan.registry import METHODS
 from microagg.plan.settings_table import Setting, plain, rows_of
 
-__all__ = [
-    "as_data",
-    "as_flags",
-    "as_keywords",
-    "fields_of_data",
-    "flag_rows",
-    "keywords_of_flags",
-]
-
 FORMAT = 1  # version of the plan file
 
 

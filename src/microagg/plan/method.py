@@ -9,8 +9,6 @@ from typing import Any, Literal
 
 from microagg.plan.flag_values import WORD, Form
 
-__all__ = ["Method", "Option"]
-
 Guarantee = Literal["exact", "approximation", "heuristic"]
 
 

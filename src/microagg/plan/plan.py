@@ -14,23 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from microagg.errors import InputError
 from microagg.plan.analyses import blaming, read_formula
-from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block, Dominance, Recursive, Require
-from microagg.plan.checks import Name, check_table, no_column, unknown
-from microagg.plan.coarsen import Coarsen
-from microagg.plan.column import Column, columns_with
+from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block
+from microagg.plan.checks import check_table, no_column, unknown
+from microagg.plan.column import columns_with
 from microagg.plan.consistency import check_plan
 from microagg.plan.conversion import as_data, as_flags, as_keywords, fields_of_data
 from microagg.plan.plan_settings import LISTS, PlanSettings
 from microagg.plan.registry import METHODS, find
-from microagg.plan.relations import Relation
 from microagg.plan.sections import (
     Accept,
-    Missing,
     Roles,
-    Strata,
-    Suppress,
-    Unit,
-    Weight,
     claims_of,
 )
 from microagg.plan.serialise import read_plan_file, read_toml, write_toml
@@ -38,27 +31,6 @@ from microagg.plan.settings_table import rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = [
-    "UNSET",
-    "Accept",
-    "Block",
-    "Coarsen",
-    "Column",
-    "Dominance",
-    "Missing",
-    "Name",
-    "Plan",
-    "Promise",
-    "Recursive",
-    "Relation",
-    "Require",
-    "Roles",
-    "Strata",
-    "Suppress",
-    "Unit",
-    "Weight",
-]
 
 
 class _Unset:

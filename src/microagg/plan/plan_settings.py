@@ -38,8 +38,6 @@ from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weig
 from microagg.plan.settings import check_random_state
 from microagg.plan.settings_table import Section, setting
 
-__all__ = ["LISTS", "PlanSettings"]
-
 LISTS = ("drop", "renumber", "confidential", "known")
 """Roles that are lists of columns."""
 _FRESH = "fresh"  # a seed of None, which TOML has no word for

@@ -14,8 +14,6 @@ from microagg.errors import InputError, listed, shown
 from microagg.plan.flag_values import NUMBER, Form
 from microagg.plan.method import Method, Option
 
-__all__ = ["METHODS", "find", "methods"]
-
 _COST = Option(
     "cost",
     "sse",

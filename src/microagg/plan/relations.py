@@ -18,8 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from microagg.errors import InputError, shown
 
-__all__ = ["TOLERANCE", "Relation"]
-
 Comparison = Literal["=", "<=", ">="]
 
 TOLERANCE = 1e-9

@@ -22,17 +22,6 @@ from microagg.plan.checks import (
 from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, TEXT, Form
 from microagg.plan.settings_table import Section, setting
 
-__all__ = [
-    "Accept",
-    "Missing",
-    "Roles",
-    "Strata",
-    "Suppress",
-    "Unit",
-    "Weight",
-    "claims_of",
-]
-
 
 @dataclass(frozen=True)
 class Strata(Section):

@@ -11,8 +11,6 @@ from typing import Any
 from microagg.errors import InputError, TableError, shown
 from microagg.plan.checks import name_in_file
 
-__all__ = ["read_plan_file", "read_toml", "write_toml"]
-
 _HEADER = """\
 # What is protected and how. Edit it, then: microagg protect IN OUT --plan THIS_FILE
 # Columns that are named nowhere are left as they are and taken as known to an attacker.

@@ -17,26 +17,6 @@ from microagg.errors import InputError, listed, shown
 from microagg.plan.checks import check_word
 from microagg.plan.method import Method
 
-__all__ = [
-    "AGGREGATES",
-    "AGGREGATE_OF_COST",
-    "EFFORTS",
-    "FEW_RECORDS",
-    "LARGE_K",
-    "SCALES",
-    "as_number",
-    "bytes_of",
-    "check_aggregate",
-    "check_count",
-    "check_effort",
-    "check_k",
-    "check_options",
-    "check_random_state",
-    "check_scale",
-    "check_time_limit",
-    "settings_of",
-]
-
 EFFORTS = ("fast", "balanced", "best")
 # Groups of more than this are searched as large ones: with tables of all their distances, k² for each
 # group, a step could look at two groups at most.

@@ -16,8 +16,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 from microagg.plan.checks import Check, check_keys, check_word
 from microagg.plan.flag_values import NAME, VALUE, WORD, Form, Typed
 
-__all__ = ["Section", "Setting", "plain", "rows_of", "setting"]
-
 
 class OtherFlag(NamedTuple):
     """A second flag of a setting."""

@@ -10,23 +10,11 @@ from typing import TYPE_CHECKING
 
 from microagg.base.formatting import TRADE_OFF, plural, share
 from microagg.errors import MicroaggError
-from microagg.plan.plan import Accept, Plan
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Accept
 
 if TYPE_CHECKING:
     from microagg.measure.linkage import Linkage
-
-__all__ = [
-    "FAST",
-    "Choice",
-    "Suggestion",
-    "Targets",
-    "about_methods",
-    "mark_frontier",
-    "next_k",
-    "next_k_for",
-    "suggestion",
-    "with_other_k",
-]
 
 # Tried unless methods are named: of the literature's methods those that were worth choosing on the
 # reference sets and whose time grows nearly linearly with the records, at least in few columns.

@@ -17,7 +17,8 @@ from microagg.base.formatting import names as listed_names
 from microagg.base.progress import Listener
 from microagg.base.typing import Labels
 from microagg.delivering.write_and_count import Outgoing
-from microagg.drafting.draft import Completed, Guess, complete
+from microagg.drafting.draft import Completed, complete
+from microagg.drafting.guess import Guess
 from microagg.errors import DisclosureRiskWarning
 from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
@@ -26,19 +27,19 @@ from microagg.grouping.group_table import group
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import part_input, take_in
 from microagg.measure.analyses import check_analyses
-from microagg.plan.plan import UNSET, Block, Plan
+from microagg.plan.block import Block
+from microagg.plan.plan import UNSET, Plan
 from microagg.protecting.release import Release
 from microagg.protecting.suppress import with_fewer_records
 from microagg.releasing.release_values import release_block, release_extra_columns
 from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import MISSING_WORDS, Frame
+from microagg.tables.frame import Frame
+from microagg.tables.numbers_in_text import MISSING_WORDS
 from microagg.tables.release_frame import outgoing
 from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["protect", "protect_table"]
 
 _TOLD = 12  # columns that a sentence names
 
@@ -120,7 +121,7 @@ def protect(
         leaves it out.
     missing : {"pattern", "majority", "fill", "drop", "error"}
         What becomes of missing values: by default groups share what is missing. Also ``{"policy": ...,
-        "most": 0.01, "codes": {"income": [-8]}}``, see :class:`microagg.plan.plan.Missing`.
+        "most": 0.01, "codes": {"income": [-8]}}``, see :class:`microagg.plan.sections.Missing`.
     suppress : float
         Largest share of the records that may be left out, in whole units, where that lowers the loss most;
         ``{"most": 0.01, "weighted": True}`` also where there are weights, whose totals then change. The
@@ -128,7 +129,7 @@ def protect(
     kinds : mapping of names to kinds, where the type of the column does not tell
         Numbers that look like codes are nominal unless a kind is given. One of "number", "integer",
         "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list of levels from low to high for
-        an ordinal column; or a mapping of settings of :class:`microagg.plan.plan.Column`.
+        an ordinal column; or a mapping of settings of :class:`microagg.plan.column.Column`.
     coarsen : mapping of names to recodings, applied before groups are formed and counted as loss
         Of numbers ``{"age": {"bands": 5, "top": 80}}`` (or ``{"bands": [0, 18, 65]}``, ``{"round": 100}``,
         ``{"top": 80, "bottom": 16}``), of categories ``{"rare": 20}`` (levels of fewer records become
@@ -136,7 +137,7 @@ def protect(
     relations : texts such as "gross = net + tax"
         What holds in every record; checked before and after.
     require : mapping
-        What groups must satisfy beside k, see :class:`microagg.plan.plan.Require`.
+        What groups must satisfy beside k, see :class:`microagg.plan.block.Require`.
     analyses : texts such as "income ~ age + sex", "income by region", "poverty(income)"
         What must survive: run on both tables, see :mod:`microagg.plan.analyses`.
     round : bool or "totals"

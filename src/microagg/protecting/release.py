@@ -17,23 +17,22 @@ from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import Counted, Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
-from microagg.formats.files import FileFormat
+from microagg.formats.layouts import FileFormat
 from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
 from microagg.measure.harmful_columns import Stake
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
-from microagg.plan.plan import Plan, Roles
+from microagg.plan.plan import Plan
 from microagg.plan.registry import find
+from microagg.plan.sections import Roles
 from microagg.protecting.choices import Choice, with_other_k
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
 from microagg.tables.frame import Frame
-
-__all__ = ["Part", "Release"]
 
 # Other k are tried beside the one chosen, and a bound is proved, while that takes seconds.
 _RECORDS_FOR_ALTERNATIVES = 5_000

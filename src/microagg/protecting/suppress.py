@@ -1,4 +1,4 @@
-"""Leave a few records out where that lowers the loss most; see :class:`microagg.plan.plan.Suppress`.
+"""Leave a few records out where that lowers the loss most; see :class:`microagg.plan.sections.Suppress`.
 
 A record that no other resembles costs its group much. In each of a few rounds the records are grouped with
 little effort, and the units whose records lie farthest from their groups, by the SSE that they add for each
@@ -16,10 +16,9 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.errors import MicroaggError
 from microagg.evidence.measured import Suppressed
-from microagg.plan.plan import Plan, Suppress
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Suppress
 from microagg.protecting.release import Release
-
-__all__ = ["with_fewer_records"]
 
 _ROUNDS = 3
 

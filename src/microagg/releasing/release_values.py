@@ -21,24 +21,11 @@ from microagg.encode.space import names_of_levels, released_values, with_admissi
 from microagg.errors import InputError, shown
 from microagg.grouping.read_table import Intake, PartInput
 from microagg.kernels.labels import group_means, standard_deviation
-from microagg.plan.plan import Block, Plan
+from microagg.plan.block import Block
+from microagg.plan.plan import Plan
 from microagg.tables.dates import to_arrow
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
-
-__all__ = [
-    "Cells",
-    "Released",
-    "count_cells",
-    "keeps_integers",
-    "mean_weights",
-    "native_column",
-    "release_block",
-    "release_column",
-    "release_extra_columns",
-    "to_digits",
-    "with_codes",
-]
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
 _KEPT = 1e-6

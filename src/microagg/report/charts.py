@@ -16,16 +16,6 @@ from markupsafe import Markup
 from microagg.base.formatting import number, percent, plural, share, spread
 from microagg.report.svg import FONT, Picture, Plot, amounts, element, short, width_of
 
-__all__ = [
-    "class_sizes",
-    "correlation",
-    "distribution",
-    "intervals",
-    "linkage",
-    "scatter",
-    "spark",
-]
-
 _SMALL = (300.0, 170.0)
 LARGE = (480.0, 320.0)
 _ROW = 19.0  # height of a bar with its space

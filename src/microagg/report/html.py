@@ -20,17 +20,6 @@ if TYPE_CHECKING:
 
     from microagg.evidence import Evidence
 
-__all__ = [
-    "MOST_COLUMNS",
-    "TEMPLATES",
-    "check_report_target",
-    "environment",
-    "notebook_view",
-    "render",
-    "report_texts",
-    "write_report",
-]
-
 TEMPLATES = Path(__file__).parent / "templates"
 _MOST_NAMES = 100  # in a line of text
 _MOST_SIGNS = 8_000  # of a plan or a command: about a hundred columns

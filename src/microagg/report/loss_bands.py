@@ -6,8 +6,6 @@ a band changes only if its edge lies between what two values of that record woul
 
 from __future__ import annotations
 
-__all__ = ["EDGES", "MOST_COLUMNS", "band"]
-
 MOST_COLUMNS = 40  # drawn, and listed in a table; the JSON file has all
 EDGES = (1, 2, 5, 10, 20, 50)  # percent
 

@@ -9,8 +9,6 @@ from microagg.evidence import Evidence
 from microagg.evidence.sentences import most_lost_words
 from microagg.report.provenance import now, repetition
 
-__all__ = ["release_model"]
-
 
 def release_model(evidence: Evidence) -> dict[str, Any]:
     """Return the content of the board's report."""

@@ -13,8 +13,6 @@ from microagg.formats.atomic import sha256
 from microagg.plan.registry import find
 from microagg.version import VERSION
 
-__all__ = ["about_method", "call", "file_facts", "now", "repetition", "versions"]
-
 _PACKAGES = ("numpy", "scipy", "numba", "narwhals", "pyarrow")
 
 

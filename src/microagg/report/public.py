@@ -35,15 +35,15 @@ from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
-from microagg.plan.plan import Accept, Block, Plan, Roles
+from microagg.plan.block import Block
+from microagg.plan.plan import Plan
 from microagg.plan.registry import find
+from microagg.plan.sections import Accept, Roles
 from microagg.report.loss_bands import band
 from microagg.report.provenance import versions
 from microagg.report.released_columns import ReleasedColumns
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
-
-__all__ = ["Bands", "public_model"]
 
 _DIGITS = 3
 _NOT_JUDGED = (

@@ -19,11 +19,9 @@ from microagg.measure.chart_data import bars, distribution, with_dates
 from microagg.measure.classes import classes, combine
 from microagg.measure.known_columns import known_columns
 from microagg.measure.timescale import time_scale
-from microagg.plan.plan import Column
+from microagg.plan.column import CATEGORIES, Column
 from microagg.tables.frame import Frame
-from microagg.tables.variable import CATEGORIES, Variable, variable_of
-
-__all__ = ["ReleasedColumns"]
+from microagg.tables.variable import Variable, variable_of
 
 
 class ReleasedColumns:

@@ -12,8 +12,6 @@ from microagg.base.formatting import percent, share
 from microagg.report.charts import LARGE
 from microagg.report.svg import FONT, Plot, element, width_of
 
-__all__ = ["risk_utility_map"]
-
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Cell = Mapping[str, Any]
 

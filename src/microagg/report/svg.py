@@ -16,8 +16,6 @@ from markupsafe import Markup, escape
 
 from microagg.base.formatting import visible
 
-__all__ = ["FONT", "Picture", "Plot", "amounts", "element", "round_numbers", "short", "width_of"]
-
 FONT = 11.0
 _LONGEST_NAME = 24
 _ATTRIBUTES = {"kind": "class"}  # a word of Python

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.base.typing import Labels
-from microagg.tables.frame import MISSING_WORDS, Frame, choose_columns
+from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.frame_libraries import decoded, is_text
-
-__all__ = ["codes_as_written", "values_as_written"]
+from microagg.tables.numbers_in_text import MISSING_WORDS
 
 
 def values_as_written(frame: Frame, name: Any, from_csv: bool) -> pa.ChunkedArray:

@@ -19,8 +19,6 @@ import pyarrow.compute as pc
 from microagg.base.typing import Floats, Labels
 from microagg.tables.frame_libraries import is_text
 
-__all__ = ["Instants", "dates_in_text", "first_no_date", "instants", "to_arrow"]
-
 # Ways to write dates as text; a day in front is recognised where one is beyond 12.
 _FORMATS = (
     "%Y-%m-%d",

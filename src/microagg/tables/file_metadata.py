@@ -21,16 +21,6 @@ from microagg.base.typing import Labels
 from microagg.errors import TableError, shown
 from microagg.tables.frame_libraries import is_text
 
-__all__ = [
-    "ColumnFacts",
-    "Labelled",
-    "WholeTest",
-    "is_number_or_tag",
-    "label_alone",
-    "numbers_and_tags",
-    "typed",
-]
-
 _PREFIX = b"microagg."
 _FILE = b"microagg.file"
 

@@ -9,8 +9,6 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.errors import InputError, shown
 
-__all__ = ["check_finite", "check_not_infinite", "first_row"]
-
 
 def check_finite(values: Floats, name: object) -> None:
     """Refuse a column with a missing or infinite value."""

@@ -29,15 +29,6 @@ from microagg.tables.frame_libraries import (
 )
 from microagg.tables.numbers_in_text import MISSING_WORDS, OddCells, count_odd, reads_as_number
 
-__all__ = [
-    "MISSING_WORDS",
-    "Frame",
-    "OddCells",
-    "choose_columns",
-    "narwhals_frame",
-    "reads_as_number",
-]
-
 # Integers beyond this are not all doubles, so that a rounded mean need not be a valid value.
 _LARGEST_EXACT_INTEGER = 2**53
 

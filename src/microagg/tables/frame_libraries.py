@@ -18,16 +18,6 @@ import pyarrow.compute as pc
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, TableError
 
-__all__ = [
-    "Library",
-    "decoded",
-    "is_number",
-    "is_text",
-    "library_of",
-    "pandas_notes",
-    "plain_arrow",
-]
-
 NumberKind = Literal["integer", "float", "decimal"]
 
 

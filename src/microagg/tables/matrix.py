@@ -14,8 +14,6 @@ from microagg.tables.finite import check_finite
 if TYPE_CHECKING:
     from microagg.tables.frame import Frame
 
-__all__ = ["as_matrix", "columns_matrix", "is_frame"]
-
 
 def is_frame(data: Any) -> bool:
     """Return whether the data are a frame (of any library, eager or lazy) rather than an array."""

@@ -19,17 +19,6 @@ import pyarrow.compute as pc
 
 from microagg.compile.threads import thread_count
 
-__all__ = [
-    "MISSING_WORDS",
-    "NumberTest",
-    "OddCells",
-    "as_typed",
-    "count_odd",
-    "in_threads",
-    "reads_as_number",
-]
-
-
 # What stands for a missing value in a text column.
 MISSING_WORDS = ("", ".", "NA", "N/A", "NaN", "nan", "NULL", "null")
 

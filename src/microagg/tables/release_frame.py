@@ -15,8 +15,6 @@ from microagg.tables.file_metadata import label_alone
 from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import released_table
 
-__all__ = ["outgoing", "reordered"]
-
 
 def outgoing(
     frame: Frame,

@@ -22,8 +22,6 @@ from microagg.errors import listed
 from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, numbers_and_tags
 from microagg.tables.frame_libraries import decoded, is_number, is_text, pandas_notes
 
-__all__ = ["PresentCodes", "left_out_words", "released_schema", "released_table", "with_schema"]
-
 _PANDAS, _FILE = b"pandas", b"microagg.file"
 _FIELD_ID = b"PARQUET:field_id"  # the number of a column, which each Parquet file has
 _OWN = b"microagg."

@@ -18,14 +18,12 @@ from numpy.typing import NDArray
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, listed, shown
-from microagg.plan.column import CATEGORIES
-from microagg.plan.plan import Column
+from microagg.plan.column import CATEGORIES, Column
 from microagg.tables.dates import dates_in_text, first_no_date, instants
 from microagg.tables.finite import check_not_infinite, first_row
-from microagg.tables.frame import Frame, reads_as_number
+from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import is_text
-
-__all__ = ["CATEGORIES", "QUANTITIES", "Variable", "variable_of"]
+from microagg.tables.numbers_in_text import reads_as_number
 
 QUANTITIES = ("number", "integer", "spiked")
 

@@ -8,7 +8,8 @@ from microagg.plan.registry import METHODS
 from microagg.plan.settings import FEW_RECORDS, LARGE_K
 
 if TYPE_CHECKING:
-    from microagg.plan.plan import Block, Plan
+    from microagg.plan.block import Block
+    from microagg.plan.plan import Plan
 
 __all__ = ["AFTER_GROUPING", "PARTS", "WEIGHTED", "needed"]
 

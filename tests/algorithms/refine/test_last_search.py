@@ -17,7 +17,7 @@ from microagg.encode.release_rules import with_releases
 from microagg.encode.space import space_of
 from microagg.grouping.require.requirement import demands_of, total_violation
 from microagg.grouping.require.value_rules import Distinct
-from microagg.plan.plan import Column
+from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 
 

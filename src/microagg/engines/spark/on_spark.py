@@ -53,7 +53,8 @@ from microagg.engines.spark.spark_frames import (
 from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
 from microagg.measure.count_classes import row_keys
-from microagg.plan.plan import Plan, Roles
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Roles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

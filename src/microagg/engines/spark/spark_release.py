@@ -36,7 +36,8 @@ from microagg.formats.atomic import sha256
 from microagg.measure.link_batches import linkage_of, merged_rivals
 from microagg.measure.linkage import Linkage
 from microagg.measure.verify import Verification
-from microagg.plan.plan import Plan, Roles
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Roles
 from microagg.report.html import check_report_target, write_report
 from microagg.report.model import release_model
 

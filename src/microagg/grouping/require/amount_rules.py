@@ -27,8 +27,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.grouping.require.requirement import Demand, Requirement, check_amounts, column_words
 from microagg.kernels.require_kinds import LARGEST, P_PERCENT
 
-__all__ = ["LargestShare", "PPercent"]
-
 
 @dataclass(frozen=True, eq=False)
 class PPercent(Requirement):

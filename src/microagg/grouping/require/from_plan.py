@@ -21,20 +21,8 @@ from microagg.grouping.require.value_rules import (
     Units,
 )
 from microagg.grouping.require.weight_rules import Population, RiskLimit
-from microagg.plan.block import Require
-from microagg.plan.plan import Block
+from microagg.plan.block import Block, Require
 from microagg.tables.frame import Frame
-
-__all__ = [
-    "RULES",
-    "Within",
-    "amounts_of",
-    "asked_columns",
-    "make_requirements",
-    "requirements_of",
-    "whole_of",
-    "within",
-]
 
 
 class Rule(NamedTuple):

@@ -18,18 +18,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError
 from microagg.kernels.require_kinds import Demands
 
-__all__ = [
-    "Demand",
-    "Requirement",
-    "by_group",
-    "check_amounts",
-    "check_feasible",
-    "column_words",
-    "demands_of",
-    "total_violation",
-    "violations_of",
-]
-
 
 class Demand(NamedTuple):
     """A requirement as kernels need it; see :class:`microagg.kernels.require_kinds.Demands`."""

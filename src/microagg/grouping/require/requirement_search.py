@@ -30,8 +30,6 @@ from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.kernels.require_kinds import Demands
 from microagg.plan.settings import check_effort, check_k, check_time_limit
 
-__all__ = ["is_compiled", "repair", "satisfy"]
-
 
 def is_compiled() -> bool:
     """Return whether the search can start at once, without compiling its kernels first."""

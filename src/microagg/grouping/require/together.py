@@ -28,8 +28,6 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError
 
-__all__ = ["Households", "household_records", "person_labels"]
-
 
 class Households(NamedTuple):
     """Households of one class of sizes: a record of each."""

@@ -17,16 +17,6 @@ from microagg.errors import InputError
 from microagg.grouping.require.requirement import Demand, Requirement, column_words, violations_of
 from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, ORDERED, RECURSIVE
 
-__all__ = [
-    "Closeness",
-    "Distinct",
-    "Entropy",
-    "RecursiveDiversity",
-    "Units",
-    "check_units",
-    "distinct_units",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Distinct(Requirement):

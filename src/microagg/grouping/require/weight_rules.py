@@ -13,8 +13,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.grouping.require.requirement import Demand, Requirement, check_amounts, column_words
 from microagg.kernels.require_kinds import POPULATION, RISK
 
-__all__ = ["Population", "RiskLimit", "individual_risk"]
-
 # As p nears 1 the formulas of the risk are 0/0; from here on a series is more exact.
 _NEAR_ONE = 1e-4
 
