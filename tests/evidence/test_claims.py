@@ -12,7 +12,7 @@ import pytest
 import microagg
 from microagg import InputError, Plan
 from microagg.base.formatting import percent
-from microagg.evidence.measured import Counted
+from microagg.evidence.measured import CountedFile
 from microagg.plan.block import Block
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -111,7 +111,7 @@ def test_several_blocks_are_amber_and_each_has_its_own_promise(tmp_path):
 def test_the_part_told_of_is_one_that_does_not_hold():
     rare = microagg.verify(pd.DataFrame({"a": [1, 1, 1]}), 3, ["a"])
     broken = microagg.verify(pd.DataFrame({"b": [1] * 8}), 10, ["b"])
-    counted = Counted("out.csv", (rare, broken), "")
+    counted = CountedFile("out.csv", (rare, broken), "")
     assert not counted.holds
     assert counted.least == broken
 

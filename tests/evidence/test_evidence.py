@@ -14,7 +14,7 @@ import microagg
 from conftest import reference_table
 from microagg import InputError, Plan
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import Counted
+from microagg.evidence.measured import CountedFile
 from microagg.evidence.sentences import Caution
 from microagg.measure.verify import verify_all
 from microagg.plan.plan import Promise
@@ -102,7 +102,7 @@ def test_the_severest_caution_decides(severity, monkeypatch):
 def test_red_if_the_written_file_does_not_hold():
     evidence = protected(BASE).evidence
     broken = verify_all(BASE, [Promise(3, ["income", "rent"])])
-    counted = replace(evidence, counted=Counted("safe.csv", tuple(broken), "00"))
+    counted = replace(evidence, counted=CountedFile("safe.csv", tuple(broken), "00"))
     assert counted.verdict == "red"
     assert counted.verdict_words == "k = 3 does not hold in the written file."
     assert "does not hold for 90 records" in counted.counted_words

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from microagg.errors import InputError
-from microagg.page.bodies import Limits
+from microagg.page.bodies import RequestLimits
 from microagg.page.opened_folders import Folders
 from microagg.page.serve import Server
 from visitor import Visitor, served
@@ -106,7 +106,7 @@ def test_a_folder_that_does_not_exist_is_refused_at_the_start(tmp_path):
 
 # Uploads.
 
-SMALL = Limits(upload=2000, form=500, silent=0.3, seconds=1.0)
+SMALL = RequestLimits(upload=2000, form=500, silent=0.3, seconds=1.0)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from microagg.page.bodies import Limits
+from microagg.page.bodies import RequestLimits
 from microagg.page.serve import Server, _open_browser, serve
 from visitor import Visitor, served
 
@@ -234,7 +234,7 @@ def test_words_without_a_browser(folder, monkeypatch):
         [folder],
         port=0,
         open_browser=False,
-        limits=Limits(),
+        limits=RequestLimits(),
         say=lambda label, words: said.append(words),
     )
     text = "\n".join(said)
@@ -254,14 +254,14 @@ def test_the_log_goes_where_the_command_speaks(folder, monkeypatch):
         [folder],
         port=0,
         open_browser=False,
-        limits=Limits(),
+        limits=RequestLimits(),
         say=lambda label, words: said.append(words),
     )
     assert said[-1] == "refused"
 
 
 def test_it_ends_when_nobody_comes(folder, tmp_path):
-    with served(folder, temporary=tmp_path, limits=Limits(idle=0.1)) as server:
+    with served(folder, temporary=tmp_path, limits=RequestLimits(idle=0.1)) as server:
         private = server.private
         assert private.exists()
         ends = time.monotonic() + 30

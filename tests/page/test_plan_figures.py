@@ -10,7 +10,7 @@ import pytest
 import microagg
 from microagg.base.formatting import percent, share
 from microagg.page.plan_figures import cures_of
-from microagg.page.tasks import Price, Protect, Search
+from microagg.page.tasks import PriceTask, ProtectTask, SearchTask
 from microagg.plan.change_role import decided
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -100,7 +100,7 @@ def test_a_plan_is_searched_and_taken(visitor):
     assert "max_loss" in words
     visitor.post("plan/search", max_loss="20", keep=str(keep))
     visitor.wait()
-    assert desk.latest(Search).task.keep == ("age",)
+    assert desk.latest(SearchTask).task.keep == ("age",)
     text = visitor.get("plan/next").text
     assert desk.plan == before  # until somebody takes it
     assert desk.found["meets"]
@@ -121,7 +121,7 @@ def test_estimates_give_way(visitor):
         desk.price((column,))
     visitor.post("plan", what="role", column="0", role="renumber")
     visitor.wait()
-    states = [(e.state, e.stopping) for e in desk.entries if isinstance(e.task, Price)]
+    states = [(e.state, e.stopping) for e in desk.entries if isinstance(e.task, PriceTask)]
     assert states[-1] == ("cancelled", False)
     assert states[-2][0] == "done" or states[-2] == ("refused", True)
     desk.price(("age",))
@@ -129,7 +129,7 @@ def test_estimates_give_way(visitor):
     visitor.post("protect", ending=".csv")
     visitor.wait()
     assert desk.entries[-1].state == "done"
-    assert isinstance(desk.entries[-1].task, Protect)
+    assert isinstance(desk.entries[-1].task, ProtectTask)
     assert desk.entries[-2].state == "cancelled"
     visitor.get("plan/gives")
     visitor.wait()  # asked for again, it is done

@@ -16,7 +16,7 @@ import pytest
 import microagg
 from command import here
 from microagg import Plan
-from microagg.page.tasks import Compare, Protect
+from microagg.page.tasks import CompareTask, ProtectTask
 from visitor import Visitor, served
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -298,7 +298,7 @@ def searching(entry):
 def test_stop_and_keep(slow):
     desk = slow.server.desk
     slow.post("protect", ending=".csv")
-    entry = desk.latest(Protect)
+    entry = desk.latest(ProtectTask)
     slow.wait(searching(entry))
     text = slow.get("protect/live").text
     assert "Loss so far" in text
@@ -312,7 +312,7 @@ def test_stop_and_keep(slow):
 def test_stopped_trials_keep_what_was_tried(slow):
     desk = slow.server.desk
     slow.post("try", methods="mdav", sizes="3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20")
-    entry = desk.latest(Compare)
+    entry = desk.latest(CompareTask)
     slow.wait(lambda: len(entry.news.get("cells", ())) > 1)
     slow.post(f"task/{entry.number}/stop")
     slow.wait(lambda: not entry.open)
@@ -344,13 +344,13 @@ def go_on(slow):
     """Whether the queue still does what it is asked to."""
     slow.post("try", methods="mdav", sizes="3")
     slow.wait()
-    assert slow.server.desk.latest(Compare).state == "done"
+    assert slow.server.desk.latest(CompareTask).state == "done"
 
 
 def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     desk = slow.server.desk
     slow.post("protect", ending=".csv")
-    entry = desk.latest(Protect)
+    entry = desk.latest(ProtectTask)
     slow.wait(searching(entry))
     os.kill(desk.worker_pid, signal.SIGKILL)
     slow.wait(lambda: not entry.open)

@@ -12,7 +12,7 @@ from urllib.parse import quote, urlencode
 import numpy as np
 import pandas as pd
 
-from microagg.page.bodies import Limits
+from microagg.page.bodies import RequestLimits
 from microagg.page.serve import Server
 
 
@@ -38,7 +38,7 @@ def served(*paths, temporary, limits=None):
     said = []
     server = Server(
         paths,
-        limits=limits or Limits(),
+        limits=limits or RequestLimits(),
         say=lambda label, words: said.append((label, words)),
         temporary=temporary,
     )

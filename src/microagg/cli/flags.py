@@ -12,7 +12,7 @@ import typer
 
 from microagg.errors import InputError, shown
 from microagg.plan.conversion import flag_rows, keywords_of_flags
-from microagg.plan.flag_values import NUMBER, Form, split_pair
+from microagg.plan.flag_values import NUMBER, FlagForm, split_pair
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import PlanSettings
 from microagg.plan.registry import find
@@ -24,12 +24,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTION = Setting(
     "A setting of the method, such as gamma=0.2 of v-mdav; see: microagg methods.",
     flag="--option",
-    form=Form(list[str], "NAME=VALUE", NUMBER.read, NUMBER.write),
+    form=FlagForm(list[str], "NAME=VALUE", NUMBER.read, NUMBER.write),
 )
 _PLAN = Setting(
     "A plan written by microagg plan; flags given here override it.",
     flag="--plan",
-    form=Form(Path, "FILE", NUMBER.read, NUMBER.write),
+    form=FlagForm(Path, "FILE", NUMBER.read, NUMBER.write),
 )
 
 

@@ -20,7 +20,7 @@ _ANALYSES = 2
 _CONFIDENTIAL = 2  # confidential columns whose diversity is said
 
 
-class Line(NamedTuple):
+class MessageLine(NamedTuple):
     """A line on stderr."""
 
     label: str
@@ -30,9 +30,9 @@ class Line(NamedTuple):
     """Whether it may be left to --verbose where there is more to say."""
 
 
-def release_lines(evidence: Evidence, drafted: bool) -> list[Line]:
+def release_lines(evidence: Evidence, drafted: bool) -> list[MessageLine]:
     """Return what was done with the columns, how records were grouped, what it cost and what was asked."""
-    drafting = Line(
+    drafting = MessageLine(
         "drafted", "no columns were named; microagg plan IN shows why each has its role"
     )
     return [
@@ -44,12 +44,12 @@ def release_lines(evidence: Evidence, drafted: bool) -> list[Line]:
     ]
 
 
-def _role_lines(roles: Roles) -> list[Line]:
-    found = [Line("protected", _listed(roles.protected))]
+def _role_lines(roles: Roles) -> list[MessageLine]:
+    found = [MessageLine("protected", _listed(roles.protected))]
     if roles.dropped:
-        found.append(Line("dropped", _listed(roles.dropped)))
+        found.append(MessageLine("dropped", _listed(roles.dropped)))
     if roles.renumbered:
-        found.append(Line("renumbered", _listed(roles.renumbered), optional=True))
+        found.append(MessageLine("renumbered", _listed(roles.renumbered), optional=True))
     for label, columns, who in (
         ("confidential", roles.confidential, "no attacker"),
         ("unprotected", roles.known, "an attacker"),
@@ -57,11 +57,11 @@ def _role_lines(roles: Roles) -> list[Line]:
         if columns:
             them = "it" if len(columns) == 1 else "them"
             words = f"{_listed(columns)}; we assume that {who} knows {them}"
-            found.append(Line(label, words))
+            found.append(MessageLine(label, words))
     return found
 
 
-def _group_lines(evidence: Evidence) -> list[Line]:
+def _group_lines(evidence: Evidence) -> list[MessageLine]:
     """Say how records were grouped, by which unit, strata and weight."""
     plan, roles, parts = evidence.plan, evidence.roles, evidence.parts
     words = [evidence.part_words(parts[0])]
@@ -80,32 +80,32 @@ def _group_lines(evidence: Evidence) -> list[Line]:
             "drop": "is left out",
         }
         words.append(f"the weight {names([roles.weight])} {how[plan.weight.release]}")
-    found = [Line("grouped", "; ".join(words))]
+    found = [MessageLine("grouped", "; ".join(words))]
     if len(parts) == 1 and parts[0].partition.gap is not None:
         word, sentence = evidence.proof(parts[0])
         proof = sentence if word == "no" else f"could do better {word} {sentence}"
-        found.append(Line("", proof[0].lower() + proof[1:].rstrip("."), optional=True))
+        found.append(MessageLine("", proof[0].lower() + proof[1:].rstrip("."), optional=True))
     return found
 
 
-def _cost_lines(evidence: Evidence) -> list[Line]:
+def _cost_lines(evidence: Evidence) -> list[MessageLine]:
     """Say what protection cost, and what an attacker still gains."""
     recoded = evidence.recoded_words and f"{evidence.recoded_words}; counted as loss"
     found = [
-        Line("recoded", recoded, optional=True),
-        Line("missing", evidence.missing_words, optional=True),
-        Line("left out", evidence.suppressed_words),
-        Line("lost", evidence.loss_words),
+        MessageLine("recoded", recoded, optional=True),
+        MessageLine("missing", evidence.missing_words, optional=True),
+        MessageLine("left out", evidence.suppressed_words),
+        MessageLine("lost", evidence.loss_words),
         *analysis_lines(evidence.utility)[:_ANALYSES],
-        Line("attacker", evidence.alone_words),
-        Line("", evidence.known_words),
-        Line("", evidence.claim_words),
+        MessageLine("attacker", evidence.alone_words),
+        MessageLine("", evidence.known_words),
+        MessageLine("", evidence.claim_words),
         *dominance_lines(evidence.alone),
     ]
     return [line for line in found if line.words]
 
 
-def _limit_lines(evidence: Evidence) -> list[Line]:
+def _limit_lines(evidence: Evidence) -> list[MessageLine]:
     """Say whether the limits of the plan and its requirements other than k hold."""
     found = []
     if evidence.thresholds:
@@ -114,7 +114,7 @@ def _limit_lines(evidence: Evidence) -> list[Line]:
             for one in evidence.thresholds
         )
         passed = all(one.passed for one in evidence.thresholds)
-        found.append(Line("accepted", words, "bold" if passed else "bold red"))
+        found.append(MessageLine("accepted", words, "bold" if passed else "bold red"))
     extra = [one for one in (evidence.counted.required if evidence.counted else ()) if not one.is_k]
     if extra:
         passed = all(one.passed for one in extra)
@@ -123,7 +123,7 @@ def _limit_lines(evidence: Evidence) -> list[Line]:
         )
         if len(extra) > 2 and passed:
             words = f"all {len(extra)} requirements besides k pass"
-        found.append(Line("required", words, optional=passed))
+        found.append(MessageLine("required", words, optional=passed))
     return found
 
 
@@ -131,23 +131,23 @@ def _result(passed: bool) -> str:
     return "pass" if passed else "fail"
 
 
-def dominance_lines(risk: Risk) -> list[Line]:
+def dominance_lines(risk: Risk) -> list[MessageLine]:
     """Say whether the dominance rules that were asked for hold."""
     found = []
     for name, rule in risk.dominance.items():
         broken = f"is broken in {plural(rule.classes_over, 'group')}"
         words = f"{names([name])}: the (1, {rule.percent:g} %) rule"
         words += " holds" if rule.holds else f" {broken}"
-        found.append(Line("", words, optional=rule.holds))
+        found.append(MessageLine("", words, optional=rule.holds))
     return found
 
 
-def analysis_lines(utility: Utility) -> list[Line]:
+def analysis_lines(utility: Utility) -> list[MessageLine]:
     """Say what became of the user's own analyses."""
-    return [Line("", analysis.words) for analysis in utility.analyses]
+    return [MessageLine("", analysis.words) for analysis in utility.analyses]
 
 
-def say_lines(speaker: Speaker, lines: Iterable[Line], room: int | None = None) -> None:
+def say_lines(speaker: Speaker, lines: Iterable[MessageLine], room: int | None = None) -> None:
     """Say lines; where there are more than there is room for, the optional ones are left out."""
     said = list(lines)
     while room is not None and len(said) > room and any(line.optional for line in said):

@@ -30,7 +30,7 @@ def show_page(
         raise InputError(
             f"--port is a number from 0 to 65535; got {port}. Leave it out for a free one."
         )
-    from microagg.page.bodies import Limits
+    from microagg.page.bodies import RequestLimits
     from microagg.page.serve import serve
 
     with suppress(KeyboardInterrupt):  # the way to end it
@@ -38,7 +38,7 @@ def show_page(
             [] if source is None else [source],
             port=port,
             open_browser=open_browser,
-            limits=Limits(idle=60 * idle),
+            limits=RequestLimits(idle=60 * idle),
             say=speaker.say,
         )
     speaker.say("ended", "the page and its files are gone")

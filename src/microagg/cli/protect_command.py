@@ -9,7 +9,7 @@ from typing import Any
 from microagg.base.formatting import names
 from microagg.cli.lines import (
     MOST_LINES,
-    Line,
+    MessageLine,
     analysis_lines,
     release_lines,
     say_caution,
@@ -25,7 +25,7 @@ from microagg.errors import StopSearch
 from microagg.evidence import Evidence
 from microagg.formats.addresses import Place
 from microagg.job.job import Job
-from microagg.job.run import Outcome, run
+from microagg.job.run import JobResult, run
 from microagg.plan.plan import Plan
 from microagg.warming.needed import AFTER_GROUPING, needed
 
@@ -100,7 +100,7 @@ def protect_file(speaker: Speaker, job: Job) -> bool:
     return not evidence.rejected
 
 
-def _as_dict(job: Job, outcome: Outcome) -> dict[str, Any]:
+def _as_dict(job: Job, outcome: JobResult) -> dict[str, Any]:
     return {
         "input": str(job.source),
         "output": None if outcome.evidence.rejected else str(job.target),
@@ -132,7 +132,7 @@ def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
     }
 
 
-def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
+def _say(speaker: Speaker, job: Job, outcome: JobResult) -> None:
     """Say what was done, what it cost, what is to be decided and the verdict, in twenty lines."""
     evidence, report = outcome.evidence, job.report
     if speaker.verbose:
@@ -140,13 +140,13 @@ def _say(speaker: Speaker, job: Job, outcome: Outcome) -> None:
             speaker.say(found.role, f"{names([name])}: {found.reason}")
     lines = release_lines(evidence, outcome.guesses is not None)
     counted = "the rejected file" if evidence.rejected else str(job.target)
-    end = [Line("verified", f"{counted}, read back: {evidence.counted_words}")]
+    end = [MessageLine("verified", f"{counted}, read back: {evidence.counted_words}")]
     if report is not None and report in outcome.files:
         every = report.with_suffix(".json").name
-        end.append(Line("report", f"{report}, and every number in {every}"))
+        end.append(MessageLine("report", f"{report}, and every number in {every}"))
     if evidence.rejected:
-        end.append(Line("rejected", evidence.rejected, "bold red"))
-    end.append(Line(evidence.verdict, evidence.verdict_words, _STYLES[evidence.verdict]))
+        end.append(MessageLine("rejected", evidence.rejected, "bold red"))
+    end.append(MessageLine(evidence.verdict, evidence.verdict_words, _STYLES[evidence.verdict]))
     if speaker.verbose:
         say_lines(speaker, lines)
         _say_more(speaker, evidence)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.comparing.trials import Records
+from microagg.comparing.trials import TrialTable
 from microagg.drafting.guess import Guess
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, MicroaggError
@@ -25,7 +25,7 @@ _BANDS = 10  # of a recoding that is priced
 
 
 def decisions(
-    records: Records, plan: Plan, guesses: Mapping[Any, Guess]
+    records: TrialTable, plan: Plan, guesses: Mapping[Any, Guess]
 ) -> dict[tuple[Any, str], Plan | str]:
     """List the other decisions that fit each column: the plan with each, or why it cannot be made."""
     found: dict[tuple[Any, str], Plan | str] = {}
@@ -70,7 +70,7 @@ def with_importance(plan: Plan, name: Any, importance: float) -> Plan:
 
 
 def recodings(
-    records: Records, plan: Plan, name: Any, guessed: Guess
+    records: TrialTable, plan: Plan, name: Any, guessed: Guess
 ) -> list[tuple[str, dict[str, Any]]]:
     """List recodings that fit a column: ten bands, rare levels together, or dates by month.
 
@@ -110,13 +110,13 @@ def _round_number(value: float) -> float:
     return float(max(step * power for step in (1, 2, 5) if step * power <= value))
 
 
-def may_be_stratum(records: Records, name: Any) -> bool:
+def may_be_stratum(records: TrialTable, name: Any) -> bool:
     """Return whether a column has a few different values, and none is missing."""
     codes, levels = records.frame.categories(name)
     return bool((codes >= 0).all()) and 1 < len(levels) <= _MOST_STRATA
 
 
-def check_stratum(records: Records, plan: Plan) -> None:
+def check_stratum(records: TrialTable, plan: Plan) -> None:
     """Refuse strata with fewer than k units; only the whole table shows them."""
     written = None if records.text is None else Frame(records.text)
     strata, _ = strata_of(records.frame, plan.strata.columns, written)

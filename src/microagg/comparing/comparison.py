@@ -11,7 +11,7 @@ from typing import Any
 
 from microagg.base.formatting import TRADE_OFF, plural
 from microagg.comparing.method_trials import OnProgress, Trials, run_trials
-from microagg.comparing.trials import Records, check_budget
+from microagg.comparing.trials import TrialTable, check_budget
 from microagg.errors import InputError, listed, shown
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
@@ -228,7 +228,7 @@ def compare(
     Targets(settings.get("max_loss"), settings.get("max_linkage"))
     plan = plan or Plan()
     if is_frame(frame):
-        records = Records(Frame(frame))
+        records = TrialTable(Frame(frame))
     else:
         records, plan = _of_numbers(frame, plan)
     plan = plan.override(**settings)
@@ -236,7 +236,7 @@ def compare(
     return try_prepared(prepared, progress)
 
 
-def _of_numbers(values: Any, plan: Plan) -> tuple[Records, Plan]:
+def _of_numbers(values: Any, plan: Plan) -> tuple[TrialTable, Plan]:
     """Make a table of an array; all its columns are protected as numbers unless the plan says otherwise."""
     import pyarrow as pa
 
@@ -246,7 +246,7 @@ def _of_numbers(values: Any, plan: Plan) -> tuple[Records, Plan]:
         plan = plan.override(
             columns=names, kinds={**dict.fromkeys(names, "number"), **plan.columns}
         )
-    return Records(Frame(pa.table(dict(zip(names, matrix.T, strict=True))))), plan
+    return TrialTable(Frame(pa.table(dict(zip(names, matrix.T, strict=True))))), plan
 
 
 def suggest(
@@ -267,7 +267,7 @@ def suggest(
 
 
 def prepare(
-    records: Records,
+    records: TrialTable,
     plan: Plan,
     k: Any,
     methods: Any = None,

@@ -14,7 +14,7 @@ import numpy as np
 
 from microagg.base.formatting import FIRST_RUN, plural
 from microagg.base.progress import Listener
-from microagg.comparing.trials import Records, TimedTries, for_a_sample
+from microagg.comparing.trials import TimedTries, TrialTable, for_a_sample
 from microagg.errors import StopSearch
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Choice, Targets, next_k_for
@@ -70,7 +70,7 @@ OnProgress = Callable[[Tried, int], object]
 class Trials:
     """Methods and k to try with a plan, all checked."""
 
-    records: Records
+    records: TrialTable
     plan: Plan
     """As it was given: every block gets the method and the k of a choice, and then the plan is completed."""
     columns: Sequence[object]

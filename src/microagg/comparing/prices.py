@@ -20,9 +20,9 @@ from microagg.comparing.column_decisions import decisions
 from microagg.comparing.trials import (
     LATE,
     Figures,
-    Records,
     Standing,
     Trend,
+    TrialTable,
     check_budget,
     for_a_sample,
     sampled,
@@ -336,12 +336,12 @@ def prices(
     >>> [(price.decision, round(price.loss, 1)) for price in sex.decisions]
     [('stratum', 91.2), ('drop', 1.4), ('confidential', 1.4)]
     """
-    records = Records(Frame(frame))
+    records = TrialTable(Frame(frame))
     return price_table(records, plan or Plan(), sample=sample, budget=budget, progress=progress)
 
 
 def price_table(
-    records: Records,
+    records: TrialTable,
     plan: Plan,
     *,
     sample: int = SAMPLE,
@@ -413,7 +413,12 @@ def price_table(
 
 
 def _standing(
-    records: Records, plan: Plan, sample: int, tries: int, ends: float, counted_loss: float | None
+    records: TrialTable,
+    plan: Plan,
+    sample: int,
+    tries: int,
+    ends: float,
+    counted_loss: float | None,
 ) -> Standing:
     """Try the plan as it stands on a sample, small enough for all trials to fit into the time."""
     part, now, seconds = sampled(records, plan, min(sample, len(records)))

@@ -18,8 +18,8 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 from microagg.comparing.search_result import FoundPlan
-from microagg.comparing.search_steps import Open, Search
-from microagg.comparing.trials import Records, check_budget
+from microagg.comparing.search_steps import Open, SearchState
+from microagg.comparing.trials import TrialTable, check_budget
 from microagg.errors import InputError, shown
 from microagg.plan.checks import check_number, no_column
 from microagg.plan.plan import Plan
@@ -53,7 +53,7 @@ def search(
 
     Parameters
     ----------
-    frame : data frame of pandas, polars or pyarrow, or :class:`Records` that were read
+    frame : data frame of pandas, polars or pyarrow, or a :class:`TrialTable` that was read
     plan : what is decided already; columns that it names keep their roles. By default nothing is.
     max_loss, max_linkage : most information lost, in percent, and largest share of records linked; by default
         those that the plan accepts
@@ -82,7 +82,7 @@ def search(
     >>> found.meets, found.drop, round(found.figures.loss, 1)
     (True, ('b',), 6.9)
     """
-    records = frame if isinstance(frame, Records) else Records(Frame(frame))
+    records = frame if isinstance(frame, TrialTable) else TrialTable(Frame(frame))
     plan = plan or Plan()
     Targets(max_loss, max_linkage)
     targets = Targets(
@@ -119,4 +119,4 @@ def search(
         importance=[name for name in protected if name not in weighed],
     )
     limits = min(sample, len(records)), check_budget(budget)
-    return Search(records, full, is_open, targets, moved, *limits, progress).run()
+    return SearchState(records, full, is_open, targets, moved, *limits, progress).run()

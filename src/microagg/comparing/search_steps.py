@@ -21,7 +21,7 @@ from microagg.comparing.column_decisions import (
 from microagg.comparing.search_result import FoundPlan, Step
 from microagg.comparing.trials import (
     Figures,
-    Records,
+    TrialTable,
     for_a_sample,
     sampled,
     try_plan,
@@ -58,10 +58,10 @@ class Open:
 
 
 @dataclass(eq=False)
-class Search:
+class SearchState:
     """The state of one search: the decisions taken, and what they give."""
 
-    records: Records
+    records: TrialTable
     start: Plan
     """The plan at the beginning, with a role for every column."""
     open: Open

@@ -56,7 +56,7 @@ _LARGEST_FALL = 0.5  # of the exponent a: outliers keep losing however many reco
 
 
 @dataclass(frozen=True, eq=False)
-class Records:
+class TrialTable:
     """A table, or a sample of one."""
 
     frame: Frame
@@ -101,11 +101,11 @@ class Records:
         """Carry out a plan."""
         return protect_table(self.frame, plan, watch, self.text, self.coded)
 
-    def taken(self, rows: Labels) -> Records:
+    def taken(self, rows: Labels) -> TrialTable:
         """Return some of the records."""
         coded = {name: Coded(one.codes, one.tags[rows]) for name, one in self.coded.items()}
         text = None if self.text is None else self.text.take(rows)
-        return Records(Frame(reordered(self.frame.native, rows)), text, coded)
+        return TrialTable(Frame(reordered(self.frame.native, rows)), text, coded)
 
     def units(self, plan: Plan) -> Labels | None:
         """Return the unit of each record; None: k counts records."""
@@ -256,7 +256,7 @@ def check_budget(budget: Any) -> float:
     return real("budget", budget, "a number of seconds above 0", lambda seconds: seconds > 0)
 
 
-def try_plan(records: Records, plan: Plan, watch: Listener | None = None) -> Figures:
+def try_plan(records: TrialTable, plan: Plan, watch: Listener | None = None) -> Figures:
     """Carry out a plan whose columns all have a role; a plan that cannot be carried out has a problem.
 
     An analysis that a sample is too small for is left out.
@@ -267,7 +267,7 @@ def try_plan(records: Records, plan: Plan, watch: Listener | None = None) -> Fig
         return Figures(problem=str(error))
 
 
-def _figures(records: Records, plan: Plan, watch: Listener | None) -> Figures:
+def _figures(records: TrialTable, plan: Plan, watch: Listener | None) -> Figures:
     if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
         raise InputError(f"an analysis needs {listed_names(gone)}")
     found = records.protected(Completed(replace(plan, analyses=()), None), watch)
@@ -291,7 +291,7 @@ def _figures(records: Records, plan: Plan, watch: Listener | None) -> Figures:
 
 
 def try_plans(
-    records: Records,
+    records: TrialTable,
     plans: Mapping[Key, Plan],
     *,
     ends: float = math.inf,
@@ -331,7 +331,7 @@ def for_a_sample(plan: Plan) -> Plan:
     return replace(plan, strata=strata, missing=missing, suppress=Suppress())
 
 
-def sampled(records: Records, plan: Plan, size: int) -> tuple[Records, Figures, float]:
+def sampled(records: TrialTable, plan: Plan, size: int) -> tuple[TrialTable, Figures, float]:
     """Draw whole units until there are enough records, and carry out the plan on them.
 
     Returns the sample, what the plan gives there, and the seconds that it took.
@@ -358,7 +358,7 @@ class Trend:
     """Points by which the loss of the table may be off; None: it was counted."""
 
     @classmethod
-    def of(cls, part: Records, now: Figures, plan: Plan, n: int) -> Trend:
+    def of(cls, part: TrialTable, now: Figures, plan: Plan, n: int) -> Trend:
         """Compare the sample with its quarters."""
         if len(part) == n or not now.loss > 0:
             return cls(1.0)
@@ -378,6 +378,6 @@ class Trend:
 class Standing:
     """A sample, and the figures of the plan on it."""
 
-    part: Records
+    part: TrialTable
     now: Figures
     trend: Trend

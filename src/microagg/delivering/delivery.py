@@ -12,8 +12,8 @@ from microagg.delivering.observer import Observer
 from microagg.errors import InputError, shown
 from microagg.evidence import Evidence
 from microagg.formats.addresses import Place
-from microagg.formats.atomic import Parts, check_target, replacing_all
-from microagg.formats.places import Outgoing
+from microagg.formats.atomic import TemporaryFiles, check_target, replacing_all
+from microagg.formats.places import Destination
 
 
 @dataclass(frozen=True)
@@ -60,13 +60,13 @@ class Delivery:
     """The temporary files of a job: those of the reports, of what belongs to the table, and the table's."""
 
     gate: Gate
-    parts: Parts
+    parts: TemporaryFiles
     targets: Sequence[Path]
     public: Sequence[bool]
     """For each report, whether it is for readers of the table."""
     table: Path
     """Where the table is written until it takes its name."""
-    outgoing: Outgoing | None = None
+    outgoing: Destination | None = None
     """The place that the table is sent to, unless it is a plain local file."""
     rejected: bool = False
 
@@ -119,7 +119,7 @@ def delivering(
     hears: Observer,
     folder: bool = False,
     extra: Sequence[Path] = (),
-    outgoing: Outgoing | None = None,
+    outgoing: Destination | None = None,
 ) -> Iterator[Delivery]:
     """Yield temporary files for a job; they take their names when the block succeeds, all or none.
 
@@ -137,7 +137,7 @@ def delivering(
         targets.append(target)  # the largest last: what others replaced may be put back
     elif isinstance(outgoing.place, Path) and outgoing.is_local:
         targets.append(outgoing.place)
-    parts = Parts()
+    parts = TemporaryFiles()
     try:
         with replacing_all(targets, folder and outgoing is None, gate.overwrite) as parts:
             table = parts[-1] if outgoing is None else target

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from microagg.errors import VerificationError, listed, shown
-from microagg.evidence.measured import Counted, Required
+from microagg.evidence.measured import CountedFile, Required
 from microagg.formats import FORMATS
 from microagg.formats.atomic import replacing
 from microagg.formats.files import Source, cannot_hold, difference, kind_of, read_file, write_file
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Outgoing:
+class ReleasedTable:
     """A released table, and what is needed to write it and to check what was written."""
 
     data: Any
@@ -70,7 +70,7 @@ class Outgoing:
         table = Frame(self.data).to_arrow(unnamed_index=FORMATS[kind].keeps_facts)
         return released_table(table if kept is None else self._with_text(table, kept))
 
-    def deliver(self, target: Path, form: FileFormat | None, escape: bool) -> Counted:
+    def deliver(self, target: Path, form: FileFormat | None, escape: bool) -> CountedFile:
         """Write the table to a file that gets its name only after it was read back and counted."""
         kind = kind_of(target, writing=True)  # an unknown ending is refused before any work
         if FORMATS[kind].limits_values:
@@ -87,7 +87,7 @@ class Outgoing:
         target: Path,
         form: FileFormat | None,
         escape: bool = False,
-    ) -> Counted:
+    ) -> CountedFile:
         """Write the table to a temporary file beside its target, and count in what was written.
 
         Raises
@@ -115,7 +115,9 @@ class Outgoing:
                 f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
                 "The file was removed."
             )
-        counted = Counted(str(target), tuple(found), back.sha256, self._required(back, promised))
+        counted = CountedFile(
+            str(target), tuple(found), back.sha256, self._required(back, promised)
+        )
         refuse_broken(counted, target, len(self.intake))
         same = [written[name] for name in self.roles.released if name in written]
         differs = difference(table, back, same)
@@ -183,7 +185,7 @@ def as_required(rule: Requirement, found: str, passed: bool) -> Required:
     return Required(rule.describe(), rule.public(), found, passed, isinstance(rule, Units))
 
 
-def refuse_broken(counted: Counted, target: Path, records: int) -> None:
+def refuse_broken(counted: CountedFile, target: Path, records: int) -> None:
     """Refuse what was read back and does not keep what was promised, or has not all records."""
     what = f"{shown(str(target), 300)} was read back and"
     failed = next((one for one in counted.required if not one.passed), None)

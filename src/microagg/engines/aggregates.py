@@ -175,7 +175,7 @@ class Sums:
     smallest: int
     largest: int
     cells: Labels
-    """(columns, 4): missing, blanked, filled, codes lost, as in ``release_values.Cells``."""
+    """(columns, 4): missing, blanked, filled, codes lost, as in ``release_values.MissingCounts``."""
     after: list[Moments]
     """Of the released numbers of each column."""
     worst: list[float]

@@ -29,7 +29,7 @@ from microagg.engines.finishing import rules_of
 from microagg.engines.scratch import Scratch, check_room
 from microagg.engines.sought import views_of
 from microagg.errors import VerificationError
-from microagg.evidence.measured import Counted, Measured
+from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256
 from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batches
 from microagg.formats.formulas import formula_cells, with_escaped_formulas
@@ -133,7 +133,7 @@ class DiskRelease:
         form: FileFormat | BatchSource,
         on_progress: OnProgress,
         escape: bool = False,
-    ) -> Counted:
+    ) -> CountedFile:
         """Write the released table to a temporary file next to its target, and count in what was written.
 
         Raises
@@ -166,7 +166,7 @@ class DiskRelease:
         self.left_out = left_out_words(self.source.schema, schema)
         found, self._counts = _count(self, part, gathered)
         met = required(rules_of(encoding), self.run.sums)
-        counted = Counted(str(target), tuple(found), sha256(part), met)
+        counted = CountedFile(str(target), tuple(found), sha256(part), met)
         refuse_broken(counted, target, self.records)
         return counted
 

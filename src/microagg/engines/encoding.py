@@ -28,7 +28,7 @@ from microagg.encode.recode import Recoder
 from microagg.encode.strata import stratum_too_small
 from microagg.engines.recode_batches import recoded_batch, recoded_text
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
-from microagg.grouping.require.from_plan import RULES, Seen, amounts_of, asked_columns
+from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
 from microagg.measure.coordinates import placed
 from microagg.measure.count_classes import row_keys
 from microagg.plan.block import Block
@@ -233,7 +233,9 @@ class Encoding:
             if RULES[kind].sees == "amounts":
                 amounts = amounts_of(frame, name)
                 asked = getattr(self.block.require, kind)[name]
-                RULES[kind].make(amounts, asked, Seen(names([name]), None))  # refuses wrong ones
+                RULES[kind].make(
+                    amounts, asked, RuleContext(names([name]), None)
+                )  # refuses wrong ones
                 parts.append(amounts.view(np.uint64)[:, None])
             else:
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])

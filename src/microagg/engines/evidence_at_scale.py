@@ -42,7 +42,7 @@ from microagg.measure.linkage import Linkage, sample_for
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of
-from microagg.releasing.release_values import Cells
+from microagg.releasing.release_values import MissingCounts
 from microagg.tables.frame import Frame
 
 __all__ = [
@@ -138,7 +138,7 @@ def _measuring(
     names = [coder.name for coder in encoding.coders]
     rows = np.arange(len(sample.labels))
     columns = len(names)
-    cells = {name: Cells(*map(int, sums.cells[j])) for j, name in enumerate(names)}
+    cells = {name: MissingCounts(*map(int, sums.cells[j])) for j, name in enumerate(names)}
     whole = _with_all_columns(sample.before, sample.after)
     return Measuring(
         plan,

@@ -18,7 +18,7 @@ from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.risk import Risk, agreement_words
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
-from microagg.releasing.release_values import Cells
+from microagg.releasing.release_values import MissingCounts
 
 _NAMED = 6  # columns that a sentence names
 _CURED = 3  # columns that decisions are offered for
@@ -98,7 +98,7 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
 
 
 def about_changes(
-    cells: Mapping[Any, Cells], recoded: int, records: int, strata: Sequence[Any]
+    cells: Mapping[Any, MissingCounts], recoded: int, records: int, strata: Sequence[Any]
 ) -> list[Caution]:
     """Warn of values that records did not have: filled ones, blanked ones, and merged strata."""
     found = []

@@ -25,7 +25,7 @@ from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.sections import Roles
-from microagg.releasing.release_values import Cells
+from microagg.releasing.release_values import MissingCounts
 
 
 class Part(NamedTuple):
@@ -61,7 +61,7 @@ class Required:
 
 
 @dataclass(frozen=True)
-class Counted:
+class CountedFile:
     """A file that was read back, what was counted in it, and its hash."""
 
     path: str
@@ -113,7 +113,7 @@ class Signs:
     agreements: Mapping[Any, Agreement] = field(default_factory=dict)
     """What groups disclose of each confidential column."""
     cure: Cure | None = None
-    cells: Mapping[Any, Cells] = field(default_factory=dict)
+    cells: Mapping[Any, MissingCounts] = field(default_factory=dict)
     """Missing, blanked and filled values of each protected column."""
     recoded: int = 0
     """Records that are released in another stratum, since small ones were merged."""
@@ -170,7 +170,7 @@ class Measured:
     """The same method with other k, see :func:`microagg.compare`; None: not asked for."""
     prices: Mapping[str, Any] | None = None
     """What other decisions about columns would cost, see :func:`microagg.prices`; None: not asked for."""
-    counted: Counted | None = None
+    counted: CountedFile | None = None
     """What was found in the written file; None while there is none."""
     source: Mapping[str, str] | None = None
     """Name and hash of the file that the table came from."""

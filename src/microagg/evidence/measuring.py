@@ -37,7 +37,7 @@ from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import Utility, utility_of
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
-from microagg.releasing.release_values import Cells
+from microagg.releasing.release_values import MissingCounts
 from microagg.tables.frame import Frame
 
 # Up to this many records the price of a requirement is found within two seconds, by a fast search.
@@ -60,7 +60,7 @@ class Measuring:
     """The same: 0 a value, 1 missing, 2 and more with a code."""
     groups: Labels
     """The same: the group by which a column was aggregated."""
-    cells: Mapping[Any, Cells]
+    cells: Mapping[Any, MissingCounts]
     """Missing, blanked and filled, by column."""
     recoded: int = 0
     """Records whose stratum changed."""

@@ -30,7 +30,7 @@ else:
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
-class Parts(list[Path]):
+class TemporaryFiles(list[Path]):
     """Temporary files, in the order of the files that they are to become."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ def replacing(target: Path) -> Iterator[Path]:
 @contextmanager
 def replacing_all(
     targets: Sequence[Path], folder: bool = False, overwrite: bool = True
-) -> Iterator[Parts]:
+) -> Iterator[TemporaryFiles]:
     """Yield temporary paths next to several targets, which take their names when the block succeeds.
 
     With ``folder`` the last target is one, and so is its temporary path. Without ``overwrite`` the last
@@ -70,7 +70,7 @@ def replacing_all(
     is_folder = [folder and target is targets[-1] for target in targets]
     for target, several in zip(targets, is_folder, strict=True):
         check_target(target, several, overwrite or target is not targets[-1])
-    parts = Parts()
+    parts = TemporaryFiles()
     with ExitStack() as held:
         try:
             for target, several in zip(targets, is_folder, strict=True):
@@ -99,7 +99,10 @@ def _real(target: Path) -> Path:
 
 
 def _take_names(
-    parts: Parts, chosen: Sequence[int], all_targets: list[Path], backups: list[Path | None]
+    parts: TemporaryFiles,
+    chosen: Sequence[int],
+    all_targets: list[Path],
+    backups: list[Path | None],
 ) -> None:
     """Rename all that were chosen, or none."""
     files, targets = [parts[j] for j in chosen], [all_targets[j] for j in chosen]

@@ -139,7 +139,7 @@ def _copy(source: Any, target: Any = None) -> str:
     return found.hexdigest()
 
 
-class Outgoing:
+class Destination:
     """A place to which a table is sent that was written to a private folder and counted there."""
 
     def __init__(self, place: Place, folder: Path) -> None:

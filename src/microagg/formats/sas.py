@@ -11,13 +11,13 @@ import numpy as np
 
 from microagg.errors import TableError, listed, shown
 from microagg.formats.file_errors import incomplete, needed
-from microagg.formats.statistical import Program, Values, known_facts, pandas_frame
+from microagg.formats.statistical import StatisticalFormat, Values, known_facts, pandas_frame
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 _OLD = 5  # version of the transport format
 
 
-class Sas(Program):
+class Sas(StatisticalFormat):
     """Transport files of SAS; .sas7bdat is read only."""
 
     name = "sas"

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from microagg.errors import TableError, shown
 from microagg.formats.file_errors import incomplete, needed
 from microagg.formats.statistical import (
-    Program,
+    StatisticalFormat,
     Values,
     known_facts,
     pandas_frame,
@@ -28,7 +28,7 @@ _MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
 _MOST_LABELS = 1 << 20
 
 
-class Spss(Program):
+class Spss(StatisticalFormat):
     """SPSS; portable files (.por) are read only."""
 
     name = "spss"

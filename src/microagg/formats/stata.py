@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from microagg.errors import listed
 from microagg.formats.file_errors import incomplete
-from microagg.formats.statistical import Program, Values
+from microagg.formats.statistical import StatisticalFormat, Values
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 
@@ -55,7 +55,7 @@ _Stored = tuple[str, int]
 """Storage type, and the width of text."""
 
 
-class Stata(Program):
+class Stata(StatisticalFormat):
     """Stata; formats before 118 are read only."""
 
     name = "stata"

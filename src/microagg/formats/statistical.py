@@ -49,7 +49,7 @@ Values = dict[str, Any]
 """Doubles with NaN for missing values, or lists of text, by column."""
 
 
-class Program(Format):
+class StatisticalFormat(Format):
     """The format of a statistical program."""
 
     is_program = True

@@ -10,7 +10,7 @@ from microagg.engines.disk import DiskParts
 from microagg.engines.disk_release import DiskRelease, owner_of
 from microagg.engines.memory_needed import memory_for
 from microagg.engines.scratch import Scratch, opened_scratch
-from microagg.evidence.measured import Counted
+from microagg.evidence.measured import CountedFile
 from microagg.job.engine_in_parts import EngineInParts
 from microagg.plan.plan import Plan
 
@@ -48,7 +48,7 @@ class DiskEngine(EngineInParts):
                 self.source, plan, self._scratch, memory, self.hears.progress
             )
 
-    def write(self, delivery: Delivery) -> Counted:
+    def write(self, delivery: Delivery) -> CountedFile:
         """Write the table batch by batch, and count in it."""
         job, source = self.job, self.source
         same = job.reads.suffix.lower() == job.writes.suffix.lower()

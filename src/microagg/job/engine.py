@@ -12,7 +12,7 @@ from microagg.delivering.delivery import Delivery
 from microagg.delivering.observer import Observer
 from microagg.drafting.draft import Completed
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import Counted, Measured
+from microagg.evidence.measured import CountedFile, Measured
 from microagg.job.job import Job
 from microagg.plan.plan import Plan
 from microagg.protecting.protect import Clock
@@ -62,7 +62,7 @@ class Engine(ABC):
         return ()
 
     @abstractmethod
-    def write(self, delivery: Delivery) -> Counted:
+    def write(self, delivery: Delivery) -> CountedFile:
         """Write the released table to its temporary file, read it back and count in it what was promised."""
 
     @abstractmethod

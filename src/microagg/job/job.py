@@ -21,7 +21,7 @@ from microagg.formats.endings import kind_by_ending
 from microagg.formats.files import is_folder_target, kind_of, stands_for_several
 from microagg.formats.formulas import no_formulas
 from microagg.formats.layouts import CsvFormat
-from microagg.formats.places import Outgoing, fetched, naming
+from microagg.formats.places import Destination, fetched, naming
 from microagg.measure.analyses import check_analyses
 from microagg.plan.analyses import computed_with
 from microagg.plan.checks import no_column
@@ -73,7 +73,7 @@ class Job:
 
     origin: Mapping[str, str] | None = field(default=None, repr=False)
     """Place and hash of a source of which a copy is read; set by :func:`microagg.job.run.run`."""
-    outgoing: Outgoing | None = field(default=None, repr=False)
+    outgoing: Destination | None = field(default=None, repr=False)
     """Where the target is sent once it is counted; set by :func:`microagg.job.run.run`."""
 
     @property
@@ -176,7 +176,7 @@ class Job:
         if is_plain(self.target):
             self.gate.check(self.writes, is_folder_target(self.writes), *taken)
             return
-        Outgoing(self.target, Path()).check(self.overwrite)
+        Destination(self.target, Path()).check(self.overwrite)
         if isinstance(self.target, Path) and self.target != STANDARD:
             self.gate.check(self.target, False, *taken)
 
@@ -199,7 +199,7 @@ class Job:
                 if not is_plain(self.target):
                     name = "stdout.arrow" if kind_of(job.reads) == "arrow" else "stdout.csv"
                     name = name if self.target == STANDARD else plain_name(self.target)
-                    sent = Outgoing(self.target, folder)
+                    sent = Destination(self.target, folder)
                     job = replace(job, target=goes / name, outgoing=sent)
                 job.check()
                 yield job

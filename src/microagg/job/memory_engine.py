@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microagg.comparing.prices import price_table
-from microagg.comparing.trials import Records
+from microagg.comparing.trials import TrialTable
 from microagg.delivering.delivery import Delivery
 from microagg.drafting.draft import Completed
 from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import Counted, Measured
+from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats import FORMATS
 from microagg.formats.files import Source, read_file, stands_for_several, what_is_left
 from microagg.formats.formulas import formula_cells
@@ -38,7 +38,7 @@ class MemoryEngine(Engine):
     """Reads the whole table, and hands it to :func:`microagg.protecting.protect.protect_table`."""
 
     _source: Source
-    _table: Records
+    _table: TrialTable
     _release: Release
     _released: pa.Table
     """The released table as it is written."""
@@ -101,7 +101,7 @@ class MemoryEngine(Engine):
         self._form = self._format()
         return () if self._form.fixed is None else (self.job.writes.with_suffix(".rda"),)
 
-    def write(self, delivery: Delivery) -> Counted:
+    def write(self, delivery: Delivery) -> CountedFile:
         """Write the table."""
         job, form = self.job, self._form
         kind = job.kind_of_target
@@ -165,10 +165,10 @@ class MemoryEngine(Engine):
         )
 
 
-def records_of(source: Source) -> Records:
+def records_of(source: Source) -> TrialTable:
     """Return the table of a file that was read, with its text, for plans to be carried out on it."""
     text = None if source.kept_for(source.kind) is None else source.as_written
-    return Records(Frame(source.table), text, source.coded())
+    return TrialTable(Frame(source.table), text, source.coded())
 
 
 def _words_of_proof(seconds: float | None) -> str:

@@ -32,7 +32,7 @@ from microagg.report.html import report_texts
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobResult:
     """What was done."""
 
     evidence: Evidence
@@ -45,7 +45,7 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
 
 
-def run(job: Job, observer: Observer | None = None) -> Outcome:
+def run(job: Job, observer: Observer | None = None) -> JobResult:
     """Do a job. Whatever fails before all files are complete, none of them takes its name."""
     hears = observer or Observer()
     job.check()
@@ -74,7 +74,7 @@ def _engine(job: Job) -> type[Engine]:
     return DiskEngine
 
 
-def _walk(engine: Engine) -> Outcome:
+def _walk(engine: Engine) -> JobResult:
     """Take a table from file to file."""
     job, hears, clock = engine.job, engine.hears, engine.clock
     with clock.time("read"):
@@ -114,7 +114,7 @@ def _walk(engine: Engine) -> Outcome:
                 left_out.append(words)
         evidence = delivery.judge(evidence)
         _report(engine, evidence, delivery)
-    return Outcome(evidence, drafted.guesses, delivery.files, left_out, clock.seconds)
+    return JobResult(evidence, drafted.guesses, delivery.files, left_out, clock.seconds)
 
 
 def _report(engine: Engine, evidence: Evidence, delivery: Delivery) -> None:

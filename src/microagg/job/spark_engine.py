@@ -14,7 +14,7 @@ from microagg.engines.spark.spark_frames import on_spark, positional
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.engines.spark.spark_session import exposure_words, session_on
 from microagg.engines.spark.spark_warm import warm_executors
-from microagg.evidence.measured import Counted, Measured
+from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.batches import open_batches
 from microagg.job.engine_in_parts import EngineInParts
 from microagg.plan.plan import Plan
@@ -74,7 +74,7 @@ class SparkEngine(EngineInParts):
             self.release.unpersist()
 
     @on_spark()
-    def write(self, delivery: Delivery) -> Counted:
+    def write(self, delivery: Delivery) -> CountedFile:
         """Let the workers write a folder of Parquet files, and count in it."""
         part = delivery.table
         self.release.data.write.mode("append").parquet(str(part.absolute()))

@@ -17,13 +17,13 @@ from starlette.staticfiles import StaticFiles
 from microagg.errors import InputError, MicroaggError, fault_words, shown
 from microagg.page import plan_figures as decisions
 from microagg.page import screens
-from microagg.page.bodies import Limits, TooMuchError, form_of, upload_to
-from microagg.page.desk import Desk, Release, Table
+from microagg.page.bodies import RequestLimits, TooMuchError, form_of, upload_to
+from microagg.page.desk import Desk, OpenTable, WrittenRelease
 from microagg.page.edits import edited
 from microagg.page.forms import drafted_kinds, number_in, opened_by, place_of_mistake
 from microagg.page.guard import log
 from microagg.page.opened_folders import Folders
-from microagg.page.tasks import Compare, Look, Opened, Scatter, Search
+from microagg.page.tasks import CompareTask, Opened, ReadTask, ScatterTask, SearchTask
 from microagg.plan.flag_values import read_value
 from microagg.plan.registry import find
 from microagg.plan.settings import check_k
@@ -43,7 +43,7 @@ class NoTableError(Exception):
 class Page:
     """The page over one desk."""
 
-    def __init__(self, desk: Desk, folders: Folders, home: str, limits: Limits) -> None:
+    def __init__(self, desk: Desk, folders: Folders, home: str, limits: RequestLimits) -> None:
         self.desk, self._folders, self._home, self._limits = desk, folders, home, limits
         self.last_asked = time.monotonic()
         self._templates = environment(_HERE / "templates")
@@ -127,12 +127,12 @@ class Page:
         return found
 
     @property
-    def _table(self) -> Table:
+    def _table(self) -> OpenTable:
         if self.desk.table is None:
             raise NoTableError
         return self.desk.table
 
-    def _release(self, request: Request) -> Release:
+    def _release(self, request: Request) -> WrittenRelease:
         number = request.path_params.get("number", len(self.desk.releases))
         found = self.desk.release(number)
         if found is None:
@@ -143,7 +143,7 @@ class Page:
 
     async def start(self, request: Request) -> Response:
         """Redirect to the screen where the work stands."""
-        reading = self.desk.latest(Look)
+        reading = self.desk.latest(ReadTask)
         asks = self.desk.table is None or self.desk.pending or (reading and reading.open)
         to = "open" if asks else "table"
         return RedirectResponse(self._home + to, 303)
@@ -163,7 +163,7 @@ class Page:
             listing=self._folders.listing(folder or self._folders.roots[0]),
             roots=self._folders.roots,
             problem=problem,
-            entry=self.desk.latest(Look),
+            entry=self.desk.latest(ReadTask),
             pending=self.desk.pending,
             work=self.desk.work,
             most_upload=self._limits.upload,
@@ -171,7 +171,7 @@ class Page:
 
     async def open_state(self, request: Request) -> Response:
         """Show the progress of reading; afterwards redirect to the table."""
-        entry = self.desk.latest(Look)
+        entry = self.desk.latest(ReadTask)
         if entry is not None and entry.state == "done":
             return Response(status_code=200, headers={"HX-Redirect": f"{self._home}table"})
         return self._open("part_open.html")
@@ -289,7 +289,7 @@ class Page:
                 )
             keep = [int(place) for place in form.get("keep", "").split(",") if place.isdigit()]
             kept = tuple(table.names[place] for place in keep if place < len(table.names))
-            self.desk.submit(Search(table.opened, self.desk.plan, targets[0], targets[1], kept))
+            self.desk.submit(SearchTask(table.opened, self.desk.plan, targets[0], targets[1], kept))
         except MicroaggError as error:
             return self._next(str(error))
         return self._next()
@@ -335,7 +335,7 @@ class Page:
                     f"{len(methods) * len(sizes)}. Choose fewer methods or k."
                 )
             self.desk.submit(
-                Compare(table.opened, self.desk.plan, methods, sizes, targets[0], targets[1])
+                CompareTask(table.opened, self.desk.plan, methods, sizes, targets[0], targets[1])
             )
         except MicroaggError as error:
             return self._try(str(error))
@@ -352,7 +352,7 @@ class Page:
         plan, block = self.desk.plan, self.desk.plan.blocks[0]
         untried = (block.method, block.k) not in self.desk.cells or self.desk.map_is_old
         if str(block.k) == form.get("k") and untried:
-            self.desk.submit(Compare(table.opened, plan, [block.method], [block.k or 0]))
+            self.desk.submit(CompareTask(table.opened, plan, [block.method], [block.k or 0]))
             return self._try()
         return answer
 
@@ -432,7 +432,7 @@ class Page:
             asked = entry is not None and _is_of(entry.task, release, wanted)
             if not asked:
                 self.desk.submit(
-                    Scatter(table.opened, release.plan, released, release.number, *wanted)
+                    ScatterTask(table.opened, release.plan, released, release.number, *wanted)
                 )
         return self._see(request, "part_scatter.html")
 
@@ -474,8 +474,11 @@ class Page:
         return Response(self._style, media_type="text/css")
 
 
-def _is_of(task: Any, release: Release, wanted: tuple[str, str]) -> bool:
-    return isinstance(task, Scatter) and (task.number, task.x, task.y) == (release.number, *wanted)
+def _is_of(task: Any, release: WrittenRelease, wanted: tuple[str, str]) -> bool:
+    return isinstance(task, ScatterTask) and (task.number, task.x, task.y) == (
+        release.number,
+        *wanted,
+    )
 
 
 def _download(text: str, name: str) -> Response:

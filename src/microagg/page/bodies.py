@@ -19,7 +19,7 @@ _LONGEST_NAME = 150
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """Limits on the size and the time of a request."""
 
     form: int = 1 << 20
@@ -40,7 +40,7 @@ class TooMuchError(Exception):
         self.status, self.words = status, words
 
 
-async def _pieces(request: Request, most: int, limits: Limits) -> AsyncIterator[bytes]:
+async def _pieces(request: Request, most: int, limits: RequestLimits) -> AsyncIterator[bytes]:
     """Yield the body of a request, piece by piece."""
     length = request.headers.get("content-length", "0")
     if not length.isdigit() or int(length) > most:
@@ -63,7 +63,7 @@ async def _pieces(request: Request, most: int, limits: Limits) -> AsyncIterator[
         yield piece
 
 
-async def form_of(request: Request, limits: Limits) -> dict[str, str]:
+async def form_of(request: Request, limits: RequestLimits) -> dict[str, str]:
     """Read a form; several values of a field are joined by commas."""
     body = b"".join([piece async for piece in _pieces(request, limits.form, limits)])
     found: dict[str, str] = {}
@@ -72,7 +72,7 @@ async def form_of(request: Request, limits: Limits) -> dict[str, str]:
     return found
 
 
-async def upload_to(request: Request, folder: Path, limits: Limits) -> Path:
+async def upload_to(request: Request, folder: Path, limits: RequestLimits) -> Path:
     """Write an upload into a folder, under the last part of the name that the browser gives."""
     given = unquote(request.headers.get("x-name", ""), errors="replace")
     name = given.replace("\\", "/").rpartition("/")[2]

@@ -21,14 +21,14 @@ from microagg.base.formatting import plural
 from microagg.page.process import Worker
 from microagg.page.tasks import (
     STOP,
-    Compare,
-    Look,
+    CompareTask,
     Message,
     Opened,
-    Price,
-    Protect,
-    Scatter,
-    Search,
+    PriceTask,
+    ProtectTask,
+    ReadTask,
+    ScatterTask,
+    SearchTask,
     Task,
 )
 from microagg.plan.plan import Plan
@@ -39,7 +39,7 @@ _MOST_PRICED = 30  # plans whose prices are remembered
 
 
 @dataclass(frozen=True)
-class Table:
+class OpenTable:
     """The table that is open."""
 
     opened: Opened
@@ -56,7 +56,7 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Release:
+class WrittenRelease:
     """A release that was written into the private folder, with its reports."""
 
     number: int
@@ -101,11 +101,11 @@ class Desk:
     def __init__(self, private: Path) -> None:
         self.lock = threading.RLock()
         self.private = private
-        self.table: Table | None = None
+        self.table: OpenTable | None = None
         self.plans: list[Plan] = []
         self.at = 0
         self.changes = 0
-        self.releases: list[Release] = []
+        self.releases: list[WrittenRelease] = []
         self.cells: dict[tuple[str, int], Choice] = {}
         self.tried: Plan | None = None
         self.scatters: dict[tuple[int, str, str], Mapping[str, Any]] = {}
@@ -153,7 +153,7 @@ class Desk:
         plan = self.plan
         for entry in reversed(self.entries):
             task = entry.task
-            if isinstance(task, Price) and (task.plan, task.columns) == (plan, columns):
+            if isinstance(task, PriceTask) and (task.plan, task.columns) == (plan, columns):
                 return entry
         return None
 
@@ -164,14 +164,14 @@ class Desk:
             gave_way = entry is not None and not entry.open and entry.stopping
             if entry is None or entry.state == "cancelled" or gave_way:
                 assert self.table is not None
-                self.submit(Price(self.table.opened, self.plan, columns))
+                self.submit(PriceTask(self.table.opened, self.plan, columns))
 
     def _drop_prices(self) -> None:
         """End all estimates: those of an older plan are useless, and other tasks go first."""
         for entry in self.entries:
-            if isinstance(entry.task, Price) and entry.state == "waiting":
+            if isinstance(entry.task, PriceTask) and entry.state == "waiting":
                 self._end(entry, "cancelled", "")
-            elif isinstance(entry.task, Price):
+            elif isinstance(entry.task, PriceTask):
                 self.stop(entry)
 
     def _note_prices(self, plan: Plan, found: Mapping[str, Any]) -> None:
@@ -210,7 +210,7 @@ class Desk:
     def work(self) -> str:
         """The work that opening another table would lose, in words; empty if there is none."""
         edits, releases = len(self.plans) - 1, len(self.releases)
-        releases += sum(isinstance(e.task, Protect) and e.open for e in self.entries)
+        releases += sum(isinstance(e.task, ProtectTask) and e.open for e in self.entries)
         changed = plural(edits, "change") + " of the plan" if edits > 0 else ""
         released = plural(releases, "release") if releases else ""
         return " and ".join(filter(None, (changed, released)))
@@ -222,14 +222,14 @@ class Desk:
             if self.table is not None and self.work:
                 self.pending = opened
             else:
-                self.submit(Look(opened))
+                self.submit(ReadTask(opened))
 
     def open_pending(self) -> None:
         """Read the table that the user agreed to open."""
         with self.lock:
             opened, self.pending = self.pending, None
             if opened is not None:
-                self.submit(Look(opened))
+                self.submit(ReadTask(opened))
 
     def forget_pending(self) -> None:
         """Stay with the table that is open."""
@@ -244,7 +244,7 @@ class Desk:
 
     # Releases.
 
-    def release(self, number: int) -> Release | None:
+    def release(self, number: int) -> WrittenRelease | None:
         """Find a release by its number."""
         return next((one for one in self.releases if one.number == number), None)
 
@@ -256,14 +256,14 @@ class Desk:
         if opened.uploaded:  # under its own name, by which the report calls it
             os.link(opened.path, folder / opened.path.name)
         target = f"{opened.path.stem}-safe{ending}"
-        return self.submit(Protect(opened, plan, folder, target, prices))
+        return self.submit(ProtectTask(opened, plan, folder, target, prices))
 
     # The queue.
 
     def submit(self, task: Task) -> Entry:
         """Put a task at the end of the queue; estimates give way to all others."""
         with self.lock:
-            if not isinstance(task, Price):
+            if not isinstance(task, PriceTask):
                 self._drop_prices()
             self._count += 1
             entry = Entry(self._count, task)
@@ -327,7 +327,7 @@ class Desk:
         entry = next((e for e in self.entries if e.state == "waiting"), None)
         if entry is None:
             return
-        if isinstance(entry.task, Protect) and self._worker is not None and self._worker.used:
+        if isinstance(entry.task, ProtectTask) and self._worker is not None and self._worker.used:
             self._replace_worker()
         self.warm_up()
         assert self._worker is not None
@@ -353,7 +353,7 @@ class Desk:
             if message.kind == "done":
                 self._keep(entry, message.data)
             self._end(entry, message.kind, message.data.get("words", ""))
-            if isinstance(entry.task, Protect):  # what it took of memory goes back
+            if isinstance(entry.task, ProtectTask):  # what it took of memory goes back
                 self._replace_worker()
             self._next()
 
@@ -378,18 +378,18 @@ class Desk:
 
     def _keep(self, entry: Entry, found: Mapping[str, Any]) -> None:
         task = entry.task
-        if isinstance(task, Look):
+        if isinstance(task, ReadTask):
             self._open(task, found)
-        elif isinstance(task, Price):
+        elif isinstance(task, PriceTask):
             self._note_prices(task.plan, found)
-        elif isinstance(task, Search):
+        elif isinstance(task, SearchTask):
             self.found = {**found, "of": task}
-        elif isinstance(task, Compare):
+        elif isinstance(task, CompareTask):
             self.note_cells(task.plan, found["cells"])
-        elif isinstance(task, Scatter):
+        elif isinstance(task, ScatterTask):
             self.scatters[task.number, task.x, task.y] = found
         else:
-            release = Release(
+            release = WrittenRelease(
                 number=len(self.releases) + 1,
                 plan=found["plan"],
                 folder=task.folder,
@@ -400,7 +400,7 @@ class Desk:
             )
             self.releases = [*self.releases, release]
 
-    def _open(self, task: Look, found: Mapping[str, Any]) -> None:
+    def _open(self, task: ReadTask, found: Mapping[str, Any]) -> None:
         """Put another table on the desk; all about the one before goes."""
         for release in self.releases:
             _remove(release.folder)
@@ -409,7 +409,7 @@ class Desk:
         for entry in self.entries:
             if entry.state == "waiting" and entry.task.opened != task.opened:
                 self._end(entry, "cancelled", "Cancelled, since another table was opened.")
-        self.table = Table(
+        self.table = OpenTable(
             task.opened, found["records"], found["columns"], found["preview"], found["problem"]
         )
         self.plans, self.at = [found["plan"] or Plan.of(k=5)], 0

@@ -45,11 +45,11 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
     if what == "text":  # the whole plan as a file
         changed = type(plan).from_toml_text(fields.get("text", ""))
     elif what == "decide":  # as a price or a caution's cure says it
-        form = _Form(fields, names, kinds, type(plan))
+        form = _FormFields(fields, names, kinds, type(plan))
         changed = decided(plan, form.column(), form.text("decision"), kinds.get(form.column()))
     elif what in _EDITS:
         data = deepcopy(plan.as_dict())
-        _EDITS[what](data, _Form(fields, names, kinds, type(plan)))
+        _EDITS[what](data, _FormFields(fields, names, kinds, type(plan)))
         changed = type(plan).from_dict(data)
     else:
         raise InputError(f"The page has no edit {shown(what)}. Reload it.")
@@ -57,7 +57,7 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
     return replace(changed, notes=plan.notes)
 
 
-class _Form:
+class _FormFields:
     """The fields of a form, read as what they are about."""
 
     def __init__(
@@ -98,12 +98,12 @@ class _Form:
         return found
 
 
-def _role(data: Data, form: _Form) -> None:
+def _role(data: Data, form: _FormFields) -> None:
     # A column that does not look like a quantity is protected by the kind that the draft names.
     give_role(data, form.column(), form.text("role"), form.kinds.get(form.column()))
 
 
-def _column(data: Data, form: _Form) -> None:
+def _column(data: Data, form: _FormFields) -> None:
     """Set how a protected column is read, recoded, compared and released."""
     name, kind = form.column(), form.text("kind") or None
     columns = data.setdefault("columns", {})
@@ -125,7 +125,7 @@ def _column(data: Data, form: _Form) -> None:
         del data["missing"]
 
 
-def _coarsen(data: Data, form: _Form) -> None:
+def _coarsen(data: Data, form: _FormFields) -> None:
     """Set how a stratum, or a column left as it is, is recoded."""
     columns = data.setdefault("columns", {})
     column: Data = {}
@@ -135,7 +135,7 @@ def _coarsen(data: Data, form: _Form) -> None:
         columns[form.column()] = column
 
 
-def _block(data: Data, form: _Form) -> None:
+def _block(data: Data, form: _FormFields) -> None:
     block = form.block(data)
     _choose(block, form.text("method"))
     form.put_all(block, Block)
@@ -153,7 +153,7 @@ def _choose(block: Data, method: str) -> None:
     block["method"] = method
 
 
-def _k(data: Data, form: _Form) -> None:
+def _k(data: Data, form: _FormFields) -> None:
     """Set one k, and method if there is one, for all blocks: what a choice of the map says."""
     for block in data["block"]:
         form.put(block, BLOCK_SETTINGS["k"])
@@ -161,7 +161,7 @@ def _k(data: Data, form: _Form) -> None:
             _choose(block, form.text("method"))
 
 
-def _require(data: Data, form: _Form) -> None:
+def _require(data: Data, form: _FormFields) -> None:
     rule, block = form.text("rule"), form.block(data)
     require = block.setdefault("require", {})
     if rule not in RULES:
@@ -181,7 +181,7 @@ def _is_by_column(rule: str) -> bool:
     return rule in RULES and RULES[rule].default == {}
 
 
-def _no_longer_require(data: Data, form: _Form) -> None:
+def _no_longer_require(data: Data, form: _FormFields) -> None:
     rule, block = form.text("rule"), form.block(data)
     require = block.get("require", {})
     if _is_by_column(rule):
@@ -192,7 +192,7 @@ def _no_longer_require(data: Data, form: _Form) -> None:
         block.pop("require", None)
 
 
-def _unit(data: Data, form: _Form) -> None:
+def _unit(data: Data, form: _FormFields) -> None:
     """Set how units are grouped and called, and what becomes of their column in the file."""
     if "unit" not in data:
         raise InputError("No column is the unit. Give one the role unit.")
@@ -205,7 +205,7 @@ def _unit(data: Data, form: _Form) -> None:
     data[release].append(unit["column"])
 
 
-def _reason(data: Data, form: _Form) -> None:
+def _reason(data: Data, form: _FormFields) -> None:
     """Set the reason why no attacker knows a confidential column."""
     claims = data.get("confidential", [])
     if form.column() not in claims:
@@ -216,7 +216,7 @@ def _reason(data: Data, form: _Form) -> None:
     data["confidential"] = {**reasons, form.column(): form.text("reason")}
 
 
-def _whole(data: Data, form: _Form) -> None:
+def _whole(data: Data, form: _FormFields) -> None:
     """Set what the plan says about the whole release."""
     listed = [one for one in data.get("analyses", ()) if not isinstance(one, str)]
     form.put_all(data, form.settings)
@@ -224,16 +224,16 @@ def _whole(data: Data, form: _Form) -> None:
         data["analyses"] = [*data.get("analyses", ()), *listed]
 
 
-def _section(key: str, section: type[Section]) -> Callable[[Data, _Form], None]:
+def _section(key: str, section: type[Section]) -> Callable[[Data, _FormFields], None]:
     """Return the edit that sets a section."""
 
-    def edit(data: Data, form: _Form) -> None:
+    def edit(data: Data, form: _FormFields) -> None:
         form.put_all(data.setdefault(key, {}), section)
 
     return edit
 
 
-_EDITS: dict[str, Callable[[Data, _Form], None]] = {
+_EDITS: dict[str, Callable[[Data, _FormFields], None]] = {
     **{
         row.key: _section(row.key, row.section)
         for row in rows_of(Plan)

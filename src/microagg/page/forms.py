@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from microagg.page.desk import Table
+from microagg.page.desk import OpenTable
 from microagg.page.tasks import Opened
 from microagg.plan.column import fits_kind
 from microagg.plan.flag_values import SWITCH, read_value
@@ -24,7 +24,7 @@ def opened_by(path: Path, form: dict[str, str]) -> Opened:
     )
 
 
-def drafted_kinds(table: Table) -> dict[str, Any]:
+def drafted_kinds(table: OpenTable) -> dict[str, Any]:
     """Kinds that the draft names for columns that it does not protect by itself."""
     return {c["name"]: c["kind"] for c in table.columns if c["role"] != "protect" and c["kind"]}
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from microagg.base.formatting import percent, share
-from microagg.page.desk import Desk, Table
-from microagg.page.tasks import Search
+from microagg.page.desk import Desk, OpenTable
+from microagg.page.tasks import SearchTask
 from microagg.plan.change_role import decision_words, role_of
 
 _ALL = None  # columns
 
 
-def gives_part(desk: Desk, table: Table) -> dict[str, Any]:
+def gives_part(desk: Desk, table: OpenTable) -> dict[str, Any]:
     """Return the estimates for the current plan; until they exist, those before the last change."""
     now, before = desk.prices(desk.plan), None
     if desk.at > 0:
@@ -36,7 +36,7 @@ def gives_part(desk: Desk, table: Table) -> dict[str, Any]:
     }
 
 
-def column_notes(prices: Mapping[str, Any] | None, table: Table) -> list[str]:
+def column_notes(prices: Mapping[str, Any] | None, table: OpenTable) -> list[str]:
     """Say for each column what it loses, or what happens if it is known after all; empty if nothing."""
     if prices is None:
         return [""] * len(table.names)
@@ -48,7 +48,7 @@ def column_notes(prices: Mapping[str, Any] | None, table: Table) -> list[str]:
     return [lost.get(name) or staked.get(name, "") for name in table.names]
 
 
-def prices_part(desk: Desk, table: Table, place: int) -> dict[str, Any]:
+def prices_part(desk: Desk, table: OpenTable, place: int) -> dict[str, Any]:
     """Return what other decisions about one column would cost."""
     name = table.names[place]
     prices, entry = desk.prices(desk.plan), desk.pricing((name,))
@@ -66,14 +66,14 @@ def prices_part(desk: Desk, table: Table, place: int) -> dict[str, Any]:
     }
 
 
-def next_part(desk: Desk, table: Table, problem: str = "") -> dict[str, Any]:
+def next_part(desk: Desk, table: OpenTable, problem: str = "") -> dict[str, Any]:
     """Return what to do next: cures of cautions, the best decisions, and a search."""
     places = {name: place for place, name in enumerate(table.names)}
-    prices, of_all, search = desk.prices(desk.plan), desk.pricing(_ALL), desk.latest(Search)
+    prices, of_all, search = desk.prices(desk.plan), desk.pricing(_ALL), desk.latest(SearchTask)
     best = None if prices is None else prices["best"]
     last = desk.releases[-1] if desk.releases else None
     found = desk.found
-    asked = search.task if search is not None and isinstance(search.task, Search) else None
+    asked = search.task if search is not None and isinstance(search.task, SearchTask) else None
     accept = desk.plan.accept
     return {
         "next_problem": problem,
@@ -100,7 +100,7 @@ def next_part(desk: Desk, table: Table, problem: str = "") -> dict[str, Any]:
     }
 
 
-def cures_of(model: Mapping[str, Any], table: Table) -> list[dict[str, Any]]:
+def cures_of(model: Mapping[str, Any], table: OpenTable) -> list[dict[str, Any]]:
     """Return the cautions of a release that a decision about a column cures, with these decisions."""
     places = {name: place for place, name in enumerate(table.names)}
     return [

@@ -11,11 +11,11 @@ from typing import Any
 from microagg.base.formatting import TRADE_OFF, plural
 from microagg.errors import TableError
 from microagg.formats.endings import kind_by_ending
-from microagg.page.desk import Desk, Release, Table
+from microagg.page.desk import Desk, OpenTable, WrittenRelease
 from microagg.page.edits import RULES, UNIT_RELEASES
 from microagg.page.forms import fields_of
 from microagg.page.plan_figures import cures_of, gives_part, next_part
-from microagg.page.tasks import Compare, Protect, Scatter
+from microagg.page.tasks import CompareTask, ProtectTask, ScatterTask
 from microagg.plan.block import Block
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, role_of
 from microagg.plan.column import Column
@@ -55,7 +55,7 @@ def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
 
 
 def plan_screen(
-    desk: Desk, table: Table, error: Any = None, text: str | None = None
+    desk: Desk, table: OpenTable, error: Any = None, text: str | None = None
 ) -> dict[str, Any]:
     """Return the values of the plan's menus and fields; ``text`` is TOML that the user typed."""
     plan, names = desk.plan, table.names
@@ -159,10 +159,10 @@ def _in_words(value: Any) -> str:
 
 def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
     """Return the choices that were tried, and the form to try more."""
-    entry, cells = desk.latest(Compare), desk.map()
+    entry, cells = desk.latest(CompareTask), desk.map()
     block = desk.plan.blocks[0]
     k = block.k or _SIZES[0]
-    task = entry.task if entry is not None and isinstance(entry.task, Compare) else None
+    task = entry.task if entry is not None and isinstance(entry.task, CompareTask) else None
     targets = Targets() if task is None else Targets(task.max_loss, task.max_linkage)
     sizes = sorted({*_SIZES, k}) if task is None else task.sizes
     return {
@@ -186,10 +186,10 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
     }
 
 
-def protect_screen(desk: Desk, table: Table, problem: str | None = None) -> dict[str, Any]:
+def protect_screen(desk: Desk, table: OpenTable, problem: str | None = None) -> dict[str, Any]:
     """Return running and finished releases, and the form for the next one."""
-    entry, plan = desk.latest(Protect), desk.plan
-    open_ones = [e for e in desk.entries if isinstance(e.task, Protect) and e.open]
+    entry, plan = desk.latest(ProtectTask), desk.plan
+    open_ones = [e for e in desk.entries if isinstance(e.task, ProtectTask) and e.open]
     return {
         "entry": entry,
         "waiting_for": open_ones,
@@ -215,7 +215,9 @@ def _writable(own: str) -> list[str]:
     return found
 
 
-def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> dict[str, Any]:
+def see_screen(
+    desk: Desk, table: OpenTable, release: WrittenRelease, x: str, y: str
+) -> dict[str, Any]:
     """Return the model of a release's report, and a scatter of two columns."""
     numeric = [
         (str(place), column["name"])
@@ -224,7 +226,7 @@ def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> di
     ]
     names = dict(numeric)
     chosen = x in names and y in names
-    entry = desk.latest(Scatter)
+    entry = desk.latest(ScatterTask)
     found = desk.scatters.get((release.number, names[x], names[y])) if chosen else None
     return {
         "m": release.model,
@@ -243,12 +245,12 @@ def see_screen(desk: Desk, table: Table, release: Release, x: str, y: str) -> di
     }
 
 
-def _gone(release: Release) -> set[str]:
+def _gone(release: WrittenRelease) -> set[str]:
     columns = release.model["columns"]
     return {*columns["dropped"], *columns["renumbered"]}
 
 
-def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
+def versions_screen(desk: Desk, a: WrittenRelease, b: WrittenRelease) -> dict[str, Any]:
     """Return two releases side by side."""
     drawn = [r.model["pictures"]["distributions"] for r in (a, b)]
     losses = [r.model["utility"]["by_column"] for r in (a, b)]
@@ -267,7 +269,7 @@ def versions_screen(desk: Desk, a: Release, b: Release) -> dict[str, Any]:
     }
 
 
-def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
+def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
     """Return the files to take away: name, readers and content of each."""
     description = Path(release.target).with_suffix(".rda").name
     files = {
@@ -292,7 +294,7 @@ def take_files(release: Release) -> dict[str, tuple[str, str, str]]:
     return {key: facts for key, facts in files.items() if key in {*there, "plan"}}
 
 
-def take_screen(desk: Desk, table: Table, release: Release) -> dict[str, Any]:
+def take_screen(desk: Desk, table: OpenTable, release: WrittenRelease) -> dict[str, Any]:
     """Return the files to take away, and the command and the Python call that make them."""
     source = table.opened.path.name if table.opened.uploaded else str(table.opened.path)
     words = release.plan.as_command(source, release.target)
@@ -305,7 +307,7 @@ def take_screen(desk: Desk, table: Table, release: Release) -> dict[str, Any]:
     }
 
 
-def _reading(table: Table) -> list[str]:
+def _reading(table: OpenTable) -> list[str]:
     """Return the flags with which the file was read."""
     opened = table.opened
     flags = {

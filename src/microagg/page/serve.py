@@ -20,11 +20,11 @@ import uvicorn
 from microagg.errors import InputError, shown
 from microagg.formats.atomic import private_folder
 from microagg.page.app import Page
-from microagg.page.bodies import Limits
+from microagg.page.bodies import RequestLimits
 from microagg.page.desk import Desk
 from microagg.page.guard import Guard, Keys, log
 from microagg.page.opened_folders import Folders
-from microagg.page.tasks import Look, Opened
+from microagg.page.tasks import Opened, ReadTask
 
 _SECONDS_BETWEEN_LOOKS = 1.0  # whether nobody is there any more
 _SECONDS_TO_END = 2
@@ -40,11 +40,11 @@ class Server:
         paths: Sequence[Path],
         *,
         port: int = 0,
-        limits: Limits | None = None,
+        limits: RequestLimits | None = None,
         say: Say = lambda label, words: None,
         temporary: Path | None = None,
     ) -> None:
-        self.limits, self._say = limits or Limits(), say
+        self.limits, self._say = limits or RequestLimits(), say
         opened = [_existing(path) for path in paths] or [Path.cwd()]
         roots = [path if path.is_dir() else path.parent for path in opened]
         self.sockets = _listening(port)
@@ -70,7 +70,7 @@ class Server:
         self.desk.warm_up()
         first = next((path for path in opened if path.is_file()), None)
         if first is not None:
-            self.desk.submit(Look(Opened(first.resolve())))
+            self.desk.submit(ReadTask(Opened(first.resolve())))
 
     @property
     def address(self) -> str:
@@ -117,7 +117,7 @@ def serve(
     *,
     port: int,
     open_browser: bool,
-    limits: Limits,
+    limits: RequestLimits,
     say: Say,
 ) -> None:
     """Start the page, say where it is, and stay until it ends."""

@@ -28,7 +28,7 @@ class Opened:
 
 
 @dataclass(frozen=True)
-class Look:
+class ReadTask:
     """Read a file, describe its columns and draft a plan."""
 
     opened: Opened
@@ -36,7 +36,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Price:
+class PriceTask:
     """Estimate on a sample what the plan gives, and what other decisions about columns would give."""
 
     opened: Opened
@@ -47,7 +47,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Search:
+class SearchTask:
     """Search the plan that keeps most within a largest loss or linkage."""
 
     opened: Opened
@@ -60,7 +60,7 @@ class Search:
 
 
 @dataclass(frozen=True)
-class Compare:
+class CompareTask:
     """Carry out a plan with several methods and k, without writing anything."""
 
     opened: Opened
@@ -73,7 +73,7 @@ class Compare:
 
 
 @dataclass(frozen=True)
-class Protect:
+class ProtectTask:
     """Write a release with its reports into a folder of its own."""
 
     opened: Opened
@@ -87,7 +87,7 @@ class Protect:
 
 
 @dataclass(frozen=True)
-class Scatter:
+class ScatterTask:
     """Read some records of two columns, before and after."""
 
     opened: Opened
@@ -100,7 +100,7 @@ class Scatter:
     title = "reading two columns"
 
 
-Task = Look | Price | Search | Compare | Protect | Scatter
+Task = ReadTask | PriceTask | SearchTask | CompareTask | ProtectTask | ScatterTask
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from microagg.comparing.comparison import prepare, try_prepared
 from microagg.comparing.method_trials import Tried
 from microagg.comparing.prices import Prices, price_table
 from microagg.comparing.search import search
-from microagg.comparing.trials import Records, Standing
+from microagg.comparing.trials import Standing, TrialTable
 from microagg.delivering.observer import Observer
 from microagg.errors import MicroaggError, StopSearch, fault_words
 from microagg.formats.files import Source, read_file
@@ -32,14 +32,14 @@ from microagg.job.run import run
 from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import (
     STOP,
-    Compare,
-    Look,
+    CompareTask,
     Message,
     Opened,
-    Price,
-    Protect,
-    Scatter,
-    Search,
+    PriceTask,
+    ProtectTask,
+    ReadTask,
+    ScatterTask,
+    SearchTask,
     Task,
 )
 from microagg.plan.plan import Plan
@@ -142,7 +142,7 @@ class Bench:
         """Keep the estimates for the next task about the same plan."""
         self._standing = plan.to_toml(), standing
 
-    def records(self, opened: Opened, plan: Plan) -> Records:
+    def records(self, opened: Opened, plan: Plan) -> TrialTable:
         """Return the records of a file, on which plans are tried."""
         return records_of(_typed(self.source(opened), plan))
 
@@ -163,7 +163,7 @@ def do(task: Any, bench: Bench, tell: Tell) -> dict[str, Any]:
 
 
 @do.register
-def _(task: Look, bench: Bench, tell: Tell) -> dict[str, Any]:
+def _(task: ReadTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     tell({"stage": "reading"})
     source = bench.source(task.opened)
     table = records_of(source)
@@ -191,7 +191,7 @@ def _on_progress(bench: Bench, tell: Tell) -> Callable[[int, int], None]:
 
 
 @do.register
-def _(task: Price, bench: Bench, tell: Tell) -> dict[str, Any]:
+def _(task: PriceTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     found = price_table(
         bench.records(task.opened, task.plan),
         task.plan,
@@ -225,7 +225,7 @@ def _prices_as_shown(found: Prices, of_all: bool) -> dict[str, Any]:
 
 
 @do.register
-def _(task: Search, bench: Bench, tell: Tell) -> dict[str, Any]:
+def _(task: SearchTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     found = search(
         bench.records(task.opened, task.plan),
         task.plan,
@@ -240,7 +240,7 @@ def _(task: Search, bench: Bench, tell: Tell) -> dict[str, Any]:
 
 
 @do.register
-def _(task: Compare, bench: Bench, tell: Tell) -> dict[str, Any]:
+def _(task: CompareTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     plan = task.plan.override(max_loss=task.max_loss, max_linkage=task.max_linkage)
     records = bench.records(task.opened, plan)
 
@@ -282,7 +282,7 @@ class _Teller(Observer):
 
 
 @do.register
-def _(task: Protect, bench: Bench, tell: Tell) -> dict[str, Any]:
+def _(task: ProtectTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     # From within the folder the release has the name by which the user takes it away.
     os.chdir(task.folder)
     source = Path(task.opened.path.name) if task.opened.uploaded else task.opened.path
@@ -306,7 +306,7 @@ def _(task: Protect, bench: Bench, tell: Tell) -> dict[str, Any]:
 
 
 @do.register
-def _(task: Scatter, bench: Bench, tell: Tell) -> dict[str, Any]:
+def _(task: ScatterTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     source = _typed(bench.source(task.opened), task.plan)
     released = read_file(task.released, numbers=numbers_of(task.plan), csv=_csv(task.opened))
     return two_columns(Frame(source.table), Frame(released.table), task.x, task.y)

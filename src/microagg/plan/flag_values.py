@@ -16,7 +16,7 @@ class NoFlagError(Exception):
     """A value that only a plan file can say."""
 
 
-class Form(NamedTuple):
+class FlagForm(NamedTuple):
     """How the value of a flag is written."""
 
     type: Any
@@ -29,7 +29,7 @@ class Form(NamedTuple):
     """Makes a text for each time that the flag is given."""
 
 
-def words_of(flag: str, form: Form, value: Any) -> list[str]:
+def words_of(flag: str, form: FlagForm, value: Any) -> list[str]:
     """Return a flag with its value as words of the command.
 
     >>> words_of("--drop", NAMES, ["a", "b,c"]), words_of("--drop", NAMES, ["-a"])
@@ -149,7 +149,7 @@ def _by_column(
     read: Callable[[str], Any],
     write: Callable[[Any], str],
     may_repeat: bool = False,
-) -> Form:
+) -> FlagForm:
     """Return the form of a flag that says something of single columns: COLUMN=VALUE."""
 
     def read_all(flag: str, words: list[str]) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _by_column(
     def write_all(value: Mapping[Any, Any]) -> list[str]:
         return [join_pair(name, write(one)) for name, one in value.items()]
 
-    return Form(list[str], metavar, read_all, write_all)
+    return FlagForm(list[str], metavar, read_all, write_all)
 
 
 def join_coarsen(how: Mapping[str, Any]) -> str:
@@ -334,23 +334,25 @@ def _text(value: Any) -> list[str]:
     return [str(value)]
 
 
-def _simple(kind: Any, metavar: str | None = None) -> Form:
-    return Form(kind, metavar, _same, _text)
+def _simple(kind: Any, metavar: str | None = None) -> FlagForm:
+    return FlagForm(kind, metavar, _same, _text)
 
 
 WORD, COUNT, NUMBER, SHARE = _simple(str), _simple(int), _simple(float), _simple(float, "SHARE")
-SWITCH = Form(bool, "", _same, _write_switch)
-ROUND = Form(
+SWITCH = FlagForm(bool, "", _same, _write_switch)
+ROUND = FlagForm(
     bool,
     "",
     lambda _, value: "nearest" if value else "no",
     lambda how: _write_switch(True if how == "nearest" else None),
 )
-NAME = Form(str, None, _same, lambda name: [name_in_file(name)])
-NAMES = Form(list[str], "COLUMNS", lambda _, words: split_names(words), lambda v: [join_names(v)])
-TEXTS = Form(list[str], "TEXT", _same, _write_texts)
-CLAIMS = Form(list[str], "COLUMNS", _read_claims, _write_claims)
-RULES = Form(list[str], "RULE=NUMBER", _read_rules, _write_rules)
+NAME = FlagForm(str, None, _same, lambda name: [name_in_file(name)])
+NAMES = FlagForm(
+    list[str], "COLUMNS", lambda _, words: split_names(words), lambda v: [join_names(v)]
+)
+TEXTS = FlagForm(list[str], "TEXT", _same, _write_texts)
+CLAIMS = FlagForm(list[str], "COLUMNS", _read_claims, _write_claims)
+RULES = FlagForm(list[str], "RULE=NUMBER", _read_rules, _write_rules)
 VALUE, TEXT = Typed(read_value), Typed(str)
 LIST, LONG_LIST = Typed(_read_list, write_list), Typed(_read_list, write_list, is_long=True)
 # An analysis may also be a list, which the page does not show.
@@ -360,7 +362,7 @@ LINES = Typed(
 RELATIONS = Typed(lambda text: [{"holds": line} for line in _lines(text)], "\n".join, is_long=True)
 RECODING = Typed(lambda text: split_coarsen(text.replace(" ", "")), join_coarsen)
 TYPED_SEED = Typed(read_value, lambda seed: "fresh" if seed is None else str(seed))
-SEED = Form(str, None, _read_seed, lambda seed: ["fresh" if seed is None else str(seed)])
+SEED = FlagForm(str, None, _read_seed, lambda seed: ["fresh" if seed is None else str(seed)])
 CODES = _by_column("COLUMN=CODES", "income=-8", _split_values, _join_values, may_repeat=True)
 KIND = _by_column(
     "COLUMN=KIND",

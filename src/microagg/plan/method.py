@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from microagg.plan.flag_values import WORD, Form
+from microagg.plan.flag_values import WORD, FlagForm
 
 Guarantee = Literal["exact", "approximation", "heuristic"]
 
@@ -21,7 +21,7 @@ class Option:
     help: str
     flag: str = ""
     """Of the command; the others are given by --option."""
-    form: Form = WORD
+    form: FlagForm = WORD
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from microagg.plan.checks import (
     text_name,
     text_names,
 )
-from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, TEXT, Form
+from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, TEXT, FlagForm
 from microagg.plan.settings_table import Section, setting
 
 
@@ -144,7 +144,7 @@ class Unit(Section):
         None,
         check=_check_noun,
         flag="--unit-name",
-        form=Form(str, "NOUN", NAME.read, NAME.write),
+        form=FlagForm(str, "NOUN", NAME.read, NAME.write),
         help="What one unit is called, such as household: sentences then say 5 households.",
         label="One of them is called",
         hint="Sentences then say 5 households.",

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 from microagg.plan.checks import Check, check_keys, check_word
-from microagg.plan.flag_values import NAME, VALUE, WORD, Form, Typed
+from microagg.plan.flag_values import NAME, VALUE, WORD, FlagForm, Typed
 
 
 class OtherFlag(NamedTuple):
@@ -22,7 +22,7 @@ class OtherFlag(NamedTuple):
 
     flag: str
     help: str
-    form: Form = WORD
+    form: FlagForm = WORD
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Setting:
     """The words that it may be, where there is no check, and how the page puts them."""
     flag: str = ""
     """Of the command; empty: only a plan file can say it."""
-    form: Form = WORD
+    form: FlagForm = WORD
     """How the flag's value is written."""
     other: OtherFlag | None = None
     """A second flag, for values that the first cannot say."""

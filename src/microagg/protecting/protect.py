@@ -16,7 +16,7 @@ import numpy as np
 from microagg.base.formatting import names as listed_names
 from microagg.base.progress import Listener
 from microagg.base.typing import Labels
-from microagg.delivering.write_and_count import Outgoing
+from microagg.delivering.write_and_count import ReleasedTable
 from microagg.drafting.draft import Completed, complete
 from microagg.drafting.guess import Guess
 from microagg.errors import DisclosureRiskWarning
@@ -319,7 +319,7 @@ def _protect(
         seconds=clock.seconds,
         _measuring=measuring,
         _again=again,
-        outgoing=Outgoing(data, plan, intake, inputs, measuring.recoded_columns, order),
+        outgoing=ReleasedTable(data, plan, intake, inputs, measuring.recoded_columns, order),
         drafted=settled.guesses,
         left_out=_left_out(table.native, data),
     )

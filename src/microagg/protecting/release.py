@@ -10,11 +10,11 @@ from typing import Any
 
 from microagg.algorithms.result import Partition
 from microagg.base.progress import Listener
-from microagg.delivering.write_and_count import Outgoing
+from microagg.delivering.write_and_count import ReleasedTable
 from microagg.drafting.guess import Guess
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import Counted, Part
+from microagg.evidence.measured import CountedFile, Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.formats.layouts import FileFormat
@@ -55,11 +55,11 @@ class Release:
     _measuring: Measuring = field(repr=False)
     _again: Callable[[Plan], Release] = field(repr=False)
     """Carries out another plan on the same table."""
-    outgoing: Outgoing = field(repr=False)
+    outgoing: ReleasedTable = field(repr=False)
     """The table on its way to a file."""
     drafted: Mapping[Any, Guess] | None = field(default=None, repr=False)
     """What the draft made of each column; None where the columns to protect were named."""
-    _written: list[Counted] = field(default_factory=list, repr=False)
+    _written: list[CountedFile] = field(default_factory=list, repr=False)
     left_out: list[str] = field(default_factory=list, repr=False)
     """Metadata of the table given that the release does not have, in words."""
 

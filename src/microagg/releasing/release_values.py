@@ -32,7 +32,7 @@ _KEPT = 1e-6
 
 
 @dataclass(frozen=True)
-class Cells:
+class MissingCounts:
     """Counts of values of one column that are not the aggregate of present values."""
 
     missing: int
@@ -52,7 +52,7 @@ class Released:
     values: Floats  # (n, columns), in the numbering of the variables; NaN: missing
     states: Labels  # (n, columns)
     groups: Labels  # (n, columns) group of each record, by which a column was aggregated
-    cells: Mapping[Any, Cells]
+    cells: Mapping[Any, MissingCounts]
     columns: Mapping[Any, Any]  # native columns by name
 
 
@@ -96,7 +96,7 @@ def release_block(
         values[:, j], released[:, j] = release_column(
             able, states[:, j], own, plan, block, weights, whole
         )
-        cells[variable.name] = Cells(*count_cells(variable.states, released[:, j]))
+        cells[variable.name] = MissingCounts(*count_cells(variable.states, released[:, j]))
         make = _native_category if variable.is_category else native_column
         columns[variable.name] = make(frame, variable, values[:, j], released[:, j], whole)
     return Released(values, released, groups, cells, columns)
@@ -135,7 +135,7 @@ def release_column(
 
 
 def count_cells(before: Labels, after: Labels) -> tuple[int, int, int, int]:
-    """Count the fields of :class:`Cells` in the states of a column before and after."""
+    """Count the fields of :class:`MissingCounts` in the states of a column before and after."""
     return (
         int(np.count_nonzero(before)),
         int(np.count_nonzero((before == 0) & (after != 0))),

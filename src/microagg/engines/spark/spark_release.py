@@ -30,7 +30,7 @@ from microagg.engines.spark.spark_frames import on_spark, reduced, words_of
 from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows, word_names
 from microagg.engines.table_summary import TableSummary
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import Counted, Measured
+from microagg.evidence.measured import CountedFile, Measured
 from microagg.evidence.sentences import Caution
 from microagg.formats.atomic import sha256
 from microagg.measure.link_batches import linkage_of, merged_rivals
@@ -161,10 +161,10 @@ class SparkRelease:
         (promise,) = self.plan.promises()
         return list(dict.fromkeys([*(promise.columns or ()), *more]))
 
-    def counted(self, part: Path, target: Path, found: Sequence[Verification]) -> Counted:
+    def counted(self, part: Path, target: Path, found: Sequence[Verification]) -> CountedFile:
         """Return what was counted in a temporary file, with the figures of all requirements, if it holds."""
         met = required(rules_of(self._grouped.encoding), self.sums)
-        counted = Counted(str(target), tuple(found), sha256(part), met)
+        counted = CountedFile(str(target), tuple(found), sha256(part), met)
         refuse_broken(counted, target, self.records)
         return counted
 

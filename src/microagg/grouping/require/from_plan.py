@@ -30,13 +30,13 @@ class Rule(NamedTuple):
 
     sees: Literal["values", "amounts", "weights"]
     """Numbers of the values of a column, its amounts, or the survey weights."""
-    make: Callable[[Any, Any, Seen], Requirement]
+    make: Callable[[Any, Any, RuleContext], Requirement]
     """Of what it sees, what the plan asks for, and the rest."""
     in_parts: bool = True
     """Whether groups can be judged by themselves, so that a table can be read in parts."""
 
 
-class Seen(NamedTuple):
+class RuleContext(NamedTuple):
     """What else a rule may need."""
 
     column: str
@@ -96,7 +96,7 @@ def make_requirements(
         found.append(Units(units, block.k or 1, names([unit])))
     for key, column in asked_columns(asked):
         seen, ordered = look(key, column)
-        by = Seen(names([column]), units, ordered)
+        by = RuleContext(names([column]), units, ordered)
         found.append(RULES[key].make(seen, getattr(asked, key)[column], by))
     for key, rule in RULES.items():
         if rule.sees != "weights" or getattr(asked, key) is None:
@@ -105,7 +105,7 @@ def make_requirements(
             raise InputError(
                 f"{key} is counted in survey weights; the plan names none. Name their column as weight."
             )
-        found.append(rule.make(weights, getattr(asked, key), Seen("", units)))
+        found.append(rule.make(weights, getattr(asked, key), RuleContext("", units)))
     return found
 
 
