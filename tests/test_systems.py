@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import os
 import re
@@ -27,6 +28,7 @@ from microagg.plan.plan import Plan
 from microagg.warming import warm
 from microagg.warming.needed import PARTS
 
+TESTS = Path(__file__).parent
 # What Windows does not let stand in the name of a file.
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]|[. ]$')
 
@@ -152,3 +154,72 @@ def test_a_port_that_is_taken_is_refused_on_every_system(monkeypatch, system):
     finally:
         for one in (first, *others):
             one.close()
+
+
+# What a test that uses it has to be marked with; Linux has what POSIX asks for.
+_NEEDS = {
+    "linux": re.compile(
+        r"/proc[\"']|/proc/self/fd|/proc/\{|os\.sched_[gs]etaffinity|import (os, )?resource\b"
+    ),
+    "posix": re.compile(
+        r"os\.(fork|kill|exec\w+|mkfifo|umask)\b|chmod\(|SIGKILL|send_signal|signal\.alarm|\bpty\.|[\"']/dev/|\bst_mode|AF_UNIX"
+    ),
+}
+_NOT_ON_WINDOWS = re.compile(
+    r"^(import|from) (pty|tty|termios|resource|fcntl|pwd)\b|\bsignal\.SIG(KILL|HUP|ALRM|STOP)\b"
+)
+
+
+def unmarked(source: str, need: str) -> list[str]:
+    """Return the tests of a file that use what some systems lack, also by a helper, and do not say so."""
+    tree = ast.parse(source)
+    texts, marks = {}, {}
+    for node in tree.body:
+        text = ast.get_source_segment(source, node) or ""
+        if isinstance(node, ast.FunctionDef):
+            texts[node.name] = text
+            marks[node.name] = " ".join(ast.unparse(one) for one in node.decorator_list)
+        elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            texts[node.targets[0].id] = text
+    enough = ("mark.linux",) if need == "linux" else ("mark.linux", "mark.posix")
+    if any(mark in texts.get("pytestmark", "") for mark in enough):
+        return []
+    using = {name for name, text in texts.items() if _NEEDS[need].search(text)}
+    while more := {
+        name
+        for name, text in texts.items()
+        if name not in using and using & set(re.findall(r"\w+", text))
+    }:
+        using |= more
+    return [
+        name
+        for name in sorted(using)
+        if name.startswith("test_") and not any(mark in marks[name] for mark in enough)
+    ]
+
+
+@pytest.mark.parametrize("need", _NEEDS)
+def test_tests_that_some_systems_cannot_run_say_so(need):
+    files = [path for path in TESTS.rglob("test_*.py") if path != Path(__file__)]
+    found = {path.name: unmarked(path.read_text(encoding="utf-8"), need) for path in files}
+    assert {name: tests for name, tests in found.items() if tests} == {}
+
+
+def test_every_file_of_tests_is_read_on_windows():
+    """What Windows lacks is named within functions that are skipped there, never where a file is read."""
+    found = []
+    for path in TESTS.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            read = node.decorator_list if isinstance(node, ast.FunctionDef) else [node]
+            if not isinstance(node, ast.ClassDef):
+                texts = map(ast.unparse, read)
+                found += [path.name for text in texts if _NOT_ON_WINDOWS.search(text)]
+    assert found == []
+
+
+def test_an_unmarked_test_would_be_noticed():
+    helper = "import os\ndef child():\n    os.fork()\n"
+    assert unmarked(helper + "def test_a():\n    child()\n", "posix") == ["test_a"]
+    marked = helper + "@pytest.mark.posix\ndef test_a():\n    child()\n"
+    assert unmarked(marked, "posix") == []
+    assert unmarked("def test_a():\n    open('/proc/self/fd')\n", "linux") == ["test_a"]

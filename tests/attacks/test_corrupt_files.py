@@ -301,12 +301,14 @@ def faults(tmp_path: Path, kind: str, seeds: range) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.posix
 def test_damaged_files_are_refused_in_a_sentence(tmp_path, kind):
     assert faults(tmp_path, kind, range(QUICK)) == {}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.posix
 def test_many_damaged_files_are_refused_in_a_sentence(tmp_path, kind):
     assert faults(tmp_path, kind, range(QUICK, QUICK + LONG)) == {}
 

@@ -30,7 +30,7 @@ from microagg.measure.verify import verify
 QUICK, LONG = 12, 100  # runs for each signal and format
 K = 3
 COLUMNS = ["age", "pay"]
-SIGNALS = {"kill": signal.SIGKILL, "interrupt": signal.SIGINT, "terminate": signal.SIGTERM}
+SIGNALS = {"kill": "SIGKILL", "interrupt": "SIGINT", "terminate": "SIGTERM"}
 
 
 def table() -> pa.Table:
@@ -169,7 +169,7 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
     source, target = folder / f"in.{ending}", folder / f"out.{ending}"
     (folder / "tmp").mkdir()
     write_file(table(), source)
-    sent = SIGNALS[word]
+    sent = signal.Signals[SIGNALS[word]]
     if engine == "spark":
         os.waitpid(start(source, target, folder / "said.txt", engine), 0)
     else:
@@ -227,6 +227,7 @@ def attack(folder: Path, ending: str, word: str, engine: str, seeds: range) -> d
         ("parquet", "kill", "disk"),
     ],
 )
+@pytest.mark.posix
 def test_a_run_that_is_ended_at_any_moment_leaves_a_whole_file_or_none(
     tmp_path, ending, word, engine
 ):
@@ -247,6 +248,7 @@ def test_a_run_that_is_ended_at_any_moment_leaves_a_whole_file_or_none(
         ("parquet", "disk"),
     ],
 )
+@pytest.mark.posix
 def test_many_runs_that_are_ended_leave_whole_files_or_none(tmp_path, ending, word, engine):
     found = attack(tmp_path, ending, word, engine, range(QUICK, QUICK + LONG))
     assert found["faults"] == {}
@@ -254,7 +256,7 @@ def test_many_runs_that_are_ended_leave_whole_files_or_none(tmp_path, ending, wo
 
 
 @pytest.mark.long
-@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.linux
 def test_many_runs_on_spark_that_are_killed_leave_whole_folders_or_none(tmp_path):
     from engines.conftest import _required
 

@@ -25,7 +25,7 @@ from microagg.engines.spark import spark_session
 from microagg.formats.atomic import remove_orphan_folders
 
 pytest.importorskip("pyspark")
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+pytestmark = pytest.mark.linux  # looks into /proc
 RUN = Path(__file__).with_name("spark_run.py")
 N = 300
 
@@ -165,17 +165,17 @@ def test_nobody_else_reads_along_and_nothing_stays(source):
 @pytest.mark.parametrize(
     ("who", "sent", "code"),
     [
-        ("python", signal.SIGKILL, -9),
-        pytest.param("python", signal.SIGTERM, 143, marks=pytest.mark.long),
-        pytest.param("python", signal.SIGINT, 130, marks=pytest.mark.long),
-        pytest.param("java", signal.SIGKILL, 2, marks=pytest.mark.long),
-        pytest.param("java", signal.SIGTERM, 2, marks=pytest.mark.long),
+        ("python", "SIGKILL", -9),
+        pytest.param("python", "SIGTERM", 143, marks=pytest.mark.long),
+        pytest.param("python", "SIGINT", 130, marks=pytest.mark.long),
+        pytest.param("java", "SIGKILL", 2, marks=pytest.mark.long),
+        pytest.param("java", "SIGTERM", 2, marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_is_ended_leaves_no_file_and_no_process(source, who, sent, code):
     """A killed one may leave a folder, which holds nothing that others can read, to the next run."""
     with run_until("measuring", source) as run:
-        os.kill(run.process.pid if who == "python" else run.java, sent)
+        os.kill(run.process.pid if who == "python" else run.java, signal.Signals[sent])
         if who == "java":
             time.sleep(1)
         found, words = run.ended()
@@ -185,13 +185,13 @@ def test_a_run_that_is_ended_leaves_no_file_and_no_process(source, who, sent, co
         if who == "java":
             assert "A process of Spark ended before its work was done" in " ".join(words.split())
         assert not readable_by_others(run.files)
-        if sent == signal.SIGKILL:
+        if sent == "SIGKILL":
             remove_orphan_folders(run.files, spark_session._START)  # as the next run does first
         assert run.folders == []
         left = sorted(path.name for path in source.parent.iterdir() if path.name != "files")
         parts = [name for name in left if ".part" in name]
         assert not run.target.exists()
-        assert not parts or (who, sent) == ("python", signal.SIGKILL)
+        assert not parts or (who, sent) == ("python", "SIGKILL")
 
 
 def test_a_folder_in_use_is_nobodys_orphan(tmp_path):

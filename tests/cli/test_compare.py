@@ -147,6 +147,7 @@ def press_ctrl_c(monkeypatch, times, first="mst"):
         finished.set()
 
 
+@pytest.mark.posix
 def test_ctrl_c_keeps_what_is_done(survey, monkeypatch):
     press_ctrl_c(monkeypatch, 1)
     report = survey.with_name("map.html")
@@ -159,6 +160,7 @@ def test_ctrl_c_keeps_what_is_done(survey, monkeypatch):
     assert "Partial results, since it was stopped" in report.read_text()
 
 
+@pytest.mark.posix
 def test_a_second_ctrl_c_ends(survey, monkeypatch):
     press_ctrl_c(monkeypatch, 2)
     done = run(survey, "-m", "mst,mdav", "-k", 3)
@@ -166,6 +168,7 @@ def test_a_second_ctrl_c_ends(survey, monkeypatch):
     assert done.stdout == ""
 
 
+@pytest.mark.posix
 def test_ctrl_c_before_anything_is_done_ends(survey, monkeypatch):
     press_ctrl_c(monkeypatch, 1, first=None)
     done = run(survey, "-m", "mdav", "-k", 3)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import pty
 import signal
 import subprocess
 import sys
@@ -304,6 +303,7 @@ def long_job(tmp_path):
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.posix
 def test_interrupted_while_grouping(long_job, tmp_path, how, code):
     out = tmp_path / "safe.parquet"
     process = subprocess.Popen(
@@ -337,7 +337,7 @@ def searched(tmp_path):
 
 def watch_search(command):
     """Run a command on a terminal of its own until it tells what it has found so far."""
-    leader, follower = pty.openpty()
+    leader, follower = os.openpty()
     process = subprocess.Popen(
         command, stderr=follower, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
     )
@@ -358,6 +358,7 @@ def read_on(leader):
     return seen.decode()
 
 
+@pytest.mark.posix
 def test_ctrl_c_ends_a_search_with_a_verified_release(searched):
     out, command = searched
     process, leader = watch_search(command)
@@ -370,6 +371,7 @@ def test_ctrl_c_ends_a_search_with_a_verified_release(searched):
     assert len(out.read_text().splitlines()) == 601
 
 
+@pytest.mark.posix
 def test_a_second_ctrl_c_ends_the_command(searched):
     out, command = searched
     out.write_text("a\n1\n")
@@ -400,8 +402,9 @@ def test_bad_efforts_are_refused(searched, arguments, words):
     assert not out.exists()
 
 
+@pytest.mark.posix
 def test_progress_bar_on_a_terminal_only(long_job, tmp_path):
-    leader, follower = pty.openpty()
+    leader, follower = os.openpty()
     process = subprocess.Popen(
         [
             *COMMAND,
@@ -441,6 +444,7 @@ def test_a_terminal_that_cannot_show_a_name(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
+@pytest.mark.posix
 def test_output_that_cannot_be_written_is_no_verdict():
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(

@@ -145,6 +145,7 @@ def test_nothing_is_unpickled_before_its_digest_fits(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files here")
+@pytest.mark.posix
 def test_files_that_others_could_have_written_are_compiled_anew(tmp_path, monkeypatch):
     trace = tmp_path / "ran"
     folder = tmp_path / "cache"
@@ -169,6 +170,7 @@ def test_files_that_others_could_have_written_are_compiled_anew(tmp_path, monkey
 
 
 @pytest.mark.skipif(not hasattr(os, "umask"), reason="no permissions of files here")
+@pytest.mark.posix
 def test_what_is_kept_can_be_written_by_nobody_else(tmp_path):
     before = os.umask(0)
     try:

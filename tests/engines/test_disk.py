@@ -370,6 +370,7 @@ main()
 """
 
 
+@pytest.mark.linux
 def test_a_full_disk_is_named_with_the_way_out(tmp_path):
     """A limit of the system stands for the disk: no file of this run may have more than 16 KiB."""
     source = written(survey(), tmp_path, "in.parquet")
@@ -402,6 +403,7 @@ def test_one_run_at_a_time_writes_a_file(tmp_path):
         assert scratch.folder.exists()
 
 
+@pytest.mark.posix
 def test_a_scratch_folder_that_others_can_write_to_is_refused(tmp_path):
     source = written(survey(200), tmp_path, "in.parquet")
     foreign = tmp_path / ".out.parquet.scratch"
@@ -503,15 +505,18 @@ def _killed_and_resumed(tmp_path, moments):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
+@pytest.mark.posix
 def test_a_killed_run_goes_on_and_ends_with_the_same_bytes(tmp_path):
     _killed_and_resumed(tmp_path, (0.3, 0.5, 0.7, 0.9))
 
 
 @pytest.mark.long
+@pytest.mark.posix
 def test_a_run_killed_fifty_times_ends_with_the_same_bytes(tmp_path):
     _killed_and_resumed(tmp_path, np.random.default_rng(0).random(50))
 
 
+@pytest.mark.posix
 def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
     source = written(survey(), tmp_path, "in.parquet")
     target = tmp_path / "out.parquet"
@@ -564,6 +569,7 @@ def killed_while_grouping(source, target, plan):
     assert list(target.parent.glob(".*scratch"))
 
 
+@pytest.mark.posix
 def test_kept_work_of_another_content_is_not_gone_on_with(tmp_path):
     """The source is replaced by one of the same size and time: nothing of the killed run is used."""
     source, target, plan = tmp_path / "in.csv", tmp_path / "out.csv", plan_for(["number", "spiked"])
@@ -634,6 +640,7 @@ def test_a_source_that_changes_during_a_run_is_noticed(tmp_path, ending, when, c
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.posix
 def test_the_scratch_folder_is_for_its_owner_alone(tmp_path):
     with opened_scratch(tmp_path / "out.csv", {}) as scratch:
         assert scratch.folder.stat().st_mode & 0o77 == 0
@@ -641,6 +648,7 @@ def test_the_scratch_folder_is_for_its_owner_alone(tmp_path):
 
 
 @pytest.mark.parametrize("next_owner", [1, 2])
+@pytest.mark.posix
 def test_nobody_goes_on_from_work_whose_removal_was_cut_short(tmp_path, monkeypatch, next_owner):
     """At its end, or by a run with another plan that empties the folder first."""
     folder = tmp_path / ".out.csv.scratch"

@@ -88,6 +88,7 @@ def test_columns_of_which_little_is_left_are_judged_by_the_same_figures(spark):
     release.unpersist()
 
 
+@pytest.mark.posix
 def test_rows_in_another_order_and_workers_that_die_change_nothing(
     spark, mixed, alone, tmp_path, monkeypatch
 ):

@@ -127,12 +127,14 @@ def test_a_folder_is_never_replaced(tmp_path):
     assert target.is_dir()
 
 
+@pytest.mark.posix
 def test_a_device_is_never_replaced():
     with pytest.raises(TableError, match="must be an ordinary file; '/dev/null' is not one"):
         write(Path("/dev/null"))
     assert Path("/dev/null").is_char_device()
 
 
+@pytest.mark.posix
 def test_a_pipe_is_never_replaced(tmp_path):
     target = tmp_path / "out.csv"
     os.mkfifo(target)
@@ -161,6 +163,7 @@ def test_a_link_to_a_file_yet_to_be(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o444])
+@pytest.mark.posix
 def test_the_permissions_of_a_replaced_file_are_kept(tmp_path, mode):
     target = tmp_path / "out.csv"
     target.write_text("old")
@@ -171,12 +174,14 @@ def test_the_permissions_of_a_replaced_file_are_kept(tmp_path, mode):
 
 
 @pytest.mark.parametrize(("mask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
+@pytest.mark.posix
 def test_a_new_file_gets_the_usual_permissions(tmp_path, umask, mask, mode):
     umask(mask)
     write(tmp_path / "out.csv")
     assert (tmp_path / "out.csv").stat().st_mode & 0o777 == mode
 
 
+@pytest.mark.posix
 def test_nobody_else_can_read_a_file_before_it_is_complete(tmp_path, umask):
     umask(0)
     with replacing(tmp_path / "out.csv") as part:
@@ -405,6 +410,7 @@ def windows(monkeypatch):
 
 
 @pytest.mark.parametrize("old", [None, "old"])
+@pytest.mark.linux
 def test_files_and_folders_without_locks(windows, tmp_path, old):
     file, folder = tmp_path / "a.csv", tmp_path / "b"
     if old:
@@ -419,6 +425,7 @@ def test_files_and_folders_without_locks(windows, tmp_path, old):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b"]
 
 
+@pytest.mark.linux
 def test_without_locks_the_file_of_another_run_is_left(windows, tmp_path):
     target = tmp_path / "a.csv"
     with replacing(target) as first:

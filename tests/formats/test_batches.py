@@ -460,6 +460,7 @@ print((peak() - before) * 1024, source.bytes_in_memory)
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
+@pytest.mark.linux
 def test_memory_is_that_of_a_few_batches(tmp_path, ending):
     path = tmp_path / f"in.{ending}"
     table = pa.table({f"x{j}": np.random.default_rng(j).normal(size=1_500_000) for j in range(8)})

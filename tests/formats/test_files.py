@@ -442,6 +442,7 @@ def test_parquet_with_duplicate_names_is_refused(tmp_path):
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
 @pytest.mark.parametrize("kind", ["pipe", "socket", "device"])
+@pytest.mark.posix
 def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path, ending, kind):
     path = tmp_path / f"in.{ending}"
     server = socket.socket(socket.AF_UNIX)

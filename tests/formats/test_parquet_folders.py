@@ -43,6 +43,7 @@ def test_a_folder_is_one_table(flights):
     assert read_file(flights / "[12].parquet").table.num_rows == 13
 
 
+@pytest.mark.posix
 def test_a_folder_to_a_folder(flights, tmp_path):
     target = tmp_path / "safe"
     done = here("protect", flights, target, "--k", 3, "--columns", "age")

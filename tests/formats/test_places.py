@@ -271,6 +271,7 @@ def test_arrow_through_pipes(table, safe):
     assert (code, out, "no complete one" in " ".join(err.split())) == (2, b"", True)
 
 
+@pytest.mark.posix
 def test_a_private_folder_goes_with_its_run(tmp_path, monkeypatch, table):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     orphan = tmp_path / "microagg-files-killed"

@@ -264,6 +264,7 @@ print(found.combinations, peak() - before)
 """
 
 
+@pytest.mark.linux
 def test_memory_is_what_was_asked_for(tmp_path):
     done = subprocess.run(
         [sys.executable, "-c", _MANY, tmp_path], capture_output=True, text=True, check=True

@@ -121,6 +121,7 @@ def uploads(server):
     return [path for path in server.private.rglob("*") if path.parent.name.startswith("upload")]
 
 
+@pytest.mark.posix
 def test_an_upload_is_private_and_removed_with_the_server(tmp_path, caplog):
     with served(tmp_path, temporary=tmp_path) as server:
         visitor = Visitor(server)
@@ -208,6 +209,7 @@ def head(visitor, more):
 # The private folder.
 
 
+@pytest.mark.posix
 def test_what_a_killed_server_left_is_removed_at_the_next_start(tmp_path):
     code = (
         "import sys, time; from pathlib import Path; from microagg.formats.atomic import private_folder\n"
@@ -235,6 +237,7 @@ def test_what_a_killed_server_left_is_removed_at_the_next_start(tmp_path):
     assert not living.private.exists()
 
 
+@pytest.mark.posix
 def test_the_command_ends_cleanly(tmp_path):
     """By Ctrl-C: the folder goes, and so does the worker."""
     environment = {**os.environ, "TMPDIR": str(tmp_path)}

@@ -181,6 +181,7 @@ def test_secrets_differ_from_server_to_server(folder, tmp_path, server):
         assert stranger.get("open", Cookie=visitor.cookie).status == 403
 
 
+@pytest.mark.posix
 def test_the_browser_is_started_without_the_token(folder, tmp_path, monkeypatch):
     """All users see the words by which programs were started."""
     started = []
@@ -196,6 +197,7 @@ def test_the_browser_is_started_without_the_token(folder, tmp_path, monkeypatch)
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="takes a second user")
+@pytest.mark.posix
 def test_another_user_of_this_machine_sees_nothing(folder):
     """A program of another user can connect, and neither enter nor read the files of the page."""
     attempt = textwrap.dedent(

@@ -233,6 +233,7 @@ def test_two_columns(released):
     assert len(released.server.desk.entries) == before
 
 
+@pytest.mark.posix
 def test_another_table_takes_the_place_of_the_first(visitor, folder):
     desk = visitor.server.desk
     visitor.post("protect", ending=".parquet")
@@ -347,6 +348,7 @@ def go_on(slow):
     assert slow.server.desk.latest(CompareTask).state == "done"
 
 
+@pytest.mark.posix
 def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     desk = slow.server.desk
     slow.post("protect", ending=".csv")
@@ -360,6 +362,7 @@ def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     go_on(slow)
 
 
+@pytest.mark.posix
 def test_the_worker_ends_with_the_server(folder, tmp_path):
     with served(folder, temporary=tmp_path) as server:
         Visitor(server)

@@ -230,6 +230,7 @@ def test_weights_far_apart_come_to_an_end():
 
 
 @pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.linux
 def test_result_does_not_depend_on_the_number_of_threads(columns):
     code = (
         "import numpy as np, microagg, hashlib\n"

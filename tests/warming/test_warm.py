@@ -101,6 +101,7 @@ def table(tmp_path_factory):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="jobs are forked off")
+@pytest.mark.posix
 def test_a_job_asks_for_all_that_it_needs_and_loads_little(table, tmp_path):
     jobs = {job: [str(table), str(tmp_path / "out.csv"), *words] for job, words in JOBS.items()}
     done = subprocess.run(
@@ -207,6 +208,7 @@ def test_a_wrong_name_is_refused_before_anything_is_compiled(tmp_path, monkeypat
     assert done.stderr.startswith("Error: There is no column 'nowhere'; the table has 'c0'")
 
 
+@pytest.mark.posix
 def test_ctrl_c_ends_the_compiling_too(tmp_path, table):
     words = ["protect", table, tmp_path / "out.csv", *JOBS["auto"]]
     with subprocess.Popen(
