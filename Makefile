@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # A process that has no tests left takes some from another; tests/conftest.py says how many processes.
 SIDE_BY_SIDE := --numprocesses auto --dist worksteal
 
-.PHONY: demo test test-all test-lowest test-next quick checked compiled lint types bench papers pictures figures docs package release clean
+.PHONY: demo test test-all test-lowest test-next quick checked compiled lint types bench papers pictures figures docs package dated release clean
 
 # The versions that the tests last passed with; CONSTRAINTS= takes the newest.
 CONSTRAINTS ?= --constraint constraints.txt
@@ -81,6 +81,13 @@ docs: $(VENV)/installed
 package: $(VENV)/installed
 	rm -rf dist
 	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(PY) -m build
+
+# Gives the version of src/microagg/version.py today's date, in the changelog and in CITATION.cff.
+dated:
+	version=$$(sed -n 's/^VERSION = "\(.*\)"/\1/p' src/microagg/version.py) && today=$$(date -u +%F) && \
+	sed -i.old "s/^## $$version (unreleased)$$/## $$version ($$today)/" CHANGELOG.md && \
+	sed -i.old "s/^version: .*/version: $$version/; s/^#* *date-released: .*/date-released: $$today/" CITATION.cff && \
+	rm CHANGELOG.md.old CITATION.cff.old
 
 # What a tag publishes: built, checked, and tried in an empty environment.
 release: package

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -15,6 +17,7 @@ import tarfile
 import tomllib
 import venv
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -139,12 +142,32 @@ def test_the_wheel_installs_from_the_registry_alone(wheel, tmp_path):
     works(python, tmp_path, "demo")
 
 
-def test_versions_agree():
-    assert f"version: {microagg.__version__}\n" in (ROOT / "CITATION.cff").read_text(
-        encoding="utf-8"
-    )
+def citation() -> dict[str, str]:
+    """The lines of CITATION.cff that have one word."""
+    text = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    return dict(re.findall(r"^([\w-]+): (\S+)$", text, re.M))
+
+
+def test_versions_and_dates_agree():
+    assert citation()["version"] == microagg.__version__
     changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    assert f"\n## {microagg.__version__}" in changes
+    (heading,) = re.findall(rf"^## {re.escape(microagg.__version__)} \((.*)\)$", changes, re.M)
+    assert heading == citation().get("date-released", "unreleased")
+
+
+@pytest.mark.posix
+def test_a_release_is_dated_by_one_command(tmp_path):
+    for name in ("Makefile", "CHANGELOG.md", "CITATION.cff", "src/microagg/version.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, tmp_path / name)
+    version = tmp_path / "src/microagg/version.py"
+    version.write_text(version.read_text().replace(microagg.__version__, "9.8.7"))
+    (tmp_path / "CHANGELOG.md").write_text("# Changelog\n\n## 9.8.7 (unreleased)\n\n## 0.1.0\n")
+    subprocess.run(["make", "dated"], cwd=tmp_path, check=True, capture_output=True)
+    today = datetime.now(UTC).date().isoformat()
+    assert (tmp_path / "CHANGELOG.md").read_text().splitlines()[2] == f"## 9.8.7 ({today})"
+    found = (tmp_path / "CITATION.cff").read_text()
+    assert f"\nversion: 9.8.7\ndate-released: {today}\n" in found
 
 
 def test_a_folder_that_is_not_installed_knows_its_version(tmp_path, monkeypatch):
