@@ -241,7 +241,8 @@ def front() -> Figure:
 def blocks() -> Figure:
     """A table in blocks: those of the first turn, and the same records in the blocks of the next."""
     from microagg.engines.chunks import plan_chunks
-    from microagg.engines.encoding import encoding_of, summarise
+    from microagg.engines.fit import encoding_of
+    from microagg.engines.table_summary import summarise
 
     rng = np.random.default_rng(3)
     X = np.vstack([rng.normal([0, 0], 1, (200, 2)), rng.normal([2.5, 1.5], 0.7, (200, 2))])

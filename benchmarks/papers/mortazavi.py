@@ -12,7 +12,7 @@ import numpy as np
 
 import microagg
 from benchmarks.papers.pages import save, table, write
-from microagg.algorithms.ordering.group_walk import neighbour_lists, new_room
+from microagg.algorithms.ordering.group_walk import neighbour_lists, new_buffers
 from microagg.algorithms.ordering.rep_ord_mic import clusters, first_seed, iterations
 from microagg.base.progress import new_state
 from microagg.base.typing import Floats
@@ -57,7 +57,7 @@ def one_by_one(X: Floats, k: int) -> Timed:
     state, seed = new_state(), first_seed(0)
     clustering, count, least = 0.0, 0, np.inf
     started = time.process_time()
-    room = new_room(neighbour_lists(X, state), X)
+    room = new_buffers(neighbour_lists(X, state), X)
     for n_clusters in range(1, 201):
         begun = time.process_time()
         labels = clusters(X, n_clusters, seed, state)

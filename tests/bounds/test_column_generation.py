@@ -11,7 +11,7 @@ import microagg
 import naive
 from microagg.bounds.column_generation import proved
 from microagg.bounds.cuts import NO_CUTS, Cuts, Sets
-from microagg.bounds.program import Program
+from microagg.bounds.program import GroupProgram
 from microagg.bounds.repeated_pricing import Pricer
 
 
@@ -77,7 +77,7 @@ def test_a_wrong_price_does_not_prove_too_much(monkeypatch):
 
 def test_a_wrong_solver_does_not_prove_too_much(monkeypatch):
     # A linear program whose prices are all a tenth too high: bounds stay below the optimum.
-    relax = Program.relax
+    relax = GroupProgram.relax
 
     def wrong(self):
         solved = relax(self)
@@ -86,7 +86,7 @@ def test_a_wrong_solver_does_not_prove_too_much(monkeypatch):
     for X, k, _ in small_tables(10, seed=5):
         optimum = naive.least_sse_of_subsets(X.tolist(), k)
         with monkeypatch.context() as patch:
-            patch.setattr(Program, "relax", wrong)
+            patch.setattr(GroupProgram, "relax", wrong)
             bound = microagg.lower_bound(X, k, scale="none", effort="best", time_limit=1)
         assert bound <= optimum + 1e-12 * (1 + optimum)
 

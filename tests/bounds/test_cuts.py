@@ -11,7 +11,7 @@ from microagg.bounds.column_generation import Generation
 from microagg.bounds.cuts import (
     NO_CUTS,
     NO_SETS,
-    Prices,
+    DualPrices,
     Sets,
     broken_cuts,
     broken_islands,
@@ -74,7 +74,7 @@ def test_islands_close_the_gap_of_clusters(seed):
     X = np.repeat(100.0 * np.arange(2), 5)[:, None] + rng.normal(size=(10, 2))
     optimum = naive.least_sse_of_subsets(X.tolist(), 4)
     generation = Generation(
-        Pricer(X, 4), [np.repeat([0, 1], 5)], Prices(np.zeros(10), NO_CUTS, 0.0)
+        Pricer(X, 4), [np.repeat([0, 1], 5)], DualPrices(np.zeros(10), NO_CUTS, 0.0)
     )
     generation.run()
     assert generation.best.bound < 0.99 * optimum

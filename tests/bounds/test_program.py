@@ -9,7 +9,7 @@ import pytest
 
 from microagg.base.progress import STOP, new_state, stop_after
 from microagg.bounds.cuts import Sets
-from microagg.bounds.program import Program
+from microagg.bounds.program import GroupProgram
 
 
 def drawn(seed, n=7, count=18):
@@ -39,7 +39,7 @@ def test_chooses_as_trying_everything_does(seed):
     n, dear = 7, 100.0
     members, costs = drawn(seed)
     allowed = np.random.default_rng(seed).random(len(costs)) < 0.8
-    program = Program(n, 4, new_state())
+    program = GroupProgram(n, 4, new_state())
     program.add_alone(np.full(n, dear))
     program.add(members[:9], costs[:9])
     sets = Sets(np.array([[0, 1, 2, -1, -1], [1, 3, 4, 5, 6]], np.int32), np.array([2, 2]))
@@ -67,7 +67,7 @@ def test_chooses_as_trying_everything_does(seed):
 def test_stops_at_once_when_asked_or_late():
     members, costs = drawn(0)
     state = new_state()
-    program = Program(7, 4, state)
+    program = GroupProgram(7, 4, state)
     program.add(members, costs)
     with stop_after(state, 0):
         assert program.relax() is None

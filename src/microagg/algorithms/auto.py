@@ -20,6 +20,7 @@ import numpy as np
 
 from microagg.algorithms.refine.refine import refine
 from microagg.algorithms.result import Outcome
+from microagg.base.formatting import plural
 from microagg.base.progress import STOP, State, new_state, part
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_out
@@ -96,8 +97,8 @@ def auto(
         )
     if cost != "sse":
         raise InputError(
-            f"cost={shown(cost)} is for one column; with {X.shape[1]} columns it is sse. Protect each "
-            "column by itself (per_column=True), or leave the cost out."
+            f"cost={shown(cost)} is for one column; with {plural(X.shape[1], 'column')} it is sse. "
+            "Protect each column by itself (per_column=True), or leave the cost out."
         )
     check_effort(effort)
     check_time_limit(time_limit)

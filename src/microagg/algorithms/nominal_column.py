@@ -48,7 +48,7 @@ State = tuple[int, ...]  # what is left of each level, descending
 Taken = tuple[tuple[int, int], ...]  # pairs: left of a level, taken of it
 
 
-class _Group(NamedTuple):
+class _MixedGroup(NamedTuple):
     taken: Taken
     borrowed: int
 
@@ -103,7 +103,9 @@ def best_counts(counts: Sequence[int], k: int, steps: int = STEPS) -> list[list[
     if rare:
         try:
             mixed = _lent(counts, k, steps) if len(rare) < sum(c > 0 for c in counts) else None
-            mixed = _Search(k, steps, lenders=False).run(counts) if mixed is None else mixed
+            mixed = (
+                _MixedGroupSearch(k, steps, lenders=False).run(counts) if mixed is None else mixed
+            )
         except _TooLarge:
             return None
     assert mixed is not None, "n ≥ k records always have a partition"
@@ -128,7 +130,7 @@ def _even_sizes(count: int, k: int) -> list[int]:
 def _lent(counts: list[int], k: int, steps: int) -> list[list[int]] | None:
     """Mixed groups where rare levels borrow from common ones; None if those have too little to lend."""
     rare = [count if count < k else 0 for count in counts]
-    mixed = _Search(k, steps, lenders=True).run(rare)
+    mixed = _MixedGroupSearch(k, steps, lenders=True).run(rare)
     assert mixed is not None, "with lenders every state has groups"
     spare = [count - k if count >= k else 0 for count in counts]
     # Large loans first, each from the level that has most to spare.
@@ -144,13 +146,13 @@ def _lent(counts: list[int], k: int, steps: int) -> list[list[int]] | None:
     return mixed
 
 
-class _Search:
+class _MixedGroupSearch:
     """Best mixed groups for what is left of each level."""
 
     def __init__(self, k: int, steps: int, lenders: bool) -> None:
         self.k, self.steps, self.lenders = k, steps, lenders
         self.unit = math.lcm(*range(k, 2 * k))
-        self.solved: dict[State, tuple[float, _Group | None, State]] = {}
+        self.solved: dict[State, tuple[float, _MixedGroup | None, State]] = {}
 
     def run(self, counts: Sequence[int]) -> list[list[int]] | None:
         """Best mixed groups as records of each level, borrowed ones not counted; None: there are none."""
@@ -176,7 +178,7 @@ class _Search:
         if known is not None:
             return known[0]
         short = [left for left in state if left < self.k]
-        best: tuple[float, _Group | None, State] = (math.inf, None, ())
+        best: tuple[float, _MixedGroup | None, State] = (math.inf, None, ())
         if not short:
             best = (0, None, ())
         elif self.lenders or sum(state) >= self.k:
@@ -193,7 +195,7 @@ class _Search:
         self.solved[state] = best
         return best[0]
 
-    def cost(self, group: _Group) -> int:
+    def cost(self, group: _MixedGroup) -> int:
         size = group.borrowed + sum(taken for _, taken in group.taken)
         squares = group.borrowed**2 + sum(taken**2 for _, taken in group.taken)
         return self.unit * size - squares * (self.unit // size)
@@ -209,22 +211,22 @@ class _Search:
                 raise _TooLarge
             yield taken
 
-    def groups(self, state: State) -> Iterator[_Group]:
+    def groups(self, state: State) -> Iterator[_MixedGroup]:
         """Candidates for the group farthest from the root of its tree."""
         k = self.k
         if not self.lenders:
             for taken in self.counted(_choices(state, 2 * k - 1, k, shared=True)):
                 if len(taken) > 1 and sum(count for _, count in taken) >= k:
-                    yield _Group(taken, 0)
+                    yield _MixedGroup(taken, 0)
             return
         for taken in self.counted(_choices(state, 2 * k - 1, k, shared=False)):
             size = sum(count for _, count in taken)
-            yield _Group(taken, max(0, k - size))
+            yield _MixedGroup(taken, max(0, k - size))
             if size < k:  # and filled up by a part of one more level
                 rest = _without(state, taken)
                 for left in sorted(set(rest)):
                     if left > k - size:
-                        yield _Group((*taken, (left, k - size)), 0)
+                        yield _MixedGroup((*taken, (left, k - size)), 0)
 
 
 def _choices(state: State, most: int, k: int, shared: bool) -> Iterator[Taken]:

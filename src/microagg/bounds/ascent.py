@@ -13,7 +13,7 @@ import numpy as np
 
 from microagg.base.progress import STOP
 from microagg.bounds.column_generation import proved
-from microagg.bounds.cuts import NO_CUTS, Prices
+from microagg.bounds.cuts import NO_CUTS, DualPrices
 from microagg.bounds.repeated_pricing import Pricer
 
 _PATIENCE = 4  # rounds without a better bound, after which steps are halved
@@ -22,13 +22,13 @@ _MEMORY = 0.6  # how much of the direction before is kept
 
 def ascend(
     pricer: Pricer,
-    start: Prices,
+    start: DualPrices,
     upper: float,
     *,
     rounds: int,
     width: int = 32,
     nodes: int = 300,
-) -> Prices:
+) -> DualPrices:
     """Raise the bound that prices prove, from some prices on; ``upper`` is the SSE of a partition."""
     n, k = len(pricer.X), pricer.k
     best, duals, direction = start, start.duals, np.zeros(n)
@@ -40,7 +40,7 @@ def ascend(
             break
         bound = proved(pricer, duals, NO_CUTS, floors)
         if bound > best.bound:
-            best, idle = Prices(duals, NO_CUTS, bound), 0
+            best, idle = DualPrices(duals, NO_CUTS, bound), 0
         else:
             idle += 1
             if idle == _PATIENCE:

@@ -11,7 +11,7 @@ from microagg.base.progress import DONE, STOP, VALID, State, part, rest_of, seco
 from microagg.base.typing import Floats, Labels
 from microagg.bounds.ascent import ascend
 from microagg.bounds.column_generation import ROUNDS_OF_CUTS, Generation
-from microagg.bounds.cuts import NO_CUTS, Prices
+from microagg.bounds.cuts import NO_CUTS, DualPrices
 from microagg.bounds.multipliers import Size
 from microagg.bounds.neighbour_bound import neighbour_bound
 from microagg.bounds.program import solver_unit
@@ -107,7 +107,7 @@ def _sizes(n: int, k: int, effort: str) -> list[Size]:
     return sizes[-1:] if sizes and sizes[0].block == n else sizes
 
 
-def first_prices(X: Floats, k: int, state: State, share: float) -> Prices:
+def first_prices(X: Floats, k: int, state: State, share: float) -> DualPrices:
     """Prices of the semidefinite bound, in this share of the time that is left.
 
     For small k they are a start, from which pricing gets further; for larger k, where
@@ -120,7 +120,9 @@ def first_prices(X: Floats, k: int, state: State, share: float) -> Prices:
     return _semidefinite(X, k, sizes, state, share)
 
 
-def _semidefinite(X: Floats, k: int, sizes: list[Size], state: State, share: float = 1.0) -> Prices:
+def _semidefinite(
+    X: Floats, k: int, sizes: list[Size], state: State, share: float = 1.0
+) -> DualPrices:
     """Find the best prices of semidefinite programs of some sizes."""
     found = [np.zeros(len(X))]
     for size in sizes:
@@ -128,14 +130,14 @@ def _semidefinite(X: Floats, k: int, sizes: list[Size], state: State, share: flo
         with part(state, 1 / len(sizes)):
             found.append(semidefinite_prices(X, k, size, seconds, state))
     prices = max(found, key=lambda each: float(each.sum()))
-    return Prices(prices, NO_CUTS, proved_by(prices))
+    return DualPrices(prices, NO_CUTS, proved_by(prices))
 
 
 def _priced(
     X: Floats,
     k: int,
     effort: str,
-    prices: Prices,
+    prices: DualPrices,
     time_limit: float | None,
     start: Start,
     state: State,
@@ -148,7 +150,7 @@ def _priced(
     if state[STOP] or upper == 0:
         return 0.0
     unit = solver_unit(upper / (int(labels.max()) + 1))
-    best = Prices(prices.duals * unit**2, NO_CUTS, prices.bound * unit**2)
+    best = DualPrices(prices.duals * unit**2, NO_CUTS, prices.bound * unit**2)
     with stop_after(state, rest_of(time_limit, started)):
         pricer = Pricer(X * unit, k, state)
         width = 32 if k <= 3 else 64
@@ -158,7 +160,7 @@ def _priced(
     return max(0.0, best.bound / unit**2 - X.size * _SMALLEST)
 
 
-def _generated(pricer: Pricer, labels: Labels, prices: Prices, upper: float) -> Prices:
+def _generated(pricer: Pricer, labels: Labels, prices: DualPrices, upper: float) -> DualPrices:
     """Find the best prices of column generation with cuts."""
     generation = Generation(pricer, [labels], prices)
     generation.run(close=generation.close_to(upper))

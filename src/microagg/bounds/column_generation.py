@@ -26,10 +26,10 @@ import numpy as np
 
 from microagg.base.progress import STOP
 from microagg.base.typing import Floats, Labels, Members
-from microagg.bounds.cuts import Cuts, Prices, broken_cuts
+from microagg.bounds.cuts import Cuts, DualPrices, broken_cuts
 from microagg.bounds.master import Master
 from microagg.bounds.price_groups import allowance
-from microagg.bounds.program import Relaxed
+from microagg.bounds.program import RelaxedProgram
 from microagg.bounds.repeated_pricing import MANY, Pricer
 from microagg.kernels.labels import members_of
 
@@ -66,7 +66,7 @@ def shares(X: Floats, groups: Members) -> Floats:
 class Generation:
     """The column generation of one table, which can be gone on with after cuts are added."""
 
-    def __init__(self, pricer: Pricer, partitions: list[Labels], best: Prices) -> None:
+    def __init__(self, pricer: Pricer, partitions: list[Labels], best: DualPrices) -> None:
         self.pricer = pricer
         k = pricer.k
         groups = [members_of(labels, 2 * k - 1) for labels in partitions]
@@ -78,7 +78,7 @@ class Generation:
         for each in groups:
             self.master.add_new(each)
         self.best, self.centre = best, best.duals
-        self.solved: Relaxed | None = None
+        self.solved: RelaxedProgram | None = None
         self.master.add_new(pricer.price(typical, width=_NEAR, nodes=2000)[0].members)
 
     def run(self, nodes: int = MANY, close: float = _CLOSE) -> None:
@@ -100,7 +100,7 @@ class Generation:
             new += self.master.add_new(found.members)
             bound = proved(self.pricer, duals, cuts, floors)
             if bound > self.best.bound:
-                self.best = Prices(duals, cuts, bound)
+                self.best = DualPrices(duals, cuts, bound)
                 self.centre = duals
             near = solved.value - self.best.bound <= close * solved.value
             if near and close > _CLOSE:
@@ -139,7 +139,7 @@ class Generation:
         """Return how near the linear program a run must come: most of the gap is for cuts to close."""
         return max(_CLOSE, _OF_THE_GAP * (upper - self.best.bound) / upper)
 
-    def _smoothed(self, solved: Relaxed, weight: float) -> tuple[Floats, Cuts]:
+    def _smoothed(self, solved: RelaxedProgram, weight: float) -> tuple[Floats, Cuts]:
         """Prices between the best so far and those of the linear program."""
         duals = weight * self.centre + (1 - weight) * solved.duals
         penalties = (1 - weight) * solved.penalties

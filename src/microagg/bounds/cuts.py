@@ -65,7 +65,7 @@ class Cuts(NamedTuple):
     penalties: Floats  # (sets,), at least 0
 
 
-class Prices(NamedTuple):
+class DualPrices(NamedTuple):
     """Prices of records and penalties of cuts, with the bound that they prove."""
 
     duals: Floats

@@ -13,7 +13,7 @@ import numpy as np
 
 from microagg.base.progress import State
 from microagg.base.typing import Floats, Members
-from microagg.bounds.program import Program, Relaxed
+from microagg.bounds.program import GroupProgram, RelaxedProgram
 
 _BINDS = 1e-7  # a box's column used this much binds
 
@@ -33,7 +33,7 @@ def costs_of(X: Floats, members: Members) -> Floats:
     return costs
 
 
-class Master(Program):
+class Master(GroupProgram):
     """The linear program, warm-started from round to round."""
 
     def __init__(self, X: Floats, width: int, low: Floats, high: Floats, state: State) -> None:
@@ -58,7 +58,7 @@ class Master(Program):
             self.add(members[fresh], costs_of(self.X, members[fresh]))
         return len(fresh)
 
-    def widen(self, solved: Relaxed) -> bool:
+    def widen(self, solved: RelaxedProgram) -> bool:
         """Widen the boxes whose ends bind, by more each time; False if none does."""
         binding = np.flatnonzero(solved.alone > _BINDS).tolist()
         for end in binding:

@@ -35,10 +35,10 @@ from microagg.bounds.cuts import NO_CUTS, Cuts
 from microagg.compile.jit import kernel, subkernel
 from microagg.kernels.distances import squared_distance
 
-__all__ = ["Found", "Table", "allowance", "price_seeds"]
+__all__ = ["FoundGroups", "PricedRecords", "allowance", "price_seeds"]
 
 
-class Table(NamedTuple):
+class PricedRecords(NamedTuple):
     """The records by falling dual, and the cuts of each."""
 
     X: Any  # (n, d)
@@ -62,7 +62,7 @@ class _Levels(NamedTuple):
     chosen: Any
 
 
-class Found(NamedTuple):
+class FoundGroups(NamedTuple):
     """Columns found; the first ``count`` are in use."""
 
     members: Any  # (most, 2k − 1)
@@ -344,7 +344,7 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, 
             last = min(start + each, room)
         else:
             start = -1
-        own = Found(found.members[:last], found.reduced[:last], found.count)
+        own = FoundGroups(found.members[:last], found.reduced[:last], found.count)
         floor, bar = limit, limit
         for size in range(k, 2 * k):
             out = _gather(table, square, seed, size, bar, level, width, lowest)

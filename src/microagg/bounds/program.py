@@ -23,7 +23,7 @@ from microagg.base.typing import Floats, Members
 from microagg.bounds.cuts import NO_SETS, Sets
 
 
-class Relaxed(NamedTuple):
+class RelaxedProgram(NamedTuple):
     """The best choice of fractions of groups."""
 
     value: float
@@ -44,13 +44,13 @@ def solver_unit(mean: float) -> float:
     return 2.0 ** -max(-500, math.frexp(mean)[1] // 2) if mean > 0 else 1.0  # its square is finite
 
 
-class Program:
+class GroupProgram:
     """A program of n records and groups of up to ``width``, each chosen ``most`` times at most.
 
     Columns of single records come first, if there are any, then those of groups.
 
     >>> from microagg.base.progress import new_state
-    >>> program = Program(3, 2, new_state())
+    >>> program = GroupProgram(3, 2, new_state())
     >>> program.add(np.array([[0, 1], [1, 2], [0, 2], [2, -1]], np.int32), np.array([1.0, 1, 1, 2]))
     >>> program.relax().x.tolist(), program.choose().tolist()
     ([0.5, 0.5, 0.5, 0.0], [0, 3])
@@ -139,7 +139,7 @@ class Program:
         self._highs.run()
         return True
 
-    def relax(self) -> Relaxed | None:
+    def relax(self) -> RelaxedProgram | None:
         """Solve it in fractions; None when stopped, or when the solver gives up."""
         if not self._run(seconds_left(self._state)):
             return None
@@ -148,7 +148,7 @@ class Program:
             return None
         solution = self._highs.getSolution()
         duals, x = np.array(solution.row_dual), np.array(solution.col_value)
-        return Relaxed(
+        return RelaxedProgram(
             float(self._highs.getInfo().objective_function_value),
             duals[: self.n],
             np.maximum(-duals[self.n :], 0.0),

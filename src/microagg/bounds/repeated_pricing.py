@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats, Members
 from microagg.bounds.cuts import NO_CUTS, Cuts
-from microagg.bounds.price_groups import Found, Table, price_seeds
+from microagg.bounds.price_groups import FoundGroups, PricedRecords, price_seeds
 from microagg.compile.threads import share_out
 
 __all__ = ["EXACT_K", "MANY", "Priced", "Pricer"]
@@ -59,7 +59,7 @@ class Pricer:
         self.state = new_state() if state is None else state
         self.near = _near_sums(X, k, self.state)
 
-    def _table(self, duals: Floats, cuts: Cuts) -> tuple[Indices, Table]:
+    def _table(self, duals: Floats, cuts: Cuts) -> tuple[Indices, PricedRecords]:
         order = np.argsort(-duals, kind="stable")
         place = np.empty(len(order), np.intp)
         place[order] = np.arange(len(order))
@@ -67,7 +67,7 @@ class Pricer:
         rows = place[cuts.sets.members[cut, at]]
         by_row = np.argsort(rows, kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(order)))])
-        table = Table(
+        table = PricedRecords(
             np.ascontiguousarray(self.X[order]),
             duals[order],
             self.near[order],
@@ -147,12 +147,12 @@ class Pricer:
         too_many = full[0] or len(everything.reduced) > most
         return None if too_many or self.state[STOP] else everything
 
-    def _room(self, most: int) -> Found:
+    def _room(self, most: int) -> FoundGroups:
         members = np.empty((most, 2 * self.k - 1), np.int32)
-        return Found(members, np.empty(most), np.zeros(1, np.intp))
+        return FoundGroups(members, np.empty(most), np.zeros(1, np.intp))
 
 
-def _used(found: Found, order: Indices) -> Priced:
+def _used(found: FoundGroups, order: Indices) -> Priced:
     """Return the columns in use, with the numbers of records as rows of the table."""
     count = int(found.count[0])
     members = found.members[:count]

@@ -21,7 +21,7 @@ class _NoEnvironment:
         pass
 
 
-class _Part(JITCodeLibrary):
+class _InlinedCode(JITCodeLibrary):
     """Code of a function that only kernels call, before optimisation.
 
     numba would optimise each function and make machine code of it, and then do both again in every
@@ -49,5 +49,5 @@ class PartCompiler(Compiler):
     def define_pipelines(self) -> Any:
         """Return numba's steps, with a library of ours."""
         state = self.state
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()

@@ -37,7 +37,7 @@ from microagg.kernels.nearest_neighbours import nearest_neighbours
 _LISTED = 8
 
 
-class Records(NamedTuple):
+class TreeRecords(NamedTuple):
     """What is known of each record, by position in the tree."""
 
     component: Indices  # (n,) numbered from 0
@@ -248,7 +248,7 @@ def _join(rows, bests, records, edges, found):
     return found
 
 
-def _round(tree: BlockTree, listed: int, records: Records, bests: Edges, state: State) -> None:
+def _round(tree: BlockTree, listed: int, records: TreeRecords, bests: Edges, state: State) -> None:
     """Search for better edges than those known, wherever there may be one."""
     leaves = np.empty(len(tree.node), dtype=np.intp)
     known = Edges(*(part[0] for part in bests))
@@ -278,7 +278,7 @@ def boruvka(X: Floats, state: State) -> tuple[Indices, Indices, Floats]:
     tree = build_tree(X)
     lists = nearest_neighbours(tree, min(_LISTED, n - 1), state, n // 2)
     listed = lists.square.shape[1]
-    records = Records(
+    records = TreeRecords(
         component=np.arange(n, dtype=np.intp),
         used=np.zeros(n, dtype=np.intp),
         floor=lists.square[:, -1].copy(),

@@ -22,7 +22,7 @@ from microagg.kernels.halve import halve
 __all__ = [
     "NO_ROW",
     "WIDTH",
-    "Tree",
+    "KdTree",
     "build",
     "drop",
     "empty_tree",
@@ -36,7 +36,7 @@ NO_ROW = -1
 _MANY = 20_000  # records from which on threads build a tree faster than one
 
 
-class Tree(NamedTuple):
+class KdTree(NamedTuple):
     """Blocks are numbered from the leaves up, the root last; ``low[b]`` is of block leaves + b."""
 
     values: Any  # (leaves, d, 16) the records of a leaf
@@ -58,7 +58,7 @@ class Tree(NamedTuple):
     entry: Any  # (16,) distance or bound of each entry of the block at hand
 
 
-def build(X: Floats, rows: Any) -> Tree:
+def build(X: Floats, rows: Any) -> KdTree:
     """Build the tree of some rows of X in O(n log n · d)."""
     tree = empty_tree(len(rows), *X.shape)
     own, leaves = np.array(rows, dtype=np.intp), tree.count.size
@@ -94,7 +94,7 @@ def _arrange(X: Floats, rows: Any, leaves: int, threads: int) -> None:
         share_growing(work, [(0, leaves)])
 
 
-def empty_tree(n: int, all_rows: int, d: int) -> Tree:
+def empty_tree(n: int, all_rows: int, d: int) -> KdTree:
     """Make room for the tree of n out of all rows."""
     leaves = -(-n // WIDTH)
     widths = [leaves]
@@ -108,7 +108,7 @@ def empty_tree(n: int, all_rows: int, d: int) -> Tree:
         first_child[starts[height] - leaves + level] = starts[height - 1] + WIDTH * level
         below = np.arange(widths[height - 1])
         parent[starts[height - 1] + below] = starts[height] - leaves + below // WIDTH
-    return Tree(
+    return KdTree(
         values=np.full((leaves, d, WIDTH), np.nan),
         rows=np.zeros((leaves, WIDTH), np.intp),
         radius=np.zeros((leaves, WIDTH)),
@@ -129,7 +129,7 @@ def empty_tree(n: int, all_rows: int, d: int) -> Tree:
     )
 
 
-def for_thread(tree: Tree) -> Tree:
+def for_thread(tree: KdTree) -> KdTree:
     """Return the same tree with scratch arrays of its own, so that several threads can search it."""
     return tree._replace(
         path=np.empty_like(tree.path),

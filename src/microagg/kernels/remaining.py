@@ -20,7 +20,7 @@ from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_with_helpers
 from microagg.kernels.doubled_sums import add_row, two_sum
 from microagg.kernels.kd_search import farthest, nearest, nearest_one
-from microagg.kernels.kd_tree import NO_ROW, WIDTH, Tree, build, empty_tree, remove
+from microagg.kernels.kd_tree import NO_ROW, WIDTH, KdTree, build, empty_tree, remove
 from microagg.kernels.shells import (
     Shells,
     build_shells,
@@ -54,7 +54,7 @@ class Left(NamedTuple):
 
     X: Floats
     labels: Labels  # −1 for those that are left
-    tree: Tree | None  # None where shells answer all
+    tree: KdTree | None  # None where shells answer all
     shells: Shells
     high: Any  # (d,) the total
     low: Any
@@ -121,7 +121,7 @@ def in_rounds(
     return left.labels, m, group
 
 
-def _around(X: Floats, labels: Labels, tree: Tree | None, total: _Total, in_tree: bool) -> Left:
+def _around(X: Floats, labels: Labels, tree: KdTree | None, total: _Total, in_tree: bool) -> Left:
     """Take the records without a label: new shells around their centroid, and a tree if there is none."""
     rows = np.flatnonzero(labels < 0)
     mass = max(len(rows), 1) if total.mass is None or not len(rows) else total.mass.sum()

@@ -23,7 +23,7 @@ from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import helpers, share_with_helpers
 from microagg.kernels.gather import gather
 from microagg.kernels.kd_search import farthest, in_order, nearest, nearest_of_others, some_farthest
-from microagg.kernels.kd_tree import NO_ROW, Tree, for_thread, remove
+from microagg.kernels.kd_tree import NO_ROW, KdTree, for_thread, remove
 from microagg.kernels.remaining import Left, outermost, settle_centroid, take_but_in_tree
 from microagg.kernels.shells import some_farthest_in_shells
 
@@ -51,7 +51,7 @@ class Ahead(NamedTuple):
 class Eyes(NamedTuple):
     """What a thread searches with."""
 
-    tree: Tree
+    tree: KdTree
     distances: Any  # (width,) scratch
 
 
@@ -74,7 +74,7 @@ def new_ahead(n: int, most: int, k: int, moving: bool) -> Ahead:
     )
 
 
-def eyes_of(tree: Tree | None, ahead: Ahead) -> Eyes:
+def eyes_of(tree: KdTree | None, ahead: Ahead) -> Eyes:
     """Give a thread scratch of its own."""
     assert tree is not None
     return Eyes(for_thread(tree), np.empty(max(ahead.near.shape[1], _FAR)))
@@ -222,7 +222,7 @@ class Searchers:
         self._eyes: dict[
             int, tuple[Eyes, Floats | None]
         ] = {}  # and scratch for a centre, by thread
-        self._tree: Tree | None = None
+        self._tree: KdTree | None = None
 
     def batch(self, left: Left, m: int) -> int:
         """Return how many rounds to search ahead for with m records left; 0: none."""

@@ -137,7 +137,7 @@ def _credits(
     both: Pair, blocks: Labels, rows: Labels, progress: Callable[[int], None] | None
 ) -> Floats:
     """1/m for each row whose twin is among the m nearest protected records of its block, else 0."""
-    from microagg.kernels.kd_tree import Tree, build, for_thread
+    from microagg.kernels.kd_tree import KdTree, build, for_thread
     from microagg.kernels.nearer_counts import WIDTH, credit_links, credit_links_by_scan, in_blocks
 
     Z, twins = both.encoded
@@ -146,7 +146,7 @@ def _credits(
     points = in_blocks(among.points)
     credit = np.zeros(len(Z))
 
-    def pieces() -> Iterator[tuple[Labels, Tree | None, Labels]]:
+    def pieces() -> Iterator[tuple[Labels, KdTree | None, Labels]]:
         """Give rows with a tree of their block and its sizes, or rows of small blocks and all sizes."""
         for some, few in _by_block(rows, blocks, among):
             tree, sizes = None, among.sizes
@@ -163,7 +163,7 @@ def _credits(
             for at in range(0, len(some), _ROWS_AT_ONCE):
                 yield some[at : at + _ROWS_AT_ONCE], tree, sizes
 
-    def work(piece: tuple[Labels, Tree | None, Labels]) -> int:
+    def work(piece: tuple[Labels, KdTree | None, Labels]) -> int:
         some, tree, sizes = piece
         if tree is None:
             begin, end = among.starts[blocks[some]], among.ends[blocks[some]]

@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 
 from microagg.algorithms.auto import mdav_in_blocks
-from microagg.algorithms.refine.anneal import Heat, Search, anneal_cells
-from microagg.algorithms.refine.cells import (
-    Cells,
-    Groups,
+from microagg.algorithms.refine.anneal import Heat, PoolSettings, anneal_patches
+from microagg.algorithms.refine.large import anneal_large_patches
+from microagg.algorithms.refine.last_search import search_patches
+from microagg.algorithms.refine.pairs import part_pairs
+from microagg.algorithms.refine.patches import (
     NewGroups,
+    PackedGroups,
+    Patches,
     compacted,
     grouped,
     part_placed,
@@ -26,9 +29,6 @@ from microagg.algorithms.refine.cells import (
     plan_halvings,
     split_groups,
 )
-from microagg.algorithms.refine.large import anneal_large_cells
-from microagg.algorithms.refine.last_search import search_cells
-from microagg.algorithms.refine.pairs import part_pairs
 from microagg.algorithms.required import start as required_start
 from microagg.algorithms.required.merge import merge
 from microagg.algorithms.required.soria_comas import k_first, t_first
@@ -80,20 +80,20 @@ def compile_part(name: str) -> None:
         _rounds(none_left(_X), np.empty((2, _D)))
 
 
-def _no_cells(*given: Any) -> tuple[Any, ...]:
-    """Return the arguments of a pass over no cell."""
+def _no_patches(*given: Any) -> tuple[Any, ...]:
+    """Return the arguments of a pass over no patch."""
     count = _N // _K
-    old = Groups(np.arange(_N), np.arange(0, _N + 1, _K), np.zeros((count, _D)))
+    old = PackedGroups(np.arange(_N), np.arange(0, _N + 1, _K), np.zeros((count, _D)))
     new = NewGroups(np.zeros(_N, np.intp), np.zeros(count, np.intp), np.zeros((count, _D)))
     groups, first, seeds = np.arange(count), np.array([0, count]), np.zeros(1, np.uint64)
-    cells = Cells(old, groups, first, np.zeros(2, np.intp), seeds, new, np.zeros(1))
-    return cells, 0, 0, _K, *given, 1.0, Heat(1.0, 0.0, 1.0), new_state()
+    patches = Patches(old, groups, first, np.zeros(2, np.intp), seeds, new, np.zeros(1))
+    return patches, 0, 0, _K, *given, 1.0, Heat(1.0, 0.0, 1.0), new_state()
 
 
 def _search(weights: Any) -> None:
     """Compile the search; with weights it is also that under requirements."""
     demands = None if weights is None else _DEMANDS
-    anneal_cells(_X, weights, demands, *_no_cells(Search(2, _N, True, 0.0)))
+    anneal_patches(_X, weights, demands, *_no_patches(PoolSettings(2, _N, True, 0.0)))
     if weights is not None:
         sum_of_squares(_X, _LABELS, weights)
 
@@ -113,7 +113,7 @@ def _last_search(_: Any) -> None:
         majority=False,
     )
     grouped(_X, _FIXED_LABELS, _N // _K)
-    search_cells(_X, _WEIGHTS, releases, _DEMANDS, *_no_cells())
+    search_patches(_X, _WEIGHTS, releases, _DEMANDS, *_no_patches())
 
 
 def _required_start(_: Any) -> None:
@@ -214,7 +214,7 @@ _PARTS: dict[str, Callable[[Any], object]] = {
     "centroid in threads": lambda _: _in_threads(None, np.empty((2, _D))),
     "closeness": _closeness,
     "evaluation": _evaluation,
-    "large search": lambda weights: anneal_large_cells(_X, weights, *_no_cells(2)),
+    "large search": lambda weights: anneal_large_patches(_X, weights, *_no_patches(2)),
     "large start": _large_start,
     "last search": _last_search,
     "left": lambda weights: all_left(_X, weights),

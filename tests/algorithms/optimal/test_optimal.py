@@ -13,11 +13,11 @@ import microagg
 import naive
 import oracles
 from microagg.algorithms.auto import auto
-from microagg.algorithms.optimal.branch import Choice
+from microagg.algorithms.optimal.branch import IntegerProgram
 from microagg.algorithms.optimal.optimal import optimal
 from microagg.base.progress import STOP, new_state
 from microagg.bounds.column_generation import Generation
-from microagg.bounds.cuts import NO_CUTS, NO_SETS, Prices
+from microagg.bounds.cuts import NO_CUTS, NO_SETS, DualPrices
 from microagg.bounds.repeated_pricing import Pricer
 from microagg.encode.scale import fit_scale
 from microagg.errors import StopSearch
@@ -155,7 +155,7 @@ def test_one_round_of_cuts_closes_most_of_the_gap(reference):
     X = reference("tarragona")
     X = fit_scale(X, "zscore").apply(X)
     labels = microagg.partition(X, 3, scale="none", effort="fast").labels
-    none = Prices(np.zeros(len(X)), NO_CUTS, 0.0)
+    none = DualPrices(np.zeros(len(X)), NO_CUTS, 0.0)
     generation = Generation(Pricer(X, 3), [labels], none)
     generation.run()
     assert 100 * generation.best.bound / (X**2).sum() == pytest.approx(13.8574, abs=6e-5)
@@ -179,7 +179,7 @@ def test_branch_and_bound_over_all_groups_without_cuts(monkeypatch):
         X = np.random.default_rng(seed).normal(size=(10, 2))
         members, costs = all_groups(X, 3)
         optimum = naive.least_sse_of_subsets(X.tolist(), 3)
-        choice = Choice(X, 3, members, costs, 2 * optimum, new_state())
+        choice = IntegerProgram(X, 3, members, costs, 2 * optimum, new_state())
         choice.solve(10**4, 0)
         assert choice.upper == pytest.approx(optimum, rel=1e-12)
         assert optimum * (1 - 1e-9) <= choice.lower <= optimum * (1 + 1e-12)
@@ -192,7 +192,7 @@ def test_the_solvers_word_is_not_believed(monkeypatch):
     X = np.random.default_rng(0).normal(size=(9, 2))
     members, costs = all_groups(X, 3)
     optimum = naive.least_sse_of_subsets(X.tolist(), 3)
-    choice = Choice(X, 3, members, costs, optimum, new_state())
+    choice = IntegerProgram(X, 3, members, costs, optimum, new_state())
     duals = np.full(9, optimum / 4)
     none = np.empty(0)
     assert duals.sum() > optimum

@@ -14,7 +14,7 @@ import microagg
 import naive
 from entries import entry
 from microagg.algorithms.ordering import group_walk
-from microagg.algorithms.ordering.group_walk import neighbour_lists, new_room, order_by_groups
+from microagg.algorithms.ordering.group_walk import neighbour_lists, new_buffers, order_by_groups
 from microagg.algorithms.ordering.npn import farthest_from_centroid
 from microagg.algorithms.ordering.rep_ord_mic import iterations, numbers_of_clusters
 from microagg.base.progress import DONE, STOP, new_state
@@ -30,15 +30,15 @@ from strategies import tables
 drop, nearest = entry(kd_tree.drop), entry(kd_search.nearest)
 
 
-def room_for(X):
-    return new_room(neighbour_lists(X, new_state()), X)
+def buffers_for(X):
+    return new_buffers(neighbour_lists(X, new_state()), X)
 
 
 @given(tables(max_rows=60), st.integers(1, 12), st.integers(0, 2**32 - 1))
 def test_order_equals_the_naive_twin(table, n_groups, seed):
     X = table[0]
     labels = canonical_labels(np.random.default_rng(seed).integers(0, n_groups, len(X)))
-    order = order_by_groups(X, labels, farthest_from_centroid(X), room_for(X), new_state())
+    order = order_by_groups(X, labels, farthest_from_centroid(X), buffers_for(X), new_state())
     assert order.tolist() == naive.order_by_groups(X.tolist(), labels.tolist())
 
 
@@ -49,10 +49,10 @@ def test_every_iteration_equals_the_naive_twin(k, monkeypatch):
     monkeypatch.setattr(group_walk, "_SCANNED_RECORDS", 20)
     monkeypatch.setattr(group_walk, "_SEARCHES", 4)
     X = np.round(np.random.default_rng(k).normal(size=(240, 2)), 1)
-    room = room_for(X)
+    buffers = buffers_for(X)
     for start in (np.arange(240) % 7, np.arange(240) % 5):
         labels, count = start, 0
-        for found in iterations(X, k, labels, room, new_state()):
+        for found in iterations(X, k, labels, buffers, new_state()):
             expected = naive.order_by_groups(X.tolist(), canonical_labels(labels).tolist())
             assert found.order.tolist() == expected
             labels, count = found.labels, count + 1
@@ -71,7 +71,7 @@ def test_order_equals_the_naive_twin_when_neighbours_are_used_up(n_groups, monke
     monkeypatch.setattr(
         group_walk, "_new_search", lambda *a: searches.append(made(*a)) or searches[-1]
     )
-    order = order_by_groups(X, labels, farthest_from_centroid(X), room_for(X), new_state())
+    order = order_by_groups(X, labels, farthest_from_centroid(X), buffers_for(X), new_state())
     assert order.tolist() == naive.order_by_groups(X.tolist(), labels.tolist())
     if n_groups == 900:
         assert {s.left.size > 0 for s in searches} == {True, False}, "lists and trees"
@@ -81,7 +81,7 @@ def test_order_equals_the_naive_twin_when_neighbours_are_used_up(n_groups, monke
 def test_the_loss_never_rises(table, n_groups, seed):
     X, k = table
     labels = np.random.default_rng(seed).integers(0, n_groups, len(X))
-    losses = [it.sse for it in iterations(X, k, labels, room_for(X), new_state())]
+    losses = [it.sse for it in iterations(X, k, labels, buffers_for(X), new_state())]
     assert len(losses) >= 1
     for before, after in pairwise(losses):
         assert after <= before * (1 + 1e-12)
@@ -94,7 +94,7 @@ def test_the_loss_falls_from_any_start_and_the_last_cut_is_kept():
     assert p.sse < mdav.sse
     assert json.loads(json.dumps(p.as_dict()))["options"]["start_labels"] == mdav.labels.tolist()
     Z = fit_scale(X).apply(X)
-    *_, last = iterations(Z, 4, mdav.labels.copy(), room_for(Z), new_state())
+    *_, last = iterations(Z, 4, mdav.labels.copy(), buffers_for(Z), new_state())
     assert canonical_labels(last.labels).tolist() == p.labels.tolist()
 
 

@@ -13,7 +13,7 @@ import microagg
 import naive
 import naive_weighted
 import oracles
-from microagg.algorithms.refine.recombine import Limits, recombine
+from microagg.algorithms.refine.recombine import RecombineLimits, recombine
 from microagg.algorithms.refine.variants import (
     measure_columns,
     new_columns,
@@ -26,7 +26,7 @@ from microagg.kernels.labels import canonical_labels, sum_of_squares
 search = importlib.import_module("microagg.algorithms.refine.refine")
 best = importlib.import_module("microagg.algorithms.refine.best_search")
 
-LIMITS = Limits(columns=30, groups=8, largest=32, nodes=100)
+LIMITS = RecombineLimits(columns=30, groups=8, largest=32, nodes=100)
 
 
 def shuffled_groups(rng, n, k):
@@ -136,7 +136,7 @@ def test_recombination_finds_the_optimum_among_all_groups(seed, k, n):
     X = rng.normal(size=(n, 2))
     pool = [shuffled_groups(rng, n, k) for _ in range(400)]
     pool.sort(key=lambda labels: sum_of_squares(X, labels))
-    labels = recombine(X, pool[::-1], k, Limits(10_000, 64, 64, 10_000), [0], new_state())
+    labels = recombine(X, pool[::-1], k, RecombineLimits(10_000, 64, 64, 10_000), [0], new_state())
     assert sum_of_squares(X, labels) == pytest.approx(naive.least_sse(X.tolist(), k), rel=1e-6)
 
 
@@ -147,7 +147,7 @@ def test_recombination_with_weights_finds_the_optimum_among_all_groups(seed, k, 
     X, weights = rng.normal(size=(n, 2)), rng.lognormal(size=n)
     pool = [shuffled_groups(rng, n, k) for _ in range(400)]
     pool.sort(key=lambda labels: sum_of_squares(X, labels, weights))
-    limits = Limits(10_000, 64, 64, 10_000)
+    limits = RecombineLimits(10_000, 64, 64, 10_000)
     labels = recombine(X, pool[::-1], k, limits, [0], new_state(), weights=weights)
     least = float(naive_weighted.least_sse(X, weights, k))
     assert sum_of_squares(X, labels, weights) == pytest.approx(least, rel=1e-6)

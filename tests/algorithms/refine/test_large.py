@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import microagg
 import naive
-from microagg.algorithms.refine import passes
+from microagg.algorithms.refine import search_passes
 from microagg.algorithms.refine.anneal import Heat
-from microagg.algorithms.refine.large import anneal_large_cells
+from microagg.algorithms.refine.large import anneal_large_patches
 from microagg.base.progress import new_state
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from strategies import tables
@@ -34,14 +34,14 @@ def test_a_pass_keeps_sizes_and_books(seed, k, most, weighted, hot):
     X = rng.normal(size=(n, 2)) if seed % 2 else rng.integers(0, 3, (n, 2)) * 1.0
     labels = canonical_labels(np.minimum(rng.permutation(n) // k, n // k - 1))
     weights = rng.lognormal(size=n) if weighted else None
-    run, rest = passes.Run(X, k, seed, new_state(), weights), (20.0, Heat(hot, 0.0, 1.0))
+    run, rest = search_passes.Run(X, k, seed, new_state(), weights), (20.0, Heat(hot, 0.0, 1.0))
 
-    def work(cells, begin, end):
-        anneal_large_cells(X, weights, cells, begin, end, k, most, *rest, run.state)
+    def work(patches, begin, end):
+        anneal_large_patches(X, weights, patches, begin, end, k, most, *rest, run.state)
 
-    old = passes.grouped(X, labels, n // k)
-    new, sse = passes.search_cells_once(run, old, 0, (16, 128), work)
-    found = passes.labelled(new)
+    old = search_passes.grouped(X, labels, n // k)
+    new, sse = search_passes.search_patches_once(run, old, 0, (16, 128), work)
+    found = search_passes.labelled(new)
     sizes = np.bincount(found)
     assert sizes.min() >= k
     assert sizes.max() <= 2 * k - 1
@@ -56,7 +56,7 @@ def test_small_tables_come_near_the_optimum(table):
         return
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search, "LARGE_K", 0)
-        patch.setattr(passes, "LARGE_K", 0)
+        patch.setattr(search_passes, "LARGE_K", 0)
         labels = search.refine(X, np.zeros(len(X), dtype=np.int64), k)
     assert np.bincount(labels).min() >= k
     X = X - X.mean(axis=0)
@@ -68,7 +68,7 @@ def test_small_tables_come_near_the_optimum(table):
 def test_below_pools_of_two_groups(data, k, reference, monkeypatch):
     found = microagg.partition(reference(data), k).sse
     monkeypatch.setattr(search, "LARGE_K", 10**6)
-    monkeypatch.setattr(passes, "LARGE_K", 10**6)
+    monkeypatch.setattr(search_passes, "LARGE_K", 10**6)
     assert found < 0.99 * microagg.partition(reference(data), k).sse
 
 

@@ -10,7 +10,7 @@ import microagg
 import naive_released as naive
 from microagg.algorithms.refine import last_search
 from microagg.algorithms.refine.anneal import Heat
-from microagg.algorithms.refine.cells import grouped
+from microagg.algorithms.refine.patches import grouped
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
 from microagg.encode.release_rules import with_releases

@@ -17,7 +17,7 @@ import oracles
 import published
 from entries import entry
 from microagg.algorithms.refine import pool as pools
-from microagg.algorithms.refine.anneal import Heat, Search
+from microagg.algorithms.refine.anneal import Heat, PoolSettings
 from microagg.algorithms.refine.descend import descend as descend_in_pool
 from microagg.base.progress import STOP, new_state
 from microagg.encode.scale import fit_scale
@@ -95,7 +95,7 @@ def checked_anneal(weighted):
         X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
         weights = np.ones(4) if weighted else None
         demands = no_demands(4) if weighted else None
-        search = Search(2, 6, True, 0.0)
+        search = PoolSettings(2, 6, True, 0.0)
         heat = Heat(1.0, 1.0, 1.0)
         function(X, weights, demands, labels, 2, search, 1, heat, np.uint64(0), new_state())
     finally:
@@ -116,7 +116,7 @@ def test_every_step_keeps_sizes_and_books(k, weighted):
         weights = rng.lognormal(size=n) if weighted else None
         heat = Heat(5.0, 0.0, 1.0)
         demands = no_demands(n) if weighted else None
-        search = Search(most, most * (2 * k - 1), True, 0.0)
+        search = PoolSettings(most, most * (2 * k - 1), True, 0.0)
         count, sse = checked_anneal(weighted)(
             X, weights, demands, labels, k, search, 300, heat, np.uint64(seed), new_state()
         )
@@ -133,7 +133,7 @@ def test_the_checks_find_a_group_that_is_too_small():
     heat = Heat(0.0, 0.0, 1.0)
     with pytest.raises(AssertionError, match="size of a group"):
         checked_anneal(False)(
-            *(np.ones((4, 1)), None, None, labels, 2, Search(2, 6, True, 0.0)),
+            *(np.ones((4, 1)), None, None, labels, 2, PoolSettings(2, 6, True, 0.0)),
             *(1, heat, np.uint64(0), new_state()),
         )
 

@@ -19,19 +19,19 @@ from microagg.kernels.labels import canonical_labels, sum_of_squares
 from strategies import tables
 
 _repair = module._repair
-_Room = module._Room
+_GroupSums = module._GroupSums
 
 
 @njit
 def repaired(X, genes, k):
     n, groups = X.shape[0], X.shape[0] // k
-    room = _Room(
+    sums = _GroupSums(
         np.empty((groups, X.shape[1])),
         np.empty(groups, np.int64),
         np.empty(groups, np.int64),
         np.empty(n),
     )
-    _repair(X, genes, room, k)
+    _repair(X, genes, sums, k)
 
 
 @given(tables(max_rows=40), st.integers(0, 2**32 - 1))

@@ -145,7 +145,7 @@ def checked_anneal():
 
 
 def test_every_step_of_the_search_keeps_its_books(checked_anneal):
-    from microagg.algorithms.refine.anneal import Heat, Search
+    from microagg.algorithms.refine.anneal import Heat, PoolSettings
     from microagg.grouping.require.requirement import demands_of
 
     for name in sorted(KINDS):
@@ -159,7 +159,7 @@ def test_every_step_of_the_search_keeps_its_books(checked_anneal):
             demands_of(wanted),
             labels,
             k,
-            Search(4, 60, False, 0.3),
+            PoolSettings(4, 60, False, 0.3),
             60,
             Heat(0.5, 0.0, 1.0),
             np.uint64(3),

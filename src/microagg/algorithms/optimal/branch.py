@@ -23,7 +23,7 @@ from microagg.algorithms.result import PROOF
 from microagg.base.progress import State, seconds_left
 from microagg.base.typing import Floats, Members
 from microagg.bounds.cuts import NO_SETS, Sets, broken_cuts
-from microagg.bounds.program import Program
+from microagg.bounds.program import GroupProgram
 
 _ROUNDS_OF_CUTS = 12
 _CUTS_AT_ONCE = 100
@@ -40,7 +40,7 @@ class _Node(NamedTuple):
     pairs: tuple[tuple[int, int, bool], ...]  # (record, record, together?)
 
 
-class _Look(NamedTuple):
+class _NodeBound(NamedTuple):
     """What the linear program of a node says."""
 
     bound: float  # proved
@@ -48,7 +48,7 @@ class _Look(NamedTuple):
     reduced: Floats
 
 
-class Choice:
+class IntegerProgram:
     """The integer program over a list of groups of k or more of the records of a table.
 
     ``upper`` is what a partition at hand costs; ``lower`` is proved for choices from the list;
@@ -108,9 +108,9 @@ class Choice:
         self._held = csr_matrix((len(costs), 0))
         self._add_cuts(sets)
 
-    def _new_program(self, members: Members, costs: Floats, **options: Any) -> Program:
+    def _new_program(self, members: Members, costs: Floats, **options: Any) -> GroupProgram:
         """Make a program; records may stay out for more than all are worth, so it has a solution."""
-        program = Program(self.n, members.shape[1], self._state, **options)
+        program = GroupProgram(self.n, members.shape[1], self._state, **options)
         program.add_alone(np.full(self.n, self.upper))
         program.add(members, costs)
         return program
@@ -128,11 +128,11 @@ class Choice:
             allowed &= (first == second) if together else ~(first & second)
         return allowed
 
-    def _look(self, node: _Node) -> _Look | None:
+    def _look(self, node: _Node) -> _NodeBound | None:
         """Solve a node's linear program, with cuts while they help; None when time is up."""
         allowed = self._allowed(node.pairs)
         self._program.allow(allowed)
-        best: _Look | None = None
+        best: _NodeBound | None = None
         for turn in range(_ROUNDS_OF_CUTS if node.pairs else 5 * _ROUNDS_OF_CUTS):
             solved = self._program.relax()
             if solved is None:
@@ -142,7 +142,7 @@ class Choice:
             bound = self._proved(duals, penalties, reduced[allowed])
             before = -math.inf if best is None else best.bound
             if best is None or bound >= before:
-                best = _Look(bound, x, reduced)
+                best = _NodeBound(bound, x, reduced)
             self._try(np.flatnonzero(x > 0.5))
             gap = self.upper - before
             if bound >= self._goal() or (turn > 0 and bound - before < _WORTH * gap):
@@ -178,7 +178,7 @@ class Choice:
         if (cover == 1).all() and cost < self.upper:
             self.upper, self.best = cost, rows
 
-    def _at_the_root(self, look: _Look, heuristic_nodes: int) -> _Look | None:
+    def _at_the_root(self, look: _NodeBound, heuristic_nodes: int) -> _NodeBound | None:
         """Search for a better partition, then drop the groups that are in none."""
         self._heuristic(look.reduced, heuristic_nodes)
         self._drop(look)
@@ -191,7 +191,7 @@ class Choice:
             return self._look(_Node(0.0, 0, ()))
         return look
 
-    def _drop(self, look: _Look) -> None:
+    def _drop(self, look: _NodeBound) -> None:
         """Take off the list the groups whose reduced cost alone exceeds the gap."""
         keep = look.reduced <= (self.upper - look.bound) * (1 + 1e-9) + 1e-9 * self.upper
         if not keep.all():

@@ -24,8 +24,9 @@ import time
 import numpy as np
 
 from microagg.algorithms.auto import auto
-from microagg.algorithms.optimal.branch import Choice
+from microagg.algorithms.optimal.branch import IntegerProgram
 from microagg.algorithms.result import PROOF, Outcome
+from microagg.base.formatting import plural
 from microagg.base.progress import (
     DONE,
     STOP,
@@ -39,7 +40,7 @@ from microagg.base.progress import (
 from microagg.base.typing import Floats, Labels, Members
 from microagg.bounds.by_effort import first_prices
 from microagg.bounds.column_generation import ROUNDS_OF_CUTS, Generation
-from microagg.bounds.cuts import Prices
+from microagg.bounds.cuts import DualPrices
 from microagg.bounds.master import costs_of
 from microagg.bounds.neighbour_bound import neighbour_bound
 from microagg.bounds.program import solver_unit
@@ -62,7 +63,7 @@ def check_reach(n: int, k: int) -> None:
     reach = _REACH.get(k, _REACH_BEYOND)
     if n > reach and n >= 2 * k and k > 1:
         raise InputError(
-            f"method 'optimal' with k={k} takes up to {reach:,} records of several columns; the data "
+            f"method 'optimal' with k={k} takes up to {plural(reach, 'record')} of several columns; the data "
             f"have {n:,}. Use method 'auto' with effort 'best', and microagg.lower_bound with effort "
             "'balanced' or 'best' for a proof of how near the optimum it is."
         )
@@ -103,7 +104,7 @@ def optimal(
         found = Outcome(labels, sum_of_squares(X, labels) * (1 - 4 * (X.size + 9) * 2.0**-53))
     else:
         started = time.monotonic()
-        search = _Search(X, k, _starts(X, k, time_limit, random_state, state), state)
+        search = _ExactSearch(X, k, _starts(X, k, time_limit, random_state, state), state)
         with stop_after(state, rest_of(time_limit, started)):
             found = search.run(nodes)
     state[DONE] = len(X)
@@ -134,7 +135,7 @@ def _starts(
     return sorted(partitions, key=lambda labels: sum_of_squares(X, labels))
 
 
-class _Search:
+class _ExactSearch:
     """The best partition and the best bound so far."""
 
     def __init__(self, X: Floats, k: int, partitions: list[Labels], state: State) -> None:
@@ -191,7 +192,7 @@ class _Search:
         closed = self.upper - self.lower <= PROOF / 2 * self.upper
         return bool(closed or self.state[STOP])
 
-    def _learn(self, prices: Prices) -> None:
+    def _learn(self, prices: DualPrices) -> None:
         self.lower = max(self.lower, prices.bound)
         self._tell()
 
@@ -204,20 +205,20 @@ class _Search:
         )
         if found is None:
             return False
-        choice = self._choose(found.members, nodes, 200)
-        self.lower = max(self.lower, min(choice.lower, self.upper))
+        program = self._choose(found.members, nodes, 200)
+        self.lower = max(self.lower, min(program.lower, self.upper))
         self._tell()
         return True
 
-    def _choose(self, members: Members, nodes: int, heuristic_nodes: int) -> Choice:
+    def _choose(self, members: Members, nodes: int, heuristic_nodes: int) -> IntegerProgram:
         """Choose the best partition from a list of groups; keep it if it is better."""
         costs = costs_of(self.X, members)
-        choice = Choice(self.X, self.k, members, costs, self.upper, self.state)
-        choice.solve(max(nodes, 1), heuristic_nodes)
-        if len(choice.best):
-            labels = canonical_labels(labels_of(choice.best, len(self.X)))
+        program = IntegerProgram(self.X, self.k, members, costs, self.upper, self.state)
+        program.solve(max(nodes, 1), heuristic_nodes)
+        if len(program.best):
+            labels = canonical_labels(labels_of(program.best, len(self.X)))
             sse = sum_of_squares(self.X, labels)
             if sse < self.upper:
                 self.labels, self.upper = labels, sse
                 self._tell()
-        return choice
+        return program

@@ -19,10 +19,10 @@ from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
 from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.kd_search import nearest_one
-from microagg.kernels.kd_tree import NO_ROW, Tree, build, drop
+from microagg.kernels.kd_tree import NO_ROW, KdTree, build, drop
 from microagg.kernels.nearest_neighbours import nearest_rows
 
-__all__ = ["NEAR", "Room", "neighbour_lists", "new_room", "order_by_groups"]
+__all__ = ["NEAR", "WalkBuffers", "neighbour_lists", "new_buffers", "order_by_groups"]
 
 NEAR = 32  # neighbours known of each record
 _SCANNED_RECORDS = 256  # up to this many left, each is looked at, without a tree
@@ -84,7 +84,7 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
 
     ``at`` is the record to go on with, −1 if it is still to be found, how many are placed, how
     many of those the tree has lost, and how many searches there were. Returns whether a new
-    :class:`_Search` is needed to go on.
+    :class:`_UnseenRecords` is needed to go on.
     """
     n = order.size
     before, place, size_before = last_walk.order, last_walk.place, last_walk.size
@@ -147,16 +147,16 @@ class _Walk(NamedTuple):
     next: Any  # what was found by the last search from a record, −1 if there was none
 
 
-class _Search(NamedTuple):
+class _UnseenRecords(NamedTuple):
     """Finds the nearest of the records that were unseen when it was made."""
 
     least: int  # records that must be left, else it is too loose
     most: int  # it is good for the searches up to this one
-    tree: Tree
+    tree: KdTree
     left: Any  # the records themselves, if there is no tree worth asking
 
 
-def _new_search(X: Floats, seen: Any, asked: int) -> _Search:
+def _new_search(X: Floats, seen: Any, asked: int) -> _UnseenRecords:
     """Make a tree of the unseen records, or a list of them for few searches or few records.
 
     As records leave, a tree has more and more empty space. When three in four are gone, a new
@@ -165,26 +165,26 @@ def _new_search(X: Floats, seen: Any, asked: int) -> _Search:
     left = np.flatnonzero(~seen)
     if len(left) <= _SCANNED_RECORDS or asked < _SEARCHES:
         most = len(X) if len(left) <= _SCANNED_RECORDS else _SEARCHES
-        return _Search(0, most, build(X, left[:1]), left)
-    return _Search(len(left) // 4, len(X), build(X, left), left[:0])
+        return _UnseenRecords(0, most, build(X, left[:1]), left)
+    return _UnseenRecords(len(left) // 4, len(X), build(X, left), left[:0])
 
 
-class Room(NamedTuple):
+class WalkBuffers(NamedTuple):
     """What one thread needs to order the records again and again."""
 
     near: Any  # (n, up to 32) the records nearest to each, never changed
-    none: _Search  # good for no search at all
+    none: _UnseenRecords  # good for no search at all
     path: Path
     last_walk: _Walk
 
 
-def new_room(near: Any, X: Floats) -> Room:
-    """Make room for one thread; ``near`` is from :func:`neighbour_lists`."""
+def new_buffers(near: Any, X: Floats) -> WalkBuffers:
+    """Allocate the buffers of one thread; ``near`` is from :func:`neighbour_lists`."""
     n = len(X)
     none = _new_search(X[:1], np.zeros(1, dtype=bool), 0)._replace(most=0)
     order, place, size = (np.zeros(n, np.int64) for _ in range(3))
     walk = _Walk(order, place, size, next=np.full(n, NO_ROW))
-    return Room(near, none, new_path(X), walk)
+    return WalkBuffers(near, none, new_path(X), walk)
 
 
 def neighbour_lists(X: Floats, state: State) -> Any:
@@ -192,16 +192,18 @@ def neighbour_lists(X: Floats, state: State) -> Any:
     return nearest_rows(X, min(NEAR, len(X) - 1), state)
 
 
-def order_by_groups(X: Floats, labels: Labels, first: int, room: Room, state: State) -> Order:
+def order_by_groups(
+    X: Floats, labels: Labels, first: int, buffers: WalkBuffers, state: State
+) -> Order:
     """One pass of steps 2 to 12: the sequence of all records, group by group."""
     n = len(X)
     start, members = np.empty(labels.max() + 2, np.int64), np.empty(n, np.int64)
     _members(labels, start, members)
     order, size, seen = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
-    at, search = np.array([first, 0, 0, 0]), room.none
-    groups = members, start, labels, room.path, room.last_walk
-    while _walk(X, room.near, search, *groups, size, seen, order, at, state):
+    at, search = np.array([first, 0, 0, 0]), buffers.none
+    groups = members, start, labels, buffers.path, buffers.last_walk
+    while _walk(X, buffers.near, search, *groups, size, seen, order, at, state):
         search = _new_search(X, seen, at[3])
     if not state[STOP]:
-        _keep_walk(order, size, room.last_walk)
+        _keep_walk(order, size, buffers.last_walk)
     return order

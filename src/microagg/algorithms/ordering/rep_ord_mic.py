@@ -31,7 +31,12 @@ import numpy as np
 
 from microagg.algorithms.ordering.best import best_of
 from microagg.algorithms.ordering.cut import Order, labels_along
-from microagg.algorithms.ordering.group_walk import Room, neighbour_lists, new_room, order_by_groups
+from microagg.algorithms.ordering.group_walk import (
+    WalkBuffers,
+    neighbour_lists,
+    new_buffers,
+    order_by_groups,
+)
 from microagg.algorithms.ordering.npn import farthest_from_centroid
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
@@ -53,13 +58,15 @@ class Iteration(NamedTuple):
     labels: Labels
 
 
-def iterations(X: Floats, k: int, labels: Labels, room: Room, state: State) -> Iterator[Iteration]:
+def iterations(
+    X: Floats, k: int, labels: Labels, buffers: WalkBuffers, state: State
+) -> Iterator[Iteration]:
     """Order and cut again and again, from any labels, while the SSE falls."""
     first = farthest_from_centroid(X)
     spread = float(np.var(X, axis=0, ddof=1).mean()) if len(X) > 1 else 1.0
     before = np.inf
     while not state[STOP]:
-        order = order_by_groups(X, canonical_labels(labels), first, room, state)
+        order = order_by_groups(X, canonical_labels(labels), first, buffers, state)
         labels = labels_along(X, order, k, new_state())
         sse = sum_of_squares(X, labels)
         yield Iteration(sse, order, labels)
@@ -126,7 +133,7 @@ def rep_ord_mic_order(
         if labels is None:
             labels = clusters(X, n_clusters, seed, own)
         sse, order = np.inf, np.zeros(n, dtype=np.int64)
-        for t, found in enumerate(iterations(X, k, labels, new_room(near, X), own)):
+        for t, found in enumerate(iterations(X, k, labels, new_buffers(near, X), own)):
             sse, order = found.sse, found.order
             own[DONE] = n * (t + 1) // (t + 9)  # some ten iterations are usual
         return sse, order

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.refine.cells import put_back, rows_of, take_rows
 from microagg.algorithms.refine.descend import descend
+from microagg.algorithms.refine.patches import put_back, rows_of, take_rows
 from microagg.algorithms.refine.pool import (
     adopt,
     cost,
@@ -49,8 +49,8 @@ class Heat(NamedTuple):
     unit: float
 
 
-class Search(NamedTuple):
-    """How pools are made, and which groups may come out of them."""
+class PoolSettings(NamedTuple):
+    """Limits on pools, and on the groups that may come out of them."""
 
     groups: int  # in a pool at most; larger pools find better optima but take longer
     records: int  # in a pool at most
@@ -58,7 +58,7 @@ class Search(NamedTuple):
     adopting: float  # share of the steps that improve groups without taking them apart
 
 
-class _Groups(NamedTuple):
+class _LinkedGroups(NamedTuple):
     """The groups of a table as lists linked through their records; the first ``count`` are in use."""
 
     head: Any  # (groups,) first record
@@ -103,7 +103,7 @@ def _form(X, weights, labels, k):
     """Make the groups of the labels 0, 1, …; return them and their number."""
     n, d = X.shape
     slots = n // k
-    groups = _Groups(
+    groups = _LinkedGroups(
         np.full(slots, -1, np.intp),
         np.empty(n, np.intp),
         np.empty(n, np.intp),
@@ -346,14 +346,14 @@ def demands_on(demands, rows):
 
 
 @kernel
-def anneal_cells(X, weights, demands, cells, begin, end, k, search, steps, heat, state):
-    """Anneal the cells begin..end−1, ``steps`` for each group; write the new groups and their SSE."""
-    for cell in range(begin, end):
-        rows, labels, n_groups = rows_of(cells, cell)
+def anneal_patches(X, weights, demands, patches, begin, end, k, search, steps, heat, state):
+    """Anneal the patches begin..end−1, ``steps`` for each group; write the new groups and their SSE."""
+    for patch in range(begin, end):
+        rows, labels, n_groups = rows_of(patches, patch)
         own, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))
         heavy, asked = weights_of(weights, rows), demands_on(demands, rows)
-        seed = cells.seeds[cell]
-        count, cells.loss[cell] = anneal(
+        seed = patches.seeds[patch]
+        count, patches.loss[patch] = anneal(
             own, heavy, asked, labels, k, search, turns, heat, seed, state
         )
-        put_back(own, rows, labels, count, k, cells, cell)
+        put_back(own, rows, labels, count, k, patches, patch)

@@ -22,7 +22,7 @@ from microagg.kernels.require_demands import shortage
 HAS, MASS, FIRST, SECOND, OFF, BLANK, LOSS = range(7)
 
 
-class Cell(NamedTuple):
+class Patch(NamedTuple):
     """Some groups, their records numbered from 0, and their sums."""
 
     releases: Any
@@ -90,45 +90,45 @@ def _loss(releases, c, size, has, mass, first, second, off, blank):
 
 
 @lean_subkernel
-def _forget(cell, g):
+def _forget(patch, g):
     """Clear the tallies of a group, before its records change."""
-    level = cell.releases.level
-    for c in range(cell.releases.kind.size):
-        if cell.releases.kind[c] == MODE:
-            for a in range(cell.size[g]):
-                if level[cell.members[g, a], c] >= 0:
-                    cell.tally[g, level[cell.members[g, a], c]] = 0.0
+    level = patch.releases.level
+    for c in range(patch.releases.kind.size):
+        if patch.releases.kind[c] == MODE:
+            for a in range(patch.size[g]):
+                if level[patch.members[g, a], c] >= 0:
+                    patch.tally[g, level[patch.members[g, a], c]] = 0.0
 
 
 @lean_subkernel
-def count_group(cell, g):
+def count_group(patch, g):
     """Count a group from its records, whose tallies are clear."""
-    releases, members, size = cell.releases, cell.members, cell.size[g]
+    releases, members, size = patch.releases, patch.members, patch.size[g]
     X = releases.X
     mass = squares = 0.0
     for j in range(X.shape[1]):
-        cell.sums[g, j] = 0.0
+        patch.sums[g, j] = 0.0
     for a in range(size):
         x = members[g, a]
-        mass += cell.weight[x]
+        mass += patch.weight[x]
         for j in range(X.shape[1]):
-            moment = cell.weight[x] * X[x, j]
-            cell.sums[g, j] += moment
+            moment = patch.weight[x] * X[x, j]
+            patch.sums[g, j] += moment
             squares += moment * X[x, j]
-    cell.mass[g], cell.squares[g] = mass, squares
+    patch.mass[g], patch.squares[g] = mass, squares
     for c in range(releases.kind.size):
         is_mode, has, mode = releases.kind[c] == MODE, 0, -1
         mass = first = second = off = blank = 0.0
         for a in range(size):
             x = members[g, a]
-            level, w = releases.level[x, c], cell.weight[x]
+            level, w = releases.level[x, c], patch.weight[x]
             if level == -1:
                 continue
             has += 1
             mass += w
             blank += w * releases.blank[x, c]
             if is_mode and level >= 0:
-                cell.tally[g, level] += w
+                patch.tally[g, level] += w
             elif level > 0:
                 off += w
                 first += w * releases.value[x, c]
@@ -138,11 +138,11 @@ def count_group(cell, g):
                 level = releases.level[members[g, a], c]
                 if level < 0 or level == mode:
                     continue
-                if cell.tally[g, level] > first:
-                    first, second, mode = cell.tally[g, level], first, level
-                elif cell.tally[g, level] > second:
-                    second = cell.tally[g, level]
-        stats = cell.stats
+                if patch.tally[g, level] > first:
+                    first, second, mode = patch.tally[g, level], first, level
+                elif patch.tally[g, level] > second:
+                    second = patch.tally[g, level]
+        stats = patch.stats
         stats[g, c, HAS], stats[g, c, MASS], stats[g, c, OFF] = has, mass, off
         stats[g, c, FIRST], stats[g, c, SECOND], stats[g, c, BLANK] = (
             first,
@@ -150,39 +150,39 @@ def count_group(cell, g):
             blank,
         )
         stats[g, c, LOSS] = _loss(releases, c, size, has, mass, first, second, off, blank)
-        cell.mode[g, c] = mode
+        patch.mode[g, c] = mode
 
 
 @lean_subkernel
-def sse_of(cell, g):
+def sse_of(patch, g):
     """Return the SSE of a group in the coordinates of columns whose loss it is."""
     between = 0.0
-    for j in range(cell.sums.shape[1]):
-        between += cell.sums[g, j] ** 2
-    return cell.squares[g] - between / cell.mass[g]
+    for j in range(patch.sums.shape[1]):
+        between += patch.sums[g, j] ** 2
+    return patch.squares[g] - between / patch.mass[g]
 
 
 @lean_subkernel
-def rise(cell, g, h, x, y):
+def rise(patch, g, h, x, y):
     """Return how much more two groups lose once x of g is in h, and y of h, unless it is −1, in g."""
-    releases, stats = cell.releases, cell.stats
+    releases, stats = patch.releases, patch.stats
     X, levels, values = releases.X, releases.level, releases.value
     found, there = 0.0, y >= 0
     for side in range(2):  # one loop, since what is expanded twice takes twice as long to compile
         gives, into = (x, max(y, 0)) if side == 0 else (max(y, 0), x)
         leaves, joins = side == 0 or there, side == 1 or there
         # A record that is not there weighs nothing, whatever it is.
-        less = cell.weight[gives] if leaves else 0.0
-        more = cell.weight[into] if joins else 0.0
+        less = patch.weight[gives] if leaves else 0.0
+        more = patch.weight[into] if joins else 0.0
         squares, before, after = 0.0, 0.0, 0.0
         for j in range(X.shape[1]):
-            old = cell.sums[g, j]
+            old = patch.sums[g, j]
             new = old - less * X[gives, j] + more * X[into, j]
             squares += more * X[into, j] ** 2 - less * X[gives, j] ** 2
             before += old * old
             after += new * new
-        found += squares + before / cell.mass[g] - after / (cell.mass[g] - less + more)
-        size = cell.size[g] - leaves + joins
+        found += squares + before / patch.mass[g] - after / (patch.mass[g] - less + more)
+        size = patch.size[g] - leaves + joins
         for c in range(releases.kind.size):
             is_mode = releases.kind[c] == MODE
             a = levels[gives, c] if leaves else -1
@@ -201,10 +201,10 @@ def rise(cell, g, h, x, y):
                 mass += more
                 blank += more * releases.blank[into, c]
             if is_mode:
-                if a >= 0 and a == cell.mode[g, c]:
+                if a >= 0 and a == patch.mode[g, c]:
                     first = max(first - less, second)
                 if b >= 0:
-                    first = max(first, cell.tally[g, b] + more - (less if a == b else 0.0))
+                    first = max(first, patch.tally[g, b] + more - (less if a == b else 0.0))
             else:
                 if a > 0:
                     off -= less
@@ -221,11 +221,11 @@ def rise(cell, g, h, x, y):
 
 
 @lean_subkernel
-def exchange(cell, g, h, x, y):
+def exchange(patch, g, h, x, y):
     """Put record x of group g into h, and y of h, unless it is −1, into g."""
-    members, size = cell.members, cell.size
-    _forget(cell, g)
-    _forget(cell, h)
+    members, size = patch.members, patch.size
+    _forget(patch, g)
+    _forget(patch, h)
     a = b = 0
     while members[g, a] != x:
         a += 1
@@ -233,28 +233,28 @@ def exchange(cell, g, h, x, y):
         while members[h, b] != y:
             b += 1
         members[g, a], members[h, b] = y, x
-        cell.label[y] = g
+        patch.label[y] = g
     else:
         size[g] -= 1
         members[g, a] = members[g, size[g]]
         members[h, size[h]] = x
         size[h] += 1
-    cell.label[x] = h
+    patch.label[x] = h
     for _ in range(2):
-        count_group(cell, g)
+        count_group(patch, g)
         g = h
 
 
 @subkernel
-def lacks(cell, g, h, x, y):
+def lacks(patch, g, h, x, y):
     """Return whether one of two groups violates a requirement after a change as in :func:`rise`."""
-    demands, order, codes, tally = cell.demands, cell.codes[0], cell.codes[1], cell.amounts
+    demands, order, codes, tally = patch.demands, patch.codes[0], patch.codes[1], patch.amounts
     for at in range(2 * len(demands.rule)):
         r, side = at // 2, at % 2
         own, gives, into = (g, x, y) if side == 0 else (h, y, x)
         m, total = 0, 0.0
-        for a in range(cell.size[own] + 1):
-            z = cell.members[own, a] if a < cell.size[own] else into
+        for a in range(patch.size[own] + 1):
+            z = patch.members[own, a] if a < patch.size[own] else into
             if z < 0 or z == gives:
                 continue
             total += demands.amounts[r, z]

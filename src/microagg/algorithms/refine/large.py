@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.algorithms.refine.anneal import number_of_groups, temperature_at, weights_of
-from microagg.algorithms.refine.cells import put_back, rows_of, take_rows
 from microagg.algorithms.refine.pairs import centres, part
+from microagg.algorithms.refine.patches import put_back, rows_of, take_rows
 from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import STOP
 from microagg.compile.jit import kernel, subkernel
@@ -30,7 +30,7 @@ _ROUNDS = 8  # over all pairs of a pool, at most
 _NOISE = 1e-9  # gains below this share may be rounding
 
 
-class _Groups(NamedTuple):
+class _LargeGroups(NamedTuple):
     """Groups; the first few are in use."""
 
     members: Any  # (groups, 2k − 1)
@@ -39,7 +39,7 @@ class _Groups(NamedTuple):
     centroid: Any  # (groups, d)
 
 
-class _Scratch(NamedTuple):
+class _PoolScratch(NamedTuple):
     rows: Any  # (records of a pool,)
     keys: Any  # (records of a pool,)
     ends: Any  # (2, d)
@@ -48,7 +48,7 @@ class _Scratch(NamedTuple):
 
 @subkernel
 def _new_groups(slots, k, d):
-    return _Groups(
+    return _LargeGroups(
         np.empty((slots, 2 * k - 1), np.intp),
         np.zeros(slots, np.intp),
         np.empty(slots),
@@ -206,7 +206,7 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
     for g in range(count):
         _centre(X, weights, groups, g)
     room = most * (2 * k - 1)
-    scratch = _Scratch(
+    scratch = _PoolScratch(
         np.empty(room, np.intp), np.empty(room), np.empty((2, d)), np.empty(most + 1, np.intp)
     )
     chosen, distance = np.empty(most + 1, np.intp), np.empty(n // k)
@@ -247,13 +247,13 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
 
 
 @kernel
-def anneal_large_cells(X, weights, cells, begin, end, k, most, steps, heat, state):
-    """Do what :func:`microagg.algorithms.refine.anneal.anneal_cells` does, for large groups."""
-    for cell in range(begin, end):
-        rows, labels, n_groups = rows_of(cells, cell)
+def anneal_large_patches(X, weights, patches, begin, end, k, most, steps, heat, state):
+    """Do what :func:`microagg.algorithms.refine.anneal.anneal_patches` does, for large groups."""
+    for patch in range(begin, end):
+        rows, labels, n_groups = rows_of(patches, patch)
         own, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))
-        heavy, seed = weights_of(weights, rows), cells.seeds[cell]
-        count, cells.loss[cell] = anneal_large(
+        heavy, seed = weights_of(weights, rows), patches.seeds[patch]
+        count, patches.loss[patch] = anneal_large(
             own, heavy, labels, k, most, turns, heat, seed, state
         )
-        put_back(own, rows, labels, count, k, cells, cell)
+        put_back(own, rows, labels, count, k, patches, patch)

@@ -4,8 +4,8 @@ Problem   The searches before minimise the SSE, which for a category is the Gini
           releases its mode; of levels with an order, the one nearest to the mean; of a spiked column the
           mean, which is no longer at the spike. That loses up to twice as much, and it is the loss that
           is reported.
-Idea      Cells of neighbouring groups are searched by themselves (cells.py), then the table is split anew.
-          In a cell, a random record and the group of one of its nearest records are looked at: it may move
+Idea      Patches of neighbouring groups are searched separately (patches.py), then the table is split anew.
+          In a patch, a random record and the group of one of its nearest records are looked at: it may move
           there, or swap places with one of its members. What that does to the loss of the released values
           follows from a few sums for each group and column: weight, sum and sum of squares; for a mode the
           weight of every level, with the largest two. A change is made if it lowers the loss; early in the
@@ -13,7 +13,7 @@ Idea      Cells of neighbouring groups are searched by themselves (cells.py), th
           that would be made. The best groups seen are returned, never groups that lose more than those given.
 Cost      O(n) changes tried, each O(columns); O(n log n) to split. A heuristic.
 Paper     None: our own.
-Threads   A cell's random numbers depend on the seed, the pass and the cell alone: the result is
+Threads   A patch's random numbers depend on the seed, the pass and the patch alone: the result is
           the same however many threads there are.
 """
 
@@ -24,25 +24,30 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.algorithms.refine.anneal import Heat, demands_on, weights_of
-from microagg.algorithms.refine.cells import (
-    Cells,
-    Groups,
-    grouped,
-    labelled,
-    put_back,
-    rows_of,
-    take_rows,
-)
 from microagg.algorithms.refine.group_losses import (
     LOSS,
-    Cell,
+    Patch,
     count_group,
     exchange,
     lacks,
     rise,
     sse_of,
 )
-from microagg.algorithms.refine.passes import Run, best_of_passes, heat_of, search_cells_once
+from microagg.algorithms.refine.patches import (
+    PackedGroups,
+    Patches,
+    grouped,
+    labelled,
+    put_back,
+    rows_of,
+    take_rows,
+)
+from microagg.algorithms.refine.search_passes import (
+    Run,
+    best_of_passes,
+    heat_of,
+    search_patches_once,
+)
 from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
@@ -55,34 +60,34 @@ __all__ = ["lower_released_loss"]
 
 _NEAR = 24  # records among whose groups a record may change
 _NOISE = 1e-12  # share of the sums of squares that may be rounding
-_IN_A_CELL = (16, 96)  # fewest and most groups
+_IN_A_PATCH = (16, 96)  # fewest and most groups
 
 
 @subkernel
-def _anneal(cell, k, most, steps, heat, random, state):
+def _anneal(patch, k, most, steps, heat, random, state):
     """Try changes that keep groups at k to ``most`` records."""
-    label, size = cell.label, cell.size
+    label, size = patch.label, patch.size
     for step in range(steps):
         if state[STOP]:
             break
         x = int(draw(random) * label.size)
-        g, h = label[x], label[cell.near[x, int(draw(random) * cell.near.shape[1])]]
+        g, h = label[x], label[patch.near[x, int(draw(random) * patch.near.shape[1])]]
         if g == h:
             continue
         temperature = (heat.hot + (heat.cold - heat.hot) * step / steps) * heat.unit
-        allowed = -_NOISE * (heat.unit + cell.squares[g] + cell.squares[h])
+        allowed = -_NOISE * (heat.unit + patch.squares[g] + patch.squares[h])
         if temperature > 0:
             allowed = temperature * draw_exponential(random)
         best, partner = np.inf, -1
         for a in range(-1, size[h]):  # first a move, then swaps
             if a < 0 and (size[g] <= k or size[h] >= most):
                 continue
-            y = cell.members[h, a] if a >= 0 else -1
-            more = rise(cell, g, h, x, y)
+            y = patch.members[h, a] if a >= 0 else -1
+            more = rise(patch, g, h, x, y)
             if more < best:
                 best, partner = more, y
-        if best < allowed and not lacks(cell, g, h, x, partner):
-            exchange(cell, g, h, x, partner)
+        if best < allowed and not lacks(patch, g, h, x, partner):
+            exchange(patch, g, h, x, partner)
 
 
 @subkernel
@@ -141,7 +146,7 @@ def _levels_of(releases, rows):
 
 @subkernel
 def _form(X, weights, releases, demands, rows, labels, k):
-    """Make a cell of some rows, whose values are X, with the labels 0, 1, … of their groups."""
+    """Make a patch of some rows, whose values are X, with the labels 0, 1, … of their groups."""
     m, columns, n_groups, largest = rows.size, releases.kind.size, 0, 0
     for a in range(m):
         n_groups = max(n_groups, labels[a] + 1)
@@ -166,7 +171,7 @@ def _form(X, weights, releases, demands, rows, labels, k):
         take_rows(releases.blank, rows),
         releases.majority,
     )
-    cell = Cell(
+    patch = Patch(
         own,
         weights_of(weights, rows),
         demands_on(demands, rows),
@@ -185,38 +190,38 @@ def _form(X, weights, releases, demands, rows, labels, k):
     )
     for a in range(m):
         g = labels[a]
-        cell.members[g, cell.size[g]] = a
-        cell.size[g] += 1
+        patch.members[g, patch.size[g]] = a
+        patch.size[g] += 1
     for g in range(n_groups):
-        count_group(cell, g)
-    return cell
+        count_group(patch, g)
+    return patch
 
 
 @kernel
-def search_cells(X, weights, releases, demands, cells, begin, end, k, steps, heat, state):
-    """Search the cells begin..end−1, ``steps`` for each record; write the new groups and what they lose.
+def search_patches(X, weights, releases, demands, patches, begin, end, k, steps, heat, state):
+    """Search the patches begin..end−1, ``steps`` for each record; write the new groups and what they lose.
 
-    A cell has as many groups as before.
+    A patch has as many groups as before.
     """
     for at in range(begin, end):
-        rows, labels, n_groups = rows_of(cells, at)
+        rows, labels, n_groups = rows_of(patches, at)
         own = take_rows(X, rows)
-        cell = _form(own, weights, releases, demands, rows, labels, k)
+        patch = _form(own, weights, releases, demands, rows, labels, k)
         # Requirements may need groups of any size; without them two groups of k are never worse than one.
-        most = 2 * k - 1 if len(demands.rule) == 0 else cell.members.shape[1] - 1
+        most = 2 * k - 1 if len(demands.rule) == 0 else patch.members.shape[1] - 1
         if n_groups > 1:
-            random = np.array([cells.seeds[at]], np.uint64)
-            _anneal(cell, k, most, int(np.ceil(steps * rows.size)), heat, random, state)
-        cells.loss[at] = 0.0
+            random = np.array([patches.seeds[at]], np.uint64)
+            _anneal(patch, k, most, int(np.ceil(steps * rows.size)), heat, random, state)
+        patches.loss[at] = 0.0
         for g in range(n_groups):
-            cells.loss[at] += sse_of(cell, g)
+            patches.loss[at] += sse_of(patch, g)
             for c in range(releases.kind.size):
-                cells.loss[at] += cell.stats[g, c, LOSS]
-        put_back(own, rows, labels, n_groups, k, cells, at)
+                patches.loss[at] += patch.stats[g, c, LOSS]
+        put_back(own, rows, labels, n_groups, k, patches, at)
 
 
-class _Budget(NamedTuple):
-    """How long to search."""
+class _SearchBudget(NamedTuple):
+    """Limits on the length of the search."""
 
     each: float  # changes looked for, for each record
     table: float  # for the whole table
@@ -226,22 +231,22 @@ class _Budget(NamedTuple):
 
 
 _BUDGETS = {
-    "fast": _Budget(5, 20_000, 30, 2, 0.0),
-    "balanced": _Budget(30, 120_000, 150, 6, 0.02),
-    "best": _Budget(200, 2_400_000, 1_200, 16, 0.02),
+    "fast": _SearchBudget(5, 20_000, 30, 2, 0.0),
+    "balanced": _SearchBudget(30, 120_000, 150, 6, 0.02),
+    "best": _SearchBudget(200, 2_400_000, 1_200, 16, 0.02),
 }
 
 
 def _search_once(
-    run: Run, releases: Releases, old: Groups, turn: int, steps: float, heat: Heat
-) -> tuple[Groups, float]:
-    """Search every cell once, ``steps`` for each record; return the new groups and what they lose."""
+    run: Run, releases: Releases, old: PackedGroups, turn: int, steps: float, heat: Heat
+) -> tuple[PackedGroups, float]:
+    """Search every patch once, ``steps`` for each record; return the new groups and what they lose."""
 
-    def work(cells: Cells, begin: int, end: int) -> None:
-        rest = (run.demands, cells, begin, end, run.k, steps, heat, run.state)
-        search_cells(run.X, run.weights, releases, *rest)
+    def work(patches: Patches, begin: int, end: int) -> None:
+        rest = (run.demands, patches, begin, end, run.k, steps, heat, run.state)
+        search_patches(run.X, run.weights, releases, *rest)
 
-    return search_cells_once(run, old, turn, _IN_A_CELL, work)
+    return search_patches_once(run, old, turn, _IN_A_PATCH, work)
 
 
 def lower_released_loss(
@@ -287,7 +292,7 @@ def lower_released_loss(
     given = grouped(X, labels, n_groups)
     _, least = _search_once(run, releases, given, budget.passes, 0.0, Heat(0.0, 0.0, 1.0))
 
-    def search_once(old: Groups, turn: int) -> tuple[Groups, float]:
+    def search_once(old: PackedGroups, turn: int) -> tuple[PackedGroups, float]:
         heat = heat_of(turn, budget.passes, budget.hot, least / n_groups)
         return _search_once(run, releases, old, turn, steps / budget.passes, heat)
 

@@ -10,8 +10,8 @@ Idea      Two neighbouring groups a and b with centroids A and B lose least when
           much nearer it is to the other end.
 Cost      O(k·d) for a pair, O(n·d) for a sweep over groups and their neighbours.
 Paper     None: our own. 2-means with bounds on the sizes.
-Threads   The groups are split into cells as for annealing (cells.py), otherwise in every sweep; a pair
-          is parted where both are in one cell, and cells do not depend on each other.
+Threads   The groups are split into patches as for annealing (patches.py), otherwise in every sweep; a pair
+          is parted where both are in one patch, and patches do not depend on each other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.refine.cells import groups_in_a_cell, split_groups
+from microagg.algorithms.refine.patches import groups_in_a_patch, split_groups
 from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
@@ -32,11 +32,11 @@ from microagg.kernels.random_numbers import draw
 _NEIGHBOURS = 8
 _ROUNDS = 30  # of parting two groups again, at most
 _LASTS = 2  # sweeps for which a changed group is looked at
-_MOST, _LEAST = 64, 12  # groups in a cell
+_MOST, _LEAST = 64, 12  # groups in a patch
 _NOISE = 1e-9  # gains below this share may be rounding
 
 
-class _Groups(NamedTuple):
+class _PairedGroups(NamedTuple):
     members: Any  # (groups, 2k − 1)
     size: Any  # (groups,)
     centroid: Any  # (groups, d)
@@ -164,14 +164,14 @@ def _nearest(centroid, mine, a, near, squares):
 
 
 @kernel
-def _part_cells(X, weights, groups, k, begin, end, order, first, seeds, sweep, state):
-    """Part the pairs of neighbours in the cells begin..end−1 of which one changed not long ago."""
+def _part_patches(X, weights, groups, k, begin, end, order, first, seeds, sweep, state):
+    """Part the pairs of neighbours in the patches begin..end−1, if one of the pair changed recently."""
     rows, keys = np.empty(4 * k, np.intp), np.empty(4 * k)
     ends, random = np.empty((2, X.shape[1])), np.empty(1, np.uint64)
     near, squares = np.empty(_NEIGHBOURS, np.intp), np.empty(_NEIGHBOURS)
-    for cell in range(begin, end):
-        random[0] = seeds[cell]
-        mine = order[first[cell] : first[cell + 1]]
+    for patch in range(begin, end):
+        random[0] = seeds[patch]
+        mine = order[first[patch] : first[patch + 1]]
         done = np.zeros((mine.size, mine.size), np.bool_)
         for a in range(mine.size):
             for c in range(_nearest(groups.centroid, mine, a, near, squares)):
@@ -195,7 +195,7 @@ def part_pairs(
 ) -> Labels:
     """Improve groups of k to 2k−1 records, labelled 0, 1, …, until nothing gains or it is over."""
     g = int(labels.max()) + 1
-    groups = _Groups(
+    groups = _PairedGroups(
         np.empty((g, 2 * k - 1), np.intp),
         np.zeros(g, np.intp),
         np.zeros((g, X.shape[1])),
@@ -207,7 +207,7 @@ def part_pairs(
         if state[STOP] or groups.changed.max() < sweep - 1 - _LASTS:
             break
         random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-        most = groups_in_a_cell(g, _LEAST, _MOST)
+        most = groups_in_a_patch(g, _LEAST, _MOST)
         order, first = split_groups(groups.centroid, most, random)
         seeds = rng.integers(0, 2**63, size=len(first) - 1, dtype=np.uint64)
 
@@ -217,7 +217,7 @@ def part_pairs(
             _: int,
             now: tuple[Any, Any, Any, int] = (order, first, seeds, sweep),
         ) -> None:
-            _part_cells(X, weights, groups, k, begin, end, *now, state)
+            _part_patches(X, weights, groups, k, begin, end, *now, state)
 
         share_out(work, len(seeds), state, at_once=1)
         state[DONE] = max(state[DONE], len(X) * sweep // sweeps)

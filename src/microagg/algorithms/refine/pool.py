@@ -37,8 +37,8 @@ UNDERFLOW = 1e-300  # gains below this may be rounding, whatever the SSE
 _PENALTY = 10.0  # for a violation while groups are put together, in units of the pool's SSE
 
 
-class Split(NamedTuple):
-    """How the records of a pool are split into groups, and the sums that tell what a change costs.
+class PoolSplit(NamedTuple):
+    """The groups of a pool, and the sums that give the cost of a change.
 
     Apart from the rest of the pool, since to hand over a tuple of many arrays takes longer than a swap.
     """
@@ -63,11 +63,11 @@ class Pool(NamedTuple):
     change: Any  # (records,) scratch
     changed: Any  # (groups,) when the group last changed
     seen: Any  # (groups, groups) when the two were last looked at
-    split: Split
+    split: PoolSplit
 
 
 class Rules(NamedTuple):
-    """What groups must be like while they are formed."""
+    """Conditions on groups while they are formed."""
 
     k: int  # records at least
     largest: int  # records at most
@@ -102,7 +102,7 @@ def new_pool(records, groups, columns, weights, demands):
         np.empty(records),
         np.empty(groups, np.intp),
         np.empty((groups, groups), np.intp),
-        Split(
+        PoolSplit(
             np.empty((records, records)),
             np.empty((groups, records)),
             np.empty((groups, records), np.intp),

@@ -6,11 +6,11 @@ Idea      A partition is a choice of groups that hold each record exactly once: 
           column for each candidate group. Its linear relaxation puts a price on each record. A
           group that costs less than its records pay would help; such groups are looked for
           among those one record away from the present ones (variants.py), until there are none.
-          Then cells are solved as integer programs, starting from what there is: some groups that
+          Then bundles are solved as integer programs, starting from what there is: some groups that
           the relaxed solution mixes, with the candidates inside that cost least in relation
-          to what their records pay. Cells grow when nothing is gained any more.
+          to what their records pay. Bundles grow when nothing is gained any more.
 Cost      Depends on the data: seconds for a thousand records and small k. Larger tables are cut
-          into blocks first (best_search.py). A heuristic: each program is solved for some groups only.
+          into patches first (best_search.py). A heuristic: each program is solved for some groups only.
 Paper     None: our own.
 Here      HiGHS solves the programs, each in one thread. Their work is limited by numbers of branches
           and not of seconds, so that without a time limit the result is always the same.
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.algorithms.refine.variants import (
-    Columns,
+    CandidateGroups,
     as_columns,
     measure_columns,
     new_columns,
@@ -34,7 +34,7 @@ from microagg.algorithms.refine.variants import (
 )
 from microagg.base.progress import STOP, State, seconds_left
 from microagg.base.typing import Floats, Labels
-from microagg.bounds.program import Program
+from microagg.bounds.program import GroupProgram
 from microagg.compile.threads import share_out
 from microagg.kernels.labels import canonical_labels, labels_of, members_of, sum_of_squares
 
@@ -51,17 +51,17 @@ _SHARE = 0.25  # of the remaining time, if that is more
 _SPREAD = 10.0  # the most that a candidate may cost beyond what is paid, in relation to that
 
 
-class Limits(NamedTuple):
-    """How much work a recombination may be."""
+class RecombineLimits(NamedTuple):
+    """Limits on the work of a recombination."""
 
     columns: int  # candidates for each group of the partition
-    groups: int  # in a cell, to begin with
+    groups: int  # in a bundle, to begin with
     largest: int  # the same at last
     nodes: int  # branches of an integer program
 
 
-class _Table(NamedTuple):
-    """What is known of the records."""
+class _KnownRecords(NamedTuple):
+    """Distances, weights and nearest neighbours of the records."""
 
     distance: Floats  # (n, n) squared, in units of a group's mean SSE
     weight: Floats | None  # (n,)
@@ -70,16 +70,16 @@ class _Table(NamedTuple):
     k: int
 
 
-class _Relaxed(NamedTuple):
+class _Relaxation(NamedTuple):
     """Solution of the linear relaxation."""
 
-    columns: Columns
+    columns: CandidateGroups
     weight: Floats  # (columns,)
     price: Floats  # (n,)
     value: float
 
 
-def _table(X: Floats, weight: Floats | None, k: int, unit: float) -> _Table:
+def _table(X: Floats, weight: Floats | None, k: int, unit: float) -> _KnownRecords:
     n = len(X)
     distance = np.zeros((n, n))
     for column in X.T:
@@ -89,30 +89,32 @@ def _table(X: Floats, weight: Floats | None, k: int, unit: float) -> _Table:
     near = np.argsort(distance, axis=1, kind="stable")[:, : min(_NEAR, n - 1)].astype(np.int32)
     np.fill_diagonal(distance, 0.0)
     word = np.random.default_rng(0).integers(0, 2**64, size=n, dtype=np.uint64)
-    return _Table(distance, weight, near, word, k)
+    return _KnownRecords(distance, weight, near, word, k)
 
 
-def _groups_of(table: _Table, labels: Labels) -> Columns:
+def _groups_of(table: _KnownRecords, labels: Labels) -> CandidateGroups:
     """Make columns of the groups of labels 0, 1, …; records of label −1 are left out."""
     columns = as_columns(members_of(labels, 2 * table.k - 1))
     measure_columns(table.distance, table.weight, table.word, columns)
     return columns
 
 
-def _take(columns: Columns, which: Any) -> Columns:
-    return Columns(*(field[which] for field in columns))
+def _take(columns: CandidateGroups, which: Any) -> CandidateGroups:
+    return CandidateGroups(*(field[which] for field in columns))
 
 
-def _together(parts: Sequence[Columns]) -> Columns:
+def _together(parts: Sequence[CandidateGroups]) -> CandidateGroups:
     """Join columns, the first of equal ones."""
-    columns = Columns(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
+    columns = CandidateGroups(*(np.concatenate(fields) for fields in zip(*parts, strict=True)))
     return _take(columns, np.sort(np.unique(columns.key, return_index=True)[1]))
 
 
-def _relaxed(table: _Table, first: Columns, others: Columns, state: State) -> _Relaxed | None:
+def _relaxed(
+    table: _KnownRecords, first: CandidateGroups, others: CandidateGroups, state: State
+) -> _Relaxation | None:
     """Add columns until none costs less than its records pay, or it hardly matters."""
     columns, n_groups = _together([first, others]), len(first.size)
-    program = Program(len(table.word), 2 * table.k - 1, state, most=1.0)
+    program = GroupProgram(len(table.word), 2 * table.k - 1, state, most=1.0)
     program.add(columns.members, columns.sse)
     found = new_columns(_ROOM // (2 * table.k - 1), table.k)
     values: list[float] = []
@@ -134,18 +136,18 @@ def _relaxed(table: _Table, first: Columns, others: Columns, state: State) -> _R
         new = _take(new, np.argsort(reduced_costs(new, price), kind="stable")[:_NEW])
         program.add(new.members, new.sse)
         columns = _together([columns, new])
-    return _Relaxed(columns, weight, price, value)
+    return _Relaxation(columns, weight, price, value)
 
 
 def _variants(
-    table: _Table,
+    table: _KnownRecords,
     price: Floats,
-    columns: Columns,
+    columns: CandidateGroups,
     chosen: NDArray[np.intp],
     below: float,
     slope: float,
-    found: Columns,
-) -> Columns:
+    found: CandidateGroups,
+) -> CandidateGroups:
     """Find the variants of the chosen columns that are not among the columns yet."""
     *known, k = table
     count = variants(*known, price, columns, chosen, k, below, slope, found)
@@ -154,7 +156,9 @@ def _variants(
     return _take(new, first[~np.isin(new.key[first], columns.key)])
 
 
-def _promising(table: _Table, relaxed: _Relaxed, room: float, wanted: int) -> Columns:
+def _promising(
+    table: _KnownRecords, relaxed: _Relaxation, room: float, wanted: int
+) -> CandidateGroups:
     """Find about ``wanted`` columns that cost least in relation to what their records pay.
 
     In relation, since outliers pay a hundred times what others do, and the cheapest would
@@ -162,7 +166,7 @@ def _promising(table: _Table, relaxed: _Relaxed, room: float, wanted: int) -> Co
     """
     columns, price = relaxed.columns, relaxed.price
 
-    def excess(of: Columns) -> Floats:
+    def excess(of: CandidateGroups) -> Floats:
         reduced = reduced_costs(of, price)
         relative = reduced / (np.abs(of.sse - reduced) + _SMALL)
         return np.where(reduced < room, relative, np.inf)
@@ -179,10 +183,10 @@ def _promising(table: _Table, relaxed: _Relaxed, room: float, wanted: int) -> Co
     return _take(columns, best[score[best] < np.inf])
 
 
-def _linked_cells(
-    relaxed: _Relaxed, group: Labels, most: int, rng: np.random.Generator
+def _linked_bundles(
+    relaxed: _Relaxation, group: Labels, most: int, rng: np.random.Generator
 ) -> list[NDArray[np.intp]]:
-    """Put groups that the relaxed solution mixes into one cell, of at most ``most``."""
+    """Put groups that the relaxed solution mixes into one bundle, of at most ``most``."""
     columns, n_groups = relaxed.columns, int(group.max()) + 1
     links: list[set[int]] = [set() for _ in range(n_groups)]
     for c in np.flatnonzero(relaxed.weight > _TINY):
@@ -190,34 +194,34 @@ def _linked_cells(
         for g in met:
             links[g] |= met
     free = np.ones(n_groups, bool)
-    cells: list[NDArray[np.intp]] = []
-    cell: list[int] = []
+    bundles: list[NDArray[np.intp]] = []
+    bundle: list[int] = []
     for start in rng.permutation(n_groups).tolist():
         if not free[start]:
             continue
-        if len(cell) > most // 2:
-            cells.append(np.array(cell))
-            cell = []
-        at, free[start] = len(cell), False
-        cell.append(start)
-        while at < len(cell) and len(cell) < most:
-            near = [g for g in sorted(links[cell[at]]) if free[g]][: most - len(cell)]
+        if len(bundle) > most // 2:
+            bundles.append(np.array(bundle))
+            bundle = []
+        at, free[start] = len(bundle), False
+        bundle.append(start)
+        while at < len(bundle) and len(bundle) < most:
+            near = [g for g in sorted(links[bundle[at]]) if free[g]][: most - len(bundle)]
             free[near] = False
-            cell += near
+            bundle += near
             at += 1
-    return [*cells, np.array(cell)]
+    return [*bundles, np.array(bundle)]
 
 
-class _Candidates(NamedTuple):
+class _PricedCandidates(NamedTuple):
     """Columns to choose from."""
 
-    columns: Columns
+    columns: CandidateGroups
     reduced: Floats  # (columns,) what they cost beyond what their records pay
 
 
 def _best_choice(
-    candidates: _Candidates, price: Floats, now: Columns, nodes: int, state: State
-) -> Columns:
+    candidates: _PricedCandidates, price: Floats, now: CandidateGroups, nodes: int, state: State
+) -> CandidateGroups:
     """Choose the best columns for the records that the present ones hold."""
     inside = labels_of(now.members, len(price)) >= 0
     # What costs more beyond its price than all present groups together cannot help.
@@ -228,7 +232,7 @@ def _best_choice(
         return now
     n = int(np.count_nonzero(inside))
     place = np.append(np.cumsum(inside, dtype=np.int32) - 1, np.int32(-1))
-    program = Program(
+    program = GroupProgram(
         n, columns.members.shape[1], state, most=1.0, mip_rel_gap=0.0, mip_max_nodes=nodes
     )
     program.add(place[columns.members], columns.sse)
@@ -243,7 +247,7 @@ def recombine(
     X: Floats,
     partitions: Sequence[Labels],
     k: int,
-    limits: Limits,
+    limits: RecombineLimits,
     seed: Sequence[int],
     state: State,
     *,
@@ -259,10 +263,10 @@ def recombine(
         stands for records whose groups are not wholly in this table
     k : int
     limits : how much work it may be
-    seed : of the random choice of cells
+    seed : of the random choice of bundles
     state : shared state of a watched run; when asked to stop, the best so far is returned
     weights : float64 array of shape (n,), None where all records weigh the same
-    alone : whether no other thread is at work, so that cells are shared out
+    alone : whether no other thread is at work, so that bundles are shared out
 
     Returns
     -------
@@ -280,20 +284,20 @@ def recombine(
         return given
     room = n_groups - relaxed.value
     columns = _promising(table, relaxed, room, limits.columns * n_groups)
-    candidates = _Candidates(columns, reduced_costs(columns, relaxed.price))
+    candidates = _PricedCandidates(columns, reduced_costs(columns, relaxed.price))
     rng, most = np.random.default_rng(seed), limits.groups
     while most <= limits.largest and not state[STOP]:
-        cells = _linked_cells(relaxed, labels_of(now.members, len(X)), most, rng)
-        parts = [_take(now, cell) for cell in cells]
+        bundles = _linked_bundles(relaxed, labels_of(now.members, len(X)), most, rng)
+        parts = [_take(now, bundle) for bundle in bundles]
 
-        def work(begin: int, end: int, _: int, parts: list[Columns] = parts) -> None:
+        def work(begin: int, end: int, _: int, parts: list[CandidateGroups] = parts) -> None:
             for c in range(begin, end):
                 parts[c] = _best_choice(candidates, relaxed.price, parts[c], limits.nodes, state)
 
         if alone:
-            share_out(work, len(cells), state, at_once=1)
+            share_out(work, len(bundles), state, at_once=1)
         else:
-            work(0, len(cells), 0)
+            work(0, len(bundles), 0)
         before, now = now.sse.sum(), _together(parts)
         if now.sse.sum() > before - _TINY * n_groups:
             most *= 2

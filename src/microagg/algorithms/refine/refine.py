@@ -1,15 +1,16 @@
-"""Improving any partition, in passes over cells of neighbouring groups.
+"""Improving any partition, in passes over patches of neighbouring groups.
 
 Problem   Given a partition of n records into groups of at least k, find one of lower SSE.
-Idea      Split the groups into cells of about a hundred, by halving the table again and again
-          across random directions (cells.py). Anneal each cell by itself (anneal.py), then split
+Idea      Split the groups into patches of about a hundred, by halving the table again and again
+          across random directions (patches.py). Anneal each patch by itself (anneal.py), then split
           anew across other directions, so that no border lasts. The temperature falls
-          from pass to pass (passes.py). The best partition seen is returned, never one worse than given.
+          from pass to pass (search_passes.py). The best partition seen is returned, never a worse one
+          than given.
           Large groups are annealed without tables of distances (large.py), before and after which they
           are parted anew two by two (pairs.py).
 Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic.
 Paper     None: our own. Pools of neighbouring groups rebuilt at random, with moves and swaps.
-Threads   A cell's random numbers depend on the seed, the pass and the cell alone: the result is
+Threads   A patch's random numbers depend on the seed, the pass and the patch alone: the result is
           the same however many threads there are.
 """
 
@@ -20,7 +21,7 @@ import time
 import numpy as np
 
 from microagg.algorithms.refine.best_search import search_best
-from microagg.algorithms.refine.passes import Budget, Run, anneal_table, parted
+from microagg.algorithms.refine.search_passes import AnnealBudget, Run, anneal_table, parted
 from microagg.base.progress import DONE, State, new_state, stop_after, tell_best
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import canonical_labels
@@ -28,15 +29,15 @@ from microagg.kernels.mdav_groups import mdav_labels
 from microagg.plan.settings import LARGE_K
 
 _BUDGETS = {
-    "fast": Budget(6, 40_000, 100, 5, 0.02, 7, 40),
-    "balanced": Budget(40, 600_000, 1_000, 48, 0.05, 7, 40),
-    "best": Budget(60, 700_000, 1_500, 48, 0.05, 7, 40),  # a turn of many
+    "fast": AnnealBudget(6, 40_000, 100, 5, 0.02, 7, 40),
+    "balanced": AnnealBudget(40, 600_000, 1_000, 48, 0.05, 7, 40),
+    "best": AnnealBudget(60, 700_000, 1_500, 48, 0.05, 7, 40),  # a turn of many
 }
 _ANY = 2**62  # no bound on the records of a pool
 _LARGE_BUDGETS = {
-    "fast": Budget(2, 20_000, 30, 4, 0.02, 3, _ANY, sweeps=2),
-    "balanced": Budget(16, 250_000, 350, 48, 0.03, 6, _ANY, sweeps=3),
-    "best": Budget(30, 400_000, 600, 48, 0.03, 6, _ANY, sweeps=3),
+    "fast": AnnealBudget(2, 20_000, 30, 4, 0.02, 3, _ANY, sweeps=2),
+    "balanced": AnnealBudget(16, 250_000, 350, 48, 0.03, 6, _ANY, sweeps=3),
+    "best": AnnealBudget(30, 400_000, 600, 48, 0.03, 6, _ANY, sweeps=3),
 }
 
 

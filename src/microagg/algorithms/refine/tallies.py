@@ -20,7 +20,7 @@ FOUND, TOTAL = -2, -1  # at the end of a group's tallies: number of its codes, s
 
 
 class Tallies(NamedTuple):
-    """What the groups of a pool have of each code that the requirements look at."""
+    """How often each group of a pool has each code that the requirements look at."""
 
     rule: Any  # (requirements, 5) as in Demands
     table: Any  # (entries, 2) as in Demands
@@ -50,7 +50,7 @@ def new_tallies(demands, records, groups):
 
 @lean_subkernel
 def _number_codes(codes, rows, order, own, code, m):
-    """Number the codes of the pool's records in ascending order; ``order`` is scratch."""
+    """Give the codes of the pool's records numbers in ascending order; ``order`` is scratch."""
     for x in range(m):  # insertion: a pool is small
         mine, a = codes[rows[x]], x
         while a > 0 and codes[rows[order[a - 1]]] > mine:

@@ -18,7 +18,7 @@ from microagg.base.typing import Members
 from microagg.compile.jit import kernel, subkernel
 
 
-class Columns(NamedTuple):
+class CandidateGroups(NamedTuple):
     """Candidate groups, one a row."""
 
     members: Any  # (columns, 2k − 1) int32, filled up with −1
@@ -27,14 +27,14 @@ class Columns(NamedTuple):
     key: Any  # (columns,) uint64
 
 
-def as_columns(members: Members) -> Columns:
+def as_columns(members: Members) -> CandidateGroups:
     """Make columns of groups; SSE and key are still to be measured."""
     count = len(members)
     size = np.count_nonzero(members >= 0, axis=1).astype(np.int32)
-    return Columns(members, size, np.empty(count), np.empty(count, np.uint64))
+    return CandidateGroups(members, size, np.empty(count), np.empty(count, np.uint64))
 
 
-def new_columns(count: int, k: int) -> Columns:
+def new_columns(count: int, k: int) -> CandidateGroups:
     """Allocate ``count`` columns."""
     return as_columns(np.full((count, 2 * k - 1), -1, np.int32))
 

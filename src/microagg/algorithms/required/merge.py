@@ -24,7 +24,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
 from microagg.kernels.heap import Heap, new_heap, pop, put, take_out
 from microagg.kernels.kd_search import nearest
-from microagg.kernels.kd_tree import Tree, build, move, remove
+from microagg.kernels.kd_tree import KdTree, build, move, remove
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.require_demands import violation_of
 from microagg.kernels.require_kinds import Demands
@@ -35,7 +35,7 @@ _NEAR, _FAR = 8, 256  # groups looked at, first and at most
 _MANY = 2_000  # records of a union whose tallies are not worth more than the first few looks
 
 
-class _Groups(NamedTuple):
+class _MergingGroups(NamedTuple):
     """Groups as lists linked through their records."""
 
     head: Any  # (groups,)
@@ -51,7 +51,7 @@ class _Groups(NamedTuple):
 @kernel
 def _form(X, weights, demands, labels, n_groups, k):
     n, d = X.shape
-    groups = _Groups(
+    groups = _MergingGroups(
         np.full(n_groups, -1, np.intp),
         np.full(n_groups, -1, np.intp),
         np.full(n, -1, np.intp),
@@ -222,7 +222,7 @@ def merge(X: Floats, weights: Floats, demands: Demands, labels: Labels, k: int) 
         if not groups.short[remaining].any():
             break
         # A tree whose points went or moved finds them more slowly: it is made anew now and then.
-        tree: Tree = build(groups.centroid, remaining)
+        tree: KdTree = build(groups.centroid, remaining)
         heap: Heap = new_heap(n_groups)
         _all_keys(groups, demands, tree, heap, k, alive)
         alive = _mergers(groups, demands, tree, heap, k, alive, alive // 2)

@@ -1,6 +1,6 @@
 """Starts for groups under requirements, and the search that improves them.
 
-As without requirements, cells of neighbouring groups are annealed in passes (algorithms/refine/passes.py);
+As without requirements, patches of neighbouring groups are annealed in passes (refine/search_passes.py);
 but groups have any size from k on, and every group that is kept satisfies everything.
 """
 
@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.algorithms.refine.anneal import Search
-from microagg.algorithms.refine.passes import Budget, Run, anneal_in_passes, length_of
+from microagg.algorithms.refine.anneal import PoolSettings
+from microagg.algorithms.refine.search_passes import AnnealBudget, Run, anneal_in_passes, length_of
 from microagg.algorithms.required.soria_comas import t_first
 from microagg.algorithms.required.start import grown
 from microagg.base.progress import State
@@ -29,9 +29,9 @@ from microagg.kernels.require_kinds import (
 __all__ = ["search_required", "starts_for"]
 
 _BUDGETS = {
-    "fast": Budget(4, 30_000, 60, 5, 0.02, 7, 40),
-    "balanced": Budget(16, 250_000, 700, 32, 0.05, 7, 40),
-    "best": Budget(40, 800_000, 1_500, 48, 0.05, 7, 40),  # a turn of many
+    "fast": AnnealBudget(4, 30_000, 60, 5, 0.02, 7, 40),
+    "balanced": AnnealBudget(16, 250_000, 700, 32, 0.05, 7, 40),
+    "best": AnnealBudget(40, 800_000, 1_500, 48, 0.05, 7, 40),  # a turn of many
 }
 _RECORDS = 512  # in a pool at most
 # How many times longer a step takes, about, for requirements that look at all codes of a pool.
@@ -46,17 +46,17 @@ _TURNS = 4  # of effort best without a time limit
 _MIXED, _ENOUGH = 8, 150
 
 
-def _pools(run: Run, demands: Demands, budget: Budget, labels: Labels) -> Search:
+def _pools(run: Run, demands: Demands, budget: AnnealBudget, labels: Labels) -> PoolSettings:
     """Return how pools are made for groups as large as these."""
     mean = len(labels) / (int(labels.max()) + 1)
     most = max(2, min(budget.groups, int(budget.records / mean)))
     largest = int(np.bincount(labels).max())
     records = min(max(int(2.5 * most * mean), 2 * largest, 4 * run.k, 24), _RECORDS, len(labels))
     close = np.isin(demands.rule[:, KIND], (ORDERED, EQUAL)).any()
-    return Search(most, records, False, 0.5 if close else 0.1)
+    return PoolSettings(most, records, False, 0.5 if close else 0.1)
 
 
-def _steps(demands: Demands, budget: Budget, labels: Labels, mixed: bool) -> float:
+def _steps(demands: Demands, budget: AnnealBudget, labels: Labels, mixed: bool) -> float:
     """Return how many steps to make for each group."""
     n_groups = int(labels.max()) + 1
     slower = max((_SLOWER.get(int(kind), 1) for kind in demands.rule[:, KIND]), default=1)

@@ -29,7 +29,7 @@ from microagg.algorithms.univariate.line import (
     PLACE,
     SETTLED,
     UNTIL,
-    Line,
+    SortedLine,
     longer,
     new_line,
 )
@@ -50,7 +50,7 @@ __all__ = [
 ]
 
 Back = NDArray[np.signedinteger]
-Fill = Callable[[Line, State], None]
+Fill = Callable[[SortedLine, State], None]
 
 _SECONDS_BETWEEN_LOOKS = 0.05
 
@@ -71,7 +71,7 @@ class Starts(NamedTuple):
 class _Stretch(NamedTuple):
     start: int
     first: int
-    line: Line
+    line: SortedLine
 
     @property
     def starts(self) -> Starts:

@@ -16,7 +16,7 @@ Here      A square goes at most 2k−1 columns ahead, beyond which no start so f
 from __future__ import annotations
 
 from microagg.algorithms.univariate.costs import settle
-from microagg.algorithms.univariate.line import FOUND, GUESS, MOST, PLACE, K, Line
+from microagg.algorithms.univariate.line import FOUND, GUESS, MOST, PLACE, K, SortedLine
 from microagg.algorithms.univariate.smawk import later_wins, smawk
 from microagg.algorithms.univariate.windows import first_start, next_window, run, window_done
 from microagg.base.progress import STOP, State
@@ -59,6 +59,6 @@ def _galil_park(x, raw, back, w, q, state):
             return
 
 
-def galil_park(line: Line, state: State) -> None:
+def galil_park(line: SortedLine, state: State) -> None:
     """Fill the line by looking ahead in squares."""
     run(_galil_park, line, state)

@@ -16,7 +16,7 @@ import numpy as np
 
 from microagg.algorithms.univariate.costs import best_of_close, settle, tolerance, value
 from microagg.algorithms.univariate.exact import SSE
-from microagg.algorithms.univariate.line import COST, INVERSE, LO, P1, PLACE, H, K, Line
+from microagg.algorithms.univariate.line import COST, INVERSE, LO, P1, PLACE, H, K, SortedLine
 from microagg.algorithms.univariate.simple import SHORT, least_two_sse, near_least_sse
 from microagg.algorithms.univariate.windows import next_window, run, window_done
 from microagg.base.progress import STOP, State
@@ -82,6 +82,6 @@ def _halving(x, raw, back, w, q, state):
             return
 
 
-def halving(line: Line, state: State) -> None:
+def halving(line: SortedLine, state: State) -> None:
     """Fill the line by bisection in blocks of k columns."""
     run(_halving, line, state)

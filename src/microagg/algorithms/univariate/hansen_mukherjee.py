@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.algorithms.univariate.costs import prefers_exactly, settle, tolerance, value
-from microagg.algorithms.univariate.line import GUESS, PLACE, H, K, Line
+from microagg.algorithms.univariate.line import GUESS, PLACE, H, K, SortedLine
 from microagg.algorithms.univariate.windows import next_window, run, window_done
 from microagg.base.progress import STOP, State
 from microagg.compile.no_refcount import lean_kernel
@@ -52,6 +52,6 @@ def _shortest_path(x, raw, back, w, q, state):
             return
 
 
-def hansen_mukherjee(line: Line, state: State) -> None:
+def hansen_mukherjee(line: SortedLine, state: State) -> None:
     """Fill the line by following all arcs."""
     run(_shortest_path, line, state)

@@ -1,6 +1,6 @@
 """The state of a computation over sorted values: what is kept where, and how it begins.
 
-All univariate algorithms fill a ``Line`` from left to right: a *column* j means the first j values,
+All univariate algorithms fill a ``SortedLine`` from left to right: a *column* j means the first j values,
 ``back[j]`` where the last group of their best partition begins. They work in windows of columns
 (windows.py) and decide by costs (costs.py), both of which keep their numbers in ``w`` and ``q``.
 """
@@ -33,7 +33,7 @@ __all__ = [
     "COSTS",
     "NOTHING",
     "Extra",
-    "Line",
+    "SortedLine",
     "longer",
     "narrower",
     "near_one",
@@ -87,7 +87,7 @@ class Extra(NamedTuple):
 NOTHING = Extra(0, Fraction(0), None)
 
 
-class Line(NamedTuple):
+class SortedLine(NamedTuple):
     """The state of a computation over sorted values.
 
     Kernels take the arrays one by one: numba counts references of what it takes from a tuple.
@@ -102,7 +102,7 @@ class Line(NamedTuple):
     exponent: int  # x is the values as given, less this power of two
 
 
-def new_line(x: Floats, k: int, cost: int, extra: Extra = NOTHING) -> Line:
+def new_line(x: Floats, k: int, cost: int, extra: Extra = NOTHING) -> SortedLine:
     """Prepare sorted values: O(k), but for values of extreme size.
 
     With an extra cost per group, groups have no largest size: cutting one of 2k in two no
@@ -119,12 +119,12 @@ def new_line(x: Floats, k: int, cost: int, extra: Extra = NOTHING) -> Line:
     q[PLACE, MOST] = n if extra.group else 2 * k - 1
     q[PLACE, COST], q[PLACE, UNTIL], q[PLACE, FREE] = cost, n, not (extra.group or extra.lack)
     q[PLACE, SPAN], q[PLACE, BEHIND], q[PLACE, AHEAD] = k, behind, ahead
-    line = Line(near, x.view(np.int64), _no_starts(n), w, q, extra, exponent)
+    line = SortedLine(near, x.view(np.int64), _no_starts(n), w, q, extra, exponent)
     _fill_by_size(line)
     return line
 
 
-def longer(line: Line, x: Floats) -> Line:
+def longer(line: SortedLine, x: Floats) -> SortedLine:
     """Let a line go on with more values: ``x`` holds those that it has, and what follows them."""
     near, exponent = near_one(x)
     if exponent != line.exponent or not line.q[PLACE, SETTLED]:  # nothing that could be kept
@@ -150,7 +150,7 @@ def _no_starts(n: int) -> NDArray[np.signedinteger]:
     return np.empty(n + 1, dtype=np.int32 if n < 2**31 - 1 else np.int64)
 
 
-def wider(line: Line) -> Line:
+def wider(line: SortedLine) -> SortedLine:
     """Make room for windows twice as long."""
     w = np.concatenate([line.w, np.empty_like(line.w)], axis=1)
     q = np.concatenate([line.q, np.empty_like(line.q)], axis=1)
@@ -159,7 +159,7 @@ def wider(line: Line) -> Line:
     return wide
 
 
-def narrower(line: Line, given: Line) -> None:
+def narrower(line: SortedLine, given: SortedLine) -> None:
     """Bring the state back to a line that had to be made wider, as far as there is room."""
     given.w[:], given.q[:] = line.w[:, : given.w.shape[1]], line.q[:, : given.q.shape[1]]
     _fill_by_size(given)
@@ -177,7 +177,7 @@ def near_one(x: Floats) -> tuple[Floats, int]:
     return np.ldexp(x, -exponent), exponent
 
 
-def _fill_by_size(line: Line) -> None:
+def _fill_by_size(line: SortedLine) -> None:
     """Fill in what depends on the size of a group alone."""
     w, q, extra = line.w, line.q, line.extra
     most = min(int(q[PLACE, MOST]), w.shape[1] - 1)

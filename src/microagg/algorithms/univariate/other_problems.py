@@ -44,6 +44,7 @@ from microagg.algorithms.univariate.exact import (
     times,
 )
 from microagg.algorithms.univariate.line import near_one
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.errors import InputError
@@ -55,7 +56,7 @@ _MOST_BACK_POINTERS = 2**28
 _TINY = 2.0**-1000  # what values lose that were brought near 1, see line.near_one
 
 
-class _Sums(NamedTuple):
+class _PrefixSums(NamedTuple):
     """Prefix sums of the values and their squares around the median, in three ways."""
 
     x: Floats
@@ -66,14 +67,14 @@ class _Sums(NamedTuple):
     error: float  # doubled precision decides between partitions whose costs differ by more
 
 
-class _Costs(NamedTuple):
+class _LeastCosts(NamedTuple):
     """Least costs of all columns with a number of groups."""
 
     doubled: Floats  # (n+1, 2)
     residue: NDArray[np.uint64]  # (n+1,)
 
 
-def _sums(x: Floats, cost: int, layers: int) -> _Sums:
+def _sums(x: Floats, cost: int, layers: int) -> _PrefixSums:
     """Sum up; a bound on errors comes with it.
 
     A sum of n terms is off by at most 3n units of 2^-106 of its largest part, a group's cost by
@@ -90,7 +91,7 @@ def _sums(x: Floats, cost: int, layers: int) -> _Sums:
     residues[:, 2] = modular.view(np.uint64)
     terms = n**1.5 * q[-1, 0] if cost == SSE else n**2 * (near[-1] - near[0])
     error = 2.0**-98 * (layers + 1) * float(terms) + _TINY
-    return _Sums(near, cost, s, q, residues, error)
+    return _PrefixSums(near, cost, s, q, residues, error)
 
 
 @lean_kernel
@@ -263,7 +264,7 @@ def cut_into_at_most(x: Floats, k: int, cost: int, max_groups: int) -> Labels:
     layers = min(max_groups, n // k)
     if layers * n > _MOST_BACK_POINTERS:
         raise InputError(
-            f"max_groups={max_groups} on {n} values needs {layers * n:,} back pointers, more than "
+            f"max_groups={max_groups} on {plural(n, 'value')} needs {layers * n:,} back pointers, more than "
             f"{_MOST_BACK_POINTERS:,}. Use group_cost, which needs no layers, or fewer values."
         )
     sums = _sums(x, cost, layers)
@@ -297,8 +298,8 @@ def cut_into_at_most(x: Floats, k: int, cost: int, max_groups: int) -> Labels:
     return np.array(_ends(backs, best, n), dtype=np.int64)
 
 
-def _no_costs(n: int) -> _Costs:
-    return _Costs(np.full((n + 1, 2), np.inf), np.zeros(n + 1, dtype=np.uint64))
+def _no_costs(n: int) -> _LeastCosts:
+    return _LeastCosts(np.full((n + 1, 2), np.inf), np.zeros(n + 1, dtype=np.uint64))
 
 
 def cut_with_own_cost(

@@ -28,7 +28,7 @@ from microagg.algorithms.univariate.line import (
     PLACE,
     H,
     K,
-    Line,
+    SortedLine,
 )
 from microagg.algorithms.univariate.windows import next_window, run, window_done
 from microagg.base.progress import STOP, State
@@ -128,11 +128,11 @@ def _simple(x, raw, back, w, q, state, monotone):
             return
 
 
-def simple(line: Line, state: State) -> None:
+def simple(line: SortedLine, state: State) -> None:
     """Fill the line by trying all starts."""
     run(lambda *arrays: _simple(*arrays, False), line, state)
 
 
-def simple_plus(line: Line, state: State) -> None:
+def simple_plus(line: SortedLine, state: State) -> None:
     """Fill the line by trying the starts from a last best one on."""
     run(lambda *arrays: _simple(*arrays, True), line, state)

@@ -13,7 +13,7 @@ Here      Blocks begin anew in every window (windows.py); starts before the best
 from __future__ import annotations
 
 from microagg.algorithms.univariate.costs import settle
-from microagg.algorithms.univariate.line import GUESS, LO, PLACE, K, Line
+from microagg.algorithms.univariate.line import GUESS, LO, PLACE, K, SortedLine
 from microagg.algorithms.univariate.smawk import smawk
 from microagg.algorithms.univariate.windows import next_window, run, window_done
 from microagg.base.progress import STOP, State
@@ -40,6 +40,6 @@ def _staggered(x, raw, back, w, q, state):
             return
 
 
-def staggered(line: Line, state: State) -> None:
+def staggered(line: SortedLine, state: State) -> None:
     """Fill the line by SMAWK in blocks of k columns."""
     run(_staggered, line, state)

@@ -70,7 +70,7 @@ def cut_stretches(
             number,
             fill,
             new_state(),
-            joined=_Joined(values, file),
+            joined=_StretchOnDisk(values, file),
             most=most,
         )
     ends, column = deque[Labels](), int(borders[-1])
@@ -81,7 +81,7 @@ def cut_stretches(
     return np.split(whole, np.searchsorted(whole, borders[1:-1], side="right"))
 
 
-class _Joined:
+class _StretchOnDisk:
     """The values of a stretch that goes on over those after it, in a file.
 
     Groups that do not meet, as on evenly spaced values, may need any of the values before them, but hardly

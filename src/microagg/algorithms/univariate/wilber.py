@@ -16,7 +16,7 @@ Here      Guesses go at most 2k−1 columns ahead, beyond which no start up to c
 from __future__ import annotations
 
 from microagg.algorithms.univariate.costs import settle
-from microagg.algorithms.univariate.line import GUESS, LO, MOST, PLACE, K, Line
+from microagg.algorithms.univariate.line import GUESS, LO, MOST, PLACE, K, SortedLine
 from microagg.algorithms.univariate.smawk import later_wins, smawk
 from microagg.algorithms.univariate.windows import first_start, next_window, run, window_done
 from microagg.base.progress import STOP, State
@@ -56,6 +56,6 @@ def _wilber(x, raw, back, w, q, state):
             return
 
 
-def wilber(line: Line, state: State) -> None:
+def wilber(line: SortedLine, state: State) -> None:
     """Fill the line by guessing ahead and checking."""
     run(_wilber, line, state)

@@ -59,7 +59,7 @@ from microagg.algorithms.univariate.line import (
     UNTIL,
     H,
     K,
-    Line,
+    SortedLine,
     narrower,
     wider,
 )
@@ -70,7 +70,7 @@ from microagg.kernels.doubled_sums import two_sum
 __all__ = ["next_window", "run", "window_done"]
 
 
-def run(algorithm: Callable[..., None], line: Line, state: State) -> None:
+def run(algorithm: Callable[..., None], line: SortedLine, state: State) -> None:
     """Run a kernel over the line; give what it asks for.
 
     What it cannot decide is answered in rational numbers.

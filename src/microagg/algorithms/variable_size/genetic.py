@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.algorithms.result import Outcome
+from microagg.base.formatting import plural
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
 from microagg.compile.jit import kernel
@@ -39,7 +40,7 @@ _CROSSOVER = 0.5  # share of the children that have two parents
 _AGAIN = 0.5  # chance that after a gene another one mutates
 
 
-class _Room(NamedTuple):
+class _GroupSums(NamedTuple):
     """The groups of the chromosome at hand."""
 
     total: Any  # (groups, d)
@@ -49,131 +50,131 @@ class _Room(NamedTuple):
 
 
 @lean_subkernel
-def _distance(X, room, i, g):
+def _distance(X, sums, i, g):
     """Squared distance of a record to the centroid of a group."""
     square = 0.0
     for j in range(X.shape[1]):
-        gap = X[i, j] - room.total[g, j] / room.size[g]
+        gap = X[i, j] - sums.total[g, j] / sums.size[g]
         square += gap * gap
     return square
 
 
 @lean_subkernel
-def _move(X, genes, room, i, g):
+def _move(X, genes, sums, i, g):
     """Let a record go to another group."""
     before = genes[i]
     genes[i] = g
-    room.size[before] -= 1
-    room.size[g] += 1
+    sums.size[before] -= 1
+    sums.size[g] += 1
     for j in range(X.shape[1]):
-        room.total[before, j] -= X[i, j]
-        room.total[g, j] += X[i, j]
+        sums.total[before, j] -= X[i, j]
+        sums.total[g, j] += X[i, j]
 
 
 @lean_subkernel
-def _count(X, genes, room):
+def _count(X, genes, sums):
     """Sizes and sums of all groups."""
-    room.size[:] = 0
-    room.total[:] = 0.0
+    sums.size[:] = 0
+    sums.total[:] = 0.0
     for i in range(genes.size):
-        room.size[genes[i]] += 1
+        sums.size[genes[i]] += 1
         for j in range(X.shape[1]):
-            room.total[genes[i], j] += X[i, j]
+            sums.total[genes[i], j] += X[i, j]
 
 
 @lean_subkernel
-def _smallest(room):
+def _smallest(sums):
     """Return the smallest group that has a record, and the largest one."""
     small, large = -1, 0
-    for g in range(room.size.size):
-        if room.size[g] > 0 and (small < 0 or room.size[g] < room.size[small]):
+    for g in range(sums.size.size):
+        if sums.size[g] > 0 and (small < 0 or sums.size[g] < sums.size[small]):
             small = g
-        if room.size[g] > room.size[large]:
+        if sums.size[g] > sums.size[large]:
             large = g
     return small, large
 
 
 @lean_subkernel
-def _fill(X, genes, room, k, g):
+def _fill(X, genes, sums, k, g):
     """Give a group the record nearest to it of those that can be spared."""
     best, nearest = 0.0, -1
     for i in range(genes.size):
-        if genes[i] != g and room.size[genes[i]] > k:
-            square = _distance(X, room, i, g)
+        if genes[i] != g and sums.size[genes[i]] > k:
+            square = _distance(X, sums, i, g)
             if nearest < 0 or square < best:
                 best, nearest = square, i
-    _move(X, genes, room, nearest, g)
+    _move(X, genes, sums, nearest, g)
 
 
 @lean_subkernel
-def _dissolve(X, genes, room, g):
+def _dissolve(X, genes, sums, g):
     """Let each record of a group go to the nearest other one."""
     for i in range(genes.size):
         if genes[i] == g:
             best, nearest = 0.0, -1
-            for h in range(room.size.size):
-                if h != g and room.size[h] > 0:
-                    square = _distance(X, room, i, h)
+            for h in range(sums.size.size):
+                if h != g and sums.size[h] > 0:
+                    square = _distance(X, sums, i, h)
                     if nearest < 0 or square < best:
                         best, nearest = square, h
-            _move(X, genes, room, i, nearest)
+            _move(X, genes, sums, i, nearest)
 
 
 @lean_subkernel
-def _halve(X, genes, room, k, g):
+def _halve(X, genes, sums, k, g):
     """Make a group of the record farthest from the centroid of a large one and its k−1 nearest."""
     far, most = -1, 0.0
     for i in range(genes.size):
         if genes[i] == g:
-            square = _distance(X, room, i, g)
+            square = _distance(X, sums, i, g)
             if far < 0 or square > most:
                 far, most = i, square
     new = 0
-    while room.size[new] > 0:
+    while sums.size[new] > 0:
         new += 1
     for i in range(genes.size):
-        room.square[i] = 0.0
+        sums.square[i] = 0.0
         for j in range(X.shape[1]):
-            room.square[i] += (X[i, j] - X[far, j]) ** 2
-    _move(X, genes, room, far, new)
+            sums.square[i] += (X[i, j] - X[far, j]) ** 2
+    _move(X, genes, sums, far, new)
     for _ in range(k - 1):
         nearest = -1
         for i in range(genes.size):
-            if genes[i] == g and (nearest < 0 or room.square[i] < room.square[nearest]):
+            if genes[i] == g and (nearest < 0 or sums.square[i] < sums.square[nearest]):
                 nearest = i
-        _move(X, genes, room, nearest, new)
+        _move(X, genes, sums, nearest, new)
 
 
 @lean_subkernel
-def _repair(X, genes, room, k):
+def _repair(X, genes, sums, k):
     """Bring all groups to sizes of k to 2k−1, and number them by first appearance."""
-    _count(X, genes, room)
+    _count(X, genes, sums)
     while True:
-        small, large = _smallest(room)
-        if room.size[small] < k:
-            if room.size[large] > k and 2 * room.size[small] >= k:
-                _fill(X, genes, room, k, small)
+        small, large = _smallest(sums)
+        if sums.size[small] < k:
+            if sums.size[large] > k and 2 * sums.size[small] >= k:
+                _fill(X, genes, sums, k, small)
             else:
-                _dissolve(X, genes, room, small)
-        elif room.size[large] >= 2 * k:
-            _halve(X, genes, room, k, large)
+                _dissolve(X, genes, sums, small)
+        elif sums.size[large] >= 2 * k:
+            _halve(X, genes, sums, k, large)
         else:
             break
-    room.number[:] = -1
+    sums.number[:] = -1
     found = 0
     for i in range(genes.size):
-        if room.number[genes[i]] < 0:
-            room.number[genes[i]] = found
+        if sums.number[genes[i]] < 0:
+            sums.number[genes[i]] = found
             found += 1
-        genes[i] = room.number[genes[i]]
+        genes[i] = sums.number[genes[i]]
 
 
 @lean_subkernel
-def _loss(X, genes, room):
-    _count(X, genes, room)
+def _loss(X, genes, sums):
+    _count(X, genes, sums)
     sse = 0.0
     for i in range(genes.size):
-        sse += _distance(X, room, i, genes[i])
+        sse += _distance(X, sums, i, genes[i])
     return sse
 
 
@@ -234,22 +235,22 @@ def _select(population, sse):
 def _evolve(X, k, population, sse, generations, random, state):
     """Let the first half of the population be parents, and the best of all live on."""
     n, groups = X.shape[0], X.shape[0] // k
-    room = _Room(
+    sums = _GroupSums(
         np.empty((groups, X.shape[1])),
         np.empty(groups, np.int64),
         np.empty(groups, np.int64),
         np.empty(n),
     )
     for p in range(_POPULATION):
-        sse[p] = _loss(X, population[p], room)
+        sse[p] = _loss(X, population[p], sums)
     _select(population[:_POPULATION], sse[:_POPULATION])
     for generation in range(generations):
         if state[STOP]:
             return
         for child in range(_POPULATION, 2 * _POPULATION):
             _bear(population, sse, child, groups, random)
-            _repair(X, population[child], room, k)
-            sse[child] = _loss(X, population[child], room)
+            _repair(X, population[child], sums, k)
+            sse[child] = _loss(X, population[child], sums)
         _select(population, sse)
         state[DONE] = n * (generation + 1) // generations
 
@@ -277,7 +278,7 @@ def genetic(
     n, most = len(X), find("genetic").most_records
     if most is not None and n > most:
         raise InputError(
-            f"Method 'genetic' takes tables of at most {most:,} records; this one has {n:,}. "
+            f"Method 'genetic' takes tables of at most {plural(most, 'record')}; this one has {n:,}. "
             "Use method 'auto', which loses less on large tables and is faster."
         )
     state = new_state() if state is None else state

@@ -34,7 +34,7 @@ from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
 from microagg.kernels.farthest_pair import farthest_pair, reach_of
 from microagg.kernels.kd_search import begin, next_leaf
-from microagg.kernels.kd_tree import Tree, build, move, remove
+from microagg.kernels.kd_tree import KdTree, build, move, remove
 
 # Places of counters: groups on the chain, where the search for its first one begins, groups
 # under k that are left, complete ones that are not yet in their tree.
@@ -43,7 +43,7 @@ _FEW = 64  # with fewer small groups left no new tree is worth its while
 _BEYOND = 1 + 1e-12  # more than rounding can hide
 
 
-class _Groups(NamedTuple):
+class _WardGroups(NamedTuple):
     """Groups by number, which is that of one of their records."""
 
     total: Any  # (n, d) sums of their records
@@ -155,7 +155,7 @@ def _farthest_two(X, labels, tree, reach):
     return farthest_pair(X, labels, tree, reach)
 
 
-def _begin(X: Floats, k: int) -> _Groups:
+def _begin(X: Floats, k: int) -> _WardGroups:
     """Two groups of k around the records farthest apart, and all others by themselves."""
     n, d = X.shape
     two = _farthest_two(X, np.full(n, -1), build(X, np.arange(n)), reach_of(X))
@@ -170,7 +170,7 @@ def _begin(X: Floats, k: int) -> _Groups:
     size = np.bincount(into, minlength=n)
     total = np.zeros((n, d))
     np.add.at(total, into, X)
-    return _Groups(
+    return _WardGroups(
         total,
         total / np.maximum(size, 1)[:, None],
         size,
@@ -193,7 +193,7 @@ def _by_ward(X: Floats, k: int, tell: bool, state: State) -> Labels:
         groups.counters[_FRESH] = 0
         complete = np.flatnonzero(whole)
         groups = groups._replace(fresh=np.empty(128 + len(complete) // 16, np.int64))
-        trees: tuple[Tree, Tree] = build(groups.centre, small), build(groups.centre, complete)
+        trees: tuple[KdTree, KdTree] = build(groups.centre, small), build(groups.centre, complete)
         enough = len(small) // 2 if len(small) > _FEW else 0
         _join_along_chains(groups, *trees, k, enough, tell, state)
     into: Labels = groups.into

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import table_size
 from microagg.base.progress import DONE, STOP, Listener, State, run_watched
 from microagg.base.typing import Floats
 from microagg.compile.jit import kernel
@@ -93,8 +94,8 @@ def check_tree(tree: object, X: Floats) -> SpanningTree:
     way_out = "Build it from the same rows in the same order, with the scale of the partition."
     if tree.shape != X.shape:
         raise InputError(
-            f"tree= belongs to other data: it has {tree.shape[0]} records of {tree.shape[1]} "
-            f"columns, the data have {X.shape[0]} of {X.shape[1]}. {way_out}"
+            f"tree= belongs to other data: it has {table_size(*tree.shape)}; "
+            f"the data have {table_size(*X.shape)}. {way_out}"
         )
     if tree.fingerprint != _fingerprint(X):
         raise InputError(

@@ -49,7 +49,7 @@ _AHEAD = 1.5
 _MANY = 2_000  # records from which on several gammas are tried at the same time
 
 
-class _Group(NamedTuple):
+class _GrowingGroup(NamedTuple):
     """The group at hand, up to 2k−1 records."""
 
     rows: Any
@@ -123,7 +123,7 @@ def _rounds(X, labels, tree, outward, k, gamma, where, few, state, done, run):
     """
     n = X.shape[0]
     distances, rows = np.empty(k), np.empty(k, np.intp)
-    members = _Group(np.empty(2 * k, np.intp), np.empty(2 * k, np.intp), np.empty(2 * k))
+    members = _GrowingGroup(np.empty(2 * k, np.intp), np.empty(2 * k, np.intp), np.empty(2 * k))
     while where[1] >= k and where[1] > few and not state[STOP]:
         while labels[outward[where[0]]] >= 0:
             where[0] += 1

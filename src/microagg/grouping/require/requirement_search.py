@@ -3,12 +3,12 @@
 Problem   Given scaled records, k and requirements, find groups that violate nothing at a low SSE.
 Idea      Several starts; the best one goes on: given groups, repaired by merging (merge.py); groups
           grown with the requirements in mind (start.py); for t-closeness, groups with a record of each
-          quantile (soria_comas.py). The search then anneals cells of neighbouring groups as
+          quantile (soria_comas.py). The search then anneals patches of neighbouring groups as
           methods/refine does, but every group it keeps satisfies all (anneal.py).
           So the result is never worse, by (violation, SSE), than the repaired groups.
 Cost      O(n) for a pass, but for O(n log n) of splitting; a step costs more than without requirements,
           the more so for those that look at all values of a group (t-closeness, dominance). A heuristic.
-Threads   A cell's random numbers depend on the seed, the pass and the cell alone: the result is
+Threads   A patch's random numbers depend on the seed, the pass and the patch alone: the result is
           the same however many threads there are.
 """
 
@@ -154,7 +154,7 @@ def satisfy(
     >>> satisfy(X, 2, [households]).tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    from microagg.algorithms.refine.passes import Run
+    from microagg.algorithms.refine.search_passes import Run
     from microagg.algorithms.required.merge import merge
     from microagg.algorithms.required.required_search import search_required, starts_for
 

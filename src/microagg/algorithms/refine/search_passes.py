@@ -1,10 +1,10 @@
-"""Passes over all cells of a table while the temperature falls: the frame of every search.
+"""Passes over all patches of a table while the temperature falls: the frame of every search.
 
-A pass splits the groups into cells of neighbours (cells.py), searches each cell by itself, and puts the new
-groups together. The next pass splits anew, so that no border lasts. The best groups of all passes are
-returned, never groups worse than those given.
+A pass splits the groups into patches of neighbours (patches.py), searches each patch by itself, and puts
+the new groups together. The next pass splits anew, so that no border lasts. The best groups of all passes
+are returned, never groups worse than those given.
 
-A cell's random numbers depend on the seed, the pass and the cell alone: the result is the same however many
+A patch's random numbers depend on the seed, the pass and the patch alone: the result is the same however many
 threads there are.
 """
 
@@ -15,19 +15,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.refine.anneal import Heat, Search, anneal_cells
-from microagg.algorithms.refine.cells import (
-    Cells,
-    Groups,
+from microagg.algorithms.refine.anneal import Heat, PoolSettings, anneal_patches
+from microagg.algorithms.refine.large import anneal_large_patches
+from microagg.algorithms.refine.pairs import part_pairs
+from microagg.algorithms.refine.patches import (
     NewGroups,
+    PackedGroups,
+    Patches,
     compacted,
     grouped,
-    groups_in_a_cell,
+    groups_in_a_patch,
     labelled,
     split_groups,
 )
-from microagg.algorithms.refine.large import anneal_large_cells
-from microagg.algorithms.refine.pairs import part_pairs
 from microagg.base.progress import STOP, State, tell_best
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_out
@@ -37,12 +37,12 @@ from microagg.plan.settings import LARGE_K
 
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
-_IN_A_CELL = (16, 128)  # fewest and most groups
+_IN_A_PATCH = (16, 128)  # fewest and most groups
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
 
 
-class Budget(NamedTuple):
-    """How long to anneal."""
+class AnnealBudget(NamedTuple):
+    """Limits on the length of an anneal."""
 
     each: float  # steps for each group
     table: (
@@ -55,13 +55,13 @@ class Budget(NamedTuple):
     records: int  # in a pool, about
     sweeps: int = 0  # over pairs of large groups, before and after they are annealed
 
-    def times(self, length: float) -> Budget:
+    def times(self, length: float) -> AnnealBudget:
         """Return a budget for this many times the steps."""
         return self._replace(
             each=self.each * length, table=self.table * length, most=self.most * length
         )
 
-    def in_turn(self, turn: int) -> Budget:
+    def in_turn(self, turn: int) -> AnnealBudget:
         """Return the budget of a later turn, which begins less hot than the first."""
         return self if turn == 0 else self._replace(hot=self.hot * _HEATS[(turn - 1) % len(_HEATS)])
 
@@ -72,7 +72,7 @@ def length_of(turn: int) -> int:
 
 
 class Run(NamedTuple):
-    """What stays the same from pass to pass."""
+    """The settings that stay the same from pass to pass."""
 
     X: Floats
     k: int
@@ -90,52 +90,52 @@ class Run(NamedTuple):
         return bool(self.state[STOP])
 
 
-def cells_of(n_groups: int) -> int:
-    """Return about how many cells ``n_groups`` groups are annealed in."""
-    return -(-n_groups // groups_in_a_cell(n_groups, *_IN_A_CELL))
+def patches_of(n_groups: int) -> int:
+    """Return about how many patches ``n_groups`` groups are annealed in."""
+    return -(-n_groups // groups_in_a_patch(n_groups, *_IN_A_PATCH))
 
 
-def search_cells_once(
+def search_patches_once(
     run: Run,
-    old: Groups,
+    old: PackedGroups,
     turn: int,
-    in_a_cell: tuple[int, int],
-    search_cells: Callable[[Cells, int, int], Any],
+    in_a_patch: tuple[int, int],
+    search_patches: Callable[[Patches, int, int], Any],
     done: int = 0,
-) -> tuple[Groups, float]:
-    """Search every cell once; return the new groups and what they lose.
+) -> tuple[PackedGroups, float]:
+    """Search every patch once; return the new groups and what they lose.
 
-    ``search_cells`` gets the cells, the first of them to search and where to end. The records done rise
+    ``search_patches`` gets the patches, the first of them to search and where to end. The records done rise
     by ``done`` on the way.
     """
     n, d = run.X.shape
     rng = np.random.default_rng([run.seed, turn])
     random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-    most = groups_in_a_cell(len(old.centroid), *in_a_cell)
+    most = groups_in_a_patch(len(old.centroid), *in_a_patch)
     groups, first = split_groups(old.centroid, most, random)
     count = len(first) - 1
     seeds = rng.integers(0, 2**63, size=count, dtype=np.uint64)
     records = np.append(0, np.cumsum(np.diff(old.start)[groups]))[first]
     places = n // run.k
     new = NewGroups(np.empty(n, np.intp), np.zeros(places, np.intp), np.empty((places, d)))
-    cells = Cells(old, groups, first, records, seeds, new, np.full(count, np.nan))
+    patches = Patches(old, groups, first, records, seeds, new, np.full(count, np.nan))
 
     def work(begin: int, end: int, _: int) -> None:
-        search_cells(cells, begin, end)
+        search_patches(patches, begin, end)
 
     share_out(work, count, run.state, done, at_once=1, shrinking=True)
-    for cell in np.flatnonzero(np.isnan(cells.loss)):  # stopped: these cells stay as they are
-        work(int(cell), int(cell) + 1, 0)
-    return compacted(new), float(cells.loss.sum())
+    for patch in np.flatnonzero(np.isnan(patches.loss)):  # stopped: these patches stay as they are
+        work(int(patch), int(patch) + 1, 0)
+    return compacted(new), float(patches.loss.sum())
 
 
 def best_of_passes(
     state: State,
-    groups: Groups,
+    groups: PackedGroups,
     least: float,
     turns: range,
-    search_once: Callable[[Groups, int], tuple[Groups, float]],
-) -> tuple[Groups, Groups]:
+    search_once: Callable[[PackedGroups, int], tuple[PackedGroups, float]],
+) -> tuple[PackedGroups, PackedGroups]:
     """Make some passes: return the groups that lose least, and the last ones.
 
     The given groups lose ``least``. ``search_once`` gets groups and the number of the pass, and returns
@@ -152,15 +152,15 @@ def best_of_passes(
 
 
 def heat_of(turn: int, passes: int, hot: float, unit: float) -> Heat:
-    """Return the temperatures of a pass, of which the last ends at 0."""
+    """Return the temperatures of a pass; the last pass ends at 0."""
     return Heat(hot * (1 - turn / passes) ** 2, hot * (1 - (turn + 1) / passes) ** 2, unit)
 
 
 def anneal_in_passes(
     run: Run,
     labels: Labels,
-    budget: Budget,
-    search: Search,
+    budget: AnnealBudget,
+    search: PoolSettings,
     steps: float,
     records: int,
     *,
@@ -181,19 +181,21 @@ def anneal_in_passes(
     if weights is not None and demands is None:
         demands = no_demands(len(X))  # compiled once for weights, with requirements or without
 
-    def search_once(old: Groups, turn: int) -> tuple[Groups, float]:
+    def search_once(old: PackedGroups, turn: int) -> tuple[PackedGroups, float]:
         heat = heat_of(turn, passes, hot, least / n_groups)
 
         rest = (in_a_pass, heat, run.state)
 
-        def search_cells(cells: Cells, begin: int, end: int) -> None:
+        def search_patches(patches: Patches, begin: int, end: int) -> None:
             if run.k > LARGE_K and run.demands is None:
-                anneal_large_cells(X, weights, cells, begin, end, run.k, search.groups, *rest)
+                anneal_large_patches(X, weights, patches, begin, end, run.k, search.groups, *rest)
             else:
-                anneal_cells(X, weights, demands, cells, begin, end, run.k, search, *rest)
+                anneal_patches(X, weights, demands, patches, begin, end, run.k, search, *rest)
 
         done = records * (turn + 1) // passes - records * turn // passes
-        found, sse = search_cells_once(run, old, first_turn + turn, _IN_A_CELL, search_cells, done)
+        found, sse = search_patches_once(
+            run, old, first_turn + turn, _IN_A_PATCH, search_patches, done
+        )
         tell_best(run.state, sse)
         return found, sse
 
@@ -202,7 +204,7 @@ def anneal_in_passes(
     return labelled(best), labelled(last)
 
 
-def parted(run: Run, labels: Labels, budget: Budget) -> Labels:
+def parted(run: Run, labels: Labels, budget: AnnealBudget) -> Labels:
     """Part pairs of neighbouring groups anew, where groups are large; never worse than given."""
     if not budget.sweeps or run.over():
         return labels
@@ -213,13 +215,13 @@ def parted(run: Run, labels: Labels, budget: Budget) -> Labels:
 def anneal_table(
     run: Run,
     labels: Labels,
-    budget: Budget,
+    budget: AnnealBudget,
     records: int,
     span: tuple[float, float] = (0.0, 1.0),
 ) -> tuple[Labels, Labels]:
     """Anneal groups of k to 2k−1 records as :func:`anneal_in_passes` does."""
     most = max(2, min(budget.groups, budget.records // run.k))
-    search = Search(most, most * (2 * run.k - 1), True, 0.0)
+    search = PoolSettings(most, most * (2 * run.k - 1), True, 0.0)
     n_groups = int(labels.max()) + 1
     steps = min(budget.each + budget.table / run.k / n_groups, budget.most)
     best, last = anneal_in_passes(run, labels, budget, search, steps, records, span=span)

@@ -1,4 +1,4 @@
-"""Splitting groups into cells of neighbours."""
+"""Splitting groups into patches of neighbours."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import itertools
 import numpy as np
 import pytest
 
-from microagg.algorithms.refine import cells
+from microagg.algorithms.refine import patches
 from microagg.compile import threads
 
 
 def split(centroid, most, seed=7):
-    return cells.split_groups(centroid, most, np.array([seed], np.uint64))
+    return patches.split_groups(centroid, most, np.array([seed], np.uint64))
 
 
 @pytest.mark.parametrize("most", [2, 16, 128, 20_000])
 @pytest.mark.parametrize("kind", ["normal", "ties"])
-def test_cells_do_not_depend_on_the_number_of_threads(most, kind, monkeypatch):
+def test_patches_do_not_depend_on_the_number_of_threads(most, kind, monkeypatch):
     rng = np.random.default_rng(0)
     centroid = (
         rng.normal(size=(9_000, 3)) if kind == "normal" else rng.integers(0, 3, (9_000, 3)) + 0.0
@@ -30,14 +30,14 @@ def test_cells_do_not_depend_on_the_number_of_threads(most, kind, monkeypatch):
     assert first[-1] == 9_000
     for count, shared in ((2, 50_000), (3, 1_000), (16, 50_000), (16, 1_000)):
         monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        monkeypatch.setattr(cells, "_SHARED", shared)
-        monkeypatch.setattr(cells, "_PIECE", 300)
+        monkeypatch.setattr(patches, "_SHARED", shared)
+        monkeypatch.setattr(patches, "_PIECE", 300)
         again, places = split(centroid, most)
         assert (again == groups).all()
         assert (places == first).all()
 
 
-def test_cells_are_of_neighbours():
+def test_patches_are_of_neighbours():
     centroid = np.random.default_rng(1).normal(size=(4_096, 2))
     groups, first = split(centroid, 64)
     within = [centroid[groups[a:b]].std(axis=0).mean() for a, b in itertools.pairwise(first)]

@@ -1,4 +1,4 @@
-"""Cells of neighbouring groups, each annealed by itself: no two of them touch the same record."""
+"""Patches of neighbouring groups, each annealed by itself: no two of them touch the same record."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PIECE = 8_192  # groups of it that a thread places at once
 _FEW_HELPERS = 7  # for fewer groups: more would wait for each other
 
 
-class Groups(NamedTuple):
+class PackedGroups(NamedTuple):
     """A partition as the rows of group 0, then of group 1, …, and the centroids."""
 
     rows: Any  # (n,)
@@ -29,31 +29,31 @@ class Groups(NamedTuple):
 
 
 class NewGroups(NamedTuple):
-    """Where the cells of a pass put their new groups; a size of 0 marks an empty place."""
+    """Where the patches of a pass put their new groups; a size of 0 marks an empty place."""
 
     rows: Any  # (n,)
     size: Any  # (n // k,)
     centroid: Any  # (n // k, d)
 
 
-class Cells(NamedTuple):
-    """The cells of a pass: the groups that each begins with, and what it makes of them.
+class Patches(NamedTuple):
+    """The patches of a pass: the groups that each begins with, and its new groups.
 
-    A cell has as many records afterwards as before, so that its rows have their place among the new ones;
+    A patch has as many records afterwards as before, so that its rows have their place among the new ones;
     its groups begin at that place over k.
     """
 
-    old: Groups
-    groups: Any  # (groups,) cell after cell
-    first: Any  # (cells + 1,) where the groups of each cell begin and those of the last end
-    records: Any  # (cells,) number of records in the cells before
-    seeds: Any  # (cells,)
+    old: PackedGroups
+    groups: Any  # (groups,) patch after patch
+    first: Any  # (patches + 1,) where the groups of each patch begin and those of the last end
+    records: Any  # (patches,) number of records in the patches before
+    seeds: Any  # (patches,)
     new: NewGroups
-    loss: Any  # (cells,) of the new groups
+    loss: Any  # (patches,) of the new groups
 
 
-def groups_in_a_cell(n_groups: int, least: int, most: int) -> int:
-    """Return how many groups a cell may have: a small table has two cells at least, for threads."""
+def groups_in_a_patch(n_groups: int, least: int, most: int) -> int:
+    """Return how many groups a patch may have: a small table has two patches at least, for threads."""
     return min(most, max(least, int(_HALF * n_groups)))
 
 
@@ -89,11 +89,11 @@ def _centroids(X, rows, start):
 def grouped(X, labels, n_groups):
     """List the groups of labels that count from 0."""
     rows, start = _by_group(labels, n_groups)
-    return Groups(rows, start, _centroids(X, rows, start))
+    return PackedGroups(rows, start, _centroids(X, rows, start))
 
 
 class _Halvings(NamedTuple):
-    """How groups are halved: what does not depend on where they are, each before those of its halves."""
+    """The halvings of a list of groups, by place in the list; each comes before those of its halves."""
 
     start: Any  # (halvings,) of the part that is halved
     stop: Any
@@ -105,7 +105,7 @@ class _Halvings(NamedTuple):
 
 @kernel
 def plan_halvings(n_groups, most, random):
-    """Draw the halvings; return them, their number and the places between which the cells are."""
+    """Draw the halvings; return them, their number and the places between which the patches are."""
     count = 0
     plan = _Halvings(
         np.empty(n_groups, np.intp),
@@ -115,22 +115,22 @@ def plan_halvings(n_groups, most, random):
         np.empty(n_groups, np.intp),
         np.empty(n_groups, np.intp),
     )
-    first, cells = np.zeros(n_groups + 1, np.intp), 0
+    first, patches = np.zeros(n_groups + 1, np.intp), 0
     ends = np.empty(64, np.intp)  # of what is still to be split, the nearest on top
     ends[0], top = n_groups, 1
     while top > 0:
-        at, stop = first[cells], ends[top - 1]
+        at, stop = first[patches], ends[top - 1]
         if stop - at > most:
             plan.start[count], plan.stop[count] = at, stop
             plan.one[count] = at + int(draw(random) * (stop - at))
             plan.other[count] = at + int(draw(random) * (stop - at))
-            # Not at the very middle, so that the cells of the next pass have other borders.
+            # Not at the very middle, so that the patches of the next pass have other borders.
             plan.middle[count] = at + int((0.4 + 0.2 * draw(random)) * (stop - at))
             ends[top] = plan.middle[count]
             top, count = top + 1, count + 1
         else:
-            cells, top = cells + 1, top - 1
-            first[cells] = stop
+            patches, top = patches + 1, top - 1
+            first[patches] = stop
     for a in range(count - 1, -1, -1):
         after = a + 1
         if plan.middle[a] - plan.start[a] > most:
@@ -138,7 +138,7 @@ def plan_halvings(n_groups, most, random):
         if plan.stop[a] - plan.middle[a] > most:
             after = plan.after[after]
         plan.after[a] = after
-    return plan, count, first[: cells + 1]
+    return plan, count, first[: patches + 1]
 
 
 @subkernel
@@ -172,9 +172,9 @@ def part_placed(groups, keys, plan, h):
 
 
 def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
-    """Split groups into cells of 2 to ``most`` neighbours.
+    """Split groups into patches of 2 to ``most`` neighbours.
 
-    Returns the groups cell by cell, and where each cell begins and the last ends.
+    Returns the groups patch by patch, and where each patch begins and the last ends.
     """
     n_groups = len(centroid)
     groups, keys = np.arange(n_groups), np.empty(n_groups)
@@ -185,7 +185,7 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
         return groups, first
 
     def halves_of(h: int) -> list[int]:
-        """List the halvings of the two parts of a halving, unless they are cells."""
+        """List the halvings of the two parts of a halving, unless they are patches."""
         after = int(plan.after[h])
         large = plan.middle[h] - plan.start[h] > most
         second = int(plan.after[h + 1]) if large else h + 1
@@ -228,9 +228,9 @@ def take_rows(table, rows):
 
 
 @subkernel
-def rows_of(cells, cell):
-    """List the rows of a cell's groups and their labels, which count from 0; return also how many."""
-    mine, start = cells.groups[cells.first[cell] : cells.first[cell + 1]], cells.old.start
+def rows_of(patches, patch):
+    """List the rows of a patch's groups and their labels, which count from 0; return also how many."""
+    mine, start = patches.groups[patches.first[patch] : patches.first[patch + 1]], patches.old.start
     m = 0
     for g in mine:
         m += start[g + 1] - start[g]
@@ -238,15 +238,15 @@ def rows_of(cells, cell):
     m = 0
     for a in range(mine.size):
         for b in range(start[mine[a]], start[mine[a] + 1]):
-            rows[m], labels[m] = cells.old.rows[b], a
+            rows[m], labels[m] = patches.old.rows[b], a
             m += 1
     return rows, labels, mine.size
 
 
 @subkernel
-def put_back(X, rows, labels, count, k, cells, cell):
-    """Write the ``count`` new groups of a cell's rows, whose values are X, to their place."""
-    own, begin, new = grouped(X, labels, count), cells.records[cell], cells.new
+def put_back(X, rows, labels, count, k, patches, patch):
+    """Write the ``count`` new groups of a patch's rows, whose values are X, to their place."""
+    own, begin, new = grouped(X, labels, count), patches.records[patch], patches.new
     for a in range(rows.size):
         new.rows[begin + a] = rows[own.rows[a]]
     for g in range(count):
@@ -268,10 +268,10 @@ def compacted(new):
             for j in range(new.centroid.shape[1]):
                 new.centroid[count, j] = new.centroid[place, j]
         count += 1
-    return Groups(new.rows, start[: count + 1], new.centroid[:count])
+    return PackedGroups(new.rows, start[: count + 1], new.centroid[:count])
 
 
-def labelled(groups: Groups) -> Labels:
+def labelled(groups: PackedGroups) -> Labels:
     """Turn a list of groups into labels, numbered by first appearance."""
     labels = np.empty(len(groups.rows), dtype=np.int64)
     labels[groups.rows] = np.repeat(np.arange(len(groups.start) - 1), np.diff(groups.start))
