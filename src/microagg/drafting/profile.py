@@ -59,7 +59,7 @@ class Numbers:
     @property
     def mean(self) -> float:
         """Mean of the records."""
-        return float(self.levels @ (self.counts / self.counts.sum()))
+        return float((self.levels * (self.counts / self.counts.sum())).sum())
 
     @property
     def consecutive(self) -> bool:
@@ -280,7 +280,7 @@ def _straight(values: Any) -> float:
     y = y / np.abs(y).max()  # so that squares do not overflow
     y -= y.mean()
     x = np.arange(len(y)) - (len(y) - 1) / 2
-    return float(x @ y / np.sqrt((x @ x) * (y @ y)))
+    return float((x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum()))
 
 
 def _distinct(present: Any) -> int:

@@ -115,7 +115,8 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     points = np.hstack(depths)
     if points.shape[1] > MOST_COORDINATES:
         width = points.shape[1]
-        points = points @ simplex(width + MOST_COORDINATES)[:width, :MOST_COORDINATES]
+        fewer = simplex(width + MOST_COORDINATES)[:width, :MOST_COORDINATES]
+        points = np.einsum("ij,jk->ik", points, fewer)
     of_nodes = [points[below].mean(axis=0) for below in node_members(variable)]
     return corners(np.vstack([points, *of_nodes]), levels, weights)
 

@@ -51,8 +51,10 @@ def corners(points: Floats, levels: Labels, weights: Floats | None = None) -> Co
     there = levels >= 0
     w = None if weights is None else weights[there]
     often = np.bincount(levels[there], weights=w, minlength=len(points))
-    moved = points - often @ points / often.sum() if often.sum() else points
-    total = float(often @ np.square(moved).sum(axis=1))
+    # No matrix product: its last digits depend on the processor, and with them the groups.
+    centre = (often[:, None] * points).sum(axis=0)
+    moved = points - centre / often.sum() if often.sum() else points
+    total = float((often * np.square(moved).sum(axis=1)).sum())
     scale = np.sqrt((there.sum() - 1) / total) if total > 0 else 0.0
     return Corners(moved * scale)
 

@@ -68,9 +68,9 @@ def tally(
     every, lost, whole = Share(), 0.0, bool((x == np.rint(x)).all())
     if not variable.is_category and len(x):
         mean = float(x[0] + np.average(x - x[0], weights=w))
-        every = Share(len(x), float(w.sum()), mean, float(w @ np.square(x - mean)))
+        every = Share(len(x), float(w.sum()), mean, float((w * np.square(x - mean)).sum()))
         if how.bands is None:
-            lost = float(w @ np.square(x - recoder.values(frame, variable)[there]))
+            lost = float((w * np.square(x - recoder.values(frame, variable)[there])).sum())
     if how.bands is not None:
         low, high = band_ends(how, x)
         ends, which = np.unique(np.column_stack([low, high]), axis=0, return_inverse=True)

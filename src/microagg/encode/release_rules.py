@@ -173,7 +173,7 @@ def _mode(one: _Column, weights: Floats | None) -> _Rule:
     gini = 1 - float(np.square(often / mass).sum()) if mass > 0 else 0.0
     scale = 0.0
     if gini > 0 and isinstance(encoder, Corners):
-        inertia = float(often @ np.square(encoder.points[:m]).sum(axis=1))
+        inertia = float((often * np.square(encoder.points[:m]).sum(axis=1)).sum())
         scale = variable.setting.importance * inertia / (mass * gini)
     shares = often / mass if mass > 0 else often
     to_mean = np.append((1 - 2 * shares + np.square(shares).sum()) * scale, 0.0)

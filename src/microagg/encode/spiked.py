@@ -91,7 +91,7 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     centre = _average(C, w)
     away = C - centre
     exponent = _exponent(away)
-    total = float(w @ np.square(np.ldexp(away, -exponent)).sum(axis=1))
+    total = float((w * np.square(np.ldexp(away, -exponent)).sum(axis=1)).sum())
     with np.errstate(over="ignore"):
         scale = float(np.ldexp(np.sqrt((len(C) - 1) / total), -exponent)) if total > 0 else 0.0
     # Values that differ by less than a double can be divided by count as equal.

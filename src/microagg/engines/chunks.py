@@ -272,11 +272,7 @@ def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: i
     for node in range(inner):
         rows = parts.pop(node)
         own = X[rows]
-        wide = (
-            np.square(own - own.mean(axis=0)).T @ np.ones(len(own))
-            if len(own)
-            else np.ones(X.shape[1])
-        )
+        wide = np.square(own - own.mean(axis=0)).sum(axis=0) if len(own) else np.ones(X.shape[1])
         direction = chance.standard_normal(X.shape[1]) * wide
         length = np.sqrt(np.square(direction).sum())
         direction = direction / length if length > 0 else np.eye(X.shape[1])[0]
