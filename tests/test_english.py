@@ -208,6 +208,18 @@ def test_files_named_in_comments_exist():
     assert not lost, "\n".join(lost)
 
 
+def test_no_class_or_module_has_the_name_of_another():
+    homes: dict[str, list[str]] = {}
+    for path in sorted(ROOT.rglob("*.py")):
+        where = str(path.relative_to(ROOT))
+        if not path.name.startswith("__"):
+            homes.setdefault(path.name, []).append(where)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                homes.setdefault(node.name.lstrip("_"), []).append(f"{where}:{node.lineno}")
+    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
+
+
 # --- what is rendered ----------------------------------------------------------------------------
 
 ONE_OF_MANY = re.compile(rf"(?<![\d.,])1 (?:[a-z]+ )?(?:{NOUNS})\b")

@@ -34,7 +34,7 @@ from microagg.measure.linkage import check_sample, sample_for
 from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import utility_of
 from microagg.measure.verify import Verification, verify_all
-from microagg.plan.analyses import computed_with
+from microagg.plan.analysis_formulas import computed_with
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan, Promise
 from microagg.plan.sections import Accept

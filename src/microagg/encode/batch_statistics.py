@@ -21,7 +21,7 @@ from microagg.base.typing import Floats
 from microagg.errors import InputError, shown
 from microagg.kernels.exact_sums import BINS, LOW_BITS, OFFSET, add_moments
 
-__all__ = ["Moments", "Sketch", "Summary", "levels_at_most"]
+__all__ = ["ColumnStatistics", "Moments", "Sketch", "levels_at_most"]
 
 _LARGEST = 1e150  # whose square is a double
 _MANTISSA = 53
@@ -155,7 +155,7 @@ class Sketch:
 
 
 @dataclass(eq=False)
-class Summary:
+class ColumnStatistics:
     """Statistics of one column of a table."""
 
     kind: str | None = None
@@ -177,10 +177,10 @@ class Summary:
     formats: frozenset[str | None] = frozenset()
     """Of texts: how the dates of each batch are written; None: they are no dates."""
     missing: int = 0
-    alike: Summary | None = None
+    alike: ColumnStatistics | None = None
     """Of numbers with weights: the same as if every record counted alike."""
 
-    def merge(self, other: Summary) -> Summary:
+    def merge(self, other: ColumnStatistics) -> ColumnStatistics:
         """Return the summary of both together."""
         levels = self.levels + other.levels
         alike = None
@@ -202,7 +202,7 @@ class Summary:
             alike=alike,
         )
 
-    def _holders_with(self, other: Summary) -> dict[Any, frozenset[int]]:
+    def _holders_with(self, other: ColumnStatistics) -> dict[Any, frozenset[int]]:
         """Holders of both together."""
         none: frozenset[int] = frozenset()
         both = {

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Labels
 
-__all__ = ["Patterns", "Plan", "Step", "best_plan"]
+__all__ = ["Join", "JoinPlan", "Patterns", "best_plan"]
 
 _MISSING = 1
 _WORK = 30_000_000  # comparisons of values up to which all rules are tried
@@ -38,7 +38,7 @@ class Patterns(NamedTuple):
     people: Mapping[int, frozenset[int]]  # units of each rare pattern; empty: records are units
 
 
-class Step(NamedTuple):
+class Join(NamedTuple):
     """One join."""
 
     pattern: int  # all of whose records move
@@ -47,21 +47,21 @@ class Step(NamedTuple):
     to: int  # pattern that they have afterwards
 
 
-class Plan(NamedTuple):
+class JoinPlan(NamedTuple):
     """All joins of a stratum."""
 
-    steps: list[Step]
+    steps: list[Join]
     patterns: Labels  # those that there were, and new ones after them
     blanked: int
 
 
-def best_plan(given: Patterns, k: int) -> Plan:
+def best_plan(given: Patterns, k: int) -> JoinPlan:
     """Find joins after which each pattern is shared by k units.
 
     >>> states = np.array([[0, 0], [0, 1], [1, 0]])
     >>> plan = best_plan(Patterns(states, np.array([1, 4, 2]), np.array([1, 4, 2]), {}), 3)
     >>> plan.blanked, plan.steps
-    (1, [Step(pattern=0, other=2, lent=None, to=2)])
+    (1, [Join(pattern=0, other=2, lent=None, to=2)])
     """
     rare = int((given.shared < k).sum())
     if rare * rare * given.states.size > _WORK:
@@ -75,7 +75,7 @@ def best_plan(given: Patterns, k: int) -> Plan:
     return min(plans, key=lambda plan: plan.blanked)
 
 
-class _Costs(NamedTuple):
+class _JoinCosts(NamedTuple):
     """Values blanked by joining each of some patterns (rows) with each of all patterns (columns)."""
 
     total: NDArray[np.float64]  # infinite for the pattern itself and for those without records
@@ -90,16 +90,16 @@ class _Joining:
         self.states, self.sizes, self.shared = given.states, given.sizes.copy(), given.shared.copy()
         self.by_units = bool(given.people)
         self.people = dict(given.people)
-        self.steps: list[Step] = []
+        self.steps: list[Join] = []
         self.blanked = 0
 
-    def run(self, rarest_first: bool, credit: bool) -> Plan:
+    def run(self, rarest_first: bool, credit: bool) -> JoinPlan:
         """Take steps until no pattern is too rare."""
         while True:
             there = self.sizes > 0
             rare = np.flatnonzero(there & (self.shared < self.k))
             if not len(rare) or there.sum() == 1:
-                return Plan(self.steps, self.states, self.blanked)
+                return JoinPlan(self.steps, self.states, self.blanked)
             if rarest_first:
                 first = np.lexsort((rare, self.sizes[rare], self.shared[rare]))[0]
                 tried = rare[first : first + 1]
@@ -117,7 +117,7 @@ class _Joining:
             self.blanked += int(costs.total[at, other])
             self.join(int(tried[at]), other, bool(costs.lends[at, other]))
 
-    def costs(self, tried: Labels) -> _Costs:
+    def costs(self, tried: Labels) -> _JoinCosts:
         """Count the values that each join would blank."""
         own, all_ = self.states[tried][:, None, :], self.states[None, :, :]
         differ = own != all_
@@ -132,9 +132,9 @@ class _Joining:
         total = total.astype(np.float64)
         total[:, self.sizes == 0] = np.inf
         total[np.arange(len(tried)), tried] = np.inf
-        return _Costs(total, lends)
+        return _JoinCosts(total, lends)
 
-    def spared(self, tried: Labels, rare: Labels, costs: _Costs) -> NDArray[np.float64]:
+    def spared(self, tried: Labels, rare: Labels, costs: _JoinCosts) -> NDArray[np.float64]:
         """Return what the other pattern would have cost by itself, if the join helps it too."""
         found = np.zeros(costs.total.shape)
         others = self.costs(rare).total if len(tried) < len(rare) else costs.total
@@ -160,7 +160,7 @@ class _Joining:
             self.sizes, self.shared = np.append(self.sizes, 0), np.append(self.shared, 0)
             self.people[to] = frozenset()
         need = int(self.k - self.shared[p])
-        self.steps.append(Step(p, other, need if lends else None, to))
+        self.steps.append(Join(p, other, need if lends else None, to))
         if lends:
             size, shared = int(self.sizes[p]) + need, self.k
             self.sizes[other] -= need

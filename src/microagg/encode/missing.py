@@ -20,16 +20,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.join_patterns import Patterns, Step, best_plan
+from microagg.encode.join_patterns import Join, Patterns, best_plan
 
-__all__ = ["Joined", "distinct_rows", "group_states", "join_enough", "join_rare", "rows_of_each"]
+__all__ = [
+    "JoinedPatterns",
+    "distinct_rows",
+    "group_states",
+    "join_enough",
+    "join_rare",
+    "rows_of_each",
+]
 
 _MISSING = 1
 _LARGEST_CODE = 2**62
 _FEW_CODES = 2**20  # that are counted in a table
 
 
-class Joined(NamedTuple):
+class JoinedPatterns(NamedTuple):
     """Patterns after the rare ones were joined."""
 
     states: Labels  # (n, d) of the values, blanked ones as missing
@@ -39,7 +46,7 @@ class Joined(NamedTuple):
 
 def join_rare(
     states: Labels, strata: Labels, k: int, units: Labels | None = None, near: Floats | None = None
-) -> Joined:
+) -> JoinedPatterns:
     """Join patterns of missingness within strata until each is shared by k units.
 
     Parameters
@@ -64,7 +71,7 @@ def join_rare(
         new, pattern = _join(states[rows], k, own, at)
         found[rows], cells[rows] = new, count + pattern
         count += int(pattern.max()) + 1
-    return Joined(found, cells, int(np.count_nonzero(found != states)))
+    return JoinedPatterns(found, cells, int(np.count_nonzero(found != states)))
 
 
 def rows_of_each(cells: Labels) -> list[Labels]:
@@ -131,7 +138,7 @@ def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
 
 
 def _follow(
-    step: Step, rows: list[list[Labels]], units: Labels | None, near: Floats | None
+    step: Join, rows: list[list[Labels]], units: Labels | None, near: Floats | None
 ) -> None:
     """Move the records of a step: of one pattern all, of the other all or the nearest."""
     moved = rows[step.pattern]
@@ -192,12 +199,12 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
 
 
 def join_enough(
-    joined: Joined,
+    joined: JoinedPatterns,
     states: Labels,
     strata: Labels,
     enough: Callable[[Labels], bool],
     some_of: NDArray[np.bool_] | None = None,
-) -> Joined:
+) -> JoinedPatterns:
     """Join whole patterns further, if more than k units is required of a group.
 
     Parameters
@@ -240,4 +247,4 @@ def join_enough(
         found[cells == near[best]] = both[best]
         waiting.append(int(near[best]))
     labels = np.unique(cells, return_inverse=True)[1].reshape(-1)
-    return Joined(found, labels, int(np.count_nonzero(found != states)))
+    return JoinedPatterns(found, labels, int(np.count_nonzero(found != states)))

@@ -24,7 +24,7 @@ from microagg.plan.settings import check_aggregate
 from microagg.tables.variable import Variable
 
 __all__ = [
-    "Line",
+    "NumberEncoder",
     "Transform",
     "encoder",
     "fit_transform",
@@ -39,7 +39,7 @@ _TRIED = 2_000  # groups that are tried in pairs
 
 
 @dataclass(frozen=True, eq=False)
-class Line:
+class NumberEncoder:
     """One coordinate: the value, transformed for the distance, over its spread."""
 
     transform: Transform
@@ -65,7 +65,7 @@ def encoder(variable: Variable, scale: str, weights: Floats | None = None) -> En
     scaling = (
         fit_scale(column, scale) if weights is None else fit_scale(column, scale, weights[there])
     )
-    return Line(transform, scaling)
+    return NumberEncoder(transform, scaling)
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners, Encoder
-from microagg.encode.number import Line
+from microagg.encode.number import NumberEncoder
 from microagg.encode.space import Space
-from microagg.encode.spiked import Split
+from microagg.encode.spiked import SpikedEncoder
 from microagg.kernels.release_kinds import (
     MEAN,
     MODE,
@@ -37,7 +37,7 @@ _BY_SSE = ("number", "integer", "date", "hierarchy")
 _FINEST = 1e-9  # whole numbers that are nearer in coordinates are as good as numbers
 
 
-class _Column(NamedTuple):
+class _SearchedColumn(NamedTuple):
     """A column of the matrix that is searched."""
 
     variable: Variable
@@ -47,7 +47,7 @@ class _Column(NamedTuple):
     rounded: bool
 
 
-class _Rule(NamedTuple):
+class _ReleaseRule(NamedTuple):
     """What is released in a column whose loss is not the SSE; see :class:`Releases`."""
 
     kind: int
@@ -83,12 +83,12 @@ def with_releases(
     if all(one.kind in _BY_SSE for one in variables):
         return space
     shared = policy in ("majority", "fill")  # a group may have values and missing ones
-    rules: list[_Rule] = []
+    rules: list[_ReleaseRule] = []
     coordinates, factors, at = [], [], 0
     for j, (variable, (width, more)) in enumerate(zip(variables, space.widths, strict=True)):
         own = space.matrix[:, at : at + width]
         missing = variable.missing if shared else states[:, j] != 0
-        column = _Column(variable, space.encoders[j], own, missing, rounded[j])
+        column = _SearchedColumn(variable, space.encoders[j], own, missing, rounded[j])
         rule = _rule(column, weights, aggregate, shared)
         slope = _SLOPE if rule is not None and rule.kind == MODE else 1.0
         factors.append(np.repeat([np.sqrt(slope), 1.0], [width, more]))
@@ -122,7 +122,9 @@ def taken(releases: Releases, rows: Labels) -> Releases:
     return releases._replace(**own)
 
 
-def _rule(one: _Column, weights: Floats | None, aggregate: str, shared: bool) -> _Rule | None:
+def _rule(
+    one: _SearchedColumn, weights: Floats | None, aggregate: str, shared: bool
+) -> _ReleaseRule | None:
     """Return what is released in a column; None: its loss is the SSE."""
     variable, encoder = one.variable, one.encoder
     there = np.where(one.missing, -1, 1)
@@ -137,15 +139,15 @@ def _rule(one: _Column, weights: Floats | None, aggregate: str, shared: bool) ->
         occurs = occurs if variable.admissible is None else occurs & variable.admissible
         importance = np.sqrt(variable.setting.importance)
         points = encoder.points[: len(occurs)][occurs, 0] * importance
-        return _Rule(NEAREST, there, one.coordinates[:, 0], blank, points=points)
-    if isinstance(encoder, Split) and not transformed:
+        return _ReleaseRule(NEAREST, there, one.coordinates[:, 0], blank, points=points)
+    if isinstance(encoder, SpikedEncoder) and not transformed:
         scale = encoder.scale * np.sqrt(variable.setting.importance)
         off = variable.values != encoder.spike
         kind = NEARER_SORT if variable.setting.release == "spike" else SPIKED
         value = encoder.raw(variable.values)[:, 1] * scale
         level = np.where(off, there, np.minimum(there, 0))
-        return _Rule(kind, level, value, blank, encoder.step * scale)
-    if not isinstance(encoder, Line) or transformed or aggregate != "mean":
+        return _ReleaseRule(kind, level, value, blank, encoder.step * scale)
+    if not isinstance(encoder, NumberEncoder) or transformed or aggregate != "mean":
         return None
     if one.rounded:
         some = variable.values[~variable.missing][:1]
@@ -154,13 +156,13 @@ def _rule(one: _Column, weights: Floats | None, aggregate: str, shared: bool) ->
         step = float(after - at) * importance
         if step > _FINEST:
             value = one.coordinates[:, 0]
-            return _Rule(ROUNDED, there, value, blank, step, float(at) * importance)
+            return _ReleaseRule(ROUNDED, there, value, blank, step, float(at) * importance)
     if shared and one.missing.any():
-        return _Rule(MEAN, there, one.coordinates[:, 0], blank)
+        return _ReleaseRule(MEAN, there, one.coordinates[:, 0], blank)
     return None
 
 
-def _mode(one: _Column, weights: Floats | None) -> _Rule:
+def _mode(one: _SearchedColumn, weights: Floats | None) -> _ReleaseRule:
     """Return the rule for a mode; its losses come from the categories, not from their coordinates."""
     variable, encoder = one.variable, one.encoder
     levels, m = variable.level_numbers, len(variable.levels)
@@ -180,4 +182,4 @@ def _mode(one: _Column, weights: Floats | None) -> _Rule:
     fit = np.ones(m, bool) if variable.admissible is None else variable.admissible
     numbers = np.append(np.where(fit[:m], np.arange(m), -2), -1)
     level = np.where(one.missing, -1, numbers[levels])
-    return _Rule(MODE, level, np.zeros(len(levels)), to_mean[levels], 2 * scale)
+    return _ReleaseRule(MODE, level, np.zeros(len(levels)), to_mean[levels], 2 * scale)

@@ -22,7 +22,7 @@ from microagg.encode.number import Transform, fit_transform
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable
 
-__all__ = ["Split", "encoder", "release", "spike_of"]
+__all__ = ["SpikedEncoder", "encoder", "release", "spike_of"]
 
 
 _WIDEST = 1e308  # beyond, differences of doubles are infinite
@@ -34,7 +34,7 @@ def spike_of(variable: Variable) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class SpikedEncoder:
     """Two coordinates: off the spike or not, and how far from the mean of those off it."""
 
     spike: float
@@ -85,7 +85,7 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     else:
         # The spike has no logarithm or rank among the others: it is half their range below them.
         step = mean - float(outside.min()) + max(float(np.ptp(outside)), 1.0) / 2
-    raw = Split(spike, transform, mean, step, np.zeros(2), 1.0)
+    raw = SpikedEncoder(spike, transform, mean, step, np.zeros(2), 1.0)
     C = raw.raw(values)[there]
     w = np.ones(len(C)) if weights is None else weights[there]
     centre = _average(C, w)

@@ -12,7 +12,7 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners
-from microagg.encode.number import Line
+from microagg.encode.number import NumberEncoder
 from microagg.encode.recode import Recoder
 from microagg.engines.encoding import Coder, Encoding
 from microagg.engines.recode_batches import level_places, loss_by_recoding
@@ -106,7 +106,7 @@ def total_squares(encoding: Encoding, summary: TableSummary) -> Floats:
             found[j] = present
         elif coder.levels:
             found[j] = _total_of_corners(coder)
-        elif isinstance(coder.encoder, Line):
+        elif isinstance(coder.encoder, NumberEncoder):
             own = summary.columns[coder.name]
             moments = own.logarithms if coder.setting.transform == "log" else own.moments
             scaling = coder.encoder.scaling

@@ -53,7 +53,7 @@ OnProgress = Callable[[str, int, int], None]
 """Hears of a stage, records done and all of them."""
 
 
-class _Sample:
+class _LowestKeys:
     """Rows with the lowest keys, as many as are needed and at most twice that."""
 
     def __init__(self) -> None:
@@ -336,7 +336,7 @@ class DiskParts:
         on_progress: OnProgress = lambda stage, done, total: None,
     ) -> None:
         self.names, self.is_text = source.names, source.is_text
-        self.sample = _Sample()
+        self.sample = _LowestKeys()
         self._source, self._passes, self._on_progress = source, passes, on_progress
 
     def empty(self) -> pa.Table:

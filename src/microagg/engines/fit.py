@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode import nominal
-from microagg.encode.batch_statistics import Summary
+from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.inertia import Corners, Encoder
-from microagg.encode.number import Line, Transform
+from microagg.encode.number import NumberEncoder, Transform
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import check_recoded
 from microagg.encode.scale import Scaling, scaling_of
 from microagg.encode.space import encoder_of
-from microagg.encode.spiked import Split
+from microagg.encode.spiked import SpikedEncoder
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.complete_plan import no_records
 from microagg.engines.encoding import Coder, Encoding
@@ -167,7 +167,7 @@ def _coder(
     name: Any,
     plan: Plan,
     block: Block,
-    found: Summary,
+    found: ColumnStatistics,
     mean_weight: float,
     uneven: bool,
     recoder: Recoder | None = None,
@@ -220,7 +220,7 @@ def _seen_states(patterns: Labels, sizes: Labels) -> dict[int, Encoder]:
 
 
 def _levels(
-    name: Any, setting: Column, found: Summary, mean_weight: float | None
+    name: Any, setting: Column, found: ColumnStatistics, mean_weight: float | None
 ) -> tuple[tuple[Any, ...], Floats]:
     """Levels in their order, and how often each occurs, in units of the mean weight."""
     counts: Mapping[Any, Any] = found.levels if mean_weight is None else found.mass
@@ -238,7 +238,7 @@ def _levels(
     return levels, np.array([float(counts.get(level, 0)) / unit for level in levels])
 
 
-def _admissible(levels: Sequence[Any], found: Summary, k: int) -> NDArray[np.bool_]:
+def _admissible(levels: Sequence[Any], found: ColumnStatistics, k: int) -> NDArray[np.bool_]:
     """Which levels at least k units of the table hold, or records where no units are counted."""
     if found.most_holders:
         return np.array([len(found.holders.get(level, ())) >= k for level in levels], dtype=bool)
@@ -264,7 +264,7 @@ def _corners(variable: Variable, often: Floats, present: int, block: Block) -> E
 
 
 def _number(
-    setting: Column, spiked: bool, scale: str, found: Summary, mean_weight: float
+    setting: Column, spiked: bool, scale: str, found: ColumnStatistics, mean_weight: float
 ) -> Encoder:
     moments = found.moments
     if not moments.count:
@@ -281,7 +281,9 @@ def _number(
         # The squares of weights with a mean of 1 add up to count − 1.
         total = (step**2 * moments.weight * share * (1 - share) + off.squares) / mean_weight
         factor = float(np.sqrt((moments.count - 1) / total)) if total > 0 else 0.0
-        return Split(spike, Transform(None), off.mean, step, np.array([step * share, 0.0]), factor)
+        return SpikedEncoder(
+            spike, Transform(None), off.mean, step, np.array([step * share, 0.0]), factor
+        )
     logarithms = setting.transform == "log"
     used = found.logarithms if logarithms else moments
     quartiles = None
@@ -295,4 +297,4 @@ def _number(
         used.deviation_by(mean_weight),
         quartiles,
     )
-    return Line(Transform("log" if logarithms else None, unit=0.0), scaling)
+    return NumberEncoder(Transform("log" if logarithms else None, unit=0.0), scaling)

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.batch_statistics import Moments, Summary
+from microagg.encode.batch_statistics import ColumnStatistics, Moments
 from microagg.encode.missing import distinct_rows
 from microagg.encode.prepare import weights_of
 from microagg.encode.spiked import spike_of
@@ -39,7 +39,7 @@ Cell = tuple[tuple[Any, ...], tuple[int, ...]]
 class TableSummary:
     """What is known of a table, or of some of its records."""
 
-    columns: dict[Any, Summary]
+    columns: dict[Any, ColumnStatistics]
     cells: Counter[Cell]
     weights: Moments
     records: int = 0
@@ -124,9 +124,11 @@ def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variabl
     return found
 
 
-def _summary(frame: Frame, variable: Variable, block: Block, weights: Floats | None) -> Summary:
+def _summary(
+    frame: Frame, variable: Variable, block: Block, weights: Floats | None
+) -> ColumnStatistics:
     there = ~variable.missing
-    found = Summary(variable.kind, missing=int(np.count_nonzero(~there)))
+    found = ColumnStatistics(variable.kind, missing=int(np.count_nonzero(~there)))
     own = None if weights is None else weights[there]
     if variable.kind in CATEGORIES:
         numbers = variable.level_numbers[there]

@@ -23,7 +23,7 @@ from microagg.formats.formulas import no_formulas
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import Destination, fetched, naming
 from microagg.measure.analyses import check_analyses
-from microagg.plan.analyses import computed_with
+from microagg.plan.analysis_formulas import computed_with
 from microagg.plan.checks import no_column
 from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan

@@ -1,7 +1,7 @@
 """The user's own analyses, run on both tables: how far confidence intervals overlap.
 
-:mod:`microagg.plan.analyses` reads the formulas, :mod:`microagg.measure.estimates` computes each statistic,
-and :mod:`microagg.measure.analysis_results` defines the overlap.
+:mod:`microagg.plan.analysis_formulas` reads the formulas, :mod:`microagg.measure.estimates` computes each
+statistic, and :mod:`microagg.measure.analysis_results` defines the overlap.
 
 Records with a missing value in a named column are left out, in each table by itself. Where there are weights,
 everything is weighted, in the released table by the released weight if it has one.
@@ -30,7 +30,7 @@ from microagg.measure.estimates import (
     regression,
     window,
 )
-from microagg.plan.analyses import Formula, blaming, read_formula
+from microagg.plan.analysis_formulas import Formula, blaming, read_formula
 from microagg.plan.checks import no_column
 from microagg.plan.column import CATEGORIES
 from microagg.tables.finite import check_finite

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from microagg.base.typing import Floats, Labels
 from microagg.encode.hierarchy import ancestors
 from microagg.encode.number import fit_transform
-from microagg.encode.spiked import Split
+from microagg.encode.spiked import SpikedEncoder
 from microagg.encode.spiked import encoder as split_of
 from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
@@ -112,7 +112,7 @@ def _coordinates(both: Pair, j: int, there: NDArray[np.bool_] | None) -> tuple[F
         return x[:, None], y[:, None]
     if variable is not None and variable.kind == "spiked":
         split = split_of(variable, both.weights if _off_and_on(variable) else None)
-        if isinstance(split, Split):
+        if isinstance(split, SpikedEncoder):
             return split.apply(x), np.where(np.isnan(y)[:, None], np.nan, split.apply(y))
     if variable is not None and variable.setting.transform is not None:
         transform = fit_transform(x, variable.setting.transform)

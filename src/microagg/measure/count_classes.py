@@ -44,7 +44,7 @@ from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.numbers_in_text import OddCells, count_odd
 
-__all__ = ["Counter", "Counts", "KeySums", "count_out_of_core", "row_keys", "verify_batches"]
+__all__ = ["ClassSizes", "Counter", "KeySums", "count_out_of_core", "row_keys", "verify_batches"]
 
 Keys = NDArray[np.uint64]
 
@@ -168,7 +168,7 @@ def _frozen(values: Any) -> Any:
     return values
 
 
-class Counts(NamedTuple):
+class ClassSizes(NamedTuple):
     """How many units, or records, share each combination: classes of combinations shared by equally many."""
 
     shared_by: Labels
@@ -205,7 +205,7 @@ class Counts(NamedTuple):
 
 def count_out_of_core(
     batches: Iterable[tuple[Keys, Keys | None]], scratch: Path, memory: int
-) -> Counts:
+) -> ClassSizes:
     """Count how many records, or distinct units, share each key.
 
     Parameters
@@ -252,7 +252,7 @@ class Counter:
             assert units is not None
             self._pairs.add(np.hstack([keys, units]), one)
 
-    def counts(self) -> Counts:
+    def counts(self) -> ClassSizes:
         """Return what was counted, once."""
         if self._pairs is not None:
             for pairs, records in self._pairs.results():
@@ -262,7 +262,7 @@ class Counter:
         return _tallied(sums for _, sums in self._combinations.results())
 
 
-def _tallied(sums: Iterator[Labels]) -> Counts:
+def _tallied(sums: Iterator[Labels]) -> ClassSizes:
     """Put combinations that equally many units share together; sums are records and, where counted, units."""
     found: dict[int, list[int]] = {}
     for some in sums:
@@ -275,7 +275,7 @@ def _tallied(sums: Iterator[Labels]) -> Counts:
             sofar[0] += more[0]
             sofar[1] += more[1]
     table = np.array([[size, *found[size]] for size in sorted(found)], np.int64).reshape(-1, 3)
-    return Counts(*table.T)
+    return ClassSizes(*table.T)
 
 
 class KeySums:

@@ -132,7 +132,7 @@ def _area(P: Floats, start: Labels, end: Labels, Q: Floats, prefix: Floats) -> F
 
 
 @dataclass(frozen=True)
-class Dominance:
+class DominanceFigures:
     """The (1, p) rule: no record may make up more than p % of its class's total."""
 
     percent: float
@@ -143,7 +143,7 @@ class Dominance:
     holds: bool
 
 
-def dominance(values: Floats, own: Labels, percent: float) -> Dominance:
+def dominance(values: Floats, own: Labels, percent: float) -> DominanceFigures:
     """Measure a magnitude column by its original values; absolute ones, if some are negative."""
     size = np.abs(values)
     unit = max(float(size.max(initial=0.0)), 1e-300)
@@ -153,4 +153,4 @@ def dominance(values: Floats, own: Labels, percent: float) -> Dominance:
     np.maximum.at(largest, own, size)
     share = np.divide(largest, total, out=np.zeros_like(total), where=total > 0)
     over = int(np.sum(share > percent / 100))
-    return Dominance(percent, float(share.max()), over, holds=over == 0)
+    return DominanceFigures(percent, float(share.max()), over, holds=over == 0)

@@ -16,7 +16,7 @@ from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
 from microagg.kernels.labels import group_sizes
 from microagg.measure.agreement import Agreement
 from microagg.measure.both_tables import Pair, keeping_computed, pair
-from microagg.measure.diversity import Diversity, Dominance, diversity, dominance
+from microagg.measure.diversity import Diversity, DominanceFigures, diversity, dominance
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.population_risk import IndividualRisk, sample_risk
@@ -63,7 +63,7 @@ class Risk:
     """Share of records that an attacker links who guesses without looking: 1/n."""
     diversity: dict[Any, Diversity]
     """Each confidential column: l-diversity and t-closeness of the classes."""
-    dominance: dict[Any, Dominance]
+    dominance: dict[Any, DominanceFigures]
     """Each magnitude column: the (1, p) rule in the classes."""
     _pair: Pair = field(repr=False, compare=False)
     _ask: Ask = field(repr=False, compare=False)
@@ -333,7 +333,7 @@ def _counted(records: Mapping[Any, int]) -> str:
     return first + (f" and {len(found) - _NAMED} more columns" if len(found) > _NAMED else "")
 
 
-def _dominance(both: Pair, ask: Ask) -> dict[Any, Dominance]:
+def _dominance(both: Pair, ask: Ask) -> dict[Any, DominanceFigures]:
     found = {}
     for name in ask.dominance:
         before, _ = both.frames("A magnitude column")

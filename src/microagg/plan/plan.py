@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from microagg.errors import InputError
-from microagg.plan.analyses import blaming, read_formula
+from microagg.plan.analysis_formulas import blaming, read_formula
 from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block
 from microagg.plan.checks import check_table, no_column, unknown
 from microagg.plan.column import columns_with

@@ -8,7 +8,7 @@ from typing import Any
 
 from microagg.base.formatting import UnitWords, unit_words
 from microagg.errors import InputError, shown
-from microagg.plan.analyses import as_lists, formulas_of, read_formula
+from microagg.plan.analysis_formulas import as_lists, formulas_of, read_formula
 from microagg.plan.block import Block
 from microagg.plan.checks import (
     Name,

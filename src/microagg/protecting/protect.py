@@ -139,7 +139,7 @@ def protect(
     require : mapping
         What groups must satisfy beside k, see :class:`microagg.plan.block.Require`.
     analyses : texts such as "income ~ age + sex", "income by region", "poverty(income)"
-        What must survive: run on both tables, see :mod:`microagg.plan.analyses`.
+        What must survive: run on both tables, see :mod:`microagg.plan.analysis_formulas`.
     round : bool or "totals"
         Round the aggregates of whole-number columns, which then keep their type. Groups stay
         indistinguishable; column means are kept up to rounding only, with "totals" their total to the unit.
