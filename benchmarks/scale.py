@@ -27,7 +27,8 @@ from microagg.plan.plan import Plan
 source, target, engine, effort, columns = sys.argv[1:]
 plan = Plan().override(k=5, columns=columns.split(","), effort=effort)
 started = time.perf_counter()
-found = run(Job(Path(source), Path(target), plan, engine=engine, memory=int(1.5 * 2**30))).evidence
+memory = int(1.5 * 2**30) if engine == "disk" else None
+found = run(Job(Path(source), Path(target), plan, engine=engine, memory=memory)).evidence
 print(json.dumps({
     "seconds": time.perf_counter() - started,
     "loss": found.utility.information_loss,
