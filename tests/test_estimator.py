@@ -104,7 +104,7 @@ def test_masked_values_are_missing_values(X):
 
 def test_missing_values_can_be_refused_in_our_words(X):
     X[3, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN"):
+    with pytest.raises(InputError, match="NaN in row 3, column 1"):
         Microaggregator(k=4, missing="error").fit(X)
     frame = pd.DataFrame(X, columns=list("abc"))
     with pytest.raises(InputError, match=r"'b'.*row 4"):

@@ -100,6 +100,53 @@ def test_tutorials_end_in_a_verified_file_and_have_pictures(site):
         assert list((site / "tutorials").glob(f"{page.stem}-*.svg"))
 
 
+TUTORIALS = sorted(path.stem for path in (DOCS / "tutorials").glob("*.md"))
+
+
+def run_notebook(path: Path, folder: Path) -> list[str]:
+    """Run the cells of a notebook in one process, as Jupyter would; return the code that was run."""
+    program, ran = [], []
+    for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
+        source = "".join(cell["source"])
+        if cell["cell_type"] != "code":
+            continue
+        ran.append(source)
+        magic, _, rest = source.partition("\n")
+        if magic.startswith("%%writefile "):
+            program.append(f"open({magic.split()[1]!r}, 'w', encoding='utf-8').write({rest!r})")
+        elif source.startswith("!"):
+            program += [f"shell({line[1:]!r})" for line in source.splitlines()]
+        else:
+            program.append(source)
+    shell = (
+        "import subprocess, warnings, matplotlib\nmatplotlib.use('svg')\nwarnings.simplefilter('ignore')\n"
+        f"def shell(line):\n    line = {sys.executable!r} + ' -m ' + line\n"
+        "    code = int(line.partition('# exits with ')[2] or 0)\n"
+        "    assert subprocess.run(line, shell=True).returncode == code, line\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", shell + "\n".join(program)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return ran
+
+
+@pytest.mark.posix  # a command is given to the shell by its path
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "one-column" else pytest.param(n, marks=pytest.mark.long) for n in TUTORIALS],
+)
+def test_a_tutorial_is_a_notebook_that_runs(site, name, tmp_path):
+    ran = run_notebook(site / "tutorials" / f"{name}.ipynb", tmp_path)
+    assert f'href="{name}.ipynb"' in (site / "tutorials" / f"{name}.html").read_text("utf-8")
+    blocks = blocks_of((DOCS / "tutorials" / f"{name}.md").read_text(encoding="utf-8"))
+    assert len(ran) == sum(block.language in ("python", "sh", "toml") for block in blocks)
+
+
 def ends_verified(words: str) -> bool:
     """Whether the last check that a tutorial makes of its file is there, and what it gave is that k holds."""
     _, verify, counted = words.rpartition("microagg verify")

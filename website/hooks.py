@@ -18,6 +18,7 @@ sys.path.insert(
 
 from website import gallery, methods, references, tables  # noqa: E402
 from website.execute import FENCED, Runner, block_of  # noqa: E402
+from website.notebooks import notebook_of  # noqa: E402
 
 mpl.use("svg")
 
@@ -72,13 +73,26 @@ def on_page_markdown(markdown: str, *, page: Any, config: Any, files: Files) -> 
         markdown = methods.completed(Path(uri).stem, markdown)
     markdown = tables.filled(markdown)
     if page.meta.get("run"):
-        markdown = _executed(markdown, uri, config, files)
+        executed = _executed(markdown, uri, config, files)
+        markdown = executed + (
+            _notebook(markdown, uri, config, files) if "tutorials/" in uri else ""
+        )
     return _LINK.sub(lambda found: _led(found, uri), markdown)
 
 
 def on_page_content(html: str, *, page: Any, config: Any, files: Files) -> str:
     """Show names in docstrings as code: the roles before them are meant for another builder."""
     return _ROLE.sub("", html)
+
+
+def _notebook(markdown: str, uri: str, config: Any, files: Files) -> str:
+    """Add a page as a notebook to the site; return the sentence that leads to it."""
+    name = uri.removesuffix(".md") + ".ipynb"
+    files.append(File.generated(config, name, content=notebook_of(markdown)))
+    return (
+        f"\n\nThis page as a [notebook]({Path(name).name}), for an environment with "
+        '`pip install "microagg[demo,sklearn]" jupyterlab matplotlib polars`.\n'
+    )
 
 
 def _led(found: re.Match[str], uri: str) -> str:

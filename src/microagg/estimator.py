@@ -208,9 +208,15 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
             dtype=np.float64,
             order="C",
             ensure_min_samples=least,
-            ensure_all_finite="allow-nan" if self.missing != "error" else True,
+            ensure_all_finite="allow-nan",
             reset=reset,
         )
+        if self.missing == "error" and np.isnan(matrix).any():
+            row, column = np.argwhere(np.isnan(matrix))[0].tolist()
+            raise InputError(
+                f'With missing="error" no value may be missing; X has a NaN in row {row}, column {column} '
+                '(both counted from 0). Fill it, or choose another policy, such as missing="majority".'
+            )
         columns = {f"x{j}": pa.array(column, from_pandas=True) for j, column in enumerate(matrix.T)}
         return _Given(Frame(pa.table(columns)), matrix, is_array=True)
 

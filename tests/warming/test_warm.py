@@ -100,7 +100,6 @@ def table(tmp_path_factory):
     return path
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="jobs are forked off")
 @pytest.mark.posix
 def test_a_job_asks_for_all_that_it_needs_and_loads_little(table, tmp_path):
     jobs = {job: [str(table), str(tmp_path / "out.csv"), *words] for job, words in JOBS.items()}
