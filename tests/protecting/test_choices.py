@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from microagg import InputError
 from microagg.measure.linkage import Linkage
+from microagg.plan.plan import Plan
 from microagg.protecting.choices import (
     TOLERANCE,
     TRADE_OFF,
     Choice,
-    Targets,
     mark_frontier,
     next_k,
     next_k_for,
@@ -27,8 +27,12 @@ def cell(method, k, loss, share, high=None):
     return Choice(method, k, 5, k, k, loss, linkage, 0.1)
 
 
+def accepted(**targets):
+    return Plan.of(**targets).accept
+
+
 def suggested(cells, **targets):
-    return suggestion(mark_frontier(cells), Targets(**targets))
+    return suggestion(mark_frontier(cells), accepted(**targets))
 
 
 def worth(cells):
@@ -131,11 +135,13 @@ def test_the_search_ends_where_neighbours_fail_even_if_measures_jump(bits, large
 
 def test_meeting_both_targets_is_given_up_when_it_would_lose_too_much():
     tried = [cell("m", 3, 5.0, 0.30), cell("m", 5, 9.0, 0.18)]
-    assert next_k_for(tried, Targets(max_linkage=0.1), 100) == 10
-    assert next_k_for(tried, Targets(max_linkage=0.1, max_loss=10), 100) == 10
-    assert next_k_for(tried, Targets(max_linkage=0.1, max_loss=8), 100) is None
-    assert next_k_for(tried, Targets(max_loss=8), 100) == 4
-    assert next_k_for([*tried, Choice("m", 10, problem="cannot")], Targets(max_loss=8), 100) is None
+    assert next_k_for(tried, accepted(max_linkage=0.1), 100) == 10
+    assert next_k_for(tried, accepted(max_linkage=0.1, max_loss=10), 100) == 10
+    assert next_k_for(tried, accepted(max_linkage=0.1, max_loss=8), 100) is None
+    assert next_k_for(tried, accepted(max_loss=8), 100) == 4
+    assert (
+        next_k_for([*tried, Choice("m", 10, problem="cannot")], accepted(max_loss=8), 100) is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,4 +200,4 @@ def test_an_estimated_linkage_counts_at_its_upper_end():
 )
 def test_wrong_targets(targets, message):
     with pytest.raises(InputError, match=message):
-        Targets(**targets)
+        accepted(**targets)

@@ -42,7 +42,7 @@ def compare_file(
     speaker.say("read", f"{source}: {table_size(len(records), len(records.frame.names))}")
     trials = prepare(records, plan, **settings)
     if public:
-        if trials.targets.given:
+        if plan.accept.targets:
             raise InputError(
                 "A search for a target tries many k; a public comparison takes no target."
             )

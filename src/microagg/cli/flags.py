@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -51,8 +51,10 @@ def plan_flags(settings: type[PlanSettings]) -> dict[str, Any]:
     return {**found, "plan": flag_of(_PLAN)}
 
 
-def with_plan_flags(*left_out: str, settings: type[PlanSettings] = Plan) -> Callable[[F], F]:
-    """Give a command, in place of its ``**flags``, the flags that build a plan."""
+def with_plan_flags(
+    *left_out: str, only: Collection[str] = (), settings: type[PlanSettings] = Plan
+) -> Callable[[F], F]:
+    """Give a command, in place of its ``**flags``, the flags that build a plan, or only some of them."""
 
     def added(function: F) -> F:
         signature = inspect.signature(function, eval_str=True)
@@ -60,7 +62,7 @@ def with_plan_flags(*left_out: str, settings: type[PlanSettings] = Plan) -> Call
         flags = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
             for name, kind in plan_flags(settings).items()
-            if name not in left_out
+            if name not in left_out and (not only or name in only)
         ]
         needed = [p for p in own if p.default is p.empty]
         rest = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.default is not p.empty]

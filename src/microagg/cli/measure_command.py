@@ -35,7 +35,6 @@ from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import utility_of
 from microagg.measure.verify import Verification, verify_all
 from microagg.plan.analysis_formulas import computed_with
-from microagg.plan.column import Column
 from microagg.plan.plan import Plan, Promise
 from microagg.plan.sections import Accept
 from microagg.protecting.protect import Clock
@@ -51,19 +50,17 @@ def measure_files(
     csv: CsvFormat,
     columns: list[str] | None,
     id_: str | None,
+    plan: Plan,
     *,
-    kinds: Mapping[Any, Column],
-    weight: str | None,
-    analyses: list[str],
     confidential: list[str],
     dominance: list[str],
-    accept: Accept,
     min_distinct: int | None,
     sample: int | None,
     **settings: Any,
 ) -> bool:
     """Measure a protected file against its original and say so; return whether all holds."""
-    clock = Clock()
+    clock, kinds = Clock(), plan.columns
+    weight = None if plan.weight is None else str(plan.weight.column)
     check_sample(sample)
     if min_distinct is not None and not confidential:
         raise InputError(
@@ -72,7 +69,7 @@ def measure_files(
     numbers = [
         *(columns or ()),
         *dominance,
-        *(str(n) for n in map(computed_with, analyses) if n is not None),
+        *(str(n) for n in map(computed_with, plan.analyses) if n is not None),
     ]
     numbers = [n for n in numbers if n not in kinds or kinds[n].kind in QUANTITIES]
     with clock.time("read"), at_hand(original, protected) as files:
@@ -96,13 +93,14 @@ def measure_files(
         )
     unmeasured = [n for n, ok in zip(both.names, both.varies, strict=True) if not ok]
     with clock.time("loss"):
-        utility = utility_of(both, analyses)
+        utility = utility_of(both, plan.analyses)
         lost = utility.as_dict()
     speaker.say("lost", loss_words(utility))
     say_lines(speaker, analysis_lines(utility))
     if unmeasured:
         speaker.say("", f"{names(unmeasured)}: constant in the original, so its loss has no unit")
     ask = Ask(
+        k=plan.blocks[0].k,
         confidential=tuple(confidential),
         dominance=tuple(dominance),
         sample=sample or sample_for(len(both)),
@@ -111,7 +109,9 @@ def measure_files(
     with clock.time("risk"):
         alone, with_known = _link(speaker, both, known, ask)
     _say_risk(speaker, both, known, alone, with_known, ask.k)
-    gates = _gates(utility.information_loss, with_known.linkage.high, alone, accept, min_distinct)
+    gates = _gates(
+        utility.information_loss, with_known.linkage.high, alone, plan.accept, min_distinct
+    )
     for words, passed in gates:
         speaker.say("target", words, style="bold" if passed else "bold red")
     speaker.say(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from microagg.cli.flags import plan_of
+from microagg.cli.flags import plan_of, with_plan_flags
 from microagg.cli.options import (
-    Analyses,
     Columns,
     Confidential,
     Decimal,
@@ -19,8 +18,6 @@ from microagg.cli.options import (
     DominancePercent,
     Encoding,
     Json,
-    MaxLinkage,
-    MaxLoss,
     Quiet,
     csv_format,
 )
@@ -29,6 +26,7 @@ from microagg.formats.addresses import as_place
 from microagg.plan.flag_values import split_names
 
 
+@with_plan_flags(only=("k", "kind", "weight", "analysis", "max_loss", "max_linkage"))
 def measure(
     original: Annotated[
         Path,
@@ -47,28 +45,9 @@ def measure(
             "--id", help="Column that tells which records belong together; by position if left out."
         ),
     ] = None,
-    k: Annotated[
-        int | None,
-        typer.Option("--k", "-k", help="Promised k, to count the records that break it."),
-    ] = None,
-    kind: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="COLUMN=KIND",
-            help="What a column holds, where its type does not tell: nominal for codes, or its levels in "
-            "order, low,middle,high. Repeat it.",
-        ),
-    ] = None,
-    weight: Annotated[
-        str | None,
-        typer.Option(help="Column of survey weights in ORIGINAL, by which records count."),
-    ] = None,
     confidential: Confidential = None,
     dominance: Dominance = None,
     dominance_percent: DominancePercent = 80.0,
-    analyses: Analyses = None,
-    max_loss: MaxLoss = None,
-    max_linkage: MaxLinkage = None,
     min_distinct: Annotated[
         int | None,
         typer.Option(
@@ -89,6 +68,7 @@ def measure(
     decimal: Decimal = ".",
     as_json: Json = False,
     quiet: Quiet = False,
+    **flags: Any,
 ) -> None:
     """Measure what a protected file lost and what an attacker gains from it.
 
@@ -102,7 +82,6 @@ def measure(
     speaker = Speaker(as_json, quiet)
     with speaker.run():
         from microagg.cli.measure_command import measure_files
-        from microagg.plan.sections import Accept
 
         holds = measure_files(
             speaker,
@@ -111,14 +90,10 @@ def measure(
             csv_format(delimiter, encoding, decimal),
             split_names(columns),
             id_,
-            kinds=plan_of({"kind": kind}).columns,
-            weight=weight,
-            k=k,
+            plan_of(flags),
             confidential=split_names(confidential) or [],
             dominance=split_names(dominance) or [],
             dominance_percent=dominance_percent,
-            analyses=analyses or [],
-            accept=Accept(max_loss, max_linkage),
             min_distinct=min_distinct,
             sample=sample,
         )

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from microagg.cli.flags import plan_flags
 from microagg.formats.addresses import as_place
-from microagg.plan.plan import Plan
 
 if TYPE_CHECKING:
     from microagg.formats.layouts import CsvFormat
@@ -59,8 +57,7 @@ Confidential = Annotated[
     list[str] | None,
     typer.Option(
         metavar="COLUMNS",
-        help="Columns whose values must not come out although records look alike: l-diversity and "
-        "t-closeness.",
+        help="Confidential columns: reported with l-diversity and t-closeness.",
     ),
 ]
 Dominance = Annotated[
@@ -72,13 +69,6 @@ Dominance = Annotated[
 ]
 DominancePercent = Annotated[
     float, typer.Option(metavar="P", help="The p of the (1, p) rule: largest share of one record.")
-]
-Analyses = plan_flags(Plan)["analysis"]
-MaxLoss = Annotated[
-    float | None, typer.Option(help="Target: at most this information loss, in percent.")
-]
-MaxLinkage = Annotated[
-    float | None, typer.Option(help="Target: at most this share of records linked, 0 to 1.")
 ]
 ReportFile = Annotated[
     Path | None,

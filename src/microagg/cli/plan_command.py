@@ -15,7 +15,6 @@ from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
 from microagg.job.memory_engine import records_of
 from microagg.plan.plan import Plan
-from microagg.protecting.choices import Targets
 from microagg.warming.needed import needed
 
 
@@ -34,8 +33,8 @@ def draft_plan(
 
     Where the plan has a target, one that meets it is searched; return whether it does.
     """
-    targets = Targets(plan.accept.loss, plan.accept.linkage)
-    if (keep or may_drop is not None or search_k) and not targets.given:
+    targets = plan.accept.targets
+    if (keep or may_drop is not None or search_k) and not targets:
         raise InputError(
             "--keep, --may-drop and --search-k tell a search what it may decide; there is no target to "
             "search for. Give --max-loss or --max-linkage."
@@ -43,12 +42,12 @@ def draft_plan(
     with at_hand(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
     whole = records_of(read).completed(plan).plan
-    parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets.given else []
+    parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets else []
     lines: list[tuple[str, str]] = []
     meets, more = True, {}
     with Compiling(speaker) as compiling:
         compiling.ask(parts)
-        if targets.given:
+        if targets:
             with speaker.progress("searching") as bar:
                 compiling.wait(bar)
                 best = search(

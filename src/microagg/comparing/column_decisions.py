@@ -36,11 +36,10 @@ def decisions(
         points = guessed.role in ("drop", "unit")  # to single records
         if points:
             continue
-        for label, setting in recodings(records, plan, name, guessed):
-            found[name, f"coarsen {label}"] = plan.override(coarsen={name: setting})
+        others = recodings(records, plan, name, guessed)
         if (larger := more_important(plan, name)) is not None:
-            found[name, f"importance {larger:g}"] = with_importance(plan, name, larger)
-        for decision in ("protect", "stratum", "drop", "confidential"):
+            others.append(f"importance {larger:g}")
+        for decision in (*others, "protect", "stratum", "drop", "confidential"):
             if decision == ROLE_WORDS.get(role, "protect"):
                 continue
             if decision == "stratum" and not may_be_stratum(records, name):
@@ -64,15 +63,8 @@ def more_important(plan: Plan, name: Any) -> float | None:
     return next((one for one in IMPORTANCES if one > now), None)
 
 
-def with_importance(plan: Plan, name: Any, importance: float) -> Plan:
-    """Return the plan with another importance of a column."""
-    return plan.override(kinds={name: {"importance": importance}})
-
-
-def recodings(
-    records: TrialTable, plan: Plan, name: Any, guessed: Guess
-) -> list[tuple[str, dict[str, Any]]]:
-    """List recodings that fit a column: ten bands, rare levels together, or dates by month.
+def recodings(records: TrialTable, plan: Plan, name: Any, guessed: Guess) -> list[str]:
+    """List decisions that make a column coarser: ten bands, rare levels together, or dates by month.
 
     A column that is dropped, confidential or recoded already gets none.
     """
@@ -88,14 +80,14 @@ def recodings(
         if width <= 0 or (whole and width < 2):
             return []
         width = int(width) if width >= 1 else width
-        return [(f"bands:{width:g}", {"bands": width})]
+        return [f"coarsen bands:{width}"]
     if kind == "nominal":
         codes, levels = records.frame.categories(name)
         rare = 2 * plan.k
         counts = np.bincount(codes[codes >= 0], minlength=len(levels))
         some = bool(((counts > 0) & (counts < rare)).any()) and bool((counts >= rare).any())
-        return [(f"rare:{rare}", {"rare": rare})] if some else []
-    return [("to:month", {"to": "month"})] if kind == "date" else []
+        return [f"coarsen rare:{rare}"] if some else []
+    return ["coarsen to:month"] if kind == "date" else []
 
 
 def _round_number(value: float) -> float:

@@ -16,12 +16,12 @@ from microagg.errors import InputError, listed, shown
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.registry import methods as registered
+from microagg.plan.sections import Accept
 from microagg.plan.settings import check_k, check_options
 from microagg.protecting.choices import (
     FAST,
     Choice,
     Suggestion,
-    Targets,
     about_methods,
     mark_frontier,
     suggestion,
@@ -103,10 +103,9 @@ class Comparison:
         """
         return suggestion(self.cells, self._targets(max_loss, max_linkage))
 
-    def _targets(self, max_loss: float | None, max_linkage: float | None) -> Targets:
-        if max_loss is None and max_linkage is None:
-            return Targets(self.plan.accept.loss, self.plan.accept.linkage)
-        return Targets(max_loss, max_linkage)
+    def _targets(self, max_loss: float | None, max_linkage: float | None) -> Accept:
+        asked = Accept(max_loss, max_linkage)
+        return asked if asked.targets else self.plan.accept
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
@@ -163,10 +162,10 @@ class Comparison:
         source : the file that the table came from; the board's report has its hash
         command : the words to repeat it with; by default the call of :func:`compare`
         """
-        targets = self._targets(max_loss, max_linkage)
+        accept = self._targets(max_loss, max_linkage)
         if public:
             check_public(len(self.cells))
-        model = _public_model(self) if public else _model(self, targets, source, command)
+        model = _public_model(self) if public else _model(self, accept, source, command)
         write_report(model, Path(path))
 
 
@@ -225,7 +224,6 @@ def compare(
     >>> c.suggest(max_loss=5).cell.k
     2
     """
-    Targets(settings.get("max_loss"), settings.get("max_linkage"))
     plan = plan or Plan()
     if is_frame(frame):
         records = TrialTable(Frame(frame))
@@ -393,7 +391,7 @@ def _options(
 
 
 def _model(
-    found: Comparison, targets: Targets, source: str | Path | None, command: list[str] | None
+    found: Comparison, accept: Accept, source: str | Path | None, command: list[str] | None
 ) -> dict[str, Any]:
     """Return the data of the report for the disclosure board."""
     return {
@@ -406,9 +404,9 @@ def _model(
         "plan_text": found.plan.to_toml(),
         "methods": {name: about_method(name) for name in found.settings["methods"]},
         "suggestion": {
-            **suggestion(found.cells, targets).as_dict(),
-            "max_loss": targets.max_loss,
-            "max_linkage": targets.max_linkage,
+            **suggestion(found.cells, accept).as_dict(),
+            "max_loss": accept.loss,
+            "max_linkage": accept.linkage,
         },
         "trade_off": TRADE_OFF,
         "files": {"input": file_facts(source), "output": None},

@@ -17,7 +17,7 @@ from microagg.base.progress import Listener
 from microagg.comparing.trials import TimedTries, TrialTable, for_a_sample
 from microagg.errors import StopSearch
 from microagg.plan.plan import Plan
-from microagg.protecting.choices import Choice, Targets, next_k_for
+from microagg.protecting.choices import Choice, next_k_for
 
 Key = tuple[str, int]  # a method and a k
 
@@ -86,15 +86,10 @@ class Trials:
     workers: int | None
 
     @property
-    def targets(self) -> Targets:
-        """Limits of loss and linkage that the plan accepts."""
-        return Targets(self.plan.accept.loss, self.plan.accept.linkage)
-
-    @property
     def announcement(self) -> str:
         """Number of methods and k, and the time that they take at most."""
         limit = "" if self.budget is None else f", at most {self.budget:g} s"
-        search = "; then other k in search of the target" if self.targets.given else ""
+        search = "; then other k in search of the target" if self.plan.accept.targets else ""
         return f"{plural(len(self.methods), 'method')} × {len(self.sizes)} k{limit}{search}"
 
     def plan_of(self, choice: Key) -> Plan:
@@ -154,7 +149,7 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
     wanted = [(name, k) for name in trials.methods for k in trials.sizes]
     while wanted:
         tries.run(wanted, report)
-        searching = trials.targets.given and not tries.stop.is_set()
+        searching = trials.plan.accept.targets and not tries.stop.is_set()
         wanted = _to_search(trials, tries.found) if searching else []
     cells = sorted(tries.found.values(), key=lambda one: (trials.methods.index(one.method), one.k))
     if tries.stop.is_set() and all(cell.problem is not None for cell in cells):
@@ -167,6 +162,6 @@ def _to_search(trials: Trials, cells: Mapping[Key, Choice]) -> list[Key]:
     found = []
     for name in trials.methods:
         own = [cells[choice] for choice in sorted(cells) if choice[0] == name]
-        k = next_k_for(own, trials.targets, len(trials.records))
+        k = next_k_for(own, trials.plan.accept, len(trials.records))
         found += [] if k is None else [(name, k)]
     return found

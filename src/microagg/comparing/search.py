@@ -13,18 +13,17 @@ strata, whose values stay exact. Nothing is ever called confidential.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
 from typing import Any
 
 from microagg.comparing.search_result import FoundPlan
 from microagg.comparing.search_steps import Open, SearchState
 from microagg.comparing.trials import TrialTable, check_budget
 from microagg.errors import InputError, shown
-from microagg.plan.checks import check_number, no_column
+from microagg.plan.checks import no_column
 from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
-from microagg.protecting.choices import Targets
 from microagg.tables.frame import Frame
 
 SAMPLE = 2_500
@@ -84,12 +83,10 @@ def search(
     """
     records = frame if isinstance(frame, TrialTable) else TrialTable(Frame(frame))
     plan = plan or Plan()
-    Targets(max_loss, max_linkage)
-    targets = Targets(
-        plan.accept.loss if max_loss is None else max_loss,
-        plan.accept.linkage if max_linkage is None else max_linkage,
-    )
-    if not targets.given:
+    limits = {"loss": max_loss, "linkage": max_linkage, "moved": max_moved}
+    given = {name: limit for name, limit in limits.items() if limit is not None}
+    accept = replace(plan.accept, **given)
+    if not accept.targets:
         raise InputError(
             "A search needs a target: a largest loss (max_loss=10, --max-loss 10) or a largest share of "
             "linked records (max_linkage=0.1, --max-linkage 0.1)."
@@ -105,10 +102,8 @@ def search(
     full = records.checked(plan)
     if decided is None:
         decided = {name for block in plan.blocks for name in block.columns or ()}
-    rule = "a share of a 95 % interval from 0 up (for half of it write 0.5)"
-    moved = check_number("max_moved", max_moved, rule, 0, math.inf)
-    if moved is None:
-        moved = MOST_MOVED if plan.accept.moved is None else plan.accept.moved
+    if accept.moved is None:
+        accept = replace(accept, moved=MOST_MOVED)
     protected = [name for block in full.blocks for name in block.columns or ()]
     weighed = {name for name, own in plan.columns.items() if own.importance != 1}
     is_open = Open(
@@ -118,5 +113,5 @@ def search(
         k=sorted({check_k(one, len(records)) for one in k}),
         importance=[name for name in protected if name not in weighed],
     )
-    limits = min(sample, len(records)), check_budget(budget)
-    return SearchState(records, full, is_open, targets, moved, *limits, progress).run()
+    size, seconds = min(sample, len(records)), check_budget(budget)
+    return SearchState(records, full, is_open, accept, size, seconds, progress).run()

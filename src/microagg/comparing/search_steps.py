@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -16,7 +16,6 @@ from microagg.comparing.column_decisions import (
     may_be_stratum,
     more_important,
     recodings,
-    with_importance,
 )
 from microagg.comparing.search_result import FoundPlan, Step
 from microagg.comparing.trials import (
@@ -28,9 +27,9 @@ from microagg.comparing.trials import (
     try_plans,
 )
 from microagg.errors import MicroaggError
-from microagg.plan.change_role import role_of, with_role
+from microagg.plan.change_role import decided, role_of
 from microagg.plan.plan import Plan
-from microagg.protecting.choices import Targets
+from microagg.plan.sections import Accept
 
 _AT_ONCE = 4  # decisions that are tried together, those that looked best first
 _MOST_STEPS = 40
@@ -65,8 +64,7 @@ class SearchState:
     start: Plan
     """The plan at the beginning, with a role for every column."""
     open: Open
-    targets: Targets
-    most_moved: float
+    accept: Accept
     sample: int
     budget: float
     progress: Callable[[int, int], object] | None
@@ -87,9 +85,9 @@ class SearchState:
     """The decision taken last."""
     rivals: list[tuple[Key, Step]] = field(default_factory=list)
     """Other decisions that would have met the targets then."""
-    recodings: dict[Key, Mapping[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._most_moved = self.accept.moved or 0.0
         self.plan, self.guesses = self.start, self.records.guessed(self.start)
         self.part, self.now = sampled(self.records, self.plan.with_little_effort(), self.sample)[:2]
 
@@ -151,13 +149,13 @@ class SearchState:
             not sample and len(found.analyses) < len(self.plan.analyses)
         ):
             return math.inf
-        over, most_loss, most_linkage = 0.0, self.targets.max_loss, self.targets.max_linkage
+        over, most_loss, most_linkage = 0.0, self.accept.loss, self.accept.linkage
         if most_loss is not None:
             over += max(0.0, self._loss(found, sample) - most_loss) / max(most_loss, 1.0)
         if most_linkage is not None:
             over += max(0.0, found.linkage - most_linkage) / max(most_linkage, 0.01)
         if not sample:
-            over += max(0.0, found.moved - self.most_moved) / max(self.most_moved, 0.1)
+            over += max(0.0, found.moved - self._most_moved) / max(self._most_moved, 0.1)
         return over + found.below_k
 
     def _meets(self, found: Figures, sample: bool = False) -> bool:
@@ -172,7 +170,7 @@ class SearchState:
 
         How far an analysis moves is counted on the whole table: a sample moves it farther.
         """
-        while counted.moved > self.most_moved and time.monotonic() < self.ends:
+        while counted.moved > self._most_moved and time.monotonic() < self.ends:
             larger = {name: more_important(self.plan, name) for name in self.open.importance}
             keys = [
                 (name, f"importance {one:g}") for name, one in larger.items() if one is not None
@@ -281,9 +279,9 @@ class SearchState:
             may_drop = self.open.may_drop is None or name in self.open.may_drop
             if len(protected) > 1 and may_drop:
                 found.append((name, "drop"))
-            for label, setting in recodings(self.records, self.plan, name, self.guesses[name]):
-                self.recodings[name, f"coarsen {label}"] = setting
-                found.append((name, f"coarsen {label}"))
+            found += [
+                (name, one) for one in recodings(self.records, self.plan, name, self.guesses[name])
+            ]
         lower = [one for one in self.open.k if one < self.plan.k][-1:]
         higher = [one for one in self.open.k if one > self.plan.k][:1]
         return [*found, *((None, f"k {one}") for one in [*lower, *higher])]
@@ -291,14 +289,9 @@ class SearchState:
     def _with(self, plan: Plan, key: Key) -> Plan:
         """Return a plan with one more decision."""
         name, decision = key
-        kind, _, value = decision.partition(" ")
-        if kind == "k":
-            return plan.override(k=int(value))
-        if kind == "importance":
-            return with_importance(plan, name, float(value))
-        if kind == "coarsen":
-            return plan.override(coarsen={name: self.recodings[key]})
-        return with_role(plan, name, "strata" if kind == "stratum" else kind)
+        if name is None:
+            return plan.override(k=int(decision.removeprefix("k ")))
+        return decided(plan, name, decision)
 
     def _take(self, keys: Sequence[Key]) -> None:
         """Take these decisions, and no others."""
@@ -391,9 +384,9 @@ class SearchState:
 
     def _words(self, counted: Figures) -> str:
         """Say what was reached and, if it misses the targets, what stands in the way."""
-        given = [*self.targets.given]
+        given = self.accept.targets
         if self.plan.analyses:
-            given.append(f"analyses moved by at most {self.most_moved:g} of their 95 % intervals")
+            given.append(f"analyses moved by at most {self._most_moved:g} of their 95 % intervals")
         asked = " and ".join([", ".join(given[:-1]), given[-1]] if given[1:] else given)
         if counted.problem is not None:
             return f"No plan with {asked} was found, and the nearest cannot be carried out: {counted.problem}"

@@ -26,8 +26,8 @@ from microagg.page.opened_folders import Folders
 from microagg.page.tasks import CompareTask, Opened, ReadTask, ScatterTask, SearchTask
 from microagg.plan.flag_values import read_value
 from microagg.plan.registry import find
+from microagg.plan.sections import Accept
 from microagg.plan.settings import check_k
-from microagg.protecting.choices import Targets
 from microagg.report.html import TEMPLATES, environment
 
 _HERE = Path(__file__).parent
@@ -282,7 +282,7 @@ class Page:
         form, table = await form_of(request, self._limits), self._table
         try:
             targets = [number_in(form, key) for key in ("max_loss", "max_linkage")]
-            Targets(*targets)
+            Accept(*targets)  # which refuses what is no such limit
             if targets == [None, None]:
                 raise InputError(
                     "A search needs a target. Give a largest loss or a largest linkage."
@@ -326,7 +326,7 @@ class Page:
                 check_k(read_value(k.strip()), table.records) for k in form["sizes"].split(",")
             ]
             targets = [number_in(form, "max_loss"), number_in(form, "max_linkage")]
-            Targets(*targets)
+            Accept(*targets)  # which refuses what is no such limit
             if not methods:
                 raise InputError("No method is chosen. Tick at least one.")
             if len(methods) * len(sizes) > _MOST_TRIES:

@@ -22,7 +22,8 @@ from microagg.plan.column import Column
 from microagg.plan.flag_values import write_list
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
-from microagg.protecting.choices import FAST, Targets, about_methods, suggestion
+from microagg.plan.sections import Accept
+from microagg.protecting.choices import FAST, about_methods, suggestion
 from microagg.report.loss_bands import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)
@@ -163,7 +164,7 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
     block = desk.plan.blocks[0]
     k = block.k or _SIZES[0]
     task = entry.task if entry is not None and isinstance(entry.task, CompareTask) else None
-    targets = Targets() if task is None else Targets(task.max_loss, task.max_linkage)
+    targets = Accept() if task is None else Accept(task.max_loss, task.max_linkage)
     sizes = sorted({*_SIZES, k}) if task is None else task.sizes
     return {
         "entry": entry,
@@ -176,8 +177,8 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
         "offered": list(dict.fromkeys([block.method, *FAST])),
         "ticked": [block.method] if task is None else task.methods,
         "sizes": ", ".join(map(str, sizes)),
-        "max_loss": "" if targets.max_loss is None else targets.max_loss,
-        "max_linkage": "" if targets.max_linkage is None else targets.max_linkage,
+        "max_loss": "" if targets.loss is None else targets.loss,
+        "max_linkage": "" if targets.linkage is None else targets.linkage,
         "plan_k": k,
         "plan_method": block.method,
         "most_k": max(_MOST_K, k),

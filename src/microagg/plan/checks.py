@@ -96,11 +96,6 @@ def check_bool(what: str, value: Any) -> bool:
     return value
 
 
-def check_number(what: str, value: Any, rule: str, low: float, high: float) -> float | None:
-    """Return None or a finite number within limits; refuse all else."""
-    return None if value is None else real(what, value, rule, lambda x: low <= x <= high)
-
-
 def real(what: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
     """Return a finite number that fits, as Python's own; refuse all else, also true and false."""
     number = _plain_number(value)

@@ -318,6 +318,13 @@ class Accept(Section):
         label="Analyses moved, at most (share of their 95 % intervals)",
     )
 
+    @property
+    def targets(self) -> list[str]:
+        """The limits of loss and linkage in words, of which a choice or a search must keep each."""
+        loss, linked = self.loss, self.linkage
+        words = [] if loss is None else [f"a loss of at most {loss:g} %"]
+        return words if linked is None else [*words, f"a linkage of at most {100 * linked:g} %"]
+
 
 @dataclass(frozen=True)
 class Roles:

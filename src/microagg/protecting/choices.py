@@ -130,43 +130,17 @@ def _with_k(plan: Plan, k: int) -> Plan:
     return replace(plan, blocks=tuple(blocks))
 
 
-@dataclass(frozen=True)
-class Targets:
-    """Limits of loss and linkage that a choice must keep."""
-
-    max_loss: float | None = None
-    """At most this information loss, in percent."""
-    max_linkage: float | None = None
-    """At most this share of the records linked, from 0 to 1; an estimated share is taken at the upper
-    end of its interval."""
-
-    def __post_init__(self) -> None:
-        Accept(self.max_loss, self.max_linkage)  # which refuses what is no such limit
-
-    @property
-    def given(self) -> list[str]:
-        """Each target in words."""
-        return [
-            *([] if self.max_loss is None else [f"a loss of at most {self.max_loss:g} %"]),
-            *(
-                []
-                if self.max_linkage is None
-                else [f"a linkage of at most {100 * self.max_linkage:g} %"]
-            ),
-        ]
-
-    def meets_loss(self, cell: Choice) -> bool:
-        """Return whether a cell keeps to the loss, if one is given."""
-        return self.max_loss is None or _loss(cell) <= self.max_loss
-
-    def meets_linkage(self, cell: Choice) -> bool:
-        """Return whether a cell keeps to the linkage, if one is given."""
-        return self.max_linkage is None or (
-            cell.linkage is not None and cell.linkage.high <= self.max_linkage
-        )
+def _meets_loss(cell: Choice, accept: Accept) -> bool:
+    return accept.loss is None or _loss(cell) <= accept.loss
 
 
-def next_k_for(cells: Sequence[Choice], targets: Targets, n: int) -> int | None:
+def _meets_linkage(cell: Choice, accept: Accept) -> bool:
+    """Return whether a cell keeps to the linkage; an estimated share is taken at the end of its interval."""
+    limit, found = accept.linkage, cell.linkage
+    return limit is None or (found is not None and found.high <= limit)
+
+
+def next_k_for(cells: Sequence[Choice], accept: Accept, n: int) -> int | None:
     """Name the k to try next with a method in search of its best cell that meets the targets.
 
     With a target for the linkage that is the smallest k that meets it, since it loses least; else the
@@ -175,10 +149,10 @@ def next_k_for(cells: Sequence[Choice], targets: Targets, n: int) -> int | None:
     """
     if not cells or any(cell.problem is not None for cell in cells):
         return None
-    if targets.max_linkage is None:
-        return next_k({cell.k: targets.meets_loss(cell) for cell in cells}, n, largest=True)
-    k = next_k({cell.k: targets.meets_linkage(cell) for cell in cells}, n, largest=False)
-    lose_too_much = [cell.k for cell in cells if not targets.meets_loss(cell)]
+    if accept.linkage is None:
+        return next_k({cell.k: _meets_loss(cell, accept) for cell in cells}, n, largest=True)
+    k = next_k({cell.k: _meets_linkage(cell, accept) for cell in cells}, n, largest=False)
+    lose_too_much = [cell.k for cell in cells if not _meets_loss(cell, accept)]
     # Loss rises with k, but for neighbours.
     hopeless = k is not None and any(other < k - 1 for other in lose_too_much)
     return None if hopeless else k
@@ -238,9 +212,9 @@ class Suggestion:
         }
 
 
-def suggestion(cells: Sequence[Choice], targets: Targets) -> Suggestion:
+def suggestion(cells: Sequence[Choice], accept: Accept) -> Suggestion:
     """Say which of the cells tried is the best that meets the targets."""
-    asked = targets.given
+    asked = accept.targets
     failed = False if asked else None
     done = [cell for cell in cells if cell.problem is None]
     if not done:
@@ -253,13 +227,13 @@ def suggestion(cells: Sequence[Choice], targets: Targets) -> Suggestion:
         return Suggestion(words, None, failed)
     if not asked:
         return Suggestion(_without_target(done), None, None)
-    good = [cell for cell in done if targets.meets_loss(cell) and targets.meets_linkage(cell)]
+    good = [cell for cell in done if _meets_loss(cell, accept) and _meets_linkage(cell, accept)]
     if not good:
-        return Suggestion(_nearest(done, targets), None, failed)
+        return Suggestion(_nearest(done, accept), None, failed)
     # With a limit on the loss alone, the linkage decides.
-    key = (_linked, _loss) if targets.max_linkage is None else (_loss, _linked)
+    key = (_linked, _loss) if accept.linkage is None else (_loss, _linked)
     best = min(good, key=lambda cell: (key[0](cell), key[1](cell), -cell.k, cell.method))
-    return Suggestion(_meets(best, len(good), len(done), targets), best, True)
+    return Suggestion(_meets(best, len(good), len(done), accept), best, True)
 
 
 def _without_target(done: list[Choice]) -> str:
@@ -276,19 +250,19 @@ def _without_target(done: list[Choice]) -> str:
     )
 
 
-def _nearest(done: list[Choice], targets: Targets) -> str:
-    words = f"None of the {plural(len(done), 'choice')} has {' and '.join(targets.given)}."
-    if len(targets.given) == 1:
-        nearest = min(done, key=_loss if targets.max_linkage is None else _linked)
+def _nearest(done: list[Choice], accept: Accept) -> str:
+    words = f"None of the {plural(len(done), 'choice')} has {' and '.join(accept.targets)}."
+    if len(accept.targets) == 1:
+        nearest = min(done, key=_loss if accept.linkage is None else _linked)
         words += f" The nearest is {_in_words(nearest)}."
     else:
-        within = [cell for cell in done if targets.meets_loss(cell)]
+        within = [cell for cell in done if _meets_loss(cell, accept)]
         words += (
             f" Within the loss, the fewest records are linked by {_in_words(min(within, key=_linked))}."
             if within
             else f" The least is lost by {_in_words(min(done, key=_loss))}."
         )
-        within = [cell for cell in done if targets.meets_linkage(cell)]
+        within = [cell for cell in done if _meets_linkage(cell, accept)]
         words += (
             f" Within the linkage, the least is lost by {_in_words(min(within, key=_loss))}."
             if within
@@ -297,11 +271,11 @@ def _nearest(done: list[Choice], targets: Targets) -> str:
     return f"{words} Try other methods, or relax a target. {TRADE_OFF}"
 
 
-def _meets(best: Choice, good: int, done: int, targets: Targets) -> str:
-    max_loss, max_linkage = targets.max_loss, targets.max_linkage
+def _meets(best: Choice, good: int, done: int, accept: Accept) -> str:
+    max_loss, max_linkage = accept.loss, accept.linkage
     loss = "" if max_loss is None else f" (at most {max_loss:g} % asked for)"
     linked = "" if max_linkage is None else f" (at most {100 * max_linkage:g} % asked for)"
-    target = "target" if len(targets.given) == 1 else "targets"
+    target = "target" if len(accept.targets) == 1 else "targets"
     least = "links least" if max_linkage is None else "loses least"
     return (
         f"{best.method} with k = {best.k} meets the {target}: it loses {_loss(best):.2f} %{loss} and "
