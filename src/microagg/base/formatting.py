@@ -131,12 +131,8 @@ RECORDS = UnitWords("record", "records")
 def unit_words(unit: Any = None, name: str | None = None) -> UnitWords:
     """Return the noun for what k counts: records, or the units that a column tells apart.
 
-    :meth:`microagg.Plan.words_of_unit` gives the noun for a plan, which may name its unit.
-
-    Parameters
-    ----------
-    unit : the column whose distinct values are the units; None: records are counted
-    name : the noun that the plan gives the unit, singular
+    ``unit`` is the column whose distinct values are counted, None for records; ``name`` the noun that the
+    plan gives the unit. :meth:`microagg.Plan.words_of_unit` gives the noun for a plan.
 
     >>> unit_words().many, unit_words("db030", "household").counted(5), unit_words("db030").many
     ('records', '5 households', 'units (db030)')

@@ -123,13 +123,9 @@ def delivering(
 ) -> Iterator[Delivery]:
     """Yield temporary files for a job; they take their names when the block succeeds, all or none.
 
-    Parameters
-    ----------
-    gate : decides whether the table, once judged, takes its name
-    reports : each with whether it is for readers of the table
-    folder : whether the table is a folder of Parquet files
-    extra : further files that belong to the table
-    outgoing : the place that the table is sent to from ``target``, a file in a private folder
+    ``gate`` decides whether the table, once judged, takes its name; ``reports`` come with whether they
+    are for readers of the table, ``extra`` files belong to the table, which may be a ``folder`` of files.
+    ``outgoing`` is the place that the table is sent to from ``target``, a file in a private folder.
     """
     targets = [file for path, _ in reports for file in (path, path.with_suffix(".json"))]
     targets += extra

@@ -41,23 +41,10 @@ def guess(
 ) -> dict[Any, Guess]:
     """Guess what each column of a table is, and its role.
 
+    ``unit`` and ``weight`` are columns that have this role already, so that no other gets it; ``names`` the
+    columns to look at, by default all; ``missing_words`` texts that mean missing, such as NA in a CSV file.
     O(n log n) for each column.
 
-    Parameters
-    ----------
-    frame
-        A data frame of pandas, polars or pyarrow.
-    k
-        The least number of records in a group, which categories must outnumber to be kept.
-    unit, weight
-        Columns that have this role already, so that no other gets it.
-    names
-        Columns to look at; by default all.
-    missing_words
-        Texts that mean missing, such as NA in a CSV file.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> found = guess(pd.DataFrame({"plz": ["01067", "80331", "01067"], "wage": [9.5, 12.25, 11.0]}))
     >>> found["plz"].looks_like, found["plz"].kind, found["wage"].role

@@ -34,10 +34,7 @@ _ADVICE = (
 def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caution]:
     """Warn of columns that are hardly usable, the worst first.
 
-    Parameters
-    ----------
-    losses : percent of each column's information that the released values lose
-    rows : summaries of the same columns, for their categories
+    ``losses`` are percents of each column's information; ``rows`` are summaries of the same columns.
 
     >>> about_use({"age": 3.0, "job": 61.0}, [Summary("age"), Summary("job", changed=0.31)])[0].words
     'Much is lost in job (61.0 % of its information, 31.0 % of its values wrong).'

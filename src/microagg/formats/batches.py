@@ -147,11 +147,7 @@ def open_batches(
 ) -> BatchSource:
     r"""Open a table to read it in batches: a Parquet file, a folder or pattern of them, or a CSV file.
 
-    Parameters
-    ----------
-    path : file whose ending tells its format, or a folder or pattern of Parquet files
-    csv : delimiter, encoding and decimal sign of a CSV file, where they are known
-    numbers : columns of a CSV file that are numbers even if they look like codes, such as 00123
+    ``numbers`` are columns of a CSV file that are numbers even if they look like codes, such as 00123.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "few.csv"
@@ -341,15 +337,10 @@ def _bytes_of(facts: Any, schema: pa.Schema) -> int:
 class BatchWriter:
     r"""Writes a table from consecutive parts of it, laid out as a format says; a context manager.
 
-    Parameters
-    ----------
-    path : of the file, or a folder that exists, for Parquet files
-    form : format of the source, or the source itself
-    schema : names and types of the columns
-    rows : number of records that will come; of a source, by default as many as it has. Only folders need it.
-    changed : columns that no longer hold what the source had: if the folders of the files tell one of
-        them, files get other names
-    most : bytes of a row group that are kept in memory at most; a larger one is written as several
+    ``path`` is a file, or a folder that exists, for Parquet files, which needs the number of ``rows`` that
+    will come. ``form`` is the format of the source, or the source itself. ``changed`` are columns that no
+    longer hold what the source had: if folders tell one of them, files get other names. A row group of more
+    than ``most`` bytes is written as several.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "few.csv"

@@ -154,17 +154,12 @@ def read_file(
     looked: CsvText | None = None,
     hashed: bool = False,
 ) -> Source:
-    """Read a table.
+    """Read a table from a file whose ending tells its format.
 
-    Parameters
-    ----------
-    path : file whose ending tells its format, or a folder or pattern of Parquet files
-    numbers : columns of text that are numbers even if they look like codes, such as 00123
-    csv : delimiter, encoding and decimal sign of a CSV file, where they are known
-    sheet : of an Excel file; the first if left out
-    like : the format of a file that was written by :func:`write_file`, to read it back
-    looked : the CSV file, if its header was read before
-    hashed : whether the hash of the file is wanted
+    ``path`` may be a folder or pattern of Parquet files. ``numbers`` are columns of text that are numbers
+    even if they look like codes, such as 00123; ``like`` is the format of a file that :func:`write_file`
+    wrote, to read it back; ``looked`` is the CSV file, if its header was read before. With ``hashed`` the
+    source has the hash of the file.
     """
     if not stands_for_several(path):
         refuse_what_is_no_file(path)
@@ -213,11 +208,7 @@ def what_is_left(source: Source, target: Path, dropped: Iterable[Any] = ()) -> l
 def cannot_hold(table: pa.Table, kind: str, version: int = 0) -> list[str]:
     """Say what a file of some kind cannot hold of a table; refuse what would lose values.
 
-    Parameters
-    ----------
-    table : with facts about its columns as metadata, see :class:`Labelled`
-    kind : of the file, see :data:`microagg.formats.FORMATS`
-    version : of the format, where it is known
+    The table has facts about its columns as metadata, see :class:`Labelled`.
 
     >>> facts = Labelled({"age": ColumnFacts(label="Age in years")}, "spss")
     >>> table = pa.table({"age": [1]}).cast(facts.on(pa.schema({"age": pa.int64()})))

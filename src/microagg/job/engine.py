@@ -21,12 +21,7 @@ from microagg.protecting.protect import Clock
 class Engine(ABC):
     """A table on its way from file to file; :func:`microagg.job.run.run` calls the methods in this order.
 
-    Parameters
-    ----------
-    job : with local files
-    hears : receives progress
-    clock : for the seconds of each stage
-    closing : what is open until the files have taken their names
+    What ``closing`` holds is open until the files have taken their names.
     """
 
     digest: str

@@ -23,12 +23,8 @@ def against_original(
 ) -> Pair:
     """Return a pair with the originals of recoded columns, and with those of known columns and strata.
 
-    Parameters
-    ----------
-    both : the protected columns of the recoded table, with the group of each record
-    variables : the same columns, typed
-    recoded : columns that were recoded, protected or not
-    before : the table before it was recoded
+    ``variables`` are the protected columns of ``both``, typed; ``recoded`` columns may be others too;
+    ``before`` is the table before it was recoded.
     """
     assert both.after is not None
     names, typed = list(both.names), list(variables)

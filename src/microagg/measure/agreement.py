@@ -48,11 +48,8 @@ class Agreement:
 def agreement(codes: Labels, own: Labels, numbers: Floats | None = None) -> Agreement:
     """Count the records whose group discloses their value of a column.
 
-    Parameters
-    ----------
-    codes : a number for each distinct value, missing being one of them
-    own : the group of each record, 0, 1, …
-    numbers : the values, NaN where missing, if near values tell nearly as much as equal ones
+    ``codes`` numbers the distinct values, missing being one of them; ``own`` is the group of each record, 0,
+    1, …; ``numbers`` are the values, NaN where missing, if near values tell nearly as much as equal ones.
 
     >>> found = agreement(np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 2, 2]))
     >>> found.exact, found.harmless

@@ -50,11 +50,9 @@ def analyse(
 ) -> Analysis:
     """Run an analysis on both tables.
 
-    Parameters
-    ----------
-    released_weights : weights of the released table, if they differ from those of ``both``
-    k : least number of records of a category whose coefficient is reported, if more than ``LEAST``
-    categories : columns of numbers that are codes
+    ``released_weights`` are those of the released table, if they differ from those of ``both``;
+    ``categories`` are columns of numbers that are codes. A coefficient is reported of a category with k or
+    ``LEAST`` records.
     """
     formula = read_formula(wanted)
     before, after = both.frames("An analysis")
@@ -85,11 +83,8 @@ def check_analyses(
 ) -> None:
     """Refuse analyses that cannot work with a table that is to be protected.
 
-    Parameters
-    ----------
-    gone : columns that the released table will not have
-    whole : whether the table has all records, or is only the names and types of one
-    categories : columns of numbers that are codes
+    The released table will not have the columns that are ``gone``. Without the ``whole`` table only names and
+    types are checked. ``categories`` are columns of numbers that are codes.
     """
     for wanted in analyses:
         formula = read_formula(wanted)

@@ -27,10 +27,8 @@ def pictures_of(
 ) -> dict[str, Any]:
     """Return all charts of a table before and after, as plain data.
 
-    Parameters
-    ----------
-    associations : of all pairs of columns before and after, shape (d, d)
-    classes : of the released rows, where columns were recoded
+    ``associations`` are those of all pairs of columns, before and after; ``classes`` those of the released
+    rows, where columns were recoded.
     """
     drawn: dict[str, Any] = {
         "distributions": {

@@ -18,11 +18,8 @@ _LARGEST = 2**62
 def count_combinations(columns: Sequence[Any], unit: Any = None) -> tuple[Labels, Labels]:
     """Count the records and the units of each combination of values that occurs.
 
-    Parameters
-    ----------
-    columns : Arrow arrays of one length. Missing is a value, −0 is 0, every NaN is the same.
-    unit : Arrow array whose distinct values are the units, missing ones all together one;
-        None: every record is one
+    Columns are Arrow arrays of one length, in which missing is a value, −0 is 0 and every NaN is the same.
+    The distinct values of ``unit`` are the units, all missing ones together one; None: every record is one.
 
     >>> import pyarrow as pa
     >>> age, household = pa.chunked_array([[30, 30, 30, 64]]), pa.chunked_array([[1, 1, 2, 3]])

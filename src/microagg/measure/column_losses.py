@@ -148,11 +148,9 @@ def number_squares(
 ) -> tuple[float, float]:
     """Squared distances of records to the centroids of their groups, and to what was released for them.
 
-    Parameters
-    ----------
-    C, R : (m, c) coordinates of the records that have a value, and of what was released; NaN: nothing
-    groups, w : (m,) of these records; without groups the first figure is the second
-    centre : (c,) mean of the whole column, where blanked values are
+    ``C`` and ``R`` are coordinates of the records that have a value, and of what was released, NaN for
+    nothing. ``centre`` is the mean of the whole column, where blanked values are. Without groups the first
+    figure is the second.
 
     >>> C = np.array([[1.0], [3.0], [8.0]])
     >>> number_squares(C, np.array([[1.0], [1.0], [np.nan]]), np.array([0, 0, 1]), None, np.array([4.0]))
@@ -248,14 +246,11 @@ def category_squares(
 ) -> tuple[float, float]:
     """Squared distances of one-hot vectors within groups, and to what was released.
 
-    Parameters
-    ----------
-    level, y, groups, weight : (m,) of the records that have a value: its level, the released level or NaN,
-        the group and the weight
-    p : share of each ancestor in the whole column, where blanked values are
-    numbers : ancestor of each level; of a column without a hierarchy, the level itself
-    above : (nodes, levels) of nodes that may be released, numbered after the levels: the share of each level
-        below it
+    ``level``, ``y``, ``groups`` and ``weight`` are of the records that have a value: its level, the released
+    level or NaN, the group and the weight. ``p`` is the share of each ancestor in the whole column, where
+    blanked values are; ``numbers`` the ancestor of each level, without a hierarchy the level itself;
+    ``above`` (nodes, levels) the share of each level below the nodes that may be released, which are numbered
+    after the levels.
 
     >>> level, y, groups = np.array([0, 0, 1]), np.array([0.0, 0.0, 0.0]), np.array([0, 0, 0])
     >>> within, released = category_squares(

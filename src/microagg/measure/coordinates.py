@@ -29,11 +29,8 @@ def encoded(
 ) -> tuple[Floats, Floats]:
     """Coordinates before and after, each C-contiguous of shape (n, c).
 
-    Parameters
-    ----------
-    variables : the original columns
-    protected : (n, d) released values in the same numbering, NaN where missing
-    states : (n, d) states of the released values; None: codes of missing values do not matter
+    Released values have the numbering of the originals, NaN where missing; without ``states`` codes of
+    missing values do not matter.
 
     >>> age = Variable("age", "number", np.array([30.0, np.nan, 50.0]))
     >>> before, after = encoded([age], np.array([[40.0], [40.0], [40.0]]))

@@ -86,12 +86,8 @@ def gini(x: Floats, w: Floats | None) -> Found:
 def poverty(x: Floats, w: Floats | None, line: float, of_median: float, rows: Labels) -> Found:
     """Estimate the share of some records whose income is below a share of the median of all.
 
-    Parameters
-    ----------
-    x, w : incomes of all records, and their weights
-    line : the poverty line, :func:`poverty_line`
-    of_median : its share of the median
-    rows : the records whose rate it is
+    ``x`` and ``w`` are of all records, ``rows`` those whose rate it is; the ``line`` is the share
+    ``of_median``.
     """
     w = np.ones(len(x)) if w is None else w
     poor = np.zeros(len(x))

@@ -131,17 +131,12 @@ def known_risk(
 ) -> KnownRisk:
     """Measure what an attacker gains who knows some columns exactly and the protected ones too.
 
-    Parameters
-    ----------
-    both : the protected columns before and after
-    known : columns left as they are, by name; none gives the figures of the protected columns alone
-    k : promised class size, for ``below_k``
-    units : the unit of each record, if k counts units
-    sample : link this number of records only, chosen at random; the linkage then has an interval
-    progress : called now and then with the number of records linked
+    Without ``known`` columns these are the figures of the protected ones alone. With ``sample`` that many
+    random records are linked, and the linkage has an interval; ``progress`` hears the number of records
+    linked.
 
-    O(n log n) for few protected columns: distinct protected rows with equal known values are in a
-    tree, or are looked at one by one where they are few.
+    O(n log n) for few protected columns: distinct protected rows with equal known values are in a tree, or
+    are looked at one by one where they are few.
     """
     check_sample(sample)
     n = len(both)

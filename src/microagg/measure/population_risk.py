@@ -50,11 +50,8 @@ class IndividualRisk:
 def sample_risk(classes: Labels, weights: Floats, units: Labels | None = None) -> IndividualRisk:
     """Measure the risks of all records.
 
-    Parameters
-    ----------
-    classes : (n,) class of each record, 0, 1, …
-    weights : (n,) persons of the population that each record stands for
-    units : (n,) household of each record, by number; −1: in none
+    ``weights`` are the persons of the population that each record stands for; ``units`` the households by
+    number, −1 for a record in none.
 
     >>> found = sample_risk(np.array([0, 0, 1]), np.array([50.0, 50.0, 17.0]), np.array([0, 1, 1]))
     >>> round(found.largest, 4), round(found.expected, 4), round(found.household.largest, 4)

@@ -35,11 +35,7 @@ _OPTIONS = {option.name for method in METHODS.values() for option in method.opti
 def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]) -> Plan:
     """Return the plan with one edit made.
 
-    Parameters
-    ----------
-    fields : of the form; ``what`` names the edit
-    names : columns of the table
-    kinds : what the draft takes each column for
+    The field ``what`` names the edit; ``kinds`` are those that the draft takes columns for.
     """
     what = fields.get("what", "")
     if what == "text":  # the whole plan as a file

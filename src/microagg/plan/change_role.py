@@ -31,11 +31,9 @@ _ROLES = {words: role for role, words in ROLE_WORDS.items()} | {"protect": "bloc
 def decided(plan: Plan, name: Any, decision: str, kind: str | None = None) -> Plan:
     """Return the plan with one decision about a column, in the words of a price or of a caution's cure.
 
-    Parameters
-    ----------
-    decision : "protect", a role as people call it ("stratum", "drop" …), or a setting with its value:
-        "coarsen bands:5", "importance 5", "require distinct:2"
-    kind : of a column to protect, unless the plan has one
+    A decision is "protect", a role as people call it ("stratum", "drop" …), or a setting with its value:
+    "coarsen bands:5", "importance 5", "require distinct:2". ``kind`` is that of a column to protect, unless
+    the plan has one.
 
     >>> plan = Plan.of(k=5, columns=["age", "region"])
     >>> decided(plan, "age", "coarsen bands:5").columns["age"].coarsen.in_words
@@ -92,10 +90,8 @@ def decision_words(decision: str, name: Any = None) -> str:
 def with_role(plan: Plan, name: Any, role: str, kind: str | None = None) -> Plan:
     """Return the plan with one column in another role.
 
-    Parameters
-    ----------
-    role : one of ``ROLE_WORDS``, ``"block-0"`` to protect it in the first block, ``"block-new"`` in a new one
-    kind : of a column to protect, unless the plan has one
+    The role is one of ``ROLE_WORDS``, ``"block-0"`` to protect the column in the first block, or
+    ``"block-new"``; ``kind`` is that of a column to protect, unless the plan has one.
 
     >>> plan = Plan.of(k=5, columns=["age", "region"])
     >>> with_role(plan, "region", "strata").strata.columns

@@ -98,24 +98,15 @@ class Relation:
         )
 
     def residual(self, values: Mapping[Any, ArrayLike]) -> NDArray[np.float64]:
-        """Return left minus right side for each row; NaN where a value is missing.
-
-        Parameters
-        ----------
-        values : mapping of the columns' names to arrays of equal length
-        """
+        """Return left minus right side for each row; NaN where a value is missing."""
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(sum(self._each(values)) + self.constant, dtype=np.float64)
 
     def broken(self, values: Mapping[Any, ArrayLike], scale: ArrayLike = 0.0) -> NDArray[np.bool_]:
         """Return the rows that do not keep it; those with a missing value are not judged.
 
-        Parameters
-        ----------
-        values : mapping of the columns' names to arrays of equal length
-        scale : float or array
-            A size that differences are compared with where all terms of the row are smaller, such as a
-            column's standard deviation where values come near 0.
+        Differences are compared with ``scale`` where all terms of the row are smaller, such as a column's
+        standard deviation where values come near 0.
         """
         residual = self.residual(values)
         largest = np.broadcast_to(np.abs(np.asarray(scale, dtype=np.float64)), residual.shape)

@@ -161,15 +161,11 @@ def next_k_for(cells: Sequence[Choice], accept: Accept, n: int) -> int | None:
 def next_k(meets: Mapping[int, bool], n: int, *, largest: bool) -> int | None:
     """Name the k to try next in search of the largest (or smallest) k that meets a target.
 
-    Parameters
-    ----------
-    meets : whether each k tried so far meets it; at least one k
-    n : the number of records, which no k exceeds
-    largest : whether small k meet it and large ones do not; else the reverse
-
-    The first and the last k of a range enclose the edge, which bisection narrows down. Since
-    measures are not quite monotone in k, the k beyond the neighbour that fails is tried too, and
-    the search goes on from there if that meets the target. k = 1 protects nothing and is never named.
+    ``meets`` has at least one k that was tried. If the ``largest`` is sought, small k meet the target and
+    large ones do not; else the reverse. The first and the last k of a range enclose the edge, which bisection
+    narrows down. Since measures are not quite monotone in k, the k beyond the neighbour that fails is tried
+    too, and the search goes on from there if that meets the target. k = 1 protects nothing and is never
+    named.
 
     >>> next_k({3: True, 10: False}, 100, largest=True)
     5

@@ -28,10 +28,7 @@ Protect = Callable[[Plan, Labels | None], Release]
 def with_fewer_records(plan: Plan, protect: Protect) -> Release:
     """Protect a table without the records whose absence lowers the loss most.
 
-    Parameters
-    ----------
-    plan : says how many records may be left out
-    protect : protects some records of the table by a plan; None: all of them
+    ``protect`` protects some records of the table by a plan, None for all of them.
     """
     whole = protect(replace(plan, suppress=Suppress()), None)
     n = whole._measuring.intake.given

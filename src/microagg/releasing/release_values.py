@@ -69,16 +69,10 @@ def release_block(
 ) -> Released:
     """Aggregate the columns of a block by the groups of its records.
 
-    Parameters
-    ----------
-    frame : the table as it came
-    variables : the columns
-    states : (n, columns) state of each value, with those that the join of patterns blanked
-    labels : (n,) group of each record
-    weights : of the records in means
-    of_households : where whole households move together, the group of each record's household, and for each
-        column whether a household has one value, which is then averaged over whole groups of households
-    units : of the records, if k counts units: a category that fewer than k of them hold is not released
+    ``states`` (n, columns) includes values that the join of patterns blanked. Where whole households move
+    together, ``of_households`` is the group of each record's household, and for each column whether a
+    household has one value, which is then averaged over whole groups of households. A category that fewer
+    than k of the ``units`` hold is not released.
     """
     values = np.empty((len(labels), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
@@ -114,14 +108,8 @@ def release_column(
 ) -> tuple[Floats, Labels]:
     """Return the released value of each record in a column, in the numbering of the variable, and its state.
 
-    Parameters
-    ----------
-    variable : with the levels that may be released
-    states : (n,) state of each value, with those that the join of patterns blanked
-    labels : (n,) group of each record
-    weights : of the records in means
-    whole : see :func:`keeps_integers`
-    spread : standard deviation of the column; None: that of these records
+    ``states`` includes values that the join of patterns blanked; for ``whole`` see :func:`keeps_integers`;
+    ``spread`` is the standard deviation of the column, by default that of these records.
     """
     g = int(labels.max()) + 1
     # What the join of patterns blanked is missing for its whole group.

@@ -83,13 +83,8 @@ def public_model(
 ) -> dict[str, Any]:
     """Return the content of the public report.
 
-    Parameters
-    ----------
-    released : the table as it was released
-    plan, roles : what was decided
-    bands : loss, linkage and uniqueness as ranges
-    file : name and hash of the released file, if there is one
-    text : columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values
+    ``bands`` are loss, linkage and uniqueness as ranges, ``file`` the name and hash of the released file,
+    ``text`` columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values.
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes

@@ -40,12 +40,9 @@ def risk_utility_map(
 ) -> Markup:
     """Draw choices of method and k, with a legend.
 
-    Parameters
-    ----------
-    cells : choices as plain data; those without a result are left out
-    guess : chance of a blind guess, a dotted line
-    chosen : method and k of the choice in a ring
-    choose : attributes by which a point can be chosen, with ``{method}`` and ``{k}`` for its own
+    Choices without a result are left out. ``guess`` is the chance of a blind guess, a dotted line; ``chosen``
+    the method and k of the choice in a ring; ``choose`` has the attributes by which a point can be chosen,
+    with ``{method}`` and ``{k}`` for its own.
     """
     done = [cell for cell in cells if cell["problem"] is None]
     methods = list(dict.fromkeys(cell["method"] for cell in done))

@@ -106,13 +106,8 @@ def variable_of(
 ) -> Variable:
     """Read a column as what the plan says, or as what its type says.
 
-    Parameters
-    ----------
-    frame : the table
-    name : of the column
-    setting : its kind and levels; a kind of None is what the table says
-    codes : values that mean missing
-    missing_words : texts of categories that mean missing, such as NA in a CSV file
+    ``codes`` are values that mean missing, ``missing_words`` texts of categories that do, such as NA in a CSV
+    file.
 
     >>> found = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
     >>> found.kind, found.levels, found.values.tolist()

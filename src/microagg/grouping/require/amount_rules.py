@@ -32,13 +32,6 @@ from microagg.kernels.require_kinds import LARGEST, P_PERCENT
 class PPercent(Requirement):
     """The p % rule in every group.
 
-    Parameters
-    ----------
-    amounts : floats of shape (n,), from 0 up
-    p : number above 0, in percent
-    units : whole numbers of shape (n,), the contributor of each record; None: each is one
-    column : name of the column, for messages
-
     >>> wanted = PPercent(np.array([52_000.0, 50_000.0, 8_000.0]), 10)
     >>> wanted.violation([0, 1, 2]), round(wanted.violation([0, 1]), 3)
     (0.0, 1.0)
@@ -53,7 +46,6 @@ class PPercent(Requirement):
         check_amounts(self.amounts, self.column, "The p % rule")
 
     def demand(self) -> Demand:
-        """Give the requirement in the form of the kernels."""
         codes, amounts = _contributors(self.amounts, self.units), _relative(self.amounts)
         return Demand(P_PERCENT, self.p / 100, codes, amounts)
 
@@ -69,7 +61,6 @@ class PPercent(Requirement):
         return percent(figure)
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         return f"the p % rule with p = {self.p:g} for {column_words(self.column)} in each group"
 
     def public(self) -> str:
@@ -77,7 +68,6 @@ class PPercent(Requirement):
         return f"a p % rule for {column_words(self.column)} in each group"
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement, and the way out."""
         return (
             f"The p % rule is asked of {column_words(self.column)} in each group; the whole table as one "
             "group breaks it, since two contributors have nearly all of the total. Lower p, or leave the "
@@ -89,22 +79,14 @@ class PPercent(Requirement):
 class LargestShare(Requirement):
     """The (n, k) rule in every group.
 
-    Parameters
-    ----------
-    amounts : floats of shape (n,), from 0 up
-    count : int, at least 1: the n of the rule
-    percent : number above 0, under 100: the k of the rule
-    units : whole numbers of shape (n,), the contributor of each record; None: each is one
-    column : name of the column, for messages
-
     >>> wanted = LargestShare(np.array([52.0, 50.0, 8.0]), 2, 90.9)
     >>> wanted.feasible(), LargestShare(np.array([50.0, 49.0, 1.0]), 1, 90.0).feasible()
     (False, True)
     """
 
     amounts: Floats = field(repr=False)
-    count: int = field(repr=False)
-    percent: float = field(repr=False)
+    count: int = field(repr=False)  # the n of the rule
+    percent: float = field(repr=False)  # the k of the rule
     units: Labels | None = field(default=None, repr=False)
     column: str = ""
     larger_is_worse: ClassVar[bool] = True
@@ -113,7 +95,6 @@ class LargestShare(Requirement):
         check_amounts(self.amounts, self.column, "The (n, k) rule")
 
     def demand(self) -> Demand:
-        """Give the requirement in the form of the kernels."""
         codes, amounts = _contributors(self.amounts, self.units), _relative(self.amounts)
         return Demand(LARGEST, self.percent / 100, codes, amounts, extra=float(self.count))
 
@@ -129,7 +110,6 @@ class LargestShare(Requirement):
         return percent(figure)
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         return (
             f"the {self.count} largest contributors with at most {self.percent:g} % of the total of "
             f"{column_words(self.column)} in each group"
@@ -140,7 +120,6 @@ class LargestShare(Requirement):
         return f"an (n, k) dominance rule for {column_words(self.column)} in each group"
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement, and the way out."""
         return (
             f"The (n, k) rule is asked of {column_words(self.column)} in each group; the whole table as one "
             "group breaks it, since a few contributors have nearly all of the total. Raise k, or leave the "

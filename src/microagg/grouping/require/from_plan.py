@@ -84,12 +84,9 @@ def make_requirements(
 ) -> list[Requirement]:
     """Make the requirements of a block, k units among them.
 
-    Parameters
-    ----------
-    block : with k and the other requirements
-    units, unit : the unit of each record, and the column that it comes from
-    weights : survey weights of the records, as given
-    look : of a key of :data:`RULES` and a column: what the rule sees of it, and whether it has an order
+    ``unit`` is the column that the ``units`` come from; ``weights`` are survey weights as given. ``look``
+    gets a key of :data:`RULES` and a column, and returns what the rule sees of it and whether that has an
+    order.
     """
     asked, found = block.require, list[Requirement]()
     if units is not None:

@@ -31,7 +31,11 @@ class Demand(NamedTuple):
 
 
 class Requirement(ABC):
-    """Something that every group must satisfy; made from arrays with one entry a record."""
+    """Something that every group must satisfy; made from arrays with one entry a record.
+
+    ``codes`` are whole numbers, equal where values are equal; ``amounts`` and ``weights`` are numbers from 0
+    up; ``units`` tell whose record it is, None: each is one; ``column`` is a name for messages.
+    """
 
     larger_is_worse: ClassVar[bool] = False
     """Whether a group with a larger figure is further from what is asked."""

@@ -79,22 +79,8 @@ def repair(
 ) -> Labels:
     """Merge groups of scaled records until each satisfies all requirements and has k records.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), scaled
-    k : int, at least 1
-    requirements : what every group must satisfy in addition
-    labels : int64 array of shape (n,), any groups
-    weights : float64 array of shape (n,), above 0; None: all equal
-
-    Returns
-    -------
-    int64 array of shape (n,): groups 0, 1, … by first appearance, each a union of given ones.
-
-    Raises
-    ------
-    InputError
-        When the whole table breaks a requirement, so that no groups could satisfy it.
+    Returns groups 0, 1, … by first appearance, each a union of given ones. Refused is a requirement that the
+    whole table breaks, since no groups could satisfy it.
 
     >>> from microagg.grouping.require.value_rules import Distinct
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0], [14.0], [15.0]])
@@ -124,29 +110,10 @@ def satisfy(
 ) -> Labels:
     """Find groups of at least k records that satisfy all requirements, at a low SSE.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), scaled
-    k : int, at least 1
-    requirements : what every group must satisfy in addition
-    labels : int64 array of shape (n,), groups to begin with; None where there are none
-    weights : float64 array of shape (n,), above 0: what each record counts in the SSE
-    effort : {"fast", "balanced", "best"}
-    time_limit : seconds after which the best groups so far are returned
-    random_state : seed; None draws a fresh one
-    whole : records of the table that these are a part of, whose steps are shared out; None: all of it
-    mixed : whether columns are of several kinds: then the search is longer where groups are many
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    int64 array of shape (n,): groups 0, 1, … by first appearance. None violates anything, and the SSE
-    is not above that of :func:`repair` for the same labels.
-
-    Raises
-    ------
-    InputError
-        When the whole table breaks a requirement, so that no groups could satisfy it.
+    Groups count from 0 by first appearance. ``labels`` are groups to begin with; the SSE is not above that of
+    :func:`repair` for these, which also refuses the same. ``whole`` is the number of records of the table
+    that these are a part of, whose steps are shared out. With ``mixed``, columns of several kinds, the search
+    is longer where groups are many.
 
     >>> from microagg.grouping.require.value_rules import Units
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])

@@ -44,22 +44,10 @@ def household_records(
 ) -> list[Households]:
     """Lay the members of each household side by side, one class for each size.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), scaled: the persons
-    households : int64 array of shape (n,), equal for members of one household
-    k : int, at least 1; a class has at least k households
-    enough : whether a class, as one group, satisfies the requirements other than k; None: any does
-
-    Returns
-    -------
-    list of Households, by size, smallest first; a class that was pooled has the largest of its sizes.
-    Households are in the order of their first rows.
-
-    Raises
-    ------
-    InputError
-        When there are fewer than k households, or all of them together are not enough.
+    ``X`` are the scaled persons; ``enough`` tells whether a class, as one group, satisfies the requirements
+    other than k. Classes come by size, the smallest first, each with k households; one that was pooled has
+    the largest of its sizes. Households are in the order of their first rows. Refused are fewer than k
+    households, and households that all together are not enough.
 
     >>> X = np.array([[30.0], [8.0], [40.0], [50.0], [7.0]])
     >>> for one in household_records(X, np.array([1, 1, 2, 3, 3])):
@@ -109,15 +97,9 @@ def household_records(
 def person_labels(classes: list[Households], labels: list[Labels]) -> Labels:
     """Number the groups of persons that share values: those at one place of a group of households.
 
-    Parameters
-    ----------
-    classes : what :func:`household_records` gave
-    labels : for each class the group of each household, 0, 1, …
-
-    Returns
-    -------
-    int64 array of shape (n,): groups of persons. Each has a person or more of every household of its
-    group; exactly one where the households are of one size.
+    ``labels`` has, for each class of :func:`household_records`, the group of each household. A group of
+    persons has a person or more of every household of its group; exactly one where the households are of one
+    size.
 
     >>> X = np.array([[30.0], [8.0], [50.0], [7.0]])
     >>> classes = household_records(X, np.array([1, 1, 3, 3]))

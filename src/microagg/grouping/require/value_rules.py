@@ -28,12 +28,6 @@ class Distinct(Requirement):
     Union     A union has the values of both groups, so at least as many.
     Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
 
-    Parameters
-    ----------
-    codes : whole numbers of shape (n,), equal where values are equal
-    least : int, at least 1
-    column : name of the column, for messages
-
     >>> wanted = Distinct(np.array([4, 4, 7, 9]), 2, "diagnosis")
     >>> wanted.violation([0, 1]), wanted.violation([1, 2]), wanted.feasible()
     (0.5, 0.0, True)
@@ -46,7 +40,6 @@ class Distinct(Requirement):
     column: str = ""
 
     def demand(self) -> Demand:
-        """Give the requirement in the form of the kernels."""
         return _demand(DISTINCT, self.least, self.codes)
 
     def figure(self, labels: Labels) -> float:
@@ -58,13 +51,11 @@ class Distinct(Requirement):
         return number(int(figure))
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         return (
             f"at least {self.least} different values of {column_words(self.column)} in each group"
         )
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement, and the way out."""
         return (
             f"{self.least} different values of {column_words(self.column)} are asked in each group; the "
             f"whole table has {len(np.unique(self.codes))}. Ask for fewer."
@@ -86,12 +77,10 @@ class Units(Distinct):
     """
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         of = f" ({self.column})" if self.column else ""
         return f"at least {self.least} distinct units{of} in each group"
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement, and the way out."""
         return (
             f"k={self.least} needs at least {self.least} distinct values of the unit {self.column}; the "
             f"table has {len(np.unique(self.codes))}. Lower k."
@@ -110,12 +99,6 @@ class Entropy(Requirement):
               no l much over 1. :class:`RecursiveDiversity` is milder.
     Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
 
-    Parameters
-    ----------
-    codes : whole numbers of shape (n,), equal where values are equal
-    least : number from 1 up
-    column : name of the column, for messages
-
     >>> wanted = Entropy(np.array([0, 0, 0, 1]), 2.0)
     >>> wanted.violation([2, 3]), wanted.violation([0, 1]), wanted.figure(np.array([0, 0, 1, 1]))
     (0.0, 1.0, 1.0)
@@ -126,7 +109,6 @@ class Entropy(Requirement):
     column: str = ""
 
     def demand(self) -> Demand:
-        """Give the requirement in the form of the kernels."""
         return _demand(ENTROPY, self.least, self.codes)
 
     def figure(self, labels: Labels) -> float:
@@ -136,14 +118,12 @@ class Entropy(Requirement):
         return float(np.exp(-np.bincount(group, weights=shares * np.log(shares))).min())
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         return (
             f"values of {column_words(self.column)} in each group spread like {self.least:g} equally "
             "frequent ones"
         )
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement, and the way out."""
         most = self.figure(np.zeros(len(self.codes), np.int64))
         return (
             f"Entropy diversity {self.least:g} of {column_words(self.column)} is asked in each group; the "
@@ -166,13 +146,6 @@ class RecursiveDiversity(Requirement):
               Strictness is kept, for any c > 0 and l ≥ 1.
     Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
 
-    Parameters
-    ----------
-    codes : whole numbers of shape (n,), equal where values are equal
-    c : number above 0
-    least : int, the l of the rule, at least 2 (with 1 it would say nothing about values)
-    column : name of the column, for messages
-
     >>> wanted = RecursiveDiversity(np.array([0, 0, 1, 2]), c=2.0, least=2)
     >>> wanted.violation([0, 1, 2, 3]), wanted.violation([0, 1]) > 0, wanted.figure(np.zeros(4, int))
     (0.0, True, 1.0)
@@ -180,12 +153,11 @@ class RecursiveDiversity(Requirement):
 
     codes: Labels = field(repr=False)
     c: float
-    least: int
+    least: int  # the l of the rule, at least 2: with 1 it would say nothing about values
     column: str = ""
     larger_is_worse: ClassVar[bool] = True
 
     def demand(self) -> Demand:
-        """Give the requirement in the form of the kernels."""
         return _demand(RECURSIVE, self.c, self.codes, float(self.least))
 
     def figure(self, labels: Labels) -> float:
@@ -200,14 +172,12 @@ class RecursiveDiversity(Requirement):
         return float(ratio.max())
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         return (
             f"in each group the most frequent value of {column_words(self.column)} under {self.c:g} times "
             f"the values from the {self.least}. place on"
         )
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement, and the way out."""
         count = np.sort(np.unique(self.codes, return_counts=True)[1])[::-1]
         return (
             f"Recursive diversity with c={self.c:g} and l={self.least} is asked of "
@@ -231,27 +201,18 @@ class Closeness(Requirement):
               O(m): between two of its values the group's distribution function is flat, the table's rises.
     Paper     Li, Li & Venkatasubramanian 2007. The whole table has distance 0: it always satisfies it.
 
-    Parameters
-    ----------
-    codes : whole numbers or numbers of shape (n,), equal where values are equal; in order of the
-        values if ``ordered``
-    most : float from 0 to 1, the t of the rule
-    ordered : whether values have an order, so that near ones are nearly the same
-    column : name of the column, for messages
-
     >>> wanted = Closeness(np.array([10, 20, 30]), 0.25)
     >>> round(wanted.violation([1]), 3), round(wanted.violation([0]), 3)
     (0.083, 0.25)
     """
 
     codes: Labels = field(repr=False)
-    most: float
-    ordered: bool = True
+    most: float  # the t of the rule, 0 to 1
+    ordered: bool = True  # codes are in the order of the values, and near ones are nearly the same
     column: str = ""
     larger_is_worse: ClassVar[bool] = True
 
     def demand(self) -> Demand:
-        """Give the requirement in the form of the kernels."""
         count = np.unique(self.codes, return_counts=True)[1]
         # From counts, so that the last share is 1 and equal tables have equal shares.
         share = (np.cumsum(count) if self.ordered else count) / len(self.codes)
@@ -263,7 +224,6 @@ class Closeness(Requirement):
         return float(violations_of(labels, 1, [replace(self, most=0.0)]).max())
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         return (
             f"the distribution of {column_words(self.column)} in each group within {self.most:g} of that in "
             "the whole table (earth mover's distance)"

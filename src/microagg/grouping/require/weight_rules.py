@@ -25,12 +25,6 @@ class Population(Requirement):
     Rule      Σw ≥ a number, over the sampling weights w of the group's records.
     Union     Weights are not negative, so the sum of a union is at least that of each group.
 
-    Parameters
-    ----------
-    weights : floats of shape (n,), from 0 up
-    least : number above 0
-    column : name of the column, for messages
-
     >>> wanted = Population(np.array([10.0, 30.0, 40.0]), 50)
     >>> wanted.violation([0, 1]), wanted.violation([1, 2])
     (0.2, 0.0)
@@ -44,7 +38,6 @@ class Population(Requirement):
         check_amounts(self.weights, self.column, "A population")
 
     def demand(self) -> Demand:
-        """Give the requirement in the form of the kernels."""
         codes = np.zeros(len(self.weights), np.int64)
         return Demand(POPULATION, float(self.least), codes, self.weights)
 
@@ -57,11 +50,9 @@ class Population(Requirement):
         return number(int(figure))
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         return f"weights ({column_words(self.column)}) of at least {self.least:g} in each group"
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement, and the way out."""
         return (
             f"Weights of {self.least:g} are asked in each group; those of the whole table add up to "
             f"{self.weights.sum():.6g}. Ask for less."
@@ -79,12 +70,6 @@ class RiskLimit(Requirement):
               p between p₁ and p₂. Let p₁ be the larger one: p ≤ p₁ and f ≥ f₁, so the risk is at
               most that of the first group.
 
-    Parameters
-    ----------
-    weights : floats of shape (n,), from 0 up
-    most : float above 0, up to 1
-    column : name of the column, for messages
-
     >>> wanted = RiskLimit(np.array([17.0, 8.0, 50.0]), 0.1)
     >>> wanted.violation([0, 1, 2]), round(wanted.violation([0]), 8)
     (0.0, 0.07707583)
@@ -99,7 +84,6 @@ class RiskLimit(Requirement):
         check_amounts(self.weights, self.column, "The individual risk")
 
     def demand(self) -> Demand:
-        """Give the requirement in the form of the kernels."""
         return Demand(RISK, float(self.most), np.zeros(len(self.weights), np.int64), self.weights)
 
     def figure(self, labels: Labels) -> float:
@@ -112,14 +96,12 @@ class RiskLimit(Requirement):
         return share(figure)
 
     def describe(self) -> str:
-        """Say what every group satisfies."""
         return (
             f"an individual risk of at most {self.most:g}, by the weights {column_words(self.column)}, in "
             "each group"
         )
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement, and the way out."""
         risk = self.figure(np.zeros(len(self.weights), np.int64))
         return (
             f"An individual risk of at most {self.most:g} is asked in each group; that of the whole table "
