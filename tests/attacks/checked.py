@@ -83,7 +83,7 @@ class Checked:
 
     def moves_together(self, block: Any) -> bool:
         """Whether whole units of a block move together."""
-        mode = self.plan.unit_mode if block.unit is None else block.unit.mode
+        mode = self.plan.unit_section.mode if block.unit is None else block.unit.mode
         return self.counts_units(block) and mode == "together"
 
     def strata_of(self, block: Any) -> list[Any]:

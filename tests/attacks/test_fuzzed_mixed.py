@@ -42,7 +42,9 @@ def test_no_file_is_green_whose_households_can_be_told_apart(tmp_path):
 
 
 def test_a_green_verdict_over_households_that_can_be_told_apart_is_noticed(tmp_path):
-    case = next(case for case in map(draw_linked, range(40)) if case.plan.unit_mode == "count")
+    case = next(
+        case for case in map(draw_linked, range(40)) if case.plan.unit_section.mode == "count"
+    )
     claims = carry_out(tmp_path, case).claims
     assert claims is not None
     talked_green = replace(claims, said={**claims.said, "verdict": "green", "cautions": []})
@@ -64,7 +66,9 @@ def test_a_value_that_is_no_aggregate_is_noticed(tmp_path, name, check, words):
     case = next(
         case
         for case in cases
-        if name in case.frame and case.plan.unit_mode == "count" and case.ending == ".parquet"
+        if name in case.frame
+        and case.plan.unit_section.mode == "count"
+        and case.ending == ".parquet"
     )
     claims = carry_out(tmp_path, case).claims
     assert claims is not None

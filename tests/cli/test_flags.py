@@ -156,7 +156,7 @@ def test_flags_change_what_they_name_of_a_plan_file(tmp_path):
     )
     assert found.strata == Strata(("region",), "merge")
     assert found.weight == Weight("w", "keep")
-    assert (found.unit, found.unit_mode) == ("hid", "together")
+    assert (found.unit, found.unit_section.mode) == ("hid", "together")
     assert found.missing == Missing("drop", 0.5, {"age": [99], "income": [-8]})
     assert found.columns == {"income": Column("spiked", importance=2, round="no", spike=-1)}
     assert found.blocks[0].require == Require(distinct={"diagnosis": 3}, population=100)

@@ -62,11 +62,11 @@ def nested():
 
 def test_of_nested_ids_k_counts_households_and_the_draft_says_why():
     plan = draft(nested())
-    assert (plan.unit, plan.unit_name) == ("hid", "household")
+    assert (plan.unit, plan.unit_section.name) == ("hid", "household")
     assert {"hid", "pid"} <= set(plan.drop)
     named = nested().rename(columns={"hid": "household", "pid": "person"})
     plan = draft(named)
-    assert (plan.unit, plan.unit_name) == ("household", "household")
+    assert (plan.unit, plan.unit_section.name) == ("household", "household")
     assert "rather than person, since k households are at least k" in plan.notes["household"]
     assert "it identifies people, and k counts household" in plan.notes["person"]
 

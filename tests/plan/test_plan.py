@@ -420,8 +420,8 @@ def test_a_stratum_and_a_unit_may_be_known():
 def test_the_noun_belongs_to_the_column():
     plan = Plan.of(unit={"column": "db030", "name": " household "})
     assert plan.words_of_unit("db030") == ("household", "households")
-    assert plan.override(unit={"mode": "together"}).unit_name == "household"
-    assert plan.override(unit="rb030").unit_name is None
+    assert plan.override(unit={"mode": "together"}).unit_section.name == "household"
+    assert plan.override(unit="rb030").unit_section.name is None
     blocks = tuple(
         Block(columns=(c,), unit=Unit(f"{c}id", name=noun))
         for c, noun in (("a", "firm"), ("b", None))

@@ -246,7 +246,7 @@ def test_what_is_named_changes_and_the_rest_stays():
     assert plan.override(weight="v").weight == Weight("v", "keep")
     assert plan.override(weight={"grouping": "plain"}).weight == Weight("w", "keep", "plain")
     assert plan.override(unit={"mode": "count"}).unit == "hid"
-    assert plan.override(unit="person").unit_mode == "together"
+    assert plan.override(unit="person").unit_section.mode == "together"
     assert plan.override(missing="error").missing == Missing("error", codes={"income": (-8,)})
     codes = plan.override(missing={"codes": {"education": "?"}}).missing.codes
     assert codes == {"income": (-8,), "education": ("?",)}

@@ -152,7 +152,7 @@ def _with_roles(plan: Plan, guesses: Mapping[Any, Guess]) -> Plan:
     """Give every column without a role in the plan that of the draft."""
     protected, drop, codes = [], list(plan.drop), dict(plan.missing.codes)
     columns, unit, weight = dict(plan.columns), plan.unit, plan.weight
-    known, noun = list(plan.known), plan.unit_name
+    known, noun = list(plan.known), plan.unit_section.name
     wanted = {*plan.columns, *plan.missing.codes, *plan.related}
     notes = {}
     for name, found in guesses.items():

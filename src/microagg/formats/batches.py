@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from microagg.errors import InputError, TableError, listed, shown
+from microagg.errors import InputError, TableError, shown
 from microagg.formats import FORMATS
 from microagg.formats.csv import CsvText, CsvWriter, refuse_equal_names
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
@@ -29,6 +29,7 @@ from microagg.formats.files import kind_of, stands_for_several
 from microagg.formats.layouts import CsvFormat, FileFormat, ParquetLayout, Piece, completed_csv
 from microagg.formats.parquet import folder_pieces, layout_of, opened_parquet
 from microagg.formats.parquet_folders import key_types, look_into, repeated
+from microagg.plan.checks import no_column
 from microagg.tables.file_metadata import WholeTest, typed
 from microagg.tables.numbers_in_text import NumberTest
 
@@ -124,12 +125,9 @@ class BatchSource(ABC):
         Memory is that of a batch and a little more, whatever the row groups of the file.
         """
         chosen = self.names if columns is None else list(columns)
-        unknown = [name for name in chosen if name not in self.names]
-        if unknown:
-            raise InputError(
-                f"There is no column {shown(unknown[0])}; the table has "
-                f"{listed(self.names, limit=40)}."
-            )
+        for name in chosen:
+            if name not in self.names:
+                raise no_column(name, self.names)
         if at_once < 1:
             raise InputError(f"A batch has at least one record; got {shown(at_once)}.")
         if not chosen:

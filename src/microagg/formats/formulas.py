@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.errors import InputError, shown
+from microagg.tables.frame_libraries import decoded, is_text
 
 _BEGINS = r"^[=+\-@\t\r]"
 _HARMLESS = r"^[+\-]?[\d.,\s]*([eE][+\-]?\d+)?\s?%?$"  # numbers, phone numbers, a dash for nothing
@@ -25,8 +26,8 @@ def formula_cells(table: pa.Table) -> Counter[str]:
     found: Counter[str] = Counter()
     for name, column in zip(table.column_names, table.columns, strict=True):
         cells = int(_like_formula(pa.array([name]))[0].as_py())
-        if _holds_text(column.type):
-            cells += pc.sum(_like_formula(_texts(column))).as_py() or 0
+        if is_text((texts := decoded(column)).type):
+            cells += pc.sum(_like_formula(texts)).as_py() or 0
         if cells:
             found[name] = cells
     return found
@@ -41,9 +42,8 @@ def with_escaped_formulas(table: pa.Table) -> pa.Table:
     ["'=1+1", '-5']
     """
     for at, column in enumerate(table.columns):
-        if not _holds_text(column.type):
+        if not is_text((texts := decoded(column)).type):
             continue
-        texts = _texts(column)
         marked = pc.binary_join_element_wise(pa.scalar("'", texts.type), texts, "")
         new = pc.if_else(_like_formula(texts), marked, texts)
         table = table.set_column(at, table.schema.field(at).with_type(new.type), new)
@@ -56,18 +56,6 @@ def no_formulas(target: Path) -> InputError:
         "--escape-formulas (escape_formulas) is about CSV files, whose text a spreadsheet program "
         f"may take for formulas; {shown(str(target), 300)} is none. Leave the setting out."
     )
-
-
-def _holds_text(kind: pa.DataType) -> bool:
-    if pa.types.is_dictionary(kind):
-        kind = kind.value_type
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-def _texts(column: Any) -> Any:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    return column
 
 
 def _like_formula(texts: Any) -> Any:

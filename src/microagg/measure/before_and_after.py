@@ -11,6 +11,7 @@ from microagg.base.typing import Floats
 from microagg.encode.space import names_of_levels
 from microagg.measure.both_tables import Pair
 from microagg.measure.chart_data import OTHERS, bars
+from microagg.measure.estimates import window
 from microagg.measure.timescale import time_scale
 
 _LARGEST = sys.float_info.max
@@ -150,20 +151,8 @@ def _four(
     moved = small - base  # a large offset must not swallow the digits
     mean = float(np.average(moved, weights=w))
     square = float(np.average(np.square(moved - mean), weights=w)) * n / max(n - 1, 1)
-    median = _middle(moved, w, among)
+    middle = window(moved, w, 0.5, among)
+    median = float(np.average(moved[middle], weights=w[middle]))
     total = (base + mean) * float(w.sum()) * persons
     total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
     return total * unit, (base + mean) * unit, (base + median) * unit, float(np.sqrt(square)) * unit
-
-
-def _middle(values: Floats, w: Floats, among: int) -> float:
-    """Mean of the values in the middle: ``among``, or one more where the number of values asks for it."""
-    n = len(values)
-    count = min(n, among + (n - among) % 2)
-    order = np.argsort(values, kind="stable")
-    # Half of the weight lies up to the record in the middle.
-    upto = np.cumsum(w[order])
-    at = int(np.searchsorted(upto, upto[-1] / 2 * (1 - 1e-12)))
-    start = min(max(at - (count - 1) // 2, 0), n - count)
-    rows = order[start : start + count]
-    return float(np.average(values[rows], weights=w[rows]))

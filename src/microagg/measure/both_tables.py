@@ -15,7 +15,8 @@ from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
 from microagg.measure.classes import classes, combine
 from microagg.measure.coordinates import complete_numbers, encoded
-from microagg.measure.read_protected import has_bands, protected_values, setting_of, weights_of
+from microagg.measure.read_protected import has_bands, protected_values, weights_of
+from microagg.plan.column import Column, columns_with
 from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.matrix import as_matrix, columns_matrix, is_frame
 from microagg.tables.variable import Variable, variable_of
@@ -309,7 +310,8 @@ def _frames_pair(
         return Pair(
             names, columns_matrix(before, names), columns_matrix(after, names), before, after
         )
-    found = [variable_of(before, name, setting_of(kinds.get(name))) for name in names]
+    settings = columns_with({}, "kinds", kinds)
+    found = [variable_of(before, name, settings.get(name, Column())) for name in names]
     given, mean_weight = (None, 1.0) if weights is None else weights_of(before, weights)
     return Pair(
         names,

@@ -127,8 +127,8 @@ def _quantile(x: Floats, w: Floats, p: float) -> float:
     return float(x[rows[0]] + np.average(x[rows] - x[rows[0]], weights=w[rows]))
 
 
-def window(x: Floats, w: Floats | None, p: float) -> Labels:
-    """Return the rows of the ten values around a quantile, or of all if there are fewer.
+def window(x: Floats, w: Floats | None, p: float, around: int = AROUND) -> Labels:
+    """Return the rows of the values around a quantile, ten if not said otherwise, or of all if fewer.
 
     >>> window(np.arange(21.0), None, 0.5).tolist()
     [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
@@ -136,7 +136,7 @@ def window(x: Floats, w: Floats | None, p: float) -> Labels:
     order = np.argsort(x, kind="stable")
     upto = np.cumsum(np.ones(len(x)) if w is None else w[order])
     at = int(np.searchsorted(upto, upto[-1] * p * (1 - 1e-12)))
-    count = min(len(x), AROUND + (len(x) - AROUND) % 2)  # as many on either side of the median
+    count = min(len(x), around + (len(x) - around) % 2)  # as many on either side of the median
     start = min(max(min(at, len(x) - 1) - (count - 1) // 2, 0), len(x) - count)
     return order[start : start + count]
 

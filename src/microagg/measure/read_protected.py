@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,30 +10,12 @@ from microagg.base.typing import Floats
 from microagg.encode.bands import ends_of_label
 from microagg.encode.hierarchy import inner_nodes
 from microagg.errors import InputError, shown
-from microagg.plan.column import Column
 from microagg.tables.dates import instants
+from microagg.tables.finite import check_not_infinite
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
 _DAY = 86_400  # seconds
-
-
-def setting_of(kind: Any) -> Column:
-    """Return the setting of a column from a setting, a word for its kind, or its levels from low to high.
-
-    >>> setting_of(["low", "high"]).kind, setting_of("nominal").kind, setting_of(None).kind
-    ('ordinal', 'nominal', None)
-    """
-    if isinstance(kind, Column):
-        return kind
-    if kind is None or isinstance(kind, str):
-        return Column(kind=kind)
-    if isinstance(kind, Sequence):
-        return Column(kind="ordinal", levels=tuple(kind))
-    raise InputError(
-        "The kind of a column is a word such as 'nominal', a list of its levels from low to high, or a "
-        f"Column; got {shown(kind)}."
-    )
 
 
 def weights_of(frame: Frame, name: Any) -> tuple[Floats, float]:
@@ -80,13 +61,7 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
             raise after.not_numbers(name)
         return bands
     values = after.doubles(name)
-    if np.isinf(values).any():
-        row = int(np.argmax(np.isinf(values))) + 1
-        raise InputError(
-            f"Columns to work on must hold finite numbers; column {shown(name)} of the protected table has "
-            f"an infinite value, the first in row {row} (the first record is row 1). Replace it or drop the "
-            "record."
-        )
+    check_not_infinite(values, name, "compare with the original")
     return values
 
 

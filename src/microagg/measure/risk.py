@@ -12,7 +12,7 @@ import numpy as np
 
 from microagg.base.formatting import names, plural
 from microagg.base.typing import Labels
-from microagg.errors import DisclosureRiskWarning, InputError, listed, shown
+from microagg.errors import DisclosureRiskWarning, InputError, shown
 from microagg.kernels.labels import group_sizes
 from microagg.measure.agreement import Agreement
 from microagg.measure.both_tables import Pair, keeping_computed, pair
@@ -20,8 +20,10 @@ from microagg.measure.diversity import Diversity, DominanceFigures, diversity, d
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.population_risk import IndividualRisk, sample_risk
+from microagg.plan.checks import no_column
 from microagg.plan.settings import check_k
 from microagg.tables.finite import check_finite
+from microagg.tables.frame import Frame
 
 _NAMED = 6  # columns that a sentence names
 
@@ -348,8 +350,6 @@ def _dominance(both: Pair, ask: Ask) -> dict[Any, DominanceFigures]:
     return found
 
 
-def _check_column(frame: Any, name: Any) -> None:
+def _check_column(frame: Frame, name: Any) -> None:
     if not frame.has(name):
-        raise InputError(
-            f"There is no column {shown(name)}; the table has {listed(frame.names, limit=40)}."
-        )
+        raise no_column(name, frame.names)

@@ -230,7 +230,7 @@ def fits_kind(row: Setting, word: str, kind: str | None) -> bool:
 
 
 def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[Any, Column]:
-    """Change how some columns are described: by a kind, by levels in order, or by a table of settings.
+    """Change how some columns are described: by a kind, levels in order, a table, or a Column.
 
     >>> found = columns_with({}, "kinds", {"education": ["low", "high"], "sector": "nominal"})
     >>> found["education"].kind, found["sector"].kind
@@ -239,6 +239,9 @@ def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[A
     check_table(what, given)
     found = dict(columns)
     for name, described in given.items():
+        if isinstance(described, Column):
+            found[name] = described
+            continue
         before = found.get(name, Column())
         table = described if isinstance(described, Mapping) else {"kind": described}
         check_keys(

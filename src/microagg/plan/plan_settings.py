@@ -242,16 +242,6 @@ class PlanSettings(Section):
         return self.unit_section.column
 
     @property
-    def unit_mode(self) -> str:
-        """How the records of a unit are grouped; see :class:`Unit`."""
-        return self.unit_section.mode
-
-    @property
-    def unit_name(self) -> str | None:
-        """The noun for a unit, such as household."""
-        return self.unit_section.name
-
-    @property
     def claims(self) -> Names | dict[Any, str]:
         """The confidential columns, with the reasons for it where there are any."""
         if not self.reasons:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -45,26 +46,24 @@ def write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping
     for key, value in rest.items():
         lines.append(_entry(key, value, {} if key == "analyses" else notes))
     for name, column in data.get("columns", {}).items():
-        lines += ["", f"[columns.{_key(name)}]"]
-        lines += [_entry(key, value, {}) for key, value in column.items()]
+        lines += ["", f"[columns.{_key(name)}]", *_entries(column)]
     if "accept" in data:
-        lines += [
-            "",
-            "[accept]",
-            *(_entry(key, value, {}) for key, value in data["accept"].items()),
-        ]
+        lines += ["", "[accept]", *_entries(data["accept"])]
     for block in data["block"]:
         own = {key: value for key, value in block.items() if key != "require"}
-        lines += ["", "[[block]]", *(_entry(key, value, notes) for key, value in own.items())]
+        lines += ["", "[[block]]", *_entries(own, notes)]
         if "require" in block:
-            lines.append("[block.require]")
-            lines += [_entry(key, value, {}) for key, value in block["require"].items()]
+            lines += ["[block.require]", *_entries(block["require"])]
     for relation in data.get("relation", ()):
-        lines += ["", "[[relation]]", *(_entry(key, value, {}) for key, value in relation.items())]
+        lines += ["", "[[relation]]", *_entries(relation)]
     if known:
         lines += ["", "# Left as they are, and taken as known to an attacker:"]
         lines += [f"#   {_comment(name)}: {_comment(note)}" for name, note in known.items()]
     return "\n".join(lines) + "\n"
+
+
+def _entries(table: Mapping[str, Any], notes: Mapping[Any, str] | None = None) -> list[str]:
+    return [_entry(key, value, notes or {}) for key, value in table.items()]
 
 
 def _entry(key: str, value: Any, notes: Mapping[Any, str]) -> str:
@@ -109,14 +108,6 @@ def _value(value: Any) -> str:
 
 
 def _string(text: str) -> str:
-    escaped = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-    found = []
-    for sign in text:
-        code = ord(sign)
-        if 0xD800 <= code <= 0xDFFF:
-            raise InputError(
-                f"A plan file is text in UTF-8, which {shown(text)} is not. Rename it."
-            )
-        plain = code >= 0x20 and code != 0x7F
-        found.append(escaped.get(sign) or (sign if plain else f"\\u{code:04x}"))
-    return '"' + "".join(found) + '"'
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise InputError(f"A plan file is text in UTF-8, which {shown(text)} is not. Rename it.")
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

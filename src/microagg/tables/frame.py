@@ -7,7 +7,6 @@ untouched columns as they were. narwhals recognises them and speaks to columns t
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,6 +18,7 @@ from narwhals.exceptions import DuplicateError
 
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, TableError, listed, shown
+from microagg.plan.checks import column_names, no_column
 from microagg.tables.finite import check_finite
 from microagg.tables.frame_libraries import (
     decoded,
@@ -387,22 +387,12 @@ def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
                 f"{listed(frame.names)}. Convert a column to numbers first."
             )
         return chosen
-    if isinstance(columns, str):
-        columns = [columns]
-    try:
-        chosen = list(columns)
-    except TypeError:
-        chosen = [columns]
+    chosen = list(column_names("columns", columns))
     if not chosen:
         raise InputError(
             "No column was named. Name at least one, or leave columns out for all numeric ones."
         )
     for name in chosen:
         if not frame.has(name):
-            raise InputError(
-                f"There is no column {shown(name)}; the table has {listed(frame.names, limit=40)}."
-            )
-    repeated = [name for name, count in Counter(chosen).items() if count > 1]
-    if repeated:
-        raise InputError(f"Column {shown(repeated[0])} is named twice. Name each column once.")
+            raise no_column(name, frame.names)
     return chosen
