@@ -43,16 +43,6 @@ def versions() -> dict[str, str]:
     return {**found, "python": platform.python_version()}
 
 
-def call(function: str, settings: dict[str, Any]) -> str:
-    """Return a call in Python.
-
-    >>> call("protect", {"k": 5, "columns": ["a"]})
-    "microagg.protect(frame, k=5, columns=['a'])"
-    """
-    words = ", ".join(f"{name}={value!r}" for name, value in settings.items())
-    return f"microagg.{function}(frame, {words})"
-
-
 def repetition(command: list[str] | None, python: str) -> dict[str, Any]:
     """Return how to repeat the work: by the command, or by the call in Python if there was none."""
     return {
