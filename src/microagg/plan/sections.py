@@ -320,7 +320,7 @@ class Accept(Section):
 
     @property
     def targets(self) -> list[str]:
-        """The limits of loss and linkage in words, of which a choice or a search must keep each."""
+        """The limits of loss and linkage, in words."""
         loss, linked = self.loss, self.linkage
         words = [] if loss is None else [f"a loss of at most {loss:g} %"]
         return words if linked is None else [*words, f"a linkage of at most {100 * linked:g} %"]
