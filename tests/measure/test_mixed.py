@@ -387,7 +387,7 @@ def test_a_few_dates_that_could_be_read_in_two_ways_are_read_as_the_original():
         ({"day": "yesterday"}, {"columns": ["day"]}, "same way in both tables"),
         ({"age": np.inf}, {"columns": ["age", "job"]}, "infinite value, the first in row 1"),
         ({}, {"columns": ["age"], "weights": "weight"}, "no column 'weight' for the weights"),
-        ({}, {"columns": ["size"], "kinds": {"size": 3}}, "is a word such as"),
+        ({}, {"columns": ["size"], "kinds": {"size": 3}}, "kind is one of 'number'"),
         ({}, {"columns": ["age", "w"], "weights": "w"}, "can be only one"),
     ],
 )
