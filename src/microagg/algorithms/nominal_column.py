@@ -39,8 +39,6 @@ import numpy as np
 
 from microagg.base.typing import Labels
 
-__all__ = ["best_counts", "nominal_exact"]
-
 STEPS = 100_000  # candidates that a search may look at, about a second
 _MOST_SHORT = 400  # rare records; the search is as deep as there are groups of them
 
@@ -60,15 +58,7 @@ class _TooLarge(Exception):  # noqa: N818 - an answer, not an error
 def nominal_exact(levels: Labels, k: int, steps: int = STEPS) -> Labels | None:
     """Partition the records of one nominal column with the least SSE; None if that takes too long.
 
-    Parameters
-    ----------
-    levels : int64 array of shape (n,), level of each record, 0, 1, …; n ≥ k
-    k : least number of records in a group
-    steps : candidates to look at, at most
-
-    Returns
-    -------
-    int64 array of shape (n,): a group for each record. Records of one level go to groups in row order.
+    At most ``steps`` candidates are looked at. Records of one level go to groups in row order.
 
     >>> nominal_exact(np.array([0, 0, 1, 0, 2, 0, 0]), 3).tolist()
     [0, 1, 0, 1, 0, 1, 1]

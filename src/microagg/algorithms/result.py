@@ -10,8 +10,6 @@ from typing import NamedTuple
 from microagg.base.typing import Labels
 from microagg.kernels.labels import group_sizes
 
-__all__ = ["PROOF", "Outcome", "Partition"]
-
 # A bound within this share of the SSE proves a partition optimal: rounding allows no more.
 PROOF = 1e-9
 

@@ -35,8 +35,6 @@ from microagg.bounds.cuts import NO_CUTS, Cuts
 from microagg.compile.jit import kernel, subkernel
 from microagg.kernels.distances import squared_distance
 
-__all__ = ["FoundGroups", "PricedRecords", "allowance", "price_seeds"]
-
 
 class PricedRecords(NamedTuple):
     """The records by falling dual, and the cuts of each."""

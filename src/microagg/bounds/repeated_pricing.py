@@ -13,8 +13,6 @@ from microagg.bounds.cuts import NO_CUTS, Cuts
 from microagg.bounds.price_groups import FoundGroups, PricedRecords, price_seeds
 from microagg.compile.threads import share_out
 
-__all__ = ["EXACT_K", "MANY", "Priced", "Pricer"]
-
 Indices = NDArray[np.intp]
 
 # Up to this k the search of a seed ends by itself, nearly always within MANY branches. With

@@ -14,8 +14,6 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.compile.jit import kernel, subkernel
 
-__all__ = ["BallGrid", "build_grid", "count_rivals"]
-
 _BINS = {1: 1024, 2: 64, 3: 16, 4: 12}  # along each coordinate, by their number
 # Rounding must not leave a point outside of the cells of a ball that holds it.
 _MARGIN = 1e-12

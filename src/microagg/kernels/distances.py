@@ -6,8 +6,6 @@ import numpy as np
 
 from microagg.compile.no_refcount import lean_subkernel
 
-__all__ = ["distance", "squared_distance"]
-
 
 @lean_subkernel
 def squared_distance(X, a, Y, b):

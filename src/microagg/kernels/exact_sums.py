@@ -11,8 +11,6 @@ import math
 from microagg.compile.jit import kernel, subkernel
 from microagg.kernels.doubled_sums import two_product
 
-__all__ = ["BINS", "LOW_BITS", "OFFSET", "add_moments"]
-
 OFFSET = 1_080  # of the least power of two
 BINS = 2_112
 LOW_BITS = 27

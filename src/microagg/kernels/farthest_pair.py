@@ -17,8 +17,6 @@ from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.distances import squared_distance
 from microagg.kernels.kd_search import farthest
 
-__all__ = ["Reach", "farthest_pair", "reach_of"]
-
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
 
 

@@ -6,8 +6,6 @@ from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.kd_search import in_order
 from microagg.kernels.remaining import nearest_left, nearest_one_left, take
 
-__all__ = ["form", "gather"]
-
 
 @lean_subkernel
 def form(left, moving, seed, k, group, distances, rows):

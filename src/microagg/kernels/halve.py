@@ -11,8 +11,6 @@ from microagg.compile.jit import kernel
 from microagg.compile.no_refcount import lean_subkernel
 from microagg.compile.threads import helpers, share_growing
 
-__all__ = ["enclose", "halve", "halves", "select"]
-
 _MANY = 50_000  # records from which on threads halve them faster than one
 
 

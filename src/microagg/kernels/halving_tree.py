@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from microagg.compile.jit import kernel
 
-__all__ = ["leaves_of"]
-
 
 @kernel
 def leaves_of(X, directions, thresholds, leaves):

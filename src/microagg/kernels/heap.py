@@ -11,8 +11,6 @@ import numpy as np
 
 from microagg.compile.jit import kernel, subkernel
 
-__all__ = ["Heap", "new_heap", "pop", "put", "take_out"]
-
 
 class Heap(NamedTuple):
     """``items[0]`` is the first; ``place`` says where in ``items`` each one stands, −1 for nowhere."""

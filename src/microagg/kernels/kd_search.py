@@ -18,19 +18,6 @@ import numpy as np
 from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.kd_tree import NO_ROW
 
-__all__ = [
-    "begin",
-    "count_within",
-    "farthest",
-    "in_order",
-    "keep",
-    "nearest",
-    "nearest_of_others",
-    "nearest_one",
-    "next_leaf",
-    "some_farthest",
-]
-
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare
 _UNDERFLOW = 1e-300  # more than squares can lack that underflow
 

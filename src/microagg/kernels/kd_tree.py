@@ -19,18 +19,6 @@ from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import helpers, share_growing, share_with_helpers
 from microagg.kernels.halve import halve
 
-__all__ = [
-    "NO_ROW",
-    "WIDTH",
-    "KdTree",
-    "build",
-    "drop",
-    "empty_tree",
-    "for_thread",
-    "move",
-    "remove",
-]
-
 WIDTH = 16  # entries of a block
 NO_ROW = -1
 _MANY = 20_000  # records from which on threads build a tree faster than one

@@ -9,8 +9,6 @@ from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.outside_in import outside_in
 
-__all__ = ["mdav_labels"]
-
 
 def mdav_labels(X: Floats, k: int, state: State, weights: Floats | None = None) -> Labels:
     """Form the groups 0, 1, … of MDAV; those not formed when asked to stop are −1.

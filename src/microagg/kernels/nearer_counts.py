@@ -10,8 +10,6 @@ from microagg.compile.no_refcount import lean_kernel
 from microagg.kernels.kd_search import count_within
 from microagg.kernels.kd_tree import WIDTH
 
-__all__ = ["WIDTH", "credit_links", "credit_links_by_scan", "in_blocks"]
-
 
 @kernel
 def credit_links(X, rows, inner, outer, tree, sizes, credit):

@@ -31,8 +31,6 @@ from microagg.kernels.remaining import Left, all_left, farthest_left, in_rounds,
 from microagg.kernels.search_ahead import Searchers
 from microagg.plan.settings import FEW_RECORDS
 
-__all__ = ["join_nearest", "outside_in", "rounds", "scratch"]
-
 _AT_ONCE = 1_000  # groups, after which other threads may be free to help
 
 

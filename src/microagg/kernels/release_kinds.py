@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-__all__ = ["MEAN", "MODE", "NEARER_SORT", "NEAREST", "ROUNDED", "SPIKED", "Releases"]
-
 # How a column's loss follows from the values that a group has: released is their mean; the mean rounded to
 # the next whole number; the level nearest to the mean; the mean of a spiked column; the spike or the mean
 # off it, whichever is nearer; the mode.

@@ -30,22 +30,6 @@ from microagg.kernels.shells import (
     nearest_in_shells,
 )
 
-__all__ = [
-    "Left",
-    "all_left",
-    "farthest_left",
-    "in_rounds",
-    "nearest_left",
-    "nearest_one_left",
-    "none_left",
-    "outermost",
-    "renewed",
-    "settle_centroid",
-    "take",
-    "take_but_in_tree",
-]
-
-
 _MANY = 20_000  # records from which on tree and shells are built at the same time
 
 

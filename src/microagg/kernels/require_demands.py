@@ -28,8 +28,6 @@ from microagg.kernels.require_kinds import (
     TOLERANCE,
 )
 
-__all__ = ["risk_of", "shortage", "violation_of", "violations"]
-
 
 @subkernel
 def _area(table, begin, height, start, stop):

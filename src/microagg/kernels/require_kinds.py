@@ -6,26 +6,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "CODES",
-    "DISTINCT",
-    "ENTROPY",
-    "EQUAL",
-    "EXTRA",
-    "FIRST",
-    "KIND",
-    "LARGEST",
-    "LEVEL",
-    "ORDERED",
-    "POPULATION",
-    "P_PERCENT",
-    "RECURSIVE",
-    "RISK",
-    "TOLERANCE",
-    "Demands",
-    "no_demands",
-]
-
 # Kinds of requirements.
 DISTINCT, ENTROPY, RECURSIVE, ORDERED, EQUAL, P_PERCENT, LARGEST, POPULATION, RISK = range(9)
 

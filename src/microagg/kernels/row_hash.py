@@ -14,8 +14,6 @@ import numpy as np
 
 from microagg.compile.jit import kernel, subkernel
 
-__all__ = ["hash_bytes", "hash_floats", "hash_moments", "hash_words", "start"]
-
 # Odd numbers drawn at random, about half of their bits set.
 _A1, _A2 = np.uint64(0xBF7DFB226C76C0CD), np.uint64(0x639081F5C99428BB)
 _B0, _B1 = np.uint64(0xCD9885AFAADF8B25), np.uint64(0x8B4C4C7F0CE32641)

@@ -27,8 +27,6 @@ from microagg.kernels.kd_tree import NO_ROW, KdTree, for_thread, remove
 from microagg.kernels.remaining import Left, outermost, settle_centroid, take_but_in_tree
 from microagg.kernels.shells import some_farthest_in_shells
 
-__all__ = ["Searchers", "choose", "eyes_of", "look", "new_ahead", "rounds_ahead"]
-
 _FEW_COLUMNS = 7  # with which searches are so quick that threads cost more than they gain
 _APART = 130  # records left for each one of the groups of a batch, so that few take from each other
 _EACH = 16  # records of a batch for each thread at most

@@ -22,16 +22,6 @@ from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_with_helpers
 from microagg.kernels.kd_search import in_order, keep
 
-__all__ = [
-    "Shells",
-    "build_shells",
-    "empty_shells",
-    "farthest_in_shells",
-    "leave",
-    "nearest_in_shells",
-    "some_farthest_in_shells",
-]
-
 WIDTH = 16
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
 _UNDERFLOW = 1e-160  # more than a distance can lack where its squares underflow

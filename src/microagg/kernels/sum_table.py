@@ -10,8 +10,6 @@ import numpy as np
 
 from microagg.compile.jit import kernel, subkernel
 
-__all__ = ["PARTS", "put", "spread_out"]
-
 PART_BITS = 6
 PARTS = 1 << PART_BITS
 _ODD = np.uint64(0x825C890B2759E585)

@@ -137,8 +137,8 @@ def _credits(
     both: Pair, blocks: Labels, rows: Labels, progress: Callable[[int], None] | None
 ) -> Floats:
     """1/m for each row whose twin is among the m nearest protected records of its block, else 0."""
-    from microagg.kernels.kd_tree import KdTree, build, for_thread
-    from microagg.kernels.nearer_counts import WIDTH, credit_links, credit_links_by_scan, in_blocks
+    from microagg.kernels.kd_tree import WIDTH, KdTree, build, for_thread
+    from microagg.kernels.nearer_counts import credit_links, credit_links_by_scan, in_blocks
 
     Z, twins = both.encoded
     inner, outer = radii(Z, twins)

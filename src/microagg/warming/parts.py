@@ -39,9 +39,9 @@ from microagg.grouping.partition import partition
 from microagg.grouping.require.requirement import demands_of
 from microagg.grouping.require.value_rules import Closeness, Units
 from microagg.kernels import outside_in
-from microagg.kernels.kd_tree import build, for_thread
+from microagg.kernels.kd_tree import WIDTH, build, for_thread
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.kernels.nearer_counts import WIDTH, credit_links, credit_links_by_scan, in_blocks
+from microagg.kernels.nearer_counts import credit_links, credit_links_by_scan, in_blocks
 from microagg.kernels.release_kinds import MODE, Releases
 from microagg.kernels.remaining import all_left, none_left
 from microagg.kernels.require_demands import violations

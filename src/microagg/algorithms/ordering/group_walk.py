@@ -22,8 +22,6 @@ from microagg.kernels.kd_search import nearest_one
 from microagg.kernels.kd_tree import NO_ROW, KdTree, build, drop
 from microagg.kernels.nearest_neighbours import nearest_rows
 
-__all__ = ["NEAR", "WalkBuffers", "neighbour_lists", "new_buffers", "order_by_groups"]
-
 NEAR = 32  # neighbours known of each record
 _SCANNED_RECORDS = 256  # up to this many left, each is looked at, without a tree
 _SEARCHES = 32  # before this many a tree is not worth building

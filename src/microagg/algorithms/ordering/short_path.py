@@ -14,8 +14,6 @@ from microagg.base.typing import Floats
 from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.distances import distance
 
-__all__ = ["Path", "new_path", "path_through"]
-
 # A path may be extended elsewhere at less cost only if rounding could say so, too.
 _MARGIN = 1 + 1e-12
 

@@ -56,8 +56,6 @@ from microagg.kernels.random_numbers import draw, draw_exponential
 from microagg.kernels.release_kinds import MODE, Releases
 from microagg.kernels.require_kinds import Demands
 
-__all__ = ["lower_released_loss"]
-
 _NEAR = 24  # records among whose groups a record may change
 _NOISE = 1e-12  # share of the sums of squares that may be rounding
 _IN_A_PATCH = (16, 96)  # fewest and most groups
@@ -264,22 +262,8 @@ def lower_released_loss(
 ) -> Labels:
     """Improve a partition by the loss of the values that its groups release; never worse than given.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, by which records are near
-    labels : int64 array of shape (n,), groups of at least k that satisfy the demands
-    k : int, at least 1
-    releases : what groups release
-    demands : what every group must satisfy in addition to k
-    weights : float64 array of shape (n,), above 0 and with mean 1 over the table, optional
-    effort : {"fast", "balanced", "best"}
-    random_state : seed; None draws a fresh one
-    whole : records of the table that these are a part of, whose steps are shared out; None: all of it
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    int64 array of shape (n,): the group of each record, 0, 1, … by first appearance.
+    ``X`` is what records are near by; the groups satisfy the ``demands``. The other settings are those of
+    :func:`microagg.algorithms.refine.refine.refine`. Groups are numbered by first appearance.
     """
     labels = canonical_labels(labels)
     n_groups = int(labels.max()) + 1

@@ -256,21 +256,10 @@ def recombine(
 ) -> Labels:
     """Choose groups for a table of some hundred records from partitions and their variants.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d)
-    partitions : partitions into groups of k to 2k−1; the first covers all records, in the others −1
-        stands for records whose groups are not wholly in this table
-    k : int
-    limits : how much work it may be
-    seed : of the random choice of bundles
-    state : shared state of a watched run; when asked to stop, the best so far is returned
-    weights : float64 array of shape (n,), None where all records weigh the same
-    alone : whether no other thread is at work, so that bundles are shared out
-
-    Returns
-    -------
-    Labels, never of higher SSE than those of the first partition.
+    Groups have k to 2k−1 records. The first partition covers all records; in the others −1 stands for records
+    whose groups are not wholly in this table. The result never has a higher SSE than the first; when asked to
+    stop, it is the best so far. ``alone`` tells that no other thread is at work, so that the work is shared
+    out.
     """
     given, sse = partitions[0], sum_of_squares(X, partitions[0], weights)
     n_groups = int(given.max()) + 1

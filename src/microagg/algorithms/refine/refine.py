@@ -75,23 +75,10 @@ def refine(
 ) -> Labels:
     """Improve a partition by local search; never worse than given.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, centred and scaled
-    labels : int64 array of shape (n,), groups of at least k
-    k : int, at least 1
-    weights : float64 array of shape (n,), above 0 and with mean 1, optional
-    effort : {"fast", "balanced", "best"}
-    time_limit : seconds after which the best partition so far is returned
-    random_state : seed; None draws a fresh one
-    whole : records of the table that these are a part of, whose steps are shared out; None: all of it
-    span : from where to where in the search to go, of the whole from 0 to 1: a table in blocks is searched in
-        spans, with other borders in each; what comes before the end may be worse than given
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
-
-    Returns
-    -------
-    int64 array of shape (n,): the group of each record.
+    ``X`` is centred, scaled and C-contiguous; groups have at least k records; ``weights`` have a mean of 1.
+    ``whole`` is the number of records of the table that these are a part of, whose steps are shared out.
+    ``span`` says from where to where in the search to go, from 0 to 1: a table in blocks is searched in
+    spans, with other borders in each, and what comes before the end may be worse than given.
 
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
     >>> refine(X, np.array([0, 1, 0, 1, 0, 1]), 3).tolist()

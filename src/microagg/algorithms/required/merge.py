@@ -29,8 +29,6 @@ from microagg.kernels.labels import canonical_labels
 from microagg.kernels.require_demands import violation_of
 from microagg.kernels.require_kinds import Demands
 
-__all__ = ["merge"]
-
 _NEAR, _FAR = 8, 256  # groups looked at, first and at most
 _MANY = 2_000  # records of a union whose tallies are not worth more than the first few looks
 
@@ -201,17 +199,8 @@ def _labels(groups, labels):
 def merge(X: Floats, weights: Floats, demands: Demands, labels: Labels, k: int) -> Labels:
     """Unite groups until none violates anything.
 
-    Parameters
-    ----------
-    X : float64 array of shape (n, d), C-contiguous, scaled
-    weights : float64 array of shape (n,), above 0
-    demands : what is asked; the whole table satisfies it
-    labels : int64 array of shape (n,), groups 0..g-1
-    k : least number of records
-
-    Returns
-    -------
-    int64 array of shape (n,): groups 0, 1, … by first appearance, each a union of given ones.
+    The whole table satisfies the demands. Groups count from 0, afterwards by first appearance, and are unions
+    of given ones.
     """
     n_groups = int(labels.max()) + 1
     # A copy can be written to: labels that cannot would be compiled for once more.

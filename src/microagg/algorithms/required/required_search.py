@@ -26,8 +26,6 @@ from microagg.kernels.require_kinds import (
     Demands,
 )
 
-__all__ = ["search_required", "starts_for"]
-
 _BUDGETS = {
     "fast": AnnealBudget(4, 30_000, 60, 5, 0.02, 7, 40),
     "balanced": AnnealBudget(16, 250_000, 700, 32, 0.05, 7, 40),
@@ -82,14 +80,9 @@ def search_required(
 ) -> Labels:
     """Anneal groups 0, 1, … under demands; for effort best in several turns, each from the best so far.
 
-    Parameters
-    ----------
-    run : with weights and the demands
-    labels : int64 array of shape (n,), groups that satisfy the demands
-    effort : {"fast", "balanced", "best"}
-    endless : whether to make turns until the run is stopped
-    n_total : records of the table that these are a part of, whose steps are shared out; None: all of it
-    mixed : whether to search longer where groups are many
+    The run has weights and the demands, which the groups satisfy. ``endless`` makes turns until the run is
+    stopped; ``n_total`` is the number of records of the table that these are a part of, whose steps are
+    shared out; ``mixed`` searches longer where groups are many.
     """
     n, first = len(labels), _BUDGETS[effort]
     if n_total is not None:

@@ -30,8 +30,6 @@ from microagg.kernels.mdav_groups import mdav_labels
 from microagg.kernels.require_demands import violation_of
 from microagg.kernels.require_kinds import LEVEL, TOLERANCE, Demands
 
-__all__ = ["closeness_group_size", "k_first", "merging", "t_first"]
-
 
 def closeness_group_size(n: int, k: int, t: float) -> int:
     """Size of the groups of t first for n records, at least k.

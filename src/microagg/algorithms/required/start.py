@@ -26,8 +26,6 @@ from microagg.kernels.labels import canonical_labels
 from microagg.kernels.remaining import Left, all_left, in_rounds, outermost, take
 from microagg.kernels.require_kinds import Demands
 
-__all__ = ["grown", "rounds"]
-
 _BLOCK = 16_384  # records at most
 _TIMES = 4  # as many records are looked at as a group would need, at first
 _LIMIT = 256  # records looked at, at most

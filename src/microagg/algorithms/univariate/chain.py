@@ -38,17 +38,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.compile.no_refcount import lean_kernel
 from microagg.compile.threads import at_work, helpers
 
-__all__ = [
-    "Back",
-    "Fill",
-    "Starts",
-    "chain",
-    "goes_on",
-    "overlap_for",
-    "trace",
-    "trace_into",
-]
-
 Back = NDArray[np.signedinteger]
 Fill = Callable[[SortedLine, State], None]
 
@@ -91,17 +80,10 @@ def chain(
 ) -> list[Starts]:
     """Cut the stretches of a column by the algorithm ``fill``; nothing when asked to stop.
 
-    Parameters
-    ----------
-    borders : columns at which the stretches begin, ascending from 0, and the number of all values
-    values : gives the sorted values from one column to another; called from several threads
-    k, cost : least size of a group, and the number of a cost
-    joined : as ``values``, for stretches that go on over those after them, which may become very long
-    most : stretches cut at a time, as many as there are threads if None
-
-    Returns
-    -------
-    Starts from left to right, each of which holds from the end of the one before it.
+    ``borders`` are the columns at which the stretches begin, ascending from 0, and the number of all values;
+    ``values`` gives the sorted values from one column to another, from several threads, and ``joined`` does
+    so for stretches that go on over those after them, which may become very long. At most ``most`` are cut at
+    a time. The starts are returned from left to right; each holds from the end of the one before it.
     """
     own, overlap, count = new_state(), overlap_for(k), len(borders) - 1
     own[STOP] = state[STOP]

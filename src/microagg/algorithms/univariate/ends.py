@@ -10,8 +10,6 @@ from microagg.base.progress import DONE, State
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import helpers
 
-__all__ = ["best_ends"]
-
 # A stretch for a thread of its own has at least this many values, and this many times the overlap.
 _STRETCH, _OVERLAPS = 100_000, 4
 

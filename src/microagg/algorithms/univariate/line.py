@@ -29,18 +29,6 @@ from microagg.algorithms.univariate.exact import (
 from microagg.base.typing import Floats
 from microagg.compile.no_refcount import lean_kernel
 
-__all__ = [
-    "COSTS",
-    "NOTHING",
-    "Extra",
-    "SortedLine",
-    "longer",
-    "narrower",
-    "near_one",
-    "new_line",
-    "wider",
-]
-
 COSTS = {"sse": SSE, "sae": SAE, "max": MAX, "round-up": ROUND_UP, "round-down": ROUND_DOWN}
 
 # Rows of w, by column of the window unless said otherwise. For sse, f is short of the sum of

@@ -25,8 +25,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import each
 
-__all__ = ["labels_by_row", "sorted_order"]
-
 Rows = NDArray[np.signedinteger]
 
 _PART = 1 << 17  # values in a part of the order, at most about

@@ -50,8 +50,6 @@ from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.errors import InputError
 from microagg.kernels.doubled_sums import two_sum
 
-__all__ = ["cut_into_at_most", "cut_with_own_cost"]
-
 _MOST_BACK_POINTERS = 2**28
 _TINY = 2.0**-1000  # what values lose that were brought near 1, see line.near_one
 

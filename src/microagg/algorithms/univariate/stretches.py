@@ -20,8 +20,6 @@ from microagg.algorithms.univariate.sorted_cut import cost_number, plain_fill
 from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
 
-__all__ = ["Crossing", "crossing", "crossings_meet", "cut_stretches"]
-
 _AT_ONCE = 1 << 20  # values written to a file at a time
 
 
@@ -35,18 +33,11 @@ def cut_stretches(
 ) -> list[Labels]:
     """Find the ends of the best groups in each of consecutive stretches of sorted values.
 
-    Parameters
-    ----------
-    sizes : values in each stretch; all together at least k
-    values_of : gives the values of a stretch, ascending; called a few times for each
-    k, cost : as in :func:`microagg.algorithms.univariate.sorted_cut.cut_sorted`
-    most : stretches cut at a time, as many as there are threads if None; the values of not many more are
-        in memory, wherever their groups meet
-    folder : where a file goes that holds the values of stretches that do not meet
-
-    Returns
-    -------
-    For each stretch, the ends of groups that lie in it, counted over all values.
+    ``sizes`` are those of the stretches, all together at least k; ``values_of`` gives the ascending values of
+    one and is called a few times for each; ``k`` and ``cost`` are as in
+    :func:`microagg.algorithms.univariate.sorted_cut.cut_sorted`. At most ``most`` stretches are cut at a
+    time, by default one a thread; the values of not many more are in memory, wherever their groups meet.
+    ``folder`` gets a file for the values of stretches that do not meet. Ends are counted over all values.
 
     >>> x = np.array([1.0, 2.0, 2.0, 7.0, 8.0, 9.0, 20.0, 21.0])
     >>> parts = np.split(x, [5])

@@ -25,8 +25,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel
 from microagg.kernels.doubled_sums import two_sum
 
-__all__ = ["cut_weighted"]
-
 _NOISE = 1e-12  # of the cost of the last groups: what is nearer may be equal
 _AT_ONCE = 1 << 14  # starts between two looks at the state
 
@@ -61,13 +59,6 @@ def _relax(x, weights, k, begin, end, high, low, back):
 
 def cut_weighted(X: Floats, weights: Floats, k: int, state: State) -> Labels:
     """Labels of the best groups of one column, numbered by first appearance.
-
-    Parameters
-    ----------
-    X : float64 array of shape (n, 1), n ≥ k
-    weights : float64 array of shape (n,), above 0
-    k : int, at least 1
-    state : shared state of a watched run, see :mod:`microagg.base.progress`
 
     >>> from microagg.base.progress import new_state
     >>> X = np.array([[0.0], [1.0], [3.0], [5.0], [5.5]])

@@ -67,8 +67,6 @@ from microagg.base.progress import DONE, State
 from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_sum
 
-__all__ = ["next_window", "run", "window_done"]
-
 
 def run(algorithm: Callable[..., None], line: SortedLine, state: State) -> None:
     """Run a kernel over the line; give what it asks for.

@@ -26,8 +26,6 @@ from microagg.errors import InputError, shown
 from microagg.kernels.block_tree import Indices
 from microagg.kernels.boruvka import boruvka
 
-__all__ = ["SpanningTree", "minimum_spanning_tree"]
-
 
 @dataclass(frozen=True, eq=False)
 class SpanningTree:
