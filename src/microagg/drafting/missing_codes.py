@@ -46,9 +46,9 @@ def missing_codes(profile: Profile) -> tuple[float, ...]:
         return ()
     labels = {v: text for v, text in profile.facts.value_labels if isinstance(v, int | float)}
     levels, counts = numbers.levels, numbers.counts
-    found = {float(v) for v in levels if _SAYS_SO.search(labels.get(float(v), ""))}
+    labelled = np.isin(levels, [float(v) for v, text in labels.items() if _SAYS_SO.search(text)])
     usual = np.isin(levels, _USUAL) & (counts >= _REPEATED)
-    found |= _standing_apart(numbers, levels[usual | np.isin(levels, list(found))])
+    found = _standing_apart(numbers, levels[usual | labelled]) | set(levels[labelled].tolist())
     return tuple(sorted(found))
 
 

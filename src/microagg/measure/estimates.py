@@ -133,11 +133,15 @@ def window(x: Floats, w: Floats | None, p: float, around: int = AROUND) -> Label
     >>> window(np.arange(21.0), None, 0.5).tolist()
     [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     """
-    order = np.argsort(x, kind="stable")
-    upto = np.cumsum(np.ones(len(x)) if w is None else w[order])
+    even = w is None or w.min() == w.max()  # then nothing needs to be sorted but the window
+    order = None if even else np.argsort(x, kind="stable")
+    upto = np.cumsum(np.ones(len(x)) if w is None else w if order is None else w[order])
     at = int(np.searchsorted(upto, upto[-1] * p * (1 - 1e-12)))
     count = min(len(x), around + (len(x) - around) % 2)  # as many on either side of the median
     start = min(max(min(at, len(x) - 1) - (count - 1) // 2, 0), len(x) - count)
+    if order is None:
+        order = np.argpartition(x, (start, start + count - 1))
+        order[start : start + count] = sorted(order[start : start + count], key=lambda row: x[row])
     return order[start : start + count]
 
 
