@@ -60,38 +60,10 @@ MOST_WORDS = 30  # in a sentence of a message
 HOLE = "\x00"  # stands for what is formatted into a message
 
 REMAINING: dict[str, dict[str, int]] = {
-    "dialect": {
-        "delivering": 1,
-        "engines": 12,
-        "job": 4,
-        "measure": 4,
-        "protecting": 5,
-        "spark.py": 1,
-    },
-    "name": {
-        "protecting": 7,
-    },
-    "riddle": {
-        "delivering": 1,
-        "engines": 29,
-        "measure": 1,
-        "protecting": 2,
-    },
-    "plural by hand": {
-        "comparing": 5,
-        "delivering": 1,
-        "drafting": 2,
-        "encode": 2,
-        "engines": 1,
-        "estimator.py": 1,
-        "evidence": 3,
-        "formats": 4,
-        "grouping": 5,
-        "job": 1,
-        "measure": 2,
-        "plan": 1,
-        "tables": 1,
-    },
+    "dialect": {"engines": 12, "measure": 4},
+    "name": {},
+    "riddle": {"engines": 29, "measure": 1},
+    "plural by hand": {"engines": 1, "measure": 2},
     "long sentence": {},
 }
 

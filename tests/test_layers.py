@@ -166,8 +166,6 @@ LARGER = {
     "engines.disk_release",
     "engines.evidence_at_scale",
     "engines.fit",
-    "evidence.measuring",
-    "protecting.release",
     "warming.parts",
 }
 

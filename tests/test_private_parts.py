@@ -121,7 +121,7 @@ def test_without_its_private_parts_pyreadstat_reads_and_writes_all_but_a_little(
     assert found.to_pydict() == table.to_pydict()
     assert ColumnFacts.of(found.schema.field("age")).missing == (-9.0,)
     write_file(table, tmp_path / "a.xpt")
-    with pytest.warns(RuntimeWarning, match=r"codes that \.xpt files declare as missing"):
+    with pytest.warns(RuntimeWarning, match=r"codes that a file \.xpt declares as missing"):
         assert read_file(tmp_path / "a.xpt").as_written.to_pydict() == table.to_pydict()
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from scipy.spatial import KDTree
 
 from microagg.algorithms.result import Partition
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Encoder
 from microagg.encode.number import group_aggregates
@@ -303,9 +304,9 @@ def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:
     values = np.asarray(weights, dtype=np.float64)
     if values.shape != (len(table),) or not (values > 0).all():
         raise InputError(
-            f"sample_weight has one number above zero for each of the {len(table)} records; got shape "
-            f"{values.shape}, and {np.sum(~(values > 0))} of them are not above zero. A record of weight "
-            "zero would be released unprotected."
+            "sample_weight has one number above zero for each of the "
+            f"{plural(len(table), 'record')}; got shape {values.shape}, and {np.sum(~(values > 0))} "
+            "of them are not above zero. A record of weight zero would be released unprotected."
         )
     frame = nw.from_native(table.native, eager_only=True)
     column = nw.to_native(nw.new_series(name, values, backend=frame.implementation))

@@ -106,8 +106,8 @@ def measure(
 ) -> dict[str, ColumnChange]:
     """Compare columns of numbers before and after: means, standard deviations, loss.
 
-    The rows may be in any order, so that the loss is told by the variance that is gone, which is 100·SSE/SST
-    where groups release their means.
+    The rows may be in any order, so the loss is measured by the variance that is gone, which is
+    100·SSE/SST where groups release their means.
 
     Parameters
     ----------

@@ -307,6 +307,6 @@ def test_every_method_keeps_every_requirement_or_refuses(method, rule, tmp_path)
     assert np.bincount(labels).min() >= 3
     (found,) = release.evidence.counted.required
     assert found.passed
-    for given in release.outgoing.inputs[0].requirements:
+    for given in release.released_table.inputs[0].requirements:
         for group in range(labels.max() + 1):
             assert given.violation(np.flatnonzero(labels == group)) == 0

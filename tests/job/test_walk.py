@@ -28,7 +28,7 @@ STEPS = {
     "grouping/one_cell.py": "solve",
     "grouping/partition.py": "partition",
     "releasing/release_values.py": "release_block",
-    "tables/release_frame.py": "outgoing",
+    "tables/release_frame.py": "released_frame",
     "delivering/write_and_count.py": "Outgoing.write",
     "evidence/measuring.py": "Measuring.measured",
     "evidence/evidence.py": "Evidence.of",

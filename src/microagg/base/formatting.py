@@ -91,6 +91,15 @@ def plural(count: int, one: str, many: str | None = None) -> str:
     return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
+def with_noun(figure: str, noun: str) -> str:
+    """Write a figure that is no count with its noun.
+
+    >>> with_noun("1", "point"), with_noun("0.25", "point")
+    ('1 point', '0.25 points')
+    """
+    return f"{figure} {noun if figure == '1' else noun + 's'}"
+
+
 def table_size(records: int, columns: int) -> str:
     """Say how large a table is.
 

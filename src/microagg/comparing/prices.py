@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.base.formatting import fewer_than, percent, plural, share
+from microagg.base.formatting import fewer_than, percent, plural, share, with_noun
 from microagg.base.formatting import names as listed_names
 from microagg.comparing.column_decisions import decisions
 from microagg.comparing.trials import (
@@ -149,10 +149,14 @@ class Prices:
         return f"{rule} {plural(untried, 'decision')} did not fit into {self.budget:g} s."
 
     @property
+    def _margin_words(self) -> str:
+        return with_noun(f"{self.margin:.2g}", "point")
+
+    @property
     def basis(self) -> str:
         """Say which records were tried, and how exact the figures are."""
         if self.sampled == self.records:
-            return f"Tried on all {self.records:,} records, with effort fast."
+            return f"Tried on all {plural(self.records, 'record')}, with effort fast."
         of_sample = (
             "Linkage, records below k and analyses"
             if self.now.analyses
@@ -164,11 +168,11 @@ class Prices:
             )
         else:
             losses = (
-                f"Losses are estimates for the whole table, right to about {self.margin:.2g} points; their "
+                f"Losses are estimates for the whole table, right to about {self._margin_words}; their "
                 "differences are more exact."
             )
         return (
-            f"Tried on {self.sampled:,} of {self.records:,} records, with effort fast. {losses} "
+            f"Tried on {self.sampled:,} of {plural(self.records, 'record')}, with effort fast. {losses} "
             f"{of_sample} are of the sample."
         )
 
@@ -208,7 +212,7 @@ class Prices:
         now, plan = self.now, self.plan
         estimate, of = "", ""
         if self.margin is not None:
-            estimate, of = f"estimate, ± {self.margin:.2g} points", "of the sample"
+            estimate, of = f"estimate, ± {self._margin_words}", "of the sample"
         fewer = fewer_than(plan.k, plan.words_of_unit(next(iter(plan.units), None)))
         found = [
             ("information lost", percent(now.loss), estimate),
@@ -306,7 +310,8 @@ def _points(change: float) -> str:
     if abs(change) < 0.01:
         return "no change"
     digits = 1 if abs(change) >= 1 else 2
-    return f"{'+' if change > 0 else '−'}{abs(change):.{digits}f} points"
+    sign = "+" if change > 0 else "−"
+    return sign + with_noun(f"{abs(change):.{digits}f}", "point")
 
 
 def prices(

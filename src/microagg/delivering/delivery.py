@@ -66,7 +66,7 @@ class Delivery:
     """For each report, whether it is for readers of the table."""
     table: Path
     """Where the table is written until it takes its name."""
-    outgoing: Destination | None = None
+    destination: Destination | None = None
     """The place that the table is sent to, unless it is a plain local file."""
     rejected: bool = False
 
@@ -78,8 +78,8 @@ class Delivery:
         ]
         if self.rejected:
             return chosen
-        if self.outgoing is not None and not self.outgoing.is_local:
-            return [self.outgoing.place, *chosen]
+        if self.destination is not None and not self.destination.is_local:
+            return [self.destination.place, *chosen]
         return [chosen[-1], *chosen[:-1]]
 
     def write_report(self, number: int, texts: Sequence[str]) -> None:
@@ -89,9 +89,9 @@ class Delivery:
 
     def judge(self, evidence: Evidence) -> Evidence:
         """Let the gate decide; a rejected table, and what only its readers need, take no name."""
-        if self.outgoing is not None and evidence.counted is not None:
-            digest = self.outgoing.pack(self.table, self.parts[-1] if self.parts else self.table)
-            packed = replace(evidence.counted, path=str(self.outgoing.place), sha256=digest)
+        if self.destination is not None and evidence.counted is not None:
+            digest = self.destination.pack(self.table, self.parts[-1] if self.parts else self.table)
+            packed = replace(evidence.counted, path=str(self.destination.place), sha256=digest)
             evidence = replace(evidence, counted=packed)
         judged = self.gate.judged(evidence)
         if judged.rejected:
@@ -119,34 +119,34 @@ def delivering(
     hears: Observer,
     folder: bool = False,
     extra: Sequence[Path] = (),
-    outgoing: Destination | None = None,
+    destination: Destination | None = None,
 ) -> Iterator[Delivery]:
     """Yield temporary files for a job; they take their names when the block succeeds, all or none.
 
     ``gate`` decides whether the table, once judged, takes its name; ``reports`` come with whether they
     are for readers of the table, ``extra`` files belong to the table, which may be a ``folder`` of files.
-    ``outgoing`` is the place that the table is sent to from ``target``, a file in a private folder.
+    ``destination`` is the place that the table is sent to from ``target``, a file in a private folder.
     """
     targets = [file for path, _ in reports for file in (path, path.with_suffix(".json"))]
     targets += extra
-    if outgoing is None:
+    if destination is None:
         targets.append(target)  # the largest last: what others replaced may be put back
-    elif isinstance(outgoing.place, Path) and outgoing.is_local:
-        targets.append(outgoing.place)
+    elif isinstance(destination.place, Path) and destination.is_local:
+        targets.append(destination.place)
     parts = TemporaryFiles()
     try:
-        with replacing_all(targets, folder and outgoing is None, gate.overwrite) as parts:
-            table = parts[-1] if outgoing is None else target
-            if outgoing is not None and folder:
+        with replacing_all(targets, folder and destination is None, gate.overwrite) as parts:
+            table = parts[-1] if destination is None else target
+            if destination is not None and folder:
                 target.mkdir()
             public = [one for _, one in reports]
-            delivery = Delivery(gate, parts, targets, public, table, outgoing)
+            delivery = Delivery(gate, parts, targets, public, table, destination)
             yield delivery
-            if outgoing is not None and not delivery.rejected:
-                outgoing.send()
-                outgoing.take_name()
+            if destination is not None and not delivery.rejected:
+                destination.send()
+                destination.take_name()
     finally:
-        if outgoing is not None:
-            outgoing.remove()
+        if destination is not None:
+            destination.remove()
         if parts.named:  # also if an interrupt comes right after
             hears.written(delivery.files)

@@ -1,4 +1,4 @@
-"""Who hears how far a job is."""
+"""Observers of a job, to which it reports stages, progress and cautions."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from microagg.plan.plan import Plan
 
 
 class Observer:
-    """Hears of a job; by default it listens and says nothing."""
+    """Receives the reports of a job; this one does nothing with them."""
 
     def stage(self, name: str, words: str = "") -> None:
-        """A stage begins: reading, grouping, measuring, bounding, writing or reporting.
+        """Note that a stage begins: reading, grouping, measuring, bounding, writing or reporting.
 
-        ``words`` are what there is to say of what is done by then, or of what takes long, if anything.
+        ``words`` describe what was done before it, or why it will take long, if there is anything to say.
         """
 
     def planned(self, plan: Plan, records: int) -> None:
-        """Nothing of the plan is open any more; said before the grouping."""
+        """Note that the plan is complete; called before the grouping."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        """Part of a long stage is done. May raise :class:`microagg.StopSearch` to end a search."""
+        """Note how much of a long stage is done. May raise :class:`microagg.StopSearch` to end a search."""
 
     def caution(self, caution: Caution) -> None:
-        """Something to weigh was found."""
+        """Note a caution that was found."""
 
     def left_out(self, words: str) -> None:
-        """The target has no place for something that the source tells; said before the grouping."""
+        """Note what the source has and the target has no place for; called before the grouping."""
 
     def exposed(self, words: str) -> None:
-        """The machines that work on the table let others read it; said before the grouping."""
+        """Note that others can read the table on the machines at work; called before the grouping."""
 
     def reported(self, model: dict[str, Any]) -> None:
-        """What the board's report says and shows, as plain data."""
+        """Note the contents of the board's report, as plain data."""
 
     def written(self, files: Sequence[Place]) -> None:
-        """The files have taken their names; whatever happens now, they are there."""
+        """Note that the files have taken their names: whatever happens now, they exist."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.errors import VerificationError, listed, shown
 from microagg.evidence.measured import CountedFile, Required
 from microagg.formats import FORMATS
@@ -88,7 +89,7 @@ class ReleasedTable:
         form: FileFormat | None,
         escape: bool = False,
     ) -> CountedFile:
-        """Write the table to a temporary file beside its target, and count in what was written.
+        """Write the table to a temporary file next to its target, read it back and count.
 
         Raises
         ------
@@ -197,7 +198,7 @@ def refuse_broken(counted: CountedFile, target: Path, records: int) -> None:
     least = counted.least
     if not counted.holds or least.records != records:
         raise VerificationError(
-            f"{what} does not hold: {least.records:,} of {records:,} records are there and "
+            f"{what} does not hold: {least.records:,} of {plural(records, 'record')} are there and "
             f"{least.records_below_k:,} share their values in {listed(least.columns)} with too few others "
             f"for k = {least.k:,}. The file was removed."
         )

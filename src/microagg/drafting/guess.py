@@ -141,8 +141,8 @@ def too_many(column: NamedProfile, found: Guess) -> Guess:
         found.looks_like,
         found.kind,
         found.fact,
-        f"with fewer than {max(column.k, 2)} records for each value on average, groups could keep few of "
-        "them. Have coarser categories to protect it, as by --coarsen COLUMN=rare:20.",
+        f"with fewer than {plural(max(column.k, 2), 'record')} for each value on average, groups could "
+        "keep few of them. Have coarser categories to protect it, as by --coarsen COLUMN=rare:20.",
     )
 
 

@@ -51,12 +51,12 @@ def guess_numbers(column: NamedProfile) -> Guess:
     codes = missing_codes(profile)
     found = _guess(replace(column, profile=profile.without(codes)))
     if codes and found.role == "protect" and found.kind in ("integer", "number", "ordinal"):
-        several = f"{len(codes)} values that stand" if len(codes) > 1 else "A value that stands"
         many = sum(int(profile.numbers.counts[profile.numbers.levels == c][0]) for c in codes)
-        verb = "are" if len(codes) > 1 else "is"
-        note = (
-            f"{several} apart in {plural(many, 'record')} {verb} taken as missing (missing.codes)."
-        )
+        apart = f"apart in {plural(many, 'record')}"
+        if len(codes) > 1:
+            note = f"{plural(len(codes), 'value')} that stand {apart} are taken as missing (missing.codes)."
+        else:
+            note = f"A value that stands {apart} is taken as missing (missing.codes)."
         return replace(found, codes=codes, action=f"{found.action} {note}".strip())
     return _guess(column) if codes else found
 

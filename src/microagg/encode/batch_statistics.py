@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats
 from microagg.errors import InputError, shown
 from microagg.kernels.exact_sums import BINS, LOW_BITS, OFFSET, add_moments
@@ -216,8 +217,8 @@ class ColumnStatistics:
         """Refuse more levels than a category can have."""
         if len(self.levels) > levels_at_most:
             raise InputError(
-                f"A category has at most {levels_at_most:,} levels; column {shown(name)} has more. Drop the "
-                "column, leave it as it is, or group its values first."
+                f"A category has at most {plural(levels_at_most, 'level')}; column {shown(name)} has "
+                "more. Drop the column, leave it as it is, or group its values first."
             )
 
 

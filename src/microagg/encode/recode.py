@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import band_ends, band_label, level_text, number_text, rounded
 from microagg.encode.level_counts import Share, Tally
@@ -396,7 +397,8 @@ def _fit_rare(fitted: Recoder, found: Tally, frame: Frame) -> Recoder:
         else:
             levels = {level_text(level).strip().lower() for level in [*found.parts, *fitted.codes]}
             other = next(
-                (word for word in _OTHER if word not in levels), f"other than {len(levels)} levels"
+                (word for word in _OTHER if word not in levels),
+                f"other than {plural(len(levels), 'level')}",
             )
     return replace(fitted, becomes=dict.fromkeys(rare, other), parts=found.parts, other=other)
 

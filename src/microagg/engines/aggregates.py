@@ -21,7 +21,7 @@ from microagg.engines.encoding import Coder, Encoding, Records, Words
 from microagg.grouping.require.requirement import Requirement
 from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
-    count_cells,
+    count_missing,
     keeps_integers,
     mean_weights,
     native_column,
@@ -217,7 +217,7 @@ def sums_of(
         if coder.recoder is not None:
             x, recoded = np.ascontiguousarray(records.originals[:, recoded]), recoded + 1
         within[j], released[j] = column_squares(coder, x, y, labels, w)
-        cells[j] = count_cells(given[:, j], shared.states[:, j])
+        cells[j] = count_missing(given[:, j], shared.states[:, j])
         kept = ~np.isnan(y)
         numbers = y[kept] if coder.kind not in CATEGORIES else y[:0]
         own = w[kept] if coder.kind not in CATEGORIES else w[:0]

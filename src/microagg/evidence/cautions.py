@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, number, plural, share
+from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, plural, share
 from microagg.evidence.measured import Cure, Signs
 from microagg.evidence.sentences import Caution, cases_words, percent_words
 from microagg.measure.agreement import Agreement, disclosed_share
@@ -29,7 +29,7 @@ def cautions_of(plan: Plan, roles: Roles, signs: Signs) -> list[Caution]:
     return [
         *signs.unreadable,
         *about_plan(plan, roles),
-        *about_changes(signs.cells, signs.recoded, signs.records, roles.strata),
+        *about_changes(signs.missing_counts, signs.recoded, signs.records, roles.strata),
         *about_row_labels(signs.row_labels),
         *about_known(
             plan.k,
@@ -79,8 +79,8 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
             Caution(
                 "amber",
                 tuple(roles.protected),
-                f"The columns are protected in {len(plan.blocks)} blocks: combinations of values from "
-                "different blocks may be unique.",
+                f"The columns are protected in {plural(len(plan.blocks), 'block')}: combinations of "
+                "values from different blocks may be unique.",
                 "Use one block, unless an attacker can know the columns of only one.",
             )
         )
@@ -98,11 +98,11 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
 
 
 def about_changes(
-    cells: Mapping[Any, MissingCounts], recoded: int, records: int, strata: Sequence[Any]
+    counts: Mapping[Any, MissingCounts], recoded: int, records: int, strata: Sequence[Any]
 ) -> list[Caution]:
     """Warn of values that records did not have: filled ones, blanked ones, and merged strata."""
     found = []
-    filled = {name: column.filled for name, column in cells.items() if column.filled}
+    filled = {name: column.filled for name, column in counts.items() if column.filled}
     if filled:
         count = sum(filled.values())
         found.append(
@@ -114,7 +114,7 @@ def about_changes(
                 'Tell the users of the file, or keep such values missing: missing = "pattern".',
             )
         )
-    blanked = {name: column.blanked for name, column in cells.items() if column.blanked}
+    blanked = {name: column.blanked for name, column in counts.items() if column.blanked}
     if blanked:
         count = sum(blanked.values())
         found.append(
@@ -122,7 +122,7 @@ def about_changes(
                 "note",
                 tuple(blanked),
                 f"{plural(count, 'value was', 'values were')} blanked in {names(blanked, _NAMED)} "
-                f"({share(count / (records * len(cells)))} of all values), so that whole groups miss the "
+                f"({share(count / (records * len(counts)))} of all values), so that whole groups miss the "
                 "same values and no category is released that fewer than k hold.",
             )
         )
@@ -179,9 +179,9 @@ def about_sample(sampled: int | None, records: int) -> list[Caution]:
         Caution(
             "note",
             (),
-            f"Promise, loss, classes and totals were counted in all {number(records)} records. All other "
+            f"Promise, loss, classes and totals were counted in all {plural(records, 'record')}. All other "
             f"figures (distributions, correlations, medians, analyses, single columns) come from "
-            f"{number(sampled)} records in whole groups.",
+            f"{plural(sampled, 'record')} in whole groups.",
         )
     ]
 
@@ -212,7 +212,9 @@ def about_known(
     elif len(drop) == 1:
         way = f" k would hold without {names(drop)}."
     else:
-        way = f" k would hold without these {len(drop)} columns: {names(drop, 2 * _NAMED)}."
+        way = (
+            f" k would hold without these {plural(len(drop), 'column')}: {names(drop, 2 * _NAMED)}."
+        )
     coarser = min(
         (harm for harm in harms if harm.coarsened is not None),
         key=lambda harm: harm.coarsened or 0.0,

@@ -180,14 +180,14 @@ class Evidence(Measured):
     def missing_words(self) -> str:
         """What became of missing values; empty where there were none."""
         missing, blanked, filled, lost = (
-            sum(getattr(column, what) for column in self.signs.cells.values())
+            sum(getattr(column, what) for column in self.signs.missing_counts.values())
             for what in ("missing", "blanked", "filled", "codes_lost")
         )
         said = []
         if self.dropped:
             said.append(f"{plural(self.dropped, 'record')} with missing values left out")
         if missing:
-            columns = [name for name, column in self.signs.cells.items() if column.missing]
+            columns = [name for name, column in self.signs.missing_counts.items() if column.missing]
             kept = missing - filled
             which = "all" if kept == missing else f"{kept:,}" if kept else "none"
             stay = f"{which} stay missing, shared by whole groups" if kept else "none stays missing"
@@ -313,7 +313,7 @@ class Evidence(Measured):
                 "dropped_records": self.dropped,
                 "columns": {
                     str(name): asdict(c)
-                    for name, c in self.signs.cells.items()
+                    for name, c in self.signs.missing_counts.items()
                     if c.missing or c.blanked
                 },
             },
@@ -377,7 +377,7 @@ class Evidence(Measured):
         return self.with_known.as_dict()
 
     def _if_confidential_known(self) -> dict[str, Any]:
-        """The figures, and each claim with its reason and its stake."""
+        """Return the figures, and each claim with its reason and its stake."""
         claims = [
             {
                 "name": str(stake.name),
@@ -419,7 +419,7 @@ def _plain_options(options: Mapping[str, object]) -> dict[str, object]:
 
 
 def _json_plan(plan: Plan) -> dict[str, Any]:
-    """The plan with names as text, as JSON has them."""
+    """Return the plan as JSON has it, with names as text."""
 
     def text(value: Any) -> Any:
         if isinstance(value, Mapping):

@@ -113,7 +113,7 @@ class Signs:
     agreements: Mapping[Any, Agreement] = field(default_factory=dict)
     """What groups disclose of each confidential column."""
     cure: Cure | None = None
-    cells: Mapping[Any, MissingCounts] = field(default_factory=dict)
+    missing_counts: Mapping[Any, MissingCounts] = field(default_factory=dict)
     """Missing, blanked and filled values of each protected column."""
     recoded: int = 0
     """Records that are released in another stratum, since small ones were merged."""

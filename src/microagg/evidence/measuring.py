@@ -15,13 +15,12 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.errors import MicroaggError
+from microagg.evidence.cure import cure_of
 from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
-from microagg.grouping.require.requirement_search import is_compiled
 from microagg.measure.against_original import against_original
-from microagg.measure.agreement import Agreement, disclosed_share
+from microagg.measure.agreement import Agreement
 from microagg.measure.analyses import analyse, check_analyses
 from microagg.measure.before_and_after import summaries
 from microagg.measure.both_tables import Pair, keeping_computed
@@ -60,7 +59,7 @@ class Measuring:
     """The same: 0 a value, 1 missing, 2 and more with a code."""
     groups: Labels
     """The same: the group by which a column was aggregated."""
-    cells: Mapping[Any, MissingCounts]
+    missing_counts: Mapping[Any, MissingCounts]
     """Missing, blanked and filled, by column."""
     recoded: int = 0
     """Records whose stratum changed."""
@@ -145,7 +144,7 @@ class Measuring:
         return self._as_in_file(self.roles.confidential)
 
     def _as_in_file(self, names: Iterable[Any]) -> dict[Any, Known]:
-        """Number the values of unprotected columns; different texts in the file have different numbers."""
+        """Give the values of unprotected columns numbers; different texts in the file get different ones."""
         found = known_columns(self.intake.frame, names)
         recoded = [name for name in found if name in self.recoded_columns]
         if self.intake.text is not None:
@@ -251,20 +250,9 @@ class Measuring:
     @cached_property
     def cure(self) -> Cure | None:
         """The requirement that cures groups which disclose, and its price, where that takes two seconds."""
-        disclosed = [name for name, one in self.agreements.items() if one.records]
-        accepted = self.plan.accept.agreeing
-        if disclosed_share(self.agreements.values()) <= accepted or self.again is None:
+        if self.again is None or len(self.both) > _EASILY_CURED:
             return None
-        if len(self.both) > _EASILY_CURED or not is_compiled():
-            return None
-        require = {"distinct": dict.fromkeys(disclosed, 2)}
-        try:
-            cured = self.again(self.plan.override(require=require, method="auto", effort="fast"))
-        except MicroaggError:  # it cannot be met
-            return None
-        if disclosed_share(cured.agreements.values()) > accepted:
-            return None
-        return Cure(require, cured.utility.information_loss, self.utility.information_loss)
+        return cure_of(self.plan, self, self.again)
 
     @cached_property
     def linked_rows(self) -> list[LinkedRows]:
@@ -301,7 +289,7 @@ class Measuring:
             unmixed=unmixed_units(self._classes_of_records, {**known, **hidden}),
             agreements=self.agreements,
             cure=self.cure,
-            cells=self.cells,
+            missing_counts=self.missing_counts,
             recoded=self.recoded,
             row_labels=self.intake.frame.distinct_row_labels(),
             unreadable=self.unreadable,

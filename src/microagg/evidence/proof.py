@@ -23,7 +23,7 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
         return word, sentence
     loss = percent_words(part.partition.information_loss)
     of = "of the recoded table, without rounding and categories," if recoded else "alone"
-    if any(column.blanked for column in measured.signs.cells.values()):
+    if any(column.blanked for column in measured.signs.missing_counts.values()):
         of = f"{of.removesuffix(',')}, blanked values aside,"
     return word, f"{sentence.removesuffix('.')}; these groups {of} lose {loss}."
 
@@ -86,5 +86,5 @@ def _satisfies_more(plan: Plan, block: Block) -> bool:
 
 
 def _in_cells(plan: Plan, measured: Measured, block: Block) -> bool:
-    missing = any(column.missing for column in measured.signs.cells.values())
+    missing = any(column.missing for column in measured.signs.missing_counts.values())
     return bool(plan.strata_of(block).columns) or (missing and plan.missing.policy == "pattern")

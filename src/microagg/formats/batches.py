@@ -21,6 +21,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
+from microagg.base.formatting import plural
 from microagg.errors import InputError, TableError, shown
 from microagg.formats import FORMATS
 from microagg.formats.csv import CsvText, CsvWriter, refuse_equal_names
@@ -380,8 +381,8 @@ class BatchWriter:
             self._stack.__exit__(*raised)
         if raised[0] is None and self._rows not in (None, self._written):
             raise TableError(
-                f"A table is written with all of its {self._rows} records; there were {self._written}. "
-                "Read the file again: it may have changed."
+                f"A table is written with all of its {plural(self._rows or 0, 'record')}; there were "
+                f"{self._written}. Read the file again: it may have changed."
             )
 
     def write(self, table: pa.Table) -> None:

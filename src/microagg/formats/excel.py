@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from microagg.base.formatting import table_size
 from microagg.errors import TableError, listed, shown
 from microagg.formats.excel_size import refuse_too_large
 from microagg.formats.file_errors import needed
@@ -62,8 +63,8 @@ class Excel(Format):
         super().refuse(table, version)
         if table.num_rows + 1 > _MOST_ROWS or table.num_columns > _MOST_COLUMNS:
             raise TableError(
-                f"A sheet has at most {_MOST_ROWS - 1:,} records and {_MOST_COLUMNS:,} columns; the table "
-                f"has {table.num_rows:,} and {table.num_columns:,}. Write another format."
+                f"A sheet has at most {table_size(_MOST_ROWS - 1, _MOST_COLUMNS)}; the table has "
+                f"{table_size(table.num_rows, table.num_columns)}. Write another format."
             )
 
     def _same_values(self, one: Any, other: Any) -> bool:

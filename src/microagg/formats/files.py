@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from microagg.base.formatting import plural
 from microagg.errors import TableError, shown
 from microagg.formats import FORMATS
 from microagg.formats.atomic import sha256
@@ -232,7 +233,7 @@ def difference(table: pa.Table, back: Source, untouched: Iterable[str]) -> str |
     if sorted(found.column_names) != sorted(table.column_names):
         return "its columns have other names"
     if found.num_rows != table.num_rows:
-        return f"it has {found.num_rows} of {table.num_rows} records"
+        return f"it has {found.num_rows:,} of {plural(table.num_rows, 'record')}"
     kept = set(untouched)
     for name in table.column_names:
         if name in kept and not own.same(table, found, name):

@@ -210,7 +210,7 @@ def _reader(ending: str) -> Callable[..., Any]:
     private = private_part("_readstat_parser", "parser_entry_point")
     if private is None:
         warn_of_moved_part(
-            f"codes that {ending} files declare as missing are read as missing values"
+            f"codes that a file {ending} declares as missing are read as missing values"
         )
         return read
     return partial(private, parser_format=name.removeprefix("read_"), user_missing=True)

@@ -270,8 +270,8 @@ def _check_no_identifier(variable: Variable) -> None:
     if levels > _FEW_LEVELS and 2 * levels > present:
         raise InputError(
             f"A group releases its most frequent category; column {shown(variable.name)} has {levels:,} "
-            f"different values in {present:,} records, so this would be the name or id of one of them. Drop "
-            "the column, or have coarser categories: --coarsen COLUMN=prefix:2 or rare:20."
+            f"different values in {plural(present, 'record')}, so this would be the name or id of "
+            "one of them. Drop the column, or have coarser categories: --coarsen COLUMN=prefix:2 or rare:20."
         )
 
 

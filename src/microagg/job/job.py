@@ -49,7 +49,7 @@ class Job:
     public: bool = False
     """Whether ``report`` is the one for readers of the target."""
     public_report: Path | None = None
-    """A second report, for readers of the target, beside the board's."""
+    """A second report, for readers of the target, in addition to the board's."""
     dominance: Sequence[Any] = ()
     dominance_percent: float = 80.0
     engine: str | None = None
@@ -72,8 +72,8 @@ class Job:
     """Whether a target that exists, file or folder of Parquet files, is replaced."""
 
     origin: Mapping[str, str] | None = field(default=None, repr=False)
-    """Place and hash of a source of which a copy is read; set by :func:`microagg.job.run.run`."""
-    outgoing: Destination | None = field(default=None, repr=False)
+    """Place and hash of a source, if a copy of it is read; set by :func:`microagg.job.run.run`."""
+    destination: Destination | None = field(default=None, repr=False)
     """Where the target is sent once it is counted; set by :func:`microagg.job.run.run`."""
 
     @property
@@ -117,7 +117,7 @@ class Job:
     def check(self) -> None:
         """Refuse what cannot work before the records are read: a mistake costs no waiting.
 
-        A job is checked once, by whoever asks first.
+        A job is checked once, the first time that this is called.
         """
         if "_checked" not in vars(self):
             self._check()
@@ -170,7 +170,7 @@ class Job:
                 continue  # an address without an ending is that of a folder
             if FORMATS[kind_by_ending(Path(plain_name(place)), writing)].has_description:
                 raise InputError(
-                    "A file of fixed width lies beside its description on a local disk; "
+                    "A file of fixed width lies next to its description on a local disk; "
                     f"{shown(str(place), 300)} does not. Copy both to a folder first."
                 )
         if is_plain(self.target):
@@ -200,7 +200,7 @@ class Job:
                     name = "stdout.arrow" if kind_of(job.reads) == "arrow" else "stdout.csv"
                     name = name if self.target == STANDARD else plain_name(self.target)
                     sent = Destination(self.target, folder)
-                    job = replace(job, target=goes / name, outgoing=sent)
+                    job = replace(job, target=goes / name, destination=sent)
                 job.check()
                 yield job
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from microagg.base.formatting import plural
 from microagg.comparing.prices import price_table
 from microagg.comparing.trials import TrialTable
 from microagg.delivering.delivery import Delivery
@@ -105,10 +106,10 @@ class MemoryEngine(Engine):
         """Write the table."""
         job, form = self.job, self._form
         kind = job.kind_of_target
-        self._released = self._release.outgoing.table(kind, self._source.kept_for(kind))
+        self._released = self._release.released_table.table(kind, self._source.kept_for(kind))
         if form.fixed is not None:
             delivery.parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
-        return self._release.outgoing.write(
+        return self._release.released_table.write(
             self._released, delivery.table, job.writes, form, job.escape_formulas
         )
 
@@ -175,6 +176,5 @@ def _words_of_proof(seconds: float | None) -> str:
     """Say how long a proof takes, where one has to wait for it."""
     if seconds is None or seconds < _NOTICED:
         return ""
-    return (
-        f"a proof of how near the optimum the groups are takes about {math.ceil(seconds)} seconds"
-    )
+    took = plural(math.ceil(seconds), "second")
+    return f"a proof of how near the optimum the groups are takes about {took}"

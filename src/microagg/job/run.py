@@ -94,7 +94,7 @@ def _walk(engine: Engine) -> JobResult:
         hears,
         job.to_folder,
         engine.extra_files(),
-        job.outgoing,
+        job.destination,
     ) as delivery:
         hears.stage("writing")
         with clock.time("write"):

@@ -13,7 +13,7 @@ from microagg.plan.settings_table import Section, Setting, plain, rows_of
 
 
 def opened_by(path: Path, form: dict[str, str]) -> Opened:
-    """A file, read as the form says."""
+    """Return how the form says to read a file."""
     delimiter = form.get("delimiter") or None
     return Opened(
         path,
@@ -88,6 +88,6 @@ def _field(row: Setting, value: Any, end: str, kind: Any) -> Field:
 
 
 def number_in(form: dict[str, str], key: str) -> Any:
-    """A number of the form; None where nothing is given."""
+    """Read a number of the form; None where nothing is given."""
     text = form.get(key, "").strip()
     return read_value(text) if text else None

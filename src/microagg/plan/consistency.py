@@ -170,7 +170,7 @@ def _check_relations(plan: PlanSettings) -> None:
 
 
 def _block_of(plan: PlanSettings, relation: Relation) -> Block | None:
-    """The block that protects the columns of a relation; None where it leaves all as they are."""
+    """Find the block that protects the columns of a relation; None where they are left as they are."""
     gone = dict.fromkeys(plan.drop, "dropped") | dict.fromkeys(plan.renumber, "renumbered")
     if plan.weight is not None and plan.weight.release != "keep":
         averaged = plan.weight.release == "mean"

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from microagg.base.formatting import plural
 from microagg.errors import InputError
 from microagg.plan.analysis_formulas import blaming, read_formula
 from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block
@@ -137,7 +138,8 @@ class Plan(PlanSettings):
     def _blocks_with(self, given: dict[str, Any]) -> tuple[Block, ...]:
         if "columns" in given and len(self.blocks) > 1:
             raise InputError(
-                f"The plan has {len(self.blocks)} blocks, each with its own columns; change them there."
+                f"The plan has {plural(len(self.blocks), 'block')}, each with its own columns; "
+                "change them there."
             )
         changes = {name: value for name, value in given.items() if name in BLOCK_SETTINGS}
         added = {name: value for name, value in given.items() if name not in BLOCK_SETTINGS}
@@ -173,7 +175,7 @@ class Plan(PlanSettings):
             _k(block)
 
     def block_of(self, columns: Iterable[Any]) -> Block:
-        """The block that protects some columns."""
+        """Find the block that protects some columns."""
         first = next(iter(columns))
         return next(block for block in self.blocks if first in (block.columns or ()))
 

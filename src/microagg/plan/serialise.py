@@ -84,7 +84,7 @@ def _comment(text: Any) -> str:
 
 
 def _key(name: Any) -> str:
-    """The name of a setting or column; bare where TOML lets it be."""
+    """Write the name of a setting or column; bare where TOML lets it be."""
     text = name_in_file(name)
     return text if re.fullmatch("[A-Za-z0-9_-]+", text) else _string(text)
 

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -25,23 +25,23 @@ from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.grouping.group_table import group
 from microagg.grouping.households import group_households
-from microagg.grouping.read_table import part_input, take_in
+from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
 from microagg.measure.analyses import check_analyses
 from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan
 from microagg.protecting.release import Release
 from microagg.protecting.suppress import with_fewer_records
-from microagg.releasing.release_values import release_block, release_extra_columns
+from microagg.releasing.release_values import Released, release_block, release_extra_columns
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import MISSING_WORDS
-from microagg.tables.release_frame import outgoing
+from microagg.tables.release_frame import released_frame
 from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_TOLD = 12  # columns that a sentence names
+_NAMED = 12  # columns in a sentence
 
 
 def protect(
@@ -125,7 +125,7 @@ def protect(
     suppress : float
         Largest share of the records that may be left out, in whole units, where that lowers the loss most;
         ``{"most": 0.01, "weighted": True}`` also where there are weights, whose totals then change. The
-        evidence is about the records that stay, and tells how many were left out and what that won.
+        evidence is about the records that stay, and says how many were left out and what that gained.
     kinds : mapping of names to kinds, where the type of the column does not tell
         Numbers that look like codes are nominal unless a kind is given. One of "number", "integer",
         "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list of levels from low to high for
@@ -137,7 +137,7 @@ def protect(
     relations : texts such as "gross = net + tax"
         What holds in every record; checked before and after.
     require : mapping
-        What groups must satisfy beside k, see :class:`microagg.plan.block.Require`.
+        What groups must satisfy in addition to k, see :class:`microagg.plan.block.Require`.
     analyses : texts such as "income ~ age + sex", "income by region", "poverty(income)"
         What must survive: run on both tables, see :mod:`microagg.plan.analysis_formulas`.
     round : bool or "totals"
@@ -151,7 +151,7 @@ def protect(
     max_loss, max_linkage, max_agreeing, max_moved : float, optional
         What is accepted: information loss in percent, share of records linked, share of records whose
         group discloses a confidential value (none by default), and share of its 95 % interval by which an
-        analysis moves. Checked and told.
+        analysis moves. Checked, and reported in the evidence.
 
     Returns
     -------
@@ -196,8 +196,8 @@ def protect_table(
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
     ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
-    file that it came from. A plan that :func:`microagg.drafting.draft.complete` made, maybe from a table of
-    which this one is a part, is carried out as it is. ``on_plan`` is called with the plan as it is carried
+    file that it came from. A plan that :func:`microagg.drafting.draft.complete` made, maybe from a larger
+    table, is carried out as it is. ``on_plan`` is called with the plan as it is carried
     out, before the grouping.
     """
     clock = clock or Clock()
@@ -242,52 +242,22 @@ def _protect(
         ]
     if on_plan is not None:
         on_plan(plan)
-    parts, released, of_households = [], [], None
-    for block, given in wanted:
-        states, of_households = given.states, None
-        with clock.time("partition"):
-            if plan.unit_of(block).mode == "together":
-                whole = group_households(intake, block, given, progress)
-                found, states = whole.partition, whole.states
-                of_households = (whole.of_households, whole.shared)
-            else:
-                found = group(
-                    given.space,
-                    block,
-                    given.cells,
-                    weights=intake.relative_weights if _weighs(plan) else None,
-                    requirements=given.requirements,
-                    seed=plan.seed,
-                    progress=progress,
-                )
-        names = [variable.name for variable in given.variables]
-        parts.append(Part(np.arange(len(intake)), names, found, given.space.matrix.shape[1]))
-        with clock.time("aggregate"):
-            released.append(
-                release_block(
-                    intake.frame,
-                    given.variables,
-                    states,
-                    found.labels,
-                    block,
-                    intake.plan,
-                    intake.relative_weights,
-                    of_households,
-                    intake.units_of(block),
-                )
-            )
+    found = [_group_and_release(intake, *one, progress, clock) for one in wanted]
+    released = [one.released for one in found]
     with clock.time("aggregate"):
         columns = {name: column for one in released for name, column in one.columns.items()}
-        # Of what changes beside the protected columns a plan with several parts has nothing.
-        beside, recoded = release_extra_columns(
+        # Weight and strata are released by the groups of the first part: a plan with several parts has none.
+        first = found[0]
+        extra, recoded = release_extra_columns(
             intake,
             *wanted[0],
-            parts[0].partition.labels,
-            None if of_households is None else of_households[0],
+            first.part.partition.labels,
+            None if first.households is None else first.households[0],
         )
-        data, order = outgoing(
+        columns |= extra
+        data, order = released_frame(
             intake.frame,
-            {**columns, **beside},
+            columns,
             drop=intake.roles.dropped,
             renumber=intake.roles.renumbered,
             shuffle=plan.shuffle,
@@ -297,15 +267,16 @@ def _protect(
     def again(other: Plan) -> Release:
         return protect_table(table, other, None, text, coded)
 
+    parts = [one.part for one in found]
     measuring = Measuring(
         plan,
         intake,
         parts,
-        Frame(intake.frame.with_columns({**columns, **beside})),
+        Frame(intake.frame.with_columns(columns)),
         np.hstack([one.values for one in released]),
         np.hstack([one.states for one in released]),
         np.hstack([one.groups for one in released]),
-        {name: cells for one in released for name, cells in one.cells.items()},
+        {name: counts for one in released for name, counts in one.missing_counts.items()},
         recoded,
         _about_unreadable(table, settled.guesses or {}, plan),
         lambda other: again(other)._measuring,
@@ -319,10 +290,57 @@ def _protect(
         seconds=clock.seconds,
         _measuring=measuring,
         _again=again,
-        outgoing=ReleasedTable(data, plan, intake, inputs, measuring.recoded_columns, order),
+        released_table=ReleasedTable(data, plan, intake, inputs, measuring.recoded_columns, order),
         drafted=settled.guesses,
         left_out=_left_out(table.native, data),
     )
+
+
+class _GroupedBlock(NamedTuple):
+    """The groups of some columns, and what they release."""
+
+    part: Part
+    released: Released
+    households: tuple[Labels, list[bool]] | None
+    """Where households stay together: the group of each record's household, and for each column whether
+    all members of each household have the same value."""
+
+
+def _group_and_release(
+    intake: Intake, block: Block, given: PartInput, progress: Listener | None, clock: Clock
+) -> _GroupedBlock:
+    """Group the records by some columns, and release the values of the groups."""
+    plan, states, households = intake.plan, given.states, None
+    with clock.time("partition"):
+        if plan.unit_of(block).mode == "together":
+            together = group_households(intake, block, given, progress)
+            found, states = together.partition, together.states
+            households = (together.of_households, together.shared)
+        else:
+            found = group(
+                given.space,
+                block,
+                given.cells,
+                weights=intake.relative_weights if _weighs(plan) else None,
+                requirements=given.requirements,
+                seed=plan.seed,
+                progress=progress,
+            )
+    names = [variable.name for variable in given.variables]
+    part = Part(np.arange(len(intake)), names, found, given.space.matrix.shape[1])
+    with clock.time("aggregate"):
+        released = release_block(
+            intake.frame,
+            given.variables,
+            states,
+            found.labels,
+            block,
+            plan,
+            intake.relative_weights,
+            households,
+            intake.units_of(block),
+        )
+    return _GroupedBlock(part, released, households)
 
 
 def _left_out(given: Any, data: Any) -> list[str]:
@@ -339,7 +357,7 @@ def _left_out(given: Any, data: Any) -> list[str]:
 
 
 def _column_sets(block: Block) -> list[list[Any]]:
-    """Sets of columns of a block that get a partition each."""
+    """Return the sets of columns of a block that get a partition each."""
     chosen = list(block.columns or ())
     return [[name] for name in chosen] if block.per_column else [chosen]
 
@@ -355,21 +373,21 @@ def _about_unreadable(
     left = [name for name, one in guesses.items() if one.unreadable and name in plan.notes]
     if not left:
         return ()
-    told, hints = [], set()
-    for name in left[:_TOLD]:
+    described, hints = [], set()
+    for name in left[:_NAMED]:
         what: str = guesses[name].looks_like
         if what == "quantity":
             what = "infinite values"
         cells = table.odd_numbers(name) if what == "number stored as text" else None
-        told.append(f"{listed_names([name])} ({what if cells is None else cells.in_words()})")
+        described.append(f"{listed_names([name])} ({what if cells is None else cells.in_words()})")
         hints.add("" if cells is None else cells.hint)
-    more = f" and {len(left) - _TOLD} more" if len(left) > _TOLD else ""
+    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
     way_out = "Correct them to have them protected; the plan's notes say how."
     return (
         Caution(
             "warning",
             tuple(left),
-            f"The draft drops columns whose values cannot be read: {', '.join(told)}{more}.",
+            f"The draft drops columns whose values cannot be read: {', '.join(described)}{more}.",
             " ".join([*sorted(hints), way_out]).strip(),
         ),
     )

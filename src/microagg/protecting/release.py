@@ -18,15 +18,14 @@ from microagg.evidence.measured import CountedFile, Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.formats.layouts import FileFormat
-from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
 from microagg.measure.harmful_columns import Stake
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
-from microagg.plan.registry import find
 from microagg.plan.sections import Roles
+from microagg.protecting.bound_loss import prove_bound, seconds_of_proof
 from microagg.protecting.choices import Choice, with_other_k
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
@@ -34,9 +33,7 @@ from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
 from microagg.tables.frame import Frame
 
-# Other k are tried beside the one chosen, and a bound is proved, while that takes seconds.
-_RECORDS_FOR_ALTERNATIVES = 5_000
-_EASILY_BOUND = 15_000  # records times k (at least 10)
+_RECORDS_FOR_ALTERNATIVES = 5_000  # up to which other k are tried, which takes seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +52,7 @@ class Release:
     _measuring: Measuring = field(repr=False)
     _again: Callable[[Plan], Release] = field(repr=False)
     """Carries out another plan on the same table."""
-    outgoing: ReleasedTable = field(repr=False)
+    released_table: ReleasedTable = field(repr=False)
     """The table on its way to a file."""
     drafted: Mapping[Any, Guess] | None = field(default=None, repr=False)
     """What the draft made of each column; None where the columns to protect were named."""
@@ -116,7 +113,7 @@ class Release:
         return self.evidence_with()
 
     def measure(self, **measures: Any) -> tuple[Utility, Risk]:
-        """Loss and risk with more to measure.
+        """Return loss and risk, with more measured.
 
         Parameters
         ----------
@@ -133,35 +130,16 @@ class Release:
         return Evidence.of(self.plan, replace(found, parts=self.parts, counted=counted))
 
     def seconds_of_bound(self) -> float | None:
-        """How long a proof of :meth:`with_bound` takes, about; None where there is none."""
-        n = len(self.parts[0].rows)
-        if len(self.parts) > 1 or n * max(self.k, 10) > _EASILY_BOUND:
-            return None
-        part = self.parts[0]
-        found, (block,) = part.partition, self.plan.blocks
-        if block.bound is False or found.lower_bound is not None or found.stopped:
-            return None
-        exact = find(found.method).guarantee_for(part.coordinates, found.weighted) == "exact"
-        if (exact and self._measuring.intake.units is None) or block.released != "mean":
-            return None
-        if (
-            self._measuring.intake.relative_weights is not None
-        ):  # bounds are for records that count alike
-            return None
-        return seconds_of_bound(self.outgoing.inputs[0].cells, found.k)
+        """Estimate how long a proof of :meth:`with_bound` takes; None where there is none."""
+        return seconds_of_proof(self.parts, self.released_table)
 
     def with_bound(self, progress: Listener | None = None) -> Release:
         """Return the release with a proved bound on the loss, where that takes seconds."""
-        if self.seconds_of_bound() is None:
-            return self
-        part, (given,) = self.parts[0], self.outgoing.inputs
-        found = part.partition
-        least = bound_over_cells(given.space, given.cells, found.k, progress)
-        proved = replace(found, lower_bound=min(least, found.sse))
-        return replace(self, parts=[part._replace(partition=proved)])
+        proved = prove_bound(self.parts, self.released_table, progress)
+        return self if proved is self.parts else replace(self, parts=proved)
 
     def as_cell(self) -> Choice:
-        """What this release loses and hides, as one choice of a comparison."""
+        """Return the loss and the risk of this release, as one choice of a comparison."""
         found = [part.partition for part in self.parts]
         return Choice(
             method=self.plan.blocks[0].method,
@@ -204,7 +182,7 @@ class Release:
             If a combination of protected values is shared by fewer than k records or units, or
             records are missing. The file is removed.
         """
-        counted = self.outgoing.deliver(Path(path), form, escape_formulas)
+        counted = self.released_table.deliver(Path(path), form, escape_formulas)
         self._written.append(counted)
         return counted.least
 
@@ -218,14 +196,14 @@ class Release:
         prices: Any = None,
         **measures: Any,
     ) -> None:
-        """Write the evidence as one HTML file, and every number of it as JSON beside it.
+        """Write the evidence as one HTML file, and every number of it as JSON next to it.
 
         Parameters
         ----------
         path : file to write, such as report.html; its twin is report.json
         public : a report for readers of the release: from the released table and the plan alone
-        source : the file that the table came from, of which the report gives the hash, unless the
-            release was written over it
+        source : the file that the table came from; the report gives its hash, unless the release was
+            written over it
         compare : show what other k would give, see :attr:`alternatives`; the records are grouped anew
         prices : what :func:`microagg.prices` found, to be shown in a report for the board
         **measures
@@ -250,7 +228,7 @@ class Release:
             counted = evidence.counted
             file = None if counted is None else (counted.path, counted.sha256)
             bands = Bands.of(evidence)
-            text = self.outgoing.as_written
+            text = self.released_table.as_written
             return public_model(Frame(self.data), self.plan, self.roles, bands, file, text)
         pictures = self._measuring.pictures()
         return release_model(

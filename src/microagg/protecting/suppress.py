@@ -41,13 +41,13 @@ def with_fewer_records(plan: Plan, protect: Protect) -> Release:
         if fewer.utility.information_loss < least:
             best = fewer
     left_out = best._measuring.intake.suppressed
-    told = Suppressed(left_out, left_out / n, least)
-    measuring = replace(best._measuring, plan=plan, suppressed=told)
+    suppressed = Suppressed(left_out, left_out / n, least)
+    measuring = replace(best._measuring, plan=plan, suppressed=suppressed)
     return replace(
         best,
         plan=plan,
         _measuring=measuring,
-        outgoing=replace(best.outgoing, plan=plan),
+        released_table=replace(best.released_table, plan=plan),
     )
 
 
@@ -95,7 +95,7 @@ def _without_farthest(release: Release, most: int) -> np.ndarray:
 def _costs(release: Release) -> Floats:
     """Return by how much the SSE of its group falls without a record, over all parts of the plan."""
     found = np.zeros(len(release._measuring.intake))
-    for part, given in zip(release.parts, release.outgoing.inputs, strict=True):
+    for part, given in zip(release.parts, release.released_table.inputs, strict=True):
         X, labels = given.space.matrix, part.partition.labels
         sizes = np.bincount(labels)
         sums = np.zeros((len(sizes), X.shape[1]))

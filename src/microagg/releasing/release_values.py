@@ -52,7 +52,7 @@ class Released:
     values: Floats  # (n, columns), in the numbering of the variables; NaN: missing
     states: Labels  # (n, columns)
     groups: Labels  # (n, columns) group of each record, by which a column was aggregated
-    cells: Mapping[Any, MissingCounts]
+    missing_counts: Mapping[Any, MissingCounts]
     columns: Mapping[Any, Any]  # native columns by name
 
 
@@ -77,7 +77,7 @@ def release_block(
     values = np.empty((len(labels), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
     groups = np.empty(values.shape, dtype=np.int64)
-    columns, cells = {}, {}
+    columns, missing_counts = {}, {}
     for j, variable in enumerate(variables):
         own = labels
         if of_households is not None and of_households[1][j]:
@@ -90,10 +90,11 @@ def release_block(
         values[:, j], released[:, j] = release_column(
             able, states[:, j], own, plan, block, weights, whole
         )
-        cells[variable.name] = MissingCounts(*count_cells(variable.states, released[:, j]))
+        counts = count_missing(variable.states, released[:, j])
+        missing_counts[variable.name] = MissingCounts(*counts)
         make = _native_category if variable.is_category else native_column
         columns[variable.name] = make(frame, variable, values[:, j], released[:, j], whole)
-    return Released(values, released, groups, cells, columns)
+    return Released(values, released, groups, missing_counts, columns)
 
 
 def release_column(
@@ -122,7 +123,7 @@ def release_column(
     return found[labels], of_groups[labels]
 
 
-def count_cells(before: Labels, after: Labels) -> tuple[int, int, int, int]:
+def count_missing(before: Labels, after: Labels) -> tuple[int, int, int, int]:
     """Count the fields of :class:`MissingCounts` in the states of a column before and after."""
     return (
         int(np.count_nonzero(before)),

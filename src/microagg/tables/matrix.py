@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from microagg.base.formatting import table_size
 from microagg.base.typing import Floats
 from microagg.errors import InputError
 from microagg.tables.finite import check_finite
@@ -70,8 +71,8 @@ def columns_matrix(frame: Frame, names: Sequence[Any]) -> Floats:
     """Put some columns of a frame side by side as a float64 matrix."""
     if not names or not len(frame):
         raise InputError(
-            "A partition needs at least one record and one column; the table has "
-            f"{len(frame)} records and {len(names)} columns to work on. Pass some data."
+            "A partition needs at least one record and one column; the table to work on has "
+            f"{table_size(len(frame), len(names))}. Pass some data."
         )
     matrix = np.empty((len(frame), len(names)))
     for j, name in enumerate(names):

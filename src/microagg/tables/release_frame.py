@@ -16,7 +16,7 @@ from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import released_table
 
 
-def outgoing(
+def released_frame(
     frame: Frame,
     columns: Mapping[Any, Any],
     *,

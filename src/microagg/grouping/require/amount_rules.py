@@ -128,7 +128,7 @@ class LargestShare(Requirement):
 
 
 def _contributors(amounts: Floats, units: Labels | None) -> Labels:
-    """Number the contributor of each record; without units each record is one."""
+    """Return the number of each record's contributor: its unit, or the record where there are no units."""
     return np.arange(len(amounts)) if units is None else np.unique(units, return_inverse=True)[1]
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from microagg.base.formatting import names
+from microagg.base.formatting import names, plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
@@ -66,7 +66,7 @@ RULES: dict[str, Rule] = {
 
 
 def asked_columns(asked: Require) -> list[tuple[str, Any]]:
-    """Requirements that look at a column: their key and the column."""
+    """List the requirements that look at a column: their key and the column."""
     return [
         (key, name)
         for key, rule in RULES.items()
@@ -124,7 +124,7 @@ def requirements_of(
 
 
 def _values(frame: Frame, name: Any) -> Labels:
-    """Number the values of a column, in their order; missing is a value of its own, the last."""
+    """Give the values of a column numbers, in their order; missing is a value of its own, the last."""
     codes, levels = frame.categories(name)
     return np.where(codes < 0, len(levels), codes)
 
@@ -172,9 +172,10 @@ class Within(Requirement):
     def reason(self) -> str:
         """Say why these records break the requirement even as one group."""
         return (
-            f"Groups do not cross strata or patterns of missing values; {len(self.rows):,} records that "
-            f"share both cannot have {self.whole.describe()}, not even as one group. Ask for less, name "
-            "coarser strata, or another policy for missing values."
+            "Groups do not cross strata or patterns of missing values; "
+            f"{plural(len(self.rows), 'record')} that share both cannot have "
+            f"{self.whole.describe()}, not even as one group. Ask for less, name coarser strata, or "
+            "another policy for missing values."
         )
 
 

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.base.progress import DONE, STOP, State, new_state, rest_of, stop_after, tell_best
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError
@@ -49,13 +50,13 @@ def _checked(
     labels: Labels | None,
     weights: Floats | None,
 ) -> tuple[Demands, Floats]:
-    """Refuse what cannot be searched; the requirements and weights as kernels need them."""
+    """Refuse what cannot be searched; return the requirements and weights as kernels need them."""
     check_k(k, len(X))
     for name, given in (("labels", labels), ("weights", weights)):
         if given is not None and np.shape(given) != (len(X),):
             raise InputError(
-                f"{name} have one entry for each record; the table has {len(X)} records, {name} have "
-                f"shape {np.shape(given)}. Make both from the same rows."
+                f"{name} have one entry for each record; the table has {plural(len(X), 'record')}, "
+                f"{name} have shape {np.shape(given)}. Make both from the same rows."
             )
     check_feasible(requirements)
     if weights is None:

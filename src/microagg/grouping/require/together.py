@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError
 
@@ -61,7 +62,8 @@ def household_records(
     own = own.reshape(-1)
     if len(sizes) < k:
         raise InputError(
-            f"k={k} needs at least {k} households; the table has {len(sizes)}. Lower k or add households."
+            f"k={k} needs at least {plural(k, 'household')}; the table has {len(sizes):,}. Lower k or add "
+            "households."
         )
     # The last key sorts first: household, then the columns from the first on, descending.
     order = np.lexsort((*(-X.T[::-1]), own))
@@ -95,7 +97,7 @@ def household_records(
 
 
 def person_labels(classes: list[Households], labels: list[Labels]) -> Labels:
-    """Number the groups of persons that share values: those at one place of a group of households.
+    """Label the groups of persons that share values: those at one place of a group of households.
 
     ``labels`` has, for each class of :func:`household_records`, the group of each household. A group of
     persons has a person or more of every household of its group; exactly one where the households are of one

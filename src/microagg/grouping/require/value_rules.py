@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from microagg.base.formatting import number
+from microagg.base.formatting import number, plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError
 from microagg.grouping.require.requirement import Demand, Requirement, column_words, violations_of
@@ -182,7 +182,8 @@ class RecursiveDiversity(Requirement):
         return (
             f"Recursive diversity with c={self.c:g} and l={self.least} is asked of "
             f"{column_words(self.column)} in each group. In the whole table the most frequent value has "
-            f"{count[0]} records and those from the {self.least}. place on {count[self.least - 1 :].sum()}. "
+            f"{plural(int(count[0]), 'record')} and those from the {self.least}. place on "
+            f"{count[self.least - 1 :].sum():,}. "
             "Raise c or lower l."
         )
 
