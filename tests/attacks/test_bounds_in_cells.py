@@ -78,7 +78,7 @@ def check(seeds: range) -> tuple[int, float]:
         settings: dict[str, Any] = {"k": k, "columns": columns, "strata": ["stratum"]}
         settings["kinds"] = dict.fromkeys(columns, "number")
         release = protect_table(Frame(frame), Plan.of(**settings, effort="fast"))
-        if any(cells.blanked for cells in release.evidence.signs.cells.values()):
+        if any(cells.blanked for cells in release.evidence.signs.missing_counts.values()):
             continue  # patterns were joined, so that the groups are of another table
         found = release.with_bound().parts[0].partition
         optimum = least_loss(frame, columns, ["stratum"], k)

@@ -78,7 +78,7 @@ def test_no_category_of_fewer_than_k_units_is_released(tmp_path, engine, unit):
     told = (tmp_path / "r.html").read_text() + (tmp_path / "r.json").read_text()
     assert "job of" not in told
     blanked = int(after["job"].isna().sum())
-    assert result.evidence.signs.cells["job"].blanked == blanked
+    assert result.evidence.signs.missing_counts["job"].blanked == blanked
     said = json.dumps([caution.as_dict() for caution in result.evidence.cautions])
     assert ("no category is released that fewer than k hold" in said) == (blanked > 0)
     assert blanked or unit is None

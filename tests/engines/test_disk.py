@@ -244,7 +244,7 @@ def test_rare_patterns_are_joined(tmp_path):
     outcome = run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk"))
     after = pd.read_parquet(tmp_path / "out.parquet")
     assert shared_by(after, PROTECTED) >= 4
-    blanked = sum(cells.blanked for cells in outcome.evidence.signs.cells.values())
+    blanked = sum(cells.blanked for cells in outcome.evidence.signs.missing_counts.values())
     assert blanked == int(after[PROTECTED].isna().sum().sum() - table[PROTECTED].isna().sum().sum())
     assert 0 < blanked <= 16
 

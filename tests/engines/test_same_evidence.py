@@ -120,7 +120,7 @@ def measured_again(before: pa.Table, after: pa.Table, said: Evidence) -> dict:
         values,
         states,
         np.repeat(labels[:, None], values.shape[1], axis=1),
-        said.signs.cells,
+        said.signs.missing_counts,
     ).measured()
     return Evidence.of(plan, replace(found, counted=said.counted, dropped=said.dropped)).as_dict()
 

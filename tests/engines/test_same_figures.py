@@ -205,7 +205,7 @@ def test_a_pattern_all_of_whose_records_are_joined_with_others_is_no_short_one(p
     table.loc[:1, "a"] = [1.0, 2.0]
     found, _, _, after = protect(engine, table, k=5, columns=["a", "b"])
     assert after["a"].isna().all()
-    assert found.signs.cells["a"].blanked == 2
+    assert found.signs.missing_counts["a"].blanked == 2
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
@@ -242,7 +242,7 @@ def test_small_patterns_that_break_a_requirement_join_others(protect, engine):
     of_groups = after.groupby([*"abc"], dropna=False)["turnover"]
     assert (of_groups.max() <= 0.95 * of_groups.sum()).all()
     assert of_groups.size().min() >= 3
-    assert found.signs.cells["b"].blanked == 11
+    assert found.signs.missing_counts["b"].blanked == 11
 
 
 def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):

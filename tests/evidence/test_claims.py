@@ -248,7 +248,7 @@ def test_a_proof_says_that_it_leaves_blanked_values_aside():
     frame.loc[0, "a"] = np.nan
     settings = {"missing": {"policy": "pattern", "most": 0.2}, "method": "mdav", "digits": -1}
     bounded = microagg.protect(frame, k=3, columns=[*"ab"], **settings).with_bound()
-    assert bounded.evidence.signs.cells["a"].blanked > 0
+    assert bounded.evidence.signs.missing_counts["a"].blanked > 0
     assert bounded.partition.information_loss < bounded.utility.group_loss
     _, sentence = bounded.evidence.proof(bounded.parts[0])
     assert "these groups alone, blanked values aside, lose" in sentence
