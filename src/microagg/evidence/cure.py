@@ -13,17 +13,19 @@ from microagg.measure.utility import Utility
 from microagg.plan.plan import Plan
 
 
-class _Figures(Protocol):
+class _Disclosure(Protocol):
+    """What groups disclose, and what was lost."""
+
     @property
     def agreements(self) -> Mapping[Any, Agreement]: ...
     @property
     def utility(self) -> Utility: ...
 
 
-Figures = TypeVar("Figures", bound=_Figures)
+Result = TypeVar("Result", bound=_Disclosure)
 
 
-def cure_of(plan: Plan, now: Figures, again: Callable[[Plan], Figures]) -> Cure | None:
+def cure_of(plan: Plan, now: Result, again: Callable[[Plan], Result]) -> Cure | None:
     """Find the requirement that cures groups which disclose; None if none do, or nothing cures them.
 
     Parameters
