@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import sys
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,8 @@ from microagg.compile import threads
 from microagg.engines import scratch
 from microagg.errors import InputError
 from microagg.formats import atomic
+from microagg.formats.addresses import as_place
+from microagg.formats.endings import kind_by_ending
 from microagg.job.job import Job
 from microagg.job.run import run
 from microagg.page import process, serve
@@ -129,6 +131,12 @@ def test_names_of_files_are_allowed_everywhere(tmp_path):
         names += [path.name for path in tmp_path.rglob("*")]
     assert len(names) > len(PARTS) + 3
     assert [name for name in names if _FORBIDDEN.search(name)] == []
+
+
+@pytest.mark.parametrize("path", [r"C:\data\in.csv", "C:/data/in.csv", r"\\server\share\in.csv"])
+def test_a_drive_or_a_share_of_windows_is_no_store(path):
+    assert as_place(path) == Path(path)
+    assert kind_by_ending(PureWindowsPath(path)) == "csv"
 
 
 def test_the_page_starts_its_worker_as_windows_does(monkeypatch):
