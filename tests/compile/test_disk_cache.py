@@ -18,7 +18,7 @@ from microagg.compile import source_digest as stamp
 from microagg.errors import InputError
 
 ROOT = Path(microagg.__file__).parent
-DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "scan"}
+DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "inlined_subkernel", "scan"}
 
 
 def files(folder, stamp="today"):

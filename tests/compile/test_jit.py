@@ -11,10 +11,10 @@ import microagg
 from microagg.compile import jit
 
 ROOT = Path(microagg.__file__).parent
-DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "scan"}
+DECORATORS = {"kernel", "subkernel", "lean_kernel", "lean_subkernel", "inlined_subkernel", "scan"}
 FILES = [
     path
-    for part in ("kernels", "methods", "bounds")
+    for part in ("kernels", "algorithms", "bounds")
     for path in sorted((ROOT / part).rglob("*.py"))
 ]
 
