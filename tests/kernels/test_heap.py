@@ -6,11 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from entries import entry
+from entries import in_python
 from microagg.kernels import heap as heaps
 from microagg.kernels.heap import new_heap, put
 
-pop, take_out = entry(heaps.pop), entry(heaps.take_out)
+pop, take_out = in_python(heaps.pop), in_python(heaps.take_out)
 
 
 @given(seed=st.integers(0, 2**32 - 1))

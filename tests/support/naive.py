@@ -242,13 +242,14 @@ def mu_approx(rows, k):
     """mu-Approx: a forest of nearest neighbours, cut at its longest edges."""
     trees = [[i] for i in range(len(rows))]
     points_to = {}
+    origin = [0] * len(rows[0])
+    squares = [[squared_distance(one, other) for other in rows] for one in rows]
+    outside = [squared_distance(row, origin) for row in rows]
 
     def step(tree):
         (root,) = [i for i in tree if i not in points_to]
-        others = [i for i in range(len(rows)) if i not in tree]
-        length, target = min((squared_distance(rows[root], rows[i]), i) for i in others)
-        outside = squared_distance(rows[root], [0] * len(rows[root]))
-        return length, -outside, root, target
+        length, target = min((squares[root][i], i) for i in range(len(rows)) if i not in tree)
+        return length, -outside[root], root, target
 
     while min(len(tree) for tree in trees) < k:
         _, _, root, target = min(step(tree) for tree in trees if len(tree) < k)
@@ -269,7 +270,7 @@ def mu_approx(rows, k):
                     todo.append(other)
         return seen
 
-    for i in sorted(points_to, key=lambda i: (-squared_distance(rows[i], rows[points_to[i]]), i)):
+    for i in sorted(points_to, key=lambda i: (-squares[i][points_to[i]], i)):
         without = edges - {frozenset((i, points_to[i]))}
         if min(len(reached(i, without)), len(reached(points_to[i], without))) >= k:
             edges = without
