@@ -14,7 +14,7 @@ import subprocess
 import sys
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 
@@ -37,6 +37,7 @@ from microagg.tables.frame import Frame
 
 QUICK, LONG = 12, 700  # files of each kind
 SECONDS = 60  # until a hang is taken for one
+_ANSWER = "faults: "
 
 
 def table() -> pa.Table:
@@ -266,10 +267,17 @@ def fault_of(path: Path, encoding: str | None = None) -> str | None:
     return errors.read_text() if code else None
 
 
-def main(kind: str, folder: Path, low: int, high: int) -> None:
-    """Use many damaged files, print the faults by seed."""
+def main() -> None:
+    """Use the damaged files that lines on stdin ask for, and answer each line with the faults by seed."""
     warnings.simplefilter("ignore")
     pa.set_cpu_count(1)  # other threads do not come along when a process is forked
+    for line in sys.stdin:
+        kind, folder, low, high = json.loads(line)
+        print(_ANSWER + json.dumps(faults_of(kind, Path(folder), range(low, high))), flush=True)
+
+
+def faults_of(kind: str, folder: Path, seeds: range) -> dict[int, str]:
+    """Use many damaged files of one kind; return the faults by seed."""
     ending, write = WRITERS[kind]
     path = folder / (f"in.{ending}" if ending else "in")
     write(path)
@@ -278,7 +286,7 @@ def main(kind: str, folder: Path, low: int, high: int) -> None:
     if kind not in UNREADABLE:  # as it is, the file is read
         verify_all(path, [Promise(1, None)], csv=CsvFormat(encoding=encoding))
     faults = {}
-    for seed in range(low, high):
+    for seed in seeds:
         part = part_to_damage(path, seed)
         data = part.read_bytes()
         part.write_bytes(damaged(data, seed))
@@ -286,32 +294,41 @@ def main(kind: str, folder: Path, low: int, high: int) -> None:
         part.write_bytes(data)
         if fault is not None:
             faults[seed] = fault
-    print(json.dumps(faults))
+    return faults
 
 
-def faults(tmp_path: Path, kind: str, seeds: range) -> dict[str, str]:
-    done = subprocess.run(
-        [sys.executable, __file__, kind, tmp_path, str(seeds.start), str(seeds.stop)],
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
-    return found
+@pytest.fixture(scope="module")
+def faults() -> Iterator[Callable[[Path, str, range], dict[str, str]]]:
+    """Ask one process for the faults of every kind: loading everything takes longer than most kinds."""
+    with subprocess.Popen(
+        [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+
+        def ask(folder: Path, kind: str, seeds: range) -> dict[str, str]:
+            asked = json.dumps([kind, str(folder), seeds.start, seeds.stop])
+            print(asked, file=process.stdin, flush=True)
+            answer = next((said for said in process.stdout if _ANSWER in said), None)
+            assert answer is not None, "the process ended"
+            found: dict[str, str] = json.loads(answer.partition(_ANSWER)[2])
+            return found
+
+        yield ask
 
 
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.posix
-def test_damaged_files_are_refused_in_a_sentence(tmp_path, kind):
+def test_damaged_files_are_refused_in_a_sentence(faults, tmp_path, kind):
     assert faults(tmp_path, kind, range(QUICK)) == {}
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.posix
-def test_many_damaged_files_are_refused_in_a_sentence(tmp_path, kind):
+def test_many_damaged_files_are_refused_in_a_sentence(faults, tmp_path, kind):
     assert faults(tmp_path, kind, range(QUICK, QUICK + LONG)) == {}
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
+    main()
