@@ -27,6 +27,9 @@ _SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "3",
     "spark.sql.session.timeZone": "UTC",
+    # So few rows are sooner gone through than code for them is compiled.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.authenticate": "true",
     "spark.io.encryption.enabled": "true",
 }

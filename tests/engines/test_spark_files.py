@@ -71,16 +71,31 @@ def test_two_executors_give_what_one_process_gives(cluster, tmp_path, monkeypatc
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in", "out"]
     with pytest.raises(TableError, match="--no-overwrite: nothing is replaced"):
         run(replace(job, overwrite=False))
-    report = tmp_path / "board.html"
-    strict = replace(job, target=tmp_path / "out2", report=report, strict=True)
-    wanted = run(replace(strict, keep_rejected=tmp_path / "rejected"), heard).evidence
-    assert heard.told[-3:] == ["reporting", "reported", "written"]
-    assert "the verdict must be green and is amber" in wanted.rejected
-    assert "Rejected." in report.read_text(encoding="utf-8")
-    assert not (tmp_path / "out2").exists()
-    assert in_order(pq.read_table(tmp_path / "rejected")).equals(in_order(written))
     with pytest.raises(TableError, match="On Spark tables are Parquet files"):
         run(replace(job, source=ROOT / "README.md", target=tmp_path / "other"))
+
+
+def test_a_rejected_release_is_kept_apart_and_reported(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr("microagg.engines.spark.on_spark.LEAF", LEAF)
+    table, plan, heard = mixed_table(), mixed_plan(), Heard()
+    pq.write_table(table, tmp_path / "in.parquet")
+    report, rejected = tmp_path / "board.html", tmp_path / "rejected"
+    job = Job(
+        tmp_path / "in.parquet",
+        tmp_path / "out",
+        plan,
+        engine="spark",
+        report=report,
+        strict=True,
+        keep_rejected=rejected,
+    )
+    found = run(job, heard).evidence
+    assert heard.told[-3:] == ["reporting", "reported", "written"]
+    assert "the verdict must be green and is amber" in found.rejected
+    assert "Rejected." in report.read_text(encoding="utf-8")
+    assert not (tmp_path / "out").exists()
+    alone = protect_alone(table, plan, LEAF)
+    assert in_order(pq.read_table(rejected)).equals(in_order(alone.data))
 
 
 @pytest.mark.long
