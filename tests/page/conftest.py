@@ -7,16 +7,16 @@ import pytest
 from visitor import Visitor, served, survey
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     found = tmp_path_factory.mktemp("data")
     survey().to_csv(found / "survey.csv", index=False)
     return found
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(folder, tmp_path_factory):
-    """One server for the tests of a module, over the folder."""
+    """One server for all tests, over the folder: its process takes seconds to start."""
     with served(folder, temporary=tmp_path_factory.mktemp("private")) as found:
         yield found
 
