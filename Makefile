@@ -17,7 +17,7 @@ CONSTRAINTS ?= --constraint constraints.txt
 $(VENV)/installed: pyproject.toml constraints.txt
 	@echo "making an environment in $(VENV) ..."
 	@$(PYTHON) -m venv $(VENV)
-	@$(PY) tests/support/patiently.py "installing what is needed, once" pip install --editable ".[dev]" $(CONSTRAINTS)
+	@$(PY) tests/support/patiently.py "installing what is needed, once" pip install --no-compile --editable ".[dev]" $(CONSTRAINTS)
 	@touch $@
 
 demo: $(VENV)/installed
@@ -29,7 +29,7 @@ test: checked
 # About a minute, for the work at hand: lint, types, and the tests of what differs from main.
 quick: $(VENV)/installed
 	$(MAKE) --no-print-directory --jobs=2 lint types
-	$(PY) -m pytest $(SIDE_BY_SIDE) -q $$($(PY) tests/support/touched.py)
+	$(PY) -m pytest $(SIDE_BY_SIDE) -q -m "not long and not costly" $$($(PY) tests/support/touched.py)
 
 # All that `make test` does, and the full sweeps of which it takes samples.
 test-all: checked

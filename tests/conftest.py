@@ -45,6 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 # What these fixtures give takes seconds to minutes to make, once for each process. Tests that use one come
 # first: a process that has no tests left takes over the last ones of another, and so never these.
 _COSTLY = ("spark", "cluster", "site", "server", "browser")
+_MINUTES = ("spark", "cluster", "site")  # which `make quick` leaves to `make test`
 
 
 def costly(item: pytest.Item | None) -> str | None:
@@ -64,6 +65,8 @@ _SYSTEMS = {
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if costly(item) in _MINUTES:
+            item.add_marker("costly")
         for name, (here, needs) in _SYSTEMS.items():
             if item.get_closest_marker(name) and not here:
                 item.add_marker(pytest.mark.skip(reason=f"needs {needs}"))

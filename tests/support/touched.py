@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 ALWAYS = ["tests/test_layers.py"]
 MOST_IMPORTERS = 10  # files of tests; what more of them import is part of everything
-SLOW = re.compile(r"test_(site|spark|spark_files|threads|methods|examples|way|work)\.py$")
+SLOW = re.compile(r"(algorithms/test_(threads|methods)|test_(spark_runs|examples|way|work))\.py$")
 
 
 def changed() -> list[str]:
