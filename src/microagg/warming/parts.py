@@ -209,7 +209,7 @@ def _tables_in_parts(_: Any) -> None:
 
 
 _PARTS: dict[str, Callable[[Any], object]] = {
-    "best": lambda _: refine(_X, _LABELS, _K, effort="best", time_limit=1.0),
+    "best": lambda _: refine(_X, _LABELS, _K, effort="best"),
     "bound": _bound,
     "centroid in threads": lambda _: _in_threads(None, np.empty((2, _D))),
     "closeness": _closeness,
