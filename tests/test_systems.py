@@ -180,10 +180,9 @@ _NOT_ON_WINDOWS = re.compile(
 
 def unmarked(source: str, need: str) -> list[str]:
     """Return the tests of a file that use what some systems lack, also by a helper, and do not say so."""
-    tree = ast.parse(source)
-    texts, marks = {}, {}
-    for node in tree.body:
-        text = ast.get_source_segment(source, node) or ""
+    lines, texts, marks = source.splitlines(), {}, {}
+    for node in ast.parse(source).body:
+        text = "\n".join(lines[node.lineno - 1 : node.end_lineno])
         if isinstance(node, ast.FunctionDef):
             texts[node.name] = text
             marks[node.name] = " ".join(ast.unparse(one) for one in node.decorator_list)

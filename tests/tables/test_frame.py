@@ -402,15 +402,15 @@ def test_nan_stands_for_missing_when_columns_are_replaced(make):
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_wide_frames_keep_their_order(make):
-    names = [f"c{j}" for j in range(400)]  # pandas warns of more than 100 that are put in one by one
+    names = [
+        f"c{j}" for j in range(400)
+    ]  # pandas warns of more than 100 that are put in one by one
     frame = make({name: [float(j), 1.0] for j, name in enumerate(names)})
     wide = Frame(frame)
     new = {name: wide.numbers_like(name, wide.values(name) + 0.5) for name in names[::2]}
     again = Frame(wide.with_columns(new))
     assert again.names == names
-    assert [again.values(name)[0] for name in names] == [
-        j + 0.5 * (j % 2 == 0) for j in range(400)
-    ]
+    assert [again.values(name)[0] for name in names] == [j + 0.5 * (j % 2 == 0) for j in range(400)]
 
 
 # Odd cells
