@@ -17,7 +17,7 @@ ENGINES = ["memory", "disk"]
 
 
 def test_spark_counts_the_same(spark, tmp_path):
-    frame = table().assign(row=np.arange(4000))
+    frame = table(1500).assign(row=np.arange(1500))
     frame.to_parquet(tmp_path / "in.parquet", index=False)
     plan = Plan.of(
         k=4,
