@@ -11,9 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from microagg.base.own_process import start_quickly
-from microagg.cli.flags import plan_of, with_plan_flags
-from microagg.cli.more_commands import demo, measure, methods, page, verify, warmup
-from microagg.cli.options import (
+from microagg.cli.flags import (
     Decimal,
     Delimiter,
     Dominance,
@@ -31,7 +29,10 @@ from microagg.cli.options import (
     Sheet,
     Verbose,
     csv_format,
+    plan_of,
+    with_plan_flags,
 )
+from microagg.cli.more_commands import demo, measure, methods, page, verify, warmup
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place

@@ -8,8 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from microagg.cli.flags import plan_of, with_plan_flags
-from microagg.cli.options import (
+from microagg.cli.flags import (
     Columns,
     Confidential,
     Decimal,
@@ -20,6 +19,8 @@ from microagg.cli.options import (
     Json,
     Quiet,
     csv_format,
+    plan_of,
+    with_plan_flags,
 )
 from microagg.cli.show import Speaker
 from microagg.formats.addresses import as_place
