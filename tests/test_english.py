@@ -60,10 +60,10 @@ MOST_WORDS = 30  # in a sentence of a message
 HOLE = "\x00"  # stands for what is formatted into a message
 
 REMAINING: dict[str, dict[str, int]] = {
-    "dialect": {"engines": 12, "measure": 4},
+    "dialect": {"engines": 3, "measure": 2},
     "name": {},
-    "riddle": {"engines": 29, "measure": 1},
-    "plural by hand": {"engines": 1, "measure": 2},
+    "riddle": {"engines": 6},
+    "plural by hand": {},
     "long sentence": {},
 }
 

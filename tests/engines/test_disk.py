@@ -22,8 +22,7 @@ from microagg import InputError, TableError
 from microagg.delivering.observer import Observer
 from microagg.engines import complete_plan as completing
 from microagg.engines import disk
-from microagg.engines.disk_release import owner_of
-from microagg.engines.scratch import opened_scratch
+from microagg.engines.scratch import opened_scratch, owner_of
 from microagg.formats.batches import open_batches
 from microagg.formats.files import write_file
 from microagg.formats.layouts import CsvFormat, FileFormat

@@ -33,7 +33,7 @@ from microagg.measure.known_columns import Known, KnownRisk, known_columns, know
 from microagg.measure.linkage import check_sample, sample_for
 from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import utility_of
-from microagg.measure.verify import Verification, verify_all
+from microagg.measure.verify import Verification, count_promises, verify_all
 from microagg.plan.analysis_formulas import computed_with
 from microagg.plan.plan import Plan, Promise
 from microagg.plan.sections import Accept
@@ -339,14 +339,15 @@ def _counted_locally(file: Path, promises: list[Promise], csv: CsvFormat) -> lis
     if FORMATS[kind_of(file)].in_batches:
         from tempfile import TemporaryDirectory
 
+        from microagg.engines.disk_counts import CountsOnDisk
         from microagg.engines.memory_needed import fits, memory_for
         from microagg.formats.batches import open_batches
-        from microagg.measure.count_classes import verify_batches
 
         source = open_batches(file, csv)
         if not fits(source, None):
             with TemporaryDirectory(prefix="microagg-") as folder:
-                return verify_batches(source, promises, Path(folder), memory_for(None))
+                rows = CountsOnDisk(source, Path(folder), memory_for(None))
+                return count_promises(rows, promises)[0]
     return verify_all(file, promises, csv)
 
 

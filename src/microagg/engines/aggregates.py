@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 _IN_A_WORD = 16  # states of values
-_SAMPLED = 40_000  # records of whole groups of which a release is measured, about
+_SAMPLED = 40_000  # records of whole groups in which a release is measured, about
 
 
 class Shared(NamedTuple):
@@ -79,7 +79,7 @@ class Shared(NamedTuple):
 
     @classmethod
     def of_no_record(cls, encoding: Encoding) -> Shared:
-        """What no record at all releases, which has the shape of what others do."""
+        """Return the released values of no record at all, in the shape that others have."""
         d, weight = len(encoding.coders), encoding.plan.weight
         means = weight is not None and weight.release == "mean"
         return cls(np.zeros((0, d)), np.zeros((0, d), np.int64), np.zeros(0) if means else None)
@@ -111,7 +111,7 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
 
 
 def variable_of_chunk(coder: Coder, values: Floats) -> Variable:
-    """Some values of a column, with what is known of the whole table."""
+    """Return some values of a column, with what is known of the whole table."""
     occurs = np.where(coder.often > 0, 0, -1)
     return Variable(
         coder.name,
@@ -127,7 +127,7 @@ def variable_of_chunk(coder: Coder, values: Floats) -> Variable:
 
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
-    """Whether a column is released as whole numbers."""
+    """Tell whether a column is released as whole numbers."""
     return keeps_integers(encoding.plan, coder.name, coder.kind, coder.whole)
 
 
@@ -236,7 +236,7 @@ def sums_of(
 
 
 def whole_groups(encoding: Encoding, records: Records, labels: Labels) -> Labels:
-    """Records of some groups, all records of each, for measures of a sample; by the keys of first records."""
+    """Choose some groups, all records of each, for measures of a sample; by the keys of first records."""
     first = np.unique(labels, return_index=True)[1]
     # By the second word: the first record of a group is the one whose first word is least.
     chosen = records.keys[first, 1] < np.uint64(

@@ -84,7 +84,7 @@ class _Lack(NamedTuple):
 
 
 def _columns(plan: Plan, block: Block, **settings: str) -> bool:
-    """Whether a protected column has a setting."""
+    """Tell whether a protected column has a setting."""
     (name, value) = next(iter(settings.items()))
     return any(getattr(plan.column(column), name) == value for column in block.columns or ())
 

@@ -66,7 +66,7 @@ def column_squares(
 def _recoded_squares(
     coder: Coder, recoder: Recoder, x: Floats, y: Floats, labels: Labels, weights: Floats
 ) -> tuple[float, float]:
-    """The same of a recoded column against the original, whose squares are its values less one."""
+    """Return the same of a recoded column against the original, whose squares are its values less one."""
     if coder.levels:
         y = np.append(level_places(recoder, coder.levels), np.nan)[
             np.where(np.isnan(y), -1, y).astype(np.int64)
@@ -88,7 +88,7 @@ def _recoded_squares(
 
 
 def _present(recoder: Recoder) -> int:
-    """Number of values of the original less one; 0 where nothing varies."""
+    """Return the number of values of the original less one; 0 where nothing varies."""
     if recoder.how.kinds[0] == "nominal":
         return sum(one.count for one in recoder.parts.values()) - 1 if len(recoder.parts) > 1 else 0
     return recoder.every.count - 1 if recoder.every.squares > 0 else 0
@@ -124,7 +124,7 @@ def _total_of_corners(coder: Coder) -> float:
 
 
 def inertia(encoding: Encoding, summary: TableSummary) -> Floats:
-    """Number of values of each column less one, by which columns are put together; 0 where nothing varies."""
+    """Return the number of values of each column less one, by which columns count; 0 where nothing varies."""
     found = np.zeros(len(encoding.coders))
     for j, coder in enumerate(encoding.coders):
         if coder.recoder is not None:

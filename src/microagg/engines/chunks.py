@@ -132,7 +132,7 @@ class ChunkPlan:
         return found
 
     def n_places(self, turn: int = 0) -> int:
-        """Number of places in a turn, some of which may be empty."""
+        """Return the number of places in a turn, empty ones included."""
         return self.n_packed + sum(int(tree.starts[-1]) for tree in self.trees[turn].values())
 
     def assign(self, X: Floats, cells: Labels | None, keys: Words, turn: int = 0) -> Labels:
@@ -153,7 +153,7 @@ class ChunkPlan:
         return np.array(self.joined, dtype=np.int64)[found] if turn == 0 else found
 
     def sources(self, turn: int) -> list[tuple[int, list[int]]]:
-        """Chunks of a turn, each with the places of which it is made."""
+        """List the chunks of a turn, each with its places."""
         if turn:
             return [(place, [place]) for place in range(self.n_places(turn))]
         found: dict[int, list[int]] = {}
@@ -205,7 +205,7 @@ def sample_share(records: int) -> float:
 
 
 def in_sample(keys: Words, share: float) -> Any:
-    """Which records are in a sample of some share, by their keys."""
+    """Tell which records are in a sample of some share, by their keys."""
     if share >= 1.0:
         return np.ones(len(keys), dtype=bool)
     return keys[:, 0] < np.uint64(int(share * 2.0**64))
@@ -256,14 +256,14 @@ def plan_chunks(encoding: Encoding, sample: Words, leaf: int = LEAF) -> ChunkPla
 
 
 def _depth(size: int, leaf: int) -> int:
-    """How often a cell is halved."""
+    """Return how often a cell is halved."""
     return int(np.ceil(np.log2(max(size / leaf, 1.0))))
 
 
 def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: int) -> Tree:
     """Halve records again and again across random directions, the wide ones more often.
 
-    ``size`` is the number of records of which X is a sample, ``leaf`` how many a leaf should hold.
+    ``size`` is the number of records that X is a sample of, ``leaf`` how many a leaf should hold.
     """
     chance = np.random.default_rng(seed)
     inner = 2**depth - 1
@@ -471,5 +471,5 @@ def sound_chunks(
 
 
 def is_feasible(encoding: Encoding, words: Words) -> bool:
-    """Whether records satisfy, as one group, what is required."""
+    """Tell whether records satisfy, as one group, what is required."""
     return all(rule.feasible() for rule in requirements(encoding, encoding.records_of(words)))

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.base.formatting import names
+from microagg.base.formatting import names, plural
 from microagg.drafting.draft import Completed, complete
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.verbs import Parts
 from microagg.errors import InputError
-from microagg.measure.count_classes import row_keys
+from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import MISSING_WORDS
@@ -72,7 +72,8 @@ def _check_constant(columns: Sequence[Any], found: Sequence[set[int]]) -> None:
     if varying:
         has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
         raise InputError(
-            f"Without named columns, columns are judged by the first {DRAFTED:,} records; {names(varying)} "
-            f"{has} one value there and others later. Say what to do: name a kind to protect {it} "
-            f"(--kind), leave {it} out (--drop), or keep {it} although an attacker may know {it} (--known)."
+            f"Without named columns, columns are judged by the first {plural(DRAFTED, 'record')}; "
+            f"{names(varying)} {has} one value there and others later. Say what to do: name a kind to "
+            f"protect {it} (--kind), leave {it} out (--drop), or keep {it} although an attacker may know "
+            f"{it} (--known)."
         )

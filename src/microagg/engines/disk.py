@@ -123,7 +123,7 @@ class DiskRun:
         )
 
     def released_groups(self) -> Iterator[tuple[Shared, Labels, None]]:
-        """What groups release, and the records of each, chunk after chunk."""
+        """Yield what groups release, and the records of each, chunk after chunk."""
         columns = len(self.encoding.coders)
         for number in self.numbers:
             words = self._groups.take([number])
@@ -340,7 +340,7 @@ class DiskParts:
         self._source, self._passes, self._on_progress = source, passes, on_progress
 
     def empty(self) -> pa.Table:
-        """The types of the columns."""
+        """Return the types of the columns."""
         return self._source.schema.empty_table()
 
     def first(self, records: int, work: Callable[[pa.Table], Found]) -> Found | None:
@@ -349,7 +349,7 @@ class DiskParts:
         return None if head is None else work(head.table)
 
     def may_have_more_than(self, records: int) -> bool:
-        """Whether there are further records."""
+        """Tell whether there are further records."""
         return self._source.rows > records
 
     def reduce(

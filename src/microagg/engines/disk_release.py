@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +14,11 @@ import pyarrow as pa
 
 from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import Shared
-from microagg.engines.agreeing_groups import count_agreeing
 from microagg.engines.disk import AT_ONCE, DiskRun, OnProgress, group_from_disk
-from microagg.engines.encoding import Encoding
-from microagg.engines.evidence_at_scale import (
-    Classes,
-    Counts,
-    Sample,
-    measured_at_scale,
-    required,
-    sought,
-)
-from microagg.engines.finishing import rules_of
+from microagg.engines.disk_counts import CountsOnDisk
+from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
+from microagg.engines.finishing import required
+from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.scratch import Scratch, check_room
 from microagg.engines.sought import views_of
 from microagg.errors import VerificationError
@@ -34,13 +27,13 @@ from microagg.formats.atomic import sha256
 from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batches
 from microagg.formats.formulas import formula_cells, with_escaped_formulas
 from microagg.formats.layouts import FileFormat
-from microagg.formats.parquet_folders import is_several, parquet_files
 from microagg.grouping.read_table import broken_relation
-from microagg.measure.count_classes import Counter, row_keys, verify_batches
+from microagg.measure.count_by_keys import ClassCounter
 from microagg.measure.link_batches import linkage_of
 from microagg.measure.linkage import Linkage
+from microagg.measure.row_keys import row_keys
 from microagg.measure.verify import Verification
-from microagg.plan.plan import Plan, Promise
+from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
@@ -50,32 +43,8 @@ from microagg.tables.released_metadata import (
     released_schema,
     with_schema,
 )
-from microagg.version import VERSION
-
-__all__ = ["DiskRelease", "owner_of"]
 
 _WORD = 8
-
-
-def owner_of(
-    source: BatchSource, plan: Plan, numbers: Sequence[Any], digest: str
-) -> dict[str, Any]:
-    """What kept work belongs to: a plan, a version, and a content read in one way.
-
-    ``numbers`` are columns that are read as numbers whatever they look like, ``digest`` is the hash of the
-    content.
-    """
-    return {
-        "plan": plan.to_toml(),
-        "version": VERSION,
-        "csv": asdict(source.format.csv),
-        "numbers": sorted(map(str, numbers)),
-        "files": [
-            str(path)
-            for path in (parquet_files(source.path) if is_several(source.path) else [source.path])
-        ],
-        "sha256": digest,
-    }
 
 
 @dataclass(eq=False)
@@ -116,7 +85,7 @@ class DiskRelease:
         return self.run.encoding.records
 
     def written_tables(self) -> Iterator[tuple[pa.Table, pa.Table, Batch, Any]]:
-        """Released tables as they are written, as they are typed, and the batch and rows they come from."""
+        """Yield released tables, as written and as typed, with the batch and the rows that they come from."""
         for table, batch, kept in self.run.batches():
             written = table
             if self.source.is_text:
@@ -164,11 +133,26 @@ class DiskRelease:
                 done += written.num_rows
                 on_progress("writing", done, self.records)
         self.left_out = left_out_words(self.source.schema, schema)
-        found, self._counts = _count(self, part, gathered)
-        met = required(rules_of(encoding), self.run.sums)
+        found, self._counts = self._count(part)
+        met = required(encoding, self.run.sums)
         counted = CountedFile(str(target), tuple(found), sha256(part), met)
         refuse_broken(counted, target, self.records)
         return counted
+
+    def _count(self, part: Path) -> tuple[list[Verification], Counts]:
+        """Count the promises, and classes of records, in the file that was written."""
+        csv = self.source.format.csv if self.source.is_text else None
+        encoding, gathered, promises = self.run.encoding, self._gathered, self.plan.promises()
+        back, shared = open_batches(part, csv), list(promises[0].columns or ())
+        rows = CountsOnDisk(back, self.scratch.folder, self.memory, gathered.units())
+        at = Places(
+            values=[coder.name for coder in encoding.coders],
+            shared=shared,
+            known=[name for name in self.roles.known if name not in shared],
+            confidential={name: name for name in self.roles.confidential},
+            unit=encoding.unit,
+        )
+        return count_release(rows, at, encoding.k, gathered.unique_before, promises)
 
     def measured(self, **measures: Any) -> Measured:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
@@ -216,7 +200,7 @@ class _Gathered:
         self._before: list[pa.Table] = []
         self._after: list[pa.Table] = []
         self._text: list[pa.Table] = []
-        self._uniques = Counter(table.scratch.folder, table.memory // 2, with_units=False)
+        self._uniques = ClassCounter(table.scratch.folder, table.memory // 2)
         self.views = views_of(table.roles)
         self._sample_keys: dict[str, list[Any]] = {view: [] for view in self.views}
         dropped = [name for name in table.plan.units if name in table.roles.dropped]
@@ -261,10 +245,10 @@ class _Gathered:
     @property
     def unique_before(self) -> int:
         """Records whose original values no other has."""
-        return self._uniques.counts().records_below(2)
+        return self._uniques.tally().unique
 
     def units(self) -> dict[Any, pa.Array]:
-        """Units that the file no longer has, as they were."""
+        """Return the units that the file no longer has, as they were."""
         found = {}
         for name, path in self._units.items():
             keys = np.memmap(path, dtype=np.uint64, mode="r")
@@ -272,7 +256,7 @@ class _Gathered:
         return found
 
     def sample(self) -> Sample:
-        """The sampled records."""
+        """Return the sampled records."""
         run = self._table.run
         rows, labels = self._wanted[:, 0], self._wanted[:, 1]
         parts = []
@@ -287,7 +271,7 @@ class _Gathered:
         )
         text = pa.concat_tables(self._text) if self._text else None
         before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
-        return Sample(before, after, text, labels, shared, rows)
+        return Sample(before, after, text, labels, shared)
 
     def linked(self, view: str, sample: Sample) -> Linkage | None:
         """Link records for an attacker who knows the columns of a view; None where it has none."""
@@ -298,75 +282,8 @@ class _Gathered:
         return linkage_of(rivals, encoding.records)
 
     def _released_with_keys(self, view: str) -> Iterator[tuple[Shared, None, Any]]:
-        """What all records release, and the keys of their values of a view."""
+        """Yield what all records release, and the keys of their values of a view."""
         run, total = self._table.run, self._table.source.rows
         for first in range(0, total, AT_ONCE):
             _, shared = run.shared(first, min(first + AT_ONCE, total))
             yield shared, None, self._keys_at[view].take([first // AT_ONCE])[:, 0]
-
-
-def _count(
-    table: DiskRelease, part: Path, gathered: _Gathered
-) -> tuple[list[Verification], Counts]:
-    """Count the promises, and the classes alone and with known columns, in the file that was written."""
-    csv = table.source.format.csv if table.source.is_text else None
-    back = open_batches(part, csv)
-    promises = table.plan.promises()
-    shared = list(promises[0].columns or ())
-    known = [name for name in table.roles.known if name not in shared]
-    secret = list(table.roles.confidential)
-    asked = _classes_to_count(table.run.encoding, shared, known, secret)
-    every = [*promises, *asked.values()]
-    verified = verify_batches(back, every, table.scratch.folder, table.memory, gathered.units())
-    own = verified[: len(promises)]
-    found = dict(zip(asked, verified[len(promises) :], strict=True))
-    encoding, records = table.run.encoding, own[0].records
-
-    def below_k(of: Any, *more: Any) -> int:
-        """Records of classes below k; to whoever knows the unit of a record, a class has one unit."""
-        if encoding.unit in (*known, *more) and encoding.unit is not None and encoding.k > 1:
-            return records
-        return int(found[of].records_below_k)
-
-    def classes(by: str, below: int) -> Classes:
-        pairs = found[by]
-        return Classes(pairs.combinations, pairs.smallest, pairs.records_below_k, below)
-
-    counts = Counts(
-        classes("alone", own[0].records_below_k),
-        classes("known", below_k("known below k")) if "known" in found else None,
-        gathered.unique_before,
-    )
-    if secret:
-        apart = () if counts.known is None or counts.known.below_k else known
-        seen = [*shared, *apart]
-        counts = counts._replace(
-            claimed=classes("claimed", below_k("claimed below k", *secret)),
-            stakes={name: below_k(("stake", name), name) for name in secret},
-            agreeing=count_agreeing(back, seen, secret, table.scratch.folder, table.memory),
-        )
-    return own, counts
-
-
-def _classes_to_count(
-    encoding: Encoding, shared: Sequence[Any], known: Sequence[Any], secret: Sequence[Any]
-) -> dict[Any, Promise]:
-    """Classes by protected columns, with known columns and with confidential ones, for 2 and for k."""
-
-    def below(*more: Any) -> Promise:
-        """Units are counted, so that their column is not among those that classes share."""
-        by = [name for name in [*shared, *known, *more] if name != encoding.unit]
-        return Promise(encoding.k, by, encoding.unit)
-
-    protected = [coder.name for coder in encoding.coders]
-    asked: dict[Any, Promise] = {"alone": Promise(2, protected, None)}
-    if [
-        *shared,
-        *known,
-    ] != protected:  # strata and released weights are seen with the known columns
-        asked |= {"known": Promise(2, [*shared, *known], None), "known below k": below()}
-    if secret:
-        asked["claimed"] = Promise(2, [*shared, *known, *secret], None)
-        asked["claimed below k"] = below(*secret)
-        asked |= {("stake", name): below(name) for name in secret}
-    return asked

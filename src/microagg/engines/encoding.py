@@ -30,7 +30,7 @@ from microagg.engines.recode_batches import recoded_batch, recoded_text
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
 from microagg.measure.coordinates import placed
-from microagg.measure.count_classes import row_keys
+from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan

@@ -10,8 +10,8 @@ sample of records against all released groups.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,24 +19,20 @@ import pyarrow as pa
 
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Floats, Labels
-from microagg.delivering.write_and_count import as_required
 from microagg.encode.batch_statistics import Moments
 from microagg.encode.recode import Share
 from microagg.engines.aggregates import Shared, Sums
-from microagg.engines.agreeing_groups import Agreeing
 from microagg.engines.chunk_losses import loss_of, total_squares
 from microagg.engines.encoding import Encoding, Words
+from microagg.engines.release_counts import Counts
 from microagg.engines.sought import Sought
 from microagg.engines.table_summary import TableSummary
-from microagg.evidence.measured import Measured, Part, Required
+from microagg.evidence.measured import Measured, Part
 from microagg.evidence.measuring import Measuring
 from microagg.grouping.read_table import take_in
-from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels
-from microagg.measure.agreement import Agreement
 from microagg.measure.before_and_after import Summary
 from microagg.measure.both_tables import keeping_computed
-from microagg.measure.harmful_columns import Stake
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linkage import Linkage, sample_for
 from microagg.plan.plan import Plan
@@ -45,27 +41,16 @@ from microagg.plan.settings import settings_of
 from microagg.releasing.release_values import MissingCounts
 from microagg.tables.frame import Frame
 
-__all__ = [
-    "Classes",
-    "Counts",
-    "PartitionInChunks",
-    "Sample",
-    "measured_at_scale",
-    "required",
-    "sought",
-]
-
-LINKED = 2_000  # records of which linkage is estimated
+_LINKED = 2_000  # records by which linkage is estimated
 
 
 @dataclass(frozen=True, eq=False)
 class PartitionInChunks(Partition):
-    """A partition of which only some labels are at hand: ``labels`` are those of a sample of whole groups."""
+    """A partition whose ``labels`` are those of a sample of whole groups."""
 
     all_groups: int = 0
     least: int = 0
     most: int = 0
-    records: int = field(default=0)
 
     @property
     def n_groups(self) -> int:
@@ -91,27 +76,6 @@ class Sample(NamedTuple):
     text: pa.Table | None  # the records as they stand in a CSV file
     labels: Labels
     shared: Shared
-    rows: Labels  # of the input
-
-
-class Classes(NamedTuple):
-    """Classes of records that some columns do not tell apart."""
-
-    number: int
-    smallest: int  # records of the smallest one
-    unique: int  # records that are alone in theirs
-    below_k: int  # records of classes of fewer than k units
-
-
-class Counts(NamedTuple):
-    """Classes in the written file."""
-
-    alone: Classes  # by the protected columns
-    known: Classes | None  # with the known ones
-    unique_before: int
-    claimed: Classes | None = None  # with the confidential ones too
-    stakes: Mapping[Any, int] = {}  # records below k, if one confidential column were known
-    agreeing: Mapping[Any, Agreeing] = {}  # of each confidential column
 
 
 def _measuring(
@@ -133,29 +97,26 @@ def _measuring(
         all_groups=sums.groups,
         least=sums.smallest,
         most=sums.largest,
-        records=encoding.records,
     )
     names = [coder.name for coder in encoding.coders]
     rows = np.arange(len(sample.labels))
-    columns = len(names)
     cells = {name: MissingCounts(*map(int, sums.cells[j])) for j, name in enumerate(names)}
-    whole = _with_all_columns(sample.before, sample.after)
     return Measuring(
         plan,
         intake,
         [Part(rows, names, partition, encoding.n_coordinates)],
-        Frame(whole),
+        Frame(_with_all_columns(sample.before, sample.after)),
         _in_levels(intake, encoding, sample.shared.values),
         sample.shared.states,
-        np.repeat(partition.labels[:, None], columns, axis=1),
+        np.repeat(partition.labels[:, None], len(names), axis=1),
         cells,
         records=encoding.records,
-        counted_below_k=None if counts.known is None else counts.known.below_k / encoding.records,
+        counted_below_k=counts.known.records_below(encoding.k) / encoding.records,
     )
 
 
 def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
-    """Released values with the level numbers and origins that the columns of the sample have."""
+    """Give released values the level numbers and origins that the columns of the sample have."""
     found = values.copy()
     for j, coder in enumerate(encoding.coders):
         own = intake.variables[coder.name]
@@ -171,7 +132,7 @@ def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
 
 
 def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
-    """The released sample with the columns that the release no longer has, for what looks at them."""
+    """Add the columns that the release no longer has, for measures that need them."""
     for at, column in enumerate(before.schema):
         if column.name not in after.column_names:
             after = after.add_column(min(at, after.num_columns), column, before[column.name])
@@ -192,18 +153,10 @@ def sought(encoding: Encoding, sample: Sample, keys: Words | None = None) -> Sou
 
 
 def _linked(sample: Sample) -> Labels:
-    """Which of the sampled records are linked: all where memory would, else some, evenly over the rows."""
+    """Choose the sampled records to link: all where memory would, else some, evenly over the rows."""
     n = len(sample.labels)
-    wanted = n if sample_for(n) is None else min(n, LINKED)
+    wanted = n if sample_for(n) is None else min(n, _LINKED)
     return np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
-
-
-def required(rules: Sequence[Requirement], sums: Sums) -> tuple[Required, ...]:
-    """Requirements, with the figure of the worst group of all."""
-    return tuple(
-        as_required(rule, rule.say(worst), kept)
-        for rule, worst, kept in zip(rules, sums.worst, sums.holds, strict=True)
-    )
 
 
 def measured_at_scale(
@@ -224,24 +177,23 @@ def measured_at_scale(
     ``pictures`` tells whether a report is to be drawn; ``measures`` are as for
     :meth:`microagg.protecting.release.Release.measure`.
     """
-    n = encoding.records
+    n, k = encoding.records, encoding.k
     importance = np.array([coder.setting.importance for coder in encoding.coders])
     sst = float(total_squares(encoding, summary) @ importance)
     measuring = _measuring(plan, encoding, sample, sums, sst, counts)
-    known = _known_risk(counts.known or counts.alone, n, with_known or alone)
-    claimed = known
+    known = claimed = KnownRisk.of(counts.known, k, with_known or alone)
     if counts.claimed is not None:
         assert if_claimed is not None
-        claimed = _known_risk(counts.claimed, n, if_claimed)
+        claimed = KnownRisk.of(counts.claimed, k, if_claimed)
     found = measuring.measured(known, claimed, **measures)
     agreements = {
-        name: _agreement(one, counts.agreeing[name], n)
+        # Close values are estimated from the sample.
+        name: replace(counts.agreeing[name], close=math.ceil(one.close * n / one.of))
         for name, one in found.signs.agreements.items()
     }
     released, within = (
         loss_of(encoding, summary, squares) for squares in (sums.released, sums.within)
     )
-    stakes = [Stake(name, below / n) for name, below in counts.stakes.items()]
     return replace(
         found,
         signs=replace(found.signs, agreements=agreements),
@@ -255,8 +207,8 @@ def measured_at_scale(
         alone=found.alone.of_all(
             alone,
             smallest_class=counts.alone.smallest,
-            mean_class=n / counts.alone.number,
-            below_k=counts.alone.below_k / n,
+            mean_class=n / counts.alone.n_classes,
+            below_k=counts.alone.records_below(k) / n,
             unique_before=counts.unique_before / n,
             unique_after=counts.alone.unique / n,
             blind_guess=1 / n,
@@ -265,34 +217,17 @@ def measured_at_scale(
                 for name, one in found.alone.diversity.items()
             },
         ),
-        stakes=sorted(stakes, key=lambda stake: -stake.below_k),
+        stakes=counts.stakes,
         dropped=summary.records - n,
         summaries=_summaries(found.summaries, encoding, summary, sums),
         pictures=measuring.pictures() if pictures else None,
     )
 
 
-def _agreement(sampled: Agreement, counted: Agreeing, n: int) -> Agreement:
-    """Return groups that agree, counted in all records; close values are estimated from the sample."""
-    close = math.ceil(sampled.close * n / sampled.of)
-    return Agreement(counted.exact, close, counted.harmless, n)
-
-
-def _known_risk(classes: Classes, n: int, linkage: Linkage) -> KnownRisk:
-    """Risk by the classes of all records."""
-    return KnownRisk(
-        smallest_class=classes.smallest,
-        mean_class=n / classes.number,
-        below_k=classes.below_k / n,
-        unique=classes.unique / n,
-        linkage=linkage,
-    )
-
-
 def _summaries(
     sampled: Sequence[Summary], encoding: Encoding, summary: TableSummary, sums: Sums
 ) -> list[Summary]:
-    """Totals, means and deviations of all records in place of those of the sample."""
+    """Put totals, means and deviations of all records in place of those of the sample."""
     found = []
     for j, (one, coder) in enumerate(zip(sampled, encoding.coders, strict=False)):
         after = sums.after[j]

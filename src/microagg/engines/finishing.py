@@ -9,13 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.base.typing import Labels
+from microagg.delivering.write_and_count import as_required
 from microagg.engines.aggregates import Shared, Sums, shared_values, sums_of, whole_groups
 from microagg.engines.chunks import requirements
 from microagg.engines.encoding import Encoding, Records, Words
+from microagg.evidence.measured import Required
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels
-
-__all__ = ["Finished", "added_up", "finish_chunk", "rules_of"]
 
 
 class Finished(NamedTuple):
@@ -36,7 +36,7 @@ def finish_chunk(encoding: Encoding, words: Words, groups: Labels) -> Finished:
     return Finished(records, labels, shared, sums, whole_groups(encoding, records, labels))
 
 
-def rules_of(encoding: Encoding) -> list[Requirement]:
+def _rules_of(encoding: Encoding) -> list[Requirement]:
     """Return what groups must satisfy in addition to k, for no records in particular."""
     return requirements(
         encoding, encoding.records_of(np.zeros((0, encoding.width), dtype=np.uint64))
@@ -45,5 +45,13 @@ def rules_of(encoding: Encoding) -> list[Requirement]:
 
 def added_up(encoding: Encoding, chunks: Iterable[Sums]) -> Sums:
     """Add up the sums of chunks."""
-    rules = rules_of(encoding)
+    rules = _rules_of(encoding)
     return reduce(lambda one, other: one.merge(other, rules), chunks)
+
+
+def required(encoding: Encoding, sums: Sums) -> tuple[Required, ...]:
+    """Return the requirements in addition to k, with the figure of the worst group of all."""
+    return tuple(
+        as_required(rule, rule.say(worst), kept)
+        for rule, worst, kept in zip(_rules_of(encoding), sums.worst, sums.holds, strict=True)
+    )

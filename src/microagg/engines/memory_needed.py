@@ -67,7 +67,7 @@ def _coordinates(source: BatchSource, column: pa.ChunkedArray, kind: str | None)
 
 
 def fits(source: BatchSource, memory: int | None, plan: Plan | None = None) -> bool:
-    """Whether a job can be done in memory; without a plan: whether a table can be counted there."""
+    """Tell whether a job can be done in memory; without a plan: whether a table can be counted there."""
     room = free_memory() * _SHARE_OF_FREE if memory is None else float(memory)
     if plan is None:
         return source.bytes_in_memory * _TIMES <= room

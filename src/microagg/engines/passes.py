@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 
 from microagg.errors import TableError, shown
 from microagg.formats.batches import Batch, BatchSource
-from microagg.measure.count_classes import Keys, row_keys
+from microagg.measure.row_keys import Keys, row_keys
 
 __all__ = ["Passes", "source_changed"]
 

@@ -72,7 +72,7 @@ class Rare:
 
 
 def held_at_most(encoding: Encoding) -> int:
-    """Records of a common pattern that are held; all of one that has no more."""
+    """Return the records of a common pattern that are held; all of one that has no more."""
     return max(_LENT, 8 * encoding.k)
 
 

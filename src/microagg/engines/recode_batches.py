@@ -12,7 +12,7 @@ from microagg.base.typing import Floats
 from microagg.encode.bands import level_text
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder, Tally, fit, tally
-from microagg.measure.count_classes import row_keys
+from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
@@ -103,7 +103,7 @@ def loss_by_recoding(recoder: Recoder) -> tuple[float, float]:
 
 
 def level_places(recoder: Recoder, levels: Iterable[Any]) -> Floats:
-    """Of the levels of a recoded column: where they stand, in the numbering of the original."""
+    """Return where the levels of a recoded column stand, in the numbering of the original."""
     if recoder.how.bands is not None:
         place = dict(zip(recoder.labels, recoder.places.tolist(), strict=True))
     else:

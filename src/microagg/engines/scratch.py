@@ -17,8 +17,9 @@ import os
 import pickle
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -29,8 +30,10 @@ from numpy.typing import NDArray
 from microagg.base.typing import Labels
 from microagg.errors import TableError, shown
 from microagg.formats.atomic import HAS_LOCKS, lock
-
-__all__ = ["Scratch", "Shelf", "check_room", "opened_scratch"]
+from microagg.formats.batches import BatchSource
+from microagg.formats.parquet_folders import is_several, parquet_files
+from microagg.plan.plan import Plan
+from microagg.version import VERSION
 
 Words = NDArray[np.uint64]
 _OWNER = "run.json"
@@ -83,7 +86,7 @@ class Shelf:
                 self._read_index(int(path.name))
 
     def has(self, number: int) -> bool:
-        """Whether a unit of work has put its rows here."""
+        """Tell whether a unit of work has put its rows here."""
         return number in self._index
 
     def put(self, number: int, words: Words, places: Labels) -> None:
@@ -164,6 +167,27 @@ def _refuse_foreign(folder: Path) -> None:
             f"Work in parts is kept in a folder of its owner alone; {shown(str(folder), 300)} is there and "
             "is none. Remove it, or write to another folder."
         )
+
+
+def owner_of(
+    source: BatchSource, plan: Plan, numbers: Sequence[Any], digest: str
+) -> dict[str, Any]:
+    """Return what kept work belongs to: a plan, a version, and a content read in one way.
+
+    ``numbers`` are columns that are read as numbers whatever they look like, ``digest`` is the hash of the
+    content.
+    """
+    return {
+        "plan": plan.to_toml(),
+        "version": VERSION,
+        "csv": asdict(source.format.csv),
+        "numbers": sorted(map(str, numbers)),
+        "files": [
+            str(path)
+            for path in (parquet_files(source.path) if is_several(source.path) else [source.path])
+        ],
+        "sha256": digest,
+    }
 
 
 @contextmanager

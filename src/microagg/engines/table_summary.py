@@ -18,7 +18,7 @@ from microagg.encode.spiked import spike_of
 from microagg.encode.strata import missing_stratum
 from microagg.errors import InputError, shown
 from microagg.grouping.read_table import check_relations, refused_as_missing
-from microagg.measure.count_classes import row_keys
+from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan

@@ -26,13 +26,13 @@ class Parts(Protocol):
         """Names of the columns."""
 
     def empty(self) -> pa.Table:
-        """The types of the columns."""
+        """Return the types of the columns."""
 
     def first(self, records: int, work: Callable[[pa.Table], Found]) -> Found | None:
         """Look at the first records, at most some number of them; None: there is none."""
 
     def may_have_more_than(self, records: int) -> bool:
-        """Whether there may be further records."""
+        """Tell whether there may be further records."""
 
     def reduce(
         self,

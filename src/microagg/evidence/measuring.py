@@ -20,7 +20,7 @@ from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
 from microagg.measure.against_original import against_original
-from microagg.measure.agreement import Agreement
+from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.analyses import analyse, check_analyses
 from microagg.measure.before_and_after import summaries
 from microagg.measure.both_tables import Pair, keeping_computed
@@ -237,14 +237,10 @@ class Measuring:
 
     @cached_property
     def agreements(self) -> Mapping[Any, Agreement]:
-        """What groups disclose of each confidential column.
-
-        An attacker tells the records of a group apart by known columns. Where k does not hold with these,
-        records are found by them, whatever their group discloses.
-        """
-        seen = self.both.released_classes
-        if self.known and not self.below_k_with_known:
-            seen = combine([seen, *(column.codes for column in self.known.values())])
+        """What groups disclose of each confidential column."""
+        seen, known = self.both.released_classes, [column.codes for column in self.known.values()]
+        if known and (apart := telling_apart(known, self.below_k_with_known)):
+            seen = combine([seen, *apart])
         return {name: agreement_of(self.after, name, seen) for name in self.plan.confidential}
 
     @cached_property

@@ -76,7 +76,7 @@ def _numbered(values: Floats) -> Labels:
 
 
 def _as_numbers(frame: Frame, recoded: Mapping[Any, Recoded]) -> Frame:
-    """A frame in which bands are the means of their values, for analyses of numbers."""
+    """Return a frame in which bands are the means of their values, for analyses of numbers."""
     banded = [name for name, one in recoded.items() if one.recoder.how.bands is not None]
     columns = {}
     for name in banded:

@@ -7,14 +7,16 @@ of all records have is no news, so that only records with a rarer value are coun
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import group_sizes
+from microagg.measure.classes import Tally
 
 WITHIN = 0.05
 """A number is disclosed if it is known to within this share of itself."""
@@ -22,6 +24,30 @@ FEWEST_NUMBERS = 13
 """Numbers with fewer different values than this may be codes; a near code says nothing."""
 
 _ROUNDING = 1e-12  # of 0.95 and 1.05 times a value
+
+Column = TypeVar("Column")
+
+
+def is_common(records: Any, of: int) -> Any:
+    """Tell which values are no news: those that at least half of all records have, here as counted."""
+    return 2 * records >= of
+
+
+def telling_apart(known: Sequence[Column], below_k: float) -> Sequence[Column]:
+    """Return the known columns by which an attacker tells the records of a group apart.
+
+    ``below_k`` is the number, or share, of records below k with these columns. Where there are some, records
+    are found by the columns, whatever their group discloses.
+    """
+    return () if below_k else known
+
+
+def _agreeing(values: Labels, common: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Tell which groups disclose their value, and which agree in one that is no news.
+
+    ``values`` has the number of distinct values in each group, ``common`` says whether one is common.
+    """
+    return (values == 1) & (common == 0), (values == 1) & (common != 0)
 
 
 @dataclass(frozen=True)
@@ -38,6 +64,13 @@ class Agreement:
     """All records."""
     disclosed: NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
     """Which records are disclosed, exactly or closely; None where they were counted in parts."""
+
+    @classmethod
+    def of_classes(cls, classes: Tally) -> Agreement:
+        """Return what was counted in classes, whose distinct values stand for units."""
+        exact, harmless = _agreeing(classes.units, classes.common)
+        records = classes.records * classes.classes
+        return cls(int(records[exact].sum()), 0, int(records[harmless].sum()), classes.n_records)
 
     @property
     def records(self) -> int:
@@ -60,16 +93,15 @@ def agreement(codes: Labels, own: Labels, numbers: Floats | None = None) -> Agre
     low, high = np.full(int(own.max()) + 1, len(often)), np.full(int(own.max()) + 1, -1)
     np.minimum.at(low, own, codes)
     np.maximum.at(high, own, codes)
-    agrees = (low == high)[own]
-    common = 2 * often[codes] >= n
-    exact = agrees & ~common
+    values = np.where(low == high, 1, 2)  # or more
+    exact, harmless = (of[own] for of in _agreeing(values, is_common(often, n)[low]))
     close = np.zeros(n, dtype=bool)
     if numbers is not None:
-        close = _disclosed_closely(numbers, own) & ~exact & ~(agrees & common)
+        close = _disclosed_closely(numbers, own) & ~exact & ~harmless
     return Agreement(
         exact=int(exact.sum()),
         close=int(close.sum()),
-        harmless=int((agrees & common).sum()),
+        harmless=int(harmless.sum()),
         of=n,
         disclosed=exact | close,
     )

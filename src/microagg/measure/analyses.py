@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
 from microagg.measure.analysis_results import LEAST, Analysis, Estimate
@@ -248,7 +249,7 @@ def _shares(table: _Table) -> Callable[[Any], Found]:
 
 
 def _usable(first: _Table, second: _Table) -> list[Any]:
-    """Groups whose estimates have intervals in both tables."""
+    """Return the groups whose estimates have intervals in both tables."""
     found = [
         name
         for name, rows in first.rows.items()
@@ -287,8 +288,8 @@ def _regression(
         alone += len({*first, *second}) - len(common)
         if len(common) < 2:
             raise InputError(
-                f"Column {shown(name)} explains nothing: it needs two values that {least} records have in "
-                "both tables."
+                f"Column {shown(name)} explains nothing: it needs two values that "
+                f"{plural(least, 'record')} have in both tables."
             )
         usual = max(common, key=lambda level: int(first[level].sum()))
         for level in common:

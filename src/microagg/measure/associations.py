@@ -158,12 +158,12 @@ def _pairs_with_category(both: Pair) -> Iterator[tuple[int, int]]:
 
 
 def _width(x: Floats, y: Floats) -> int:
-    """Number of levels that two columns can have, none of their values missing."""
+    """Return the number of levels that two columns can have, none of their values missing."""
     return 1 + int(max(x.max(initial=0), y.max(initial=0)))
 
 
 def _rows(both: Pair, columns: list[int]) -> tuple[NDArray[np.bool_] | slice, Floats]:
-    """Records that have values in some columns before and after, and their weights."""
+    """Return the records that have values in some columns before and after, and their weights."""
     if both.is_complete:
         return slice(None), both.row_weights
     there = np.asarray(both.both_there[:, columns].all(axis=1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,88 @@ from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.tables.frame_libraries import decoded
 
 _LARGEST = 2**62
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """Sizes of classes: what an engine counts, of a whole table or of a part of its classes.
+
+    The attributes are arrays with one place for all classes of the same size.
+    """
+
+    records: Labels
+    """Records of one class."""
+    units: Labels
+    """Distinct units, or distinct values of a confidential column, in one class."""
+    common: Labels
+    """1 for classes whose only value is common in the whole table, 0 for others."""
+    classes: Labels
+    """Number of classes."""
+
+    @classmethod
+    def of(
+        cls,
+        records: Labels,
+        units: Labels | None = None,
+        common: Labels | None = None,
+        classes: Labels | None = None,
+    ) -> Tally:
+        """Put classes of the same size together; by default each record is a unit, each place one class.
+
+        >>> classes = Tally.of(np.array([5, 5, 6]))
+        >>> classes.n_records, classes.n_classes, classes.records_below(6)
+        (16, 3, 10)
+        """
+        import pyarrow as pa
+
+        given = {
+            "records": records,
+            "units": records if units is None else units,
+            "common": np.zeros_like(records) if common is None else common,
+            "classes": np.ones_like(records) if classes is None else classes,
+        }
+        sizes = ["records", "units", "common"]
+        found = pa.table(given).group_by(sizes).aggregate([("classes", "sum")])
+        return cls(*[found[name].to_numpy() for name in (*sizes, "classes_sum")])
+
+    @classmethod
+    def of_labels(cls, labels: Labels, units: Labels | None = None) -> Tally:
+        """Count the records, and the units if given, of classes numbered 0, 1, …."""
+        return cls.of(group_sizes(labels), None if units is None else distinct_units(labels, units))
+
+    def merge(self, other: Tally) -> Tally:
+        """Add other classes of the same table."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return Tally.of(*(np.concatenate(pair) for pair in pairs))
+
+    @property
+    def n_records(self) -> int:
+        """Number of records."""
+        return int(self.records @ self.classes)
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return int(self.classes.sum())
+
+    @property
+    def smallest(self) -> int:
+        """Records of the smallest class; 0 if there is none."""
+        return int(self.records.min(initial=self.n_records))
+
+    @property
+    def fewest_units(self) -> int:
+        """Units of the class that has fewest; 0 if there is none."""
+        return int(self.units.min(initial=self.n_records))
+
+    @property
+    def unique(self) -> int:
+        """Records that are alone in their class."""
+        return int(self.classes[self.records == 1].sum())
+
+    def records_below(self, k: int) -> int:
+        """Count the records of classes of fewer than k units."""
+        return _records_below(self.records * self.classes, self.units, k)
 
 
 def count_combinations(columns: Sequence[Any], unit: Any = None) -> tuple[Labels, Labels]:
@@ -82,18 +165,23 @@ def combine(columns: Sequence[Labels]) -> Labels:
 
 
 def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
-    """Share of records in classes of fewer than k records or, where units are given, of fewer than k units.
+    """Return the share of records in classes of fewer than k records or, if units are given, k units.
 
     >>> share_below(np.array([0, 0, 1]), 2), share_below(np.array([0, 0, 1]), 2, np.array([7, 7, 8]))
     (0.3333333333333333, 1.0)
     """
     sizes = group_sizes(labels)
-    shared_by = sizes if units is None else distinct_units(labels, units)
-    return float(sizes[shared_by < k].sum() / len(labels))
+    own = sizes if units is None else distinct_units(labels, units)
+    return _records_below(sizes, own, k) / len(labels)
+
+
+def _records_below(records: Labels, units: Labels, k: int) -> int:
+    """Add up the records of classes that fewer than k units share."""
+    return int(records[units < k].sum())
 
 
 def _dense(labels: Labels) -> Labels:
-    """Number the distinct values by first appearance."""
+    """Give the distinct values numbers by first appearance."""
     import pyarrow as pa
 
     return pa.array(labels).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]

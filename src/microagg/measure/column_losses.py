@@ -195,7 +195,7 @@ def _centroids(C: Floats, groups: Labels, weight: Floats | None) -> Floats:
 def _categories(
     variable: Variable, x: Floats, y: Floats, groups: Labels, w: Floats | None
 ) -> tuple[float, float | None]:
-    """The same of level numbers, mean over the depths of a hierarchy that vary."""
+    """Return the same of level numbers, mean over the depths of a hierarchy that vary."""
     weight = np.ones(len(x)) if w is None else w
     level = x.astype(np.int64)
     names = (
@@ -293,6 +293,6 @@ def _codes_above(names: list[list[str]]) -> Floats:
 
 
 def _numbered(names: list[str]) -> Labels:
-    """Number names by first appearance."""
+    """Give names numbers by first appearance."""
     place: dict[str, int] = {}
     return np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)

@@ -36,7 +36,7 @@ def _of_columns(both: Pair, compute: Callable[[Floats, Floats, Floats], object])
 
 
 def moments(both: Pair) -> tuple[Floats, Floats]:
-    """Moves of the means in z-scores, and ratios of the variances; shape (d,) each."""
+    """Return moves of the means in z-scores, and ratios of the variances; shape (d,) each."""
 
     def of_column(x: Floats, y: Floats, w: Floats) -> tuple[float, float]:
         if len(x) < 2:

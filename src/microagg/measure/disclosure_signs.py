@@ -299,12 +299,12 @@ def _homogeneous(labels: Labels, codes: Labels, k: int) -> tuple[float, float]:
 
 
 def _numbered(values: Floats | Labels) -> Labels:
-    """Number the distinct values in ascending order."""
+    """Give the distinct values numbers in ascending order."""
     return np.unique(values, return_inverse=True)[1].reshape(-1)
 
 
 def _numbered_there(values: Floats) -> Labels:
-    """Number the distinct values in ascending order; −1 where one is missing."""
+    """Give the distinct values numbers in ascending order; −1 where one is missing."""
     missing = np.isnan(values)
     if not missing.any():
         return _numbered(values)

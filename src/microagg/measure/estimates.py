@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, listed
 
@@ -151,8 +152,9 @@ def regression(y: Floats, X: Floats, w: Floats | None, names: list[str]) -> list
     w = np.ones(n) if w is None else w
     if free < 1:
         raise InputError(
-            f"A regression with {X.shape[1]} coefficients needs at least {X.shape[1] + 2} records; the "
-            f"table has {n} with a value in each of its columns. Name fewer columns."
+            f"A regression with {X.shape[1]} coefficients needs at least "
+            f"{plural(X.shape[1] + 2, 'record')}; the table has {n} with a "
+            "value in each of its columns. Name fewer columns."
         )
     centre, middle = np.average(X, axis=0, weights=w), np.average(y, weights=w)
     spread = np.where(np.ptp(X, axis=0) > 0, X.std(axis=0), 1.0)
@@ -185,7 +187,7 @@ def regression(y: Floats, X: Floats, w: Floats | None, names: list[str]) -> list
 
 
 def _error(w: Floats, influence: Floats) -> float:
-    """Standard error from what each record adds."""
+    """Return the standard error from what each record adds."""
     m = len(w)
     return float(np.sqrt(m / max(m - 1, 1) * np.square(w * influence).sum()))
 

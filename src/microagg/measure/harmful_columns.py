@@ -60,10 +60,17 @@ def stakes(
 ) -> list[Stake]:
     """Rank the confidential columns by what each would stake, the largest stake first."""
     labels = combine([both.released_classes, *(column.codes for column in known.values())])
-    found = [
-        Stake(name, share_below(combine([labels, column.codes]), k, units))
-        for name, column in confidential.items()
-    ]
+    return ranked_stakes(
+        {
+            name: share_below(combine([labels, column.codes]), k, units)
+            for name, column in confidential.items()
+        }
+    )
+
+
+def ranked_stakes(below_k: Mapping[Any, float]) -> list[Stake]:
+    """Sort confidential columns by the share of records below k if each were known, the largest first."""
+    found = [Stake(name, share) for name, share in below_k.items()]
     return sorted(found, key=lambda stake: -stake.below_k)
 
 

@@ -15,9 +15,8 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.errors import TableError
-from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import combine, countable, share_below
+from microagg.measure.classes import Tally, combine, countable
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
@@ -66,6 +65,18 @@ class KnownRisk:
     linkage: Linkage
     """Share of records linked by an attacker who compares with the records of equal known values only."""
 
+    @classmethod
+    def of(cls, classes: Tally, k: int, linkage: Linkage) -> KnownRisk:
+        """Return the risk by the sizes of all classes; k is the promised class size."""
+        n = classes.n_records
+        return cls(
+            smallest_class=classes.smallest,
+            mean_class=n / classes.n_classes,
+            below_k=classes.records_below(k) / n,
+            unique=classes.unique / n,
+            linkage=linkage,
+        )
+
     @property
     def record_linkage(self) -> float:
         """Share of records linked."""
@@ -88,7 +99,7 @@ class KnownRisk:
 
 
 def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
-    """Number the distinct values of some columns of any type.
+    """Give numbers to the distinct values of some columns of any type.
 
     Missing is −1. A NaN is missing; in a column that has missing values besides, it is a value, since the
     file tells them apart. −0 and 0 are one value.
@@ -102,7 +113,7 @@ def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
 
 
 def as_in_file(column: Known, text: Known) -> Known:
-    """Number values by the text that stands in a file, in the order of the values that it reads as.
+    """Give values numbers by the text that stands in a file, in the order of the values that it reads as.
 
     1.5 and 1.50 are one number and two texts, and so are two ids of twenty digits that are one double.
 
@@ -139,24 +150,17 @@ def known_risk(
     are looked at one by one where they are few.
     """
     check_sample(sample)
-    n = len(both)
-    check_k(k, max(n, k))
+    check_k(k, max(len(both), k))
     columns = [column.codes for column in known.values()]
     labels = combine([both.released_classes, *columns])
-    sizes = group_sizes(labels)
-    return KnownRisk(
-        smallest_class=int(sizes.min()),
-        mean_class=n / len(sizes),
-        below_k=share_below(labels, k, units),
-        unique=float(np.sum(sizes == 1) / n),
-        linkage=link(
-            both,
-            blocks=combine(columns) if columns else None,
-            sample=sample,
-            random_state=random_state,
-            progress=progress,
-        ),
+    linkage = link(
+        both,
+        blocks=combine(columns) if columns else None,
+        sample=sample,
+        random_state=random_state,
+        progress=progress,
     )
+    return KnownRisk.of(Tally.of_labels(labels, units), k, linkage)
 
 
 def _known(frame: Frame, name: Any) -> Known:
@@ -199,7 +203,7 @@ def _kind(values: Any) -> str:
 
 
 def _ascending(codes: Labels, values: Any, nan_is_missing: bool) -> Labels:
-    """Number the distinct values in their own order instead of by first appearance."""
+    """Give the distinct values numbers in their own order instead of by first appearance."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,37 +1,30 @@
-"""Count in a file, or a frame, whether k units share each combination of values."""
+"""Count in a table whether k units share each combination of values.
+
+What is counted, and what the counts say, is decided here for all engines. An engine is a :class:`Countable`:
+it knows how to go over the records of its table, and counts classes of equal records.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
-import numpy as np
 import pyarrow as pa
 
 from microagg.errors import InputError, listed, shown
 from microagg.formats.files import Source, read_file
 from microagg.formats.layouts import CsvFormat
-from microagg.measure.classes import count_combinations
+from microagg.measure.classes import Tally, count_combinations
 from microagg.plan.plan import Promise
 from microagg.plan.settings import check_k
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.numbers_in_text import OddCells
-
-__all__ = [
-    "Verification",
-    "columns_to_count",
-    "countable",
-    "finding",
-    "nothing_to_count",
-    "verify",
-    "verify_all",
-    "why_left_out",
-]
 
 
 @dataclass(frozen=True)
@@ -59,6 +52,24 @@ class Verification:
     records_below_k: int
     unit: Any = None
     left_out: dict[Any, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, promise: Promise, columns: list[Any], left_out: dict[Any, str], classes: Tally
+    ) -> Verification:
+        """Put together what was counted for a promise."""
+        below = classes.records_below(promise.k)
+        return cls(
+            holds=below == 0,
+            k=int(promise.k),
+            columns=columns,
+            records=classes.n_records,
+            combinations=classes.n_classes,
+            smallest=classes.fewest_units,
+            records_below_k=below,
+            unit=promise.unit,
+            left_out=left_out,
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
@@ -95,105 +106,140 @@ def verify(
     return verify_all(data, [Promise(k, columns, unit)], csv)[0]
 
 
+class Question(NamedTuple):
+    """Classes of records to count."""
+
+    by: Sequence[Any]
+    """Columns: the records of a class have equal values in all of them, as the file has them."""
+    distinct: Any = None
+    """Column whose distinct values are counted in each class: units, or confidential values."""
+    common: bool = False
+    """Whether to mark classes whose only value of ``distinct`` is common."""
+
+
+class Countable(Protocol):
+    """A table whose records an engine counts."""
+
+    @property
+    def written(self) -> Frame:
+        """Columns as the file has them, with or without records."""
+
+    @property
+    def typed(self) -> Frame:
+        """Typed columns, with or without records."""
+
+    @property
+    def units(self) -> Mapping[Any, pa.Array]:
+        """Units of the records that the table itself no longer has, by column."""
+
+    def count(self, questions: Sequence[Question]) -> list[Tally]:
+        """Count the classes of each question."""
+
+    def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
+        """Say why columns are not among the numeric ones."""
+
+
 def verify_all(
     data: Any,
     promises: Sequence[Promise],
     csv: CsvFormat | None = None,
     units: Mapping[Any, pa.Array] | None = None,
 ) -> list[Verification]:
-    """Count for several promises; a file is read once.
+    """Count for several promises in memory; a file is read once.
 
     ``data`` may also be a :class:`microagg.formats.files.Source`, which was read before. ``units`` has the
     unit of each record for columns that were dropped from the file.
     """
+    return count_promises(_InMemory(data, csv, units or {}), promises)[0]
+
+
+def count_promises(
+    table: Countable, promises: Sequence[Promise], more: Sequence[Question] = ()
+) -> tuple[list[Verification], list[Tally]]:
+    """Count for several promises, and other classes as well, in one go."""
     for one in promises:
-        check_k(
-            one.k, sys.maxsize
-        )  # that fewer than k records are there is a finding, not a mistake
-    if isinstance(data, str | Path):
-        data = read_file(Path(data), csv=csv)
-    if isinstance(data, Source):
-        written, typed = Frame(data.as_written), lambda: Frame(data.table)
-        is_text = data.is_text
-    else:
-        written = Frame(data)
-        typed, is_text = lambda: written, False
-    if not len(written):
-        raise nothing_to_count()
-    by_column = dict(units or {})
+        # That there are fewer than k records is a finding, not a mistake.
+        check_k(one.k, sys.maxsize)
+    if not (promises or more):
+        return [], []
     for one in promises:
-        if one.unit is not None and one.unit not in by_column:
-            by_column[one.unit] = values_as_written(written, one.unit, is_text)
-    return [_count(written, typed, one, by_column.get(one.unit)) for one in promises]
+        if one.unit is not None and one.unit not in table.units:
+            choose_columns(table.written, [one.unit])
+    chosen = [_columns_to_count(table, one) for one in promises]
+    asked = [Question(own, one.unit) for one, (own, _) in zip(promises, chosen, strict=True)]
+    tallies = table.count([*asked, *more])
+    if not tallies[0].n_records:
+        raise _nothing_to_count()
+    aside = list(dict.fromkeys(name for _, others in chosen for name in others))
+    why = table.why_left_out(aside) if aside else {}
+    found = [
+        Verification.of(one, own, {name: why[name] for name in others}, tally)
+        for one, (own, others), tally in zip(promises, chosen, tallies, strict=False)
+    ]
+    return found, tallies[len(promises) :]
 
 
-def _count(
-    written: Frame,
-    typed: Callable[[], Frame],
-    promise: Promise,
-    units: pa.Array | pa.ChunkedArray | None,
-) -> Verification:
-    chosen, left_out = columns_to_count(written, typed, promise)
-    with countable(written, chosen):
-        records, shared_by = count_combinations(
-            [written.arrow_column(name) for name in chosen], units
-        )
-    return finding(
-        promise,
-        chosen,
-        {name: why_left_out(typed(), name) for name in left_out},
-        records=len(written),
-        combinations=len(records),
-        smallest=int(shared_by.min()),
-        below=int(np.sum(records[shared_by < promise.k])),
-    )
+@dataclass(frozen=True)
+class _InMemory:
+    """A file or a frame, all of whose records are at hand."""
+
+    data: Any
+    csv: CsvFormat | None
+    units: Mapping[Any, pa.Array]
+
+    @cached_property
+    def _source(self) -> Any:
+        file = isinstance(self.data, str | Path)
+        return read_file(Path(self.data), csv=self.csv) if file else self.data
+
+    @cached_property
+    def written(self) -> Frame:
+        """The table as the file has it."""
+        frame = Frame(self._source.as_written if isinstance(self._source, Source) else self._source)
+        if not len(frame):
+            raise _nothing_to_count()
+        return frame
+
+    @cached_property
+    def typed(self) -> Frame:
+        """The typed table."""
+        return Frame(self._source.table) if isinstance(self._source, Source) else self.written
+
+    def count(self, questions: Sequence[Question]) -> list[Tally]:
+        """Count values themselves."""
+        written = self.written
+        is_text = isinstance(self._source, Source) and self._source.is_text
+        units, found = dict(self.units), []
+        for asked in questions:
+            if asked.distinct is not None and asked.distinct not in units:
+                units[asked.distinct] = values_as_written(written, asked.distinct, is_text)
+            with countable(written, asked.by):
+                columns = [written.arrow_column(name) for name in asked.by]
+                found.append(Tally.of(*count_combinations(columns, units.get(asked.distinct))))
+        return found
+
+    def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
+        """Look at all cells."""
+        return {name: why_left_out(self.typed, name) for name in columns}
 
 
-def finding(
-    promise: Promise,
-    columns: list[Any],
-    left_out: dict[Any, str],
-    *,
-    records: int,
-    combinations: int,
-    smallest: int,
-    below: int,
-) -> Verification:
-    """Put together what was counted for a promise; ``below`` are the records in rarer combinations."""
-    return Verification(
-        holds=below == 0,
-        k=int(promise.k),
-        columns=columns,
-        records=records,
-        combinations=combinations,
-        smallest=smallest,
-        records_below_k=below,
-        unit=promise.unit,
-        left_out=left_out,
-    )
-
-
-def nothing_to_count() -> InputError:
+def _nothing_to_count() -> InputError:
     """Say that a table has no records."""
     return InputError(
         "Counting needs at least one record; the table has none. Check that it was copied whole."
     )
 
 
-def columns_to_count(
-    written: Frame, typed: Callable[[], Frame], promise: Promise
-) -> tuple[list[Any], list[Any]]:
+def _columns_to_count(table: Countable, promise: Promise) -> tuple[list[Any], list[Any]]:
     """Return the columns that a promise is about, and those left out although none were named."""
     unit = promise.unit
     left_out: list[Any] = []
     if promise.columns is None:
-        frame = typed()
         # The unit is what is counted, not a value that is shared.
-        chosen = [name for name in choose_columns(frame, None) if name != unit]
-        counted = {*chosen, unit}
-        left_out = [name for name in frame.names if name not in counted]
+        chosen = [name for name in choose_columns(table.typed, None) if name != unit]
+        left_out = [name for name in table.typed.names if name not in {*chosen, unit}]
     else:
-        chosen = choose_columns(written, promise.columns)
+        chosen = choose_columns(table.written, promise.columns)
     if unit is not None and (unit in chosen or not chosen):
         raise InputError(
             f"The unit {shown(unit)} is what is counted; name other columns, whose values units share."
@@ -202,7 +248,7 @@ def columns_to_count(
 
 
 @contextmanager
-def countable(written: Frame, chosen: list[Any]) -> Iterator[None]:
+def countable(written: Frame, chosen: Sequence[Any]) -> Iterator[None]:
     """Say in words that columns have values that are not counted."""
     try:
         yield

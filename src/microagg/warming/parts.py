@@ -196,15 +196,18 @@ def _tables_in_parts(_: Any) -> None:
 
     from microagg.encode.batch_statistics import Moments
     from microagg.kernels.halving_tree import leaves_of
-    from microagg.measure.count_classes import count_out_of_core, row_keys
+    from microagg.measure.count_by_keys import ClassCounter
     from microagg.measure.link_batches import link_sample
+    from microagg.measure.row_keys import row_keys
 
     Moments().add(_X[:, 0].copy())
     leaves_of(_X, np.zeros((1, _D)), np.zeros(1), np.zeros(_N, dtype=np.int64))
     keys = row_keys([pa.array([1.0, 2.0]), pa.array(["a", "b"])])
     with TemporaryDirectory() as folder:
-        count_out_of_core([(keys, None)], Path(folder), 1 << 20)
-        count_out_of_core([(keys, keys)], Path(folder), 1 << 20)
+        for distinct in (None, keys):
+            counter = ClassCounter(Path(folder), 1 << 20, distinct=distinct is not None)
+            counter.add(keys, distinct)
+            counter.tally()
     link_sample(_X, _X, [(_X, None)], _N)
 
 

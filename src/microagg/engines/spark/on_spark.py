@@ -11,7 +11,7 @@ same: a chunk is solved in the order of the keys of its records, and values find
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -36,6 +36,7 @@ from microagg.engines.fit import fit
 from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places
 from microagg.engines.sought import Sought, views_of
 from microagg.engines.spark.spark_column import cut_column
+from microagg.engines.spark.spark_counts import tally
 from microagg.engines.spark.spark_frames import (
     Layout,
     by_chunk,
@@ -52,14 +53,12 @@ from microagg.engines.spark.spark_frames import (
 )
 from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
-from microagg.measure.count_classes import row_keys
+from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-__all__ = ["Grouped", "SparkParts", "group_in_spark"]
 
 SAMPLE = 2000  # records that are looked for as an attacker would, at most
 _REPORT = "report"  # column with the figures of a chunk, at one of its records
@@ -81,7 +80,7 @@ class SparkParts:
         return list(self.layout.names)
 
     def empty(self) -> pa.Table:
-        """The types of the columns."""
+        """Return the types of the columns."""
         return self.layout.table(self.rows.limit(0).toArrow())
 
     def first(self, records: int, work: Callable[[pa.Table], Found]) -> Found | None:
@@ -96,7 +95,7 @@ class SparkParts:
         return reduced(self.rows.coalesce(1).limit(records), look, lambda one, _: one)
 
     def may_have_more_than(self, records: int) -> bool:
-        """Whether there are further records."""
+        """Tell whether there are further records."""
         return bool(self.rows.limit(records + 1).count() > records)
 
     def reduce(
@@ -159,9 +158,19 @@ class Grouped:
     """Records whose protected values no other has."""
     sums: Sums
     sought: Sought
-    """A sample, as an attacker would see it, with a key for each view: (s, views)."""
+    """A sample, as an attacker would see it, with the keys of each: (s, key columns)."""
     released: DataFrame
     """What each record releases, by the key of its row; persisted."""
+
+    @property
+    def key_columns(self) -> dict[Any, str]:
+        """Columns of keys of what an attacker knows, by view, and of confidential columns, by name."""
+        return {key: f"v{at}" for at, key in enumerate(_keyed_columns(self.roles))}
+
+
+def _keyed_columns(roles: Roles) -> dict[Any, list[str]]:
+    """Return the columns for each key of a record: views of an attacker, and each confidential column."""
+    return {**views_of(roles), **{(name,): [name] for name in roles.confidential}}
 
 
 def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Grouped:
@@ -179,9 +188,9 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
     roles = plan.roles(parts.names)
     with on_spark():
         encoding, summary = fit(parts, plan)
-        views = views_of(roles)
-        width = encoding.width + len(views)
-        encode = partial(_encoded, encoding, parts.layout, views)
+        keyed = _keyed_columns(roles)
+        width = encoding.width + len(keyed)
+        encode = partial(_encoded, encoding, parts.layout, list(keyed.values()))
         records = mapped(parts.rows, encode, word_schema(width))
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
@@ -194,8 +203,8 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
                 moved, chunks = _moved(records, encoding, places, width)
                 turns, last = places.rounds, partial(_finished_chunk, encoding, places)
             alone = [f"w{j}" for j in range(len(encoding.coders) + len(encoding.recoded_columns))]
-            unique = records.groupBy(*alone).count().where("count = 1").count()
-            released = by_chunk(moved, chunks, last, _schema_of_released(encoding, len(views)))
+            unique = tally(records, alone).unique
+            released = by_chunk(moved, chunks, last, _schema_of_released(encoding, len(keyed)))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
                 reports = _reports(released)
@@ -209,14 +218,14 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
 
 
 def _encoded(
-    encoding: Encoding, layout: Layout, views: Mapping[str, list[str]], rows: pa.Table
+    encoding: Encoding, layout: Layout, keyed: Sequence[list[str]], rows: pa.Table
 ) -> pa.Table:
-    """Turn rows into records: their words, and for each view a key of what an attacker knows."""
+    """Turn rows into records: their words, and a key for each of some lists of columns."""
     table = layout.with_nested_as_text(rows)
     words = encoding.words(table)
-    if views:
+    if keyed:
         seen, _ = encoding.recoded(table)
-        keys = [row_keys([seen.column(name) for name in names])[:, :1] for names in views.values()]
+        keys = [row_keys([seen.column(name) for name in names])[:, :1] for names in keyed]
         extra = np.hstack(keys)
         kept = encoding.kept(encoding.variables(table))
         words = np.hstack([words, extra if kept is None else extra[kept]])
@@ -266,12 +275,12 @@ def _with_sound_chunks(
 
 
 def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
-    """Records with their chunk."""
+    """Add the chunk of each record."""
     return rows.append_column("chunk", pa.array(places_of(encoding, plan, words_of(rows))))
 
 
 def _judged(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
-    """Whether all records of a chunk satisfy, as one group, what is required."""
+    """Tell whether all records of a chunk satisfy, as one group, what is required."""
     sound = is_feasible(encoding, words_of(rows))
     return pa.table({"chunk": [number], "records": [rows.num_rows], "sound": [bool(sound)]})
 
@@ -297,14 +306,14 @@ def _worked(
 
 
 def _finished_chunk(encoding: Encoding, plan: ChunkPlan, number: int, rows: pa.Table) -> pa.Table:
-    """What all records of a chunk release after the last turn."""
+    """Return what all records of a chunk release after the last turn."""
     groups = rows.column("group").to_numpy() if plan.rounds else None
     found = work_on_chunk(encoding, plan, number, words_of(rows), groups, plan.rounds)
     return _finished(encoding, number, found.words, found.groups)
 
 
 def _finished_column(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
-    """What all records release whose groups end in a stretch of one column."""
+    """Return what all records release whose groups end in a stretch of one column."""
     words, groups = words_of(rows), rows.column("group").to_numpy()
     records = encoding.records_of(words)
     keys = records.keys
@@ -313,10 +322,10 @@ def _finished_column(encoding: Encoding, number: int, rows: pa.Table) -> pa.Tabl
 
 
 def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> pa.Table:
-    """What each record of a chunk releases, by the key of its row.
+    """Return what each record of a chunk releases, by the key of its row.
 
     Records with the same ``values`` release the same in the protected columns, those of a ``class`` also the
-    same weight and stratum; ``unit``, ``v0`` and ``v1`` (the views of an attacker) are keys.
+    same weight and stratum; ``unit``, ``v0``, ``v1`` … (see :attr:`Grouped.key_columns`) are keys.
     ``whole_group`` is the group of records in the sample of whole groups, −1 of others. At one record stand
     the figures of the chunk.
     """
@@ -355,10 +364,10 @@ def _one_word(columns: Iterable[Labels]) -> Labels:
     return np.ascontiguousarray(row_keys([pa.array(one) for one in columns])[:, 0]).view(np.int64)
 
 
-def _schema_of_released(encoding: Encoding, views: int) -> str:
+def _schema_of_released(encoding: Encoding, keyed: int) -> str:
     width = Shared.of_no_record(encoding).words().shape[1]
     names = ["h1", "h2", "values", "class", "whole_group", *(f"s{j}" for j in range(width))]
-    names += [*["unit"] * (encoding.unit is not None), *(f"v{j}" for j in range(views))]
+    names += [*["unit"] * (encoding.unit is not None), *(f"v{j}" for j in range(keyed))]
     return f"{', '.join(f'`{name}` long' for name in names)}, {_REPORT} binary"
 
 
@@ -370,7 +379,7 @@ def _reports(released: DataFrame) -> list[ChunkReport]:
 
 
 def _sample(reports: list[ChunkReport]) -> Sought:
-    """The sampled records of all chunks, in the order of their keys, no more than wanted."""
+    """Return the sampled records of all chunks, in the order of their keys, no more than wanted."""
     keys = np.concatenate([chunk.seen.keys for chunk in reports])
     order = np.lexsort((keys[:, 1], keys[:, 0]))[:SAMPLE]
     parts = zip(*(chunk.seen.sought for chunk in reports), strict=True)

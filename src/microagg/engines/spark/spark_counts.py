@@ -1,164 +1,133 @@
 """Counting and measuring on Spark: figures come from aggregations over the table.
 
-Values are counted as :mod:`microagg.verify` counts them: missing is a value like any other, −0 is 0, every
-NaN is the same. Sums are exact, so that figures do not depend on how a table is spread.
+A task turns rows into keys of their classes; Spark brings equal keys together. Sums are exact, so that
+figures do not depend on how a table is spread.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from microagg.encode.batch_statistics import Moments
-from microagg.engines.agreeing_groups import Agreeing
-from microagg.engines.evidence_at_scale import Classes
-from microagg.engines.spark.spark_frames import on_spark, positional, reduced
+from microagg.engines.spark.spark_frames import (
+    Layout,
+    mapped,
+    on_spark,
+    positional,
+    reduced,
+    word_columns,
+    word_schema,
+)
 from microagg.errors import InputError, listed, shown
-from microagg.measure.verify import Verification
+from microagg.measure.agreement import is_common
+from microagg.measure.classes import Tally
+from microagg.measure.count_by_keys import keys_of
+from microagg.measure.verify import Question, Verification, count_promises, why_left_out
 from microagg.plan.plan import Promise
-from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "ColumnChange",
-    "count_agreeing",
-    "count_by",
-    "count_classes",
-    "count_shared",
-    "measure_columns",
-]
 
+def tally(
+    keys: DataFrame, by: Sequence[str], distinct: Sequence[str] = (), common: bool = False
+) -> Tally:
+    """Count classes by columns of keys.
 
-class Counted(NamedTuple):
-    """Classes of equal records."""
-
-    classes: Classes
-    records: int
-    fewest: int
-    """Units of the class that has fewest; records where no units are counted."""
-
-
-def count_classes(frame: DataFrame, by: Sequence[str], unit: str | None, k: int) -> Counted:
-    """Count the classes of records that agree in some columns; missing units together are one."""
-    from pyspark.sql import functions as F  # noqa: N812
-
-    records = F.count(F.lit(1)).alias("records")
-    if unit is None:
-        classes = frame.groupBy(*by).agg(records).withColumn("units", F.col("records"))
-    else:
-        some_missing = F.max(F.col(unit).isNull().cast("int"))
-        units = (F.countDistinct(unit) + some_missing).alias("units")
-        classes = frame.groupBy(*by).agg(records, units)
-    own = F.col("records")
-    nothing = F.lit(0)
-    row = classes.agg(
-        F.count(F.lit(1)),
-        F.min("records"),
-        F.sum(F.when(own == 1, 1).otherwise(nothing)),
-        F.sum(F.when(F.col("units") < k, own).otherwise(nothing)),
-        F.sum(own),
-        F.min("units"),
-    ).first()
-    assert row is not None
-    if not row[0]:
-        raise InputError(
-            "Counting needs at least one record; the table has none. Check that it was copied whole."
-        )
-    return Counted(Classes(*row[:4]), *row[4:])
-
-
-def count_agreeing(
-    frame: DataFrame, shared: Sequence[str], columns: Sequence[str]
-) -> dict[str, Agreeing]:
-    """Count the records whose class, by the columns that it shares, agrees in each confidential column.
-
-    Missing is a value. What at least half of all records have is no news, and counted apart.
+    Parameters
+    ----------
+    keys : a row for each record, without missing keys
+    by : columns that are equal in a class
+    distinct : columns whose distinct combinations are counted in each class; none: records are
+    common : whether to mark classes whose only value of the first of these is common
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    layout, rows = positional(frame)
-    by = [layout.place(name) for name in shared]
-    found = {}
-    for name in columns:
-        at = layout.place(name)
-        often = rows.groupBy(at).agg(F.count(F.lit(1)).alias("records"))
-        total, most = often.agg(F.sum("records"), F.max("records")).first() or (0, 0)
-        values = F.countDistinct(at) + F.max(F.col(at).isNull().cast("int"))
-        classes = rows.groupBy(*by).agg(
-            F.count(F.lit(1)).alias("records"), values.alias("values"), F.max(at).alias("value")
-        )
-        agreeing = classes.where("values = 1").select("records", "value")
-        own = agreeing.agg(F.sum("records")).first()
-        agree = int((own and own[0]) or 0)
-        harmless = 0
-        if 2 * most >= total:  # with two such values the table has no other
-            common = often.where(F.col("records") * 2 >= total).select(F.col(at).alias("common"))
-            same = agreeing.value.eqNullSafe(common.common)
-            known = agreeing.join(common, same).agg(F.sum("records")).first()
-            harmless = int((known and known[0]) or 0)
-        found[name] = Agreeing(agree - harmless, harmless)
-    return found
+    records = F.count(F.lit(1)).alias("records")
+    figures = [records]
+    if distinct:
+        figures.append(F.countDistinct(*distinct).alias("units"))
+    if common:
+        half = is_common(F.col("records"), keys.count())
+        rows = keys.groupBy(distinct[0]).agg(records).where(half).collect()
+        has_it = F.max(distinct[0]).isin([row[0] for row in rows])
+        figures.append(has_it.cast("long").alias("common"))
+    classes = keys.groupBy(*by).agg(*figures)
+    sizes = classes.groupBy(*classes.columns[len(by) :]).agg(F.count(F.lit(1)).alias("classes"))
+    found = sizes.toArrow()
+    return Tally.of(**{name: found[name].to_numpy() for name in found.column_names})
 
 
-def count_by(frame: DataFrame, columns: Sequence[str], unit: str | None, k: int) -> Classes:
-    """Count the classes of records that agree in some columns of a table."""
-    layout, rows = positional(frame)
-    places = [layout.place(name) for name in columns]
-    return count_classes(rows, places, None if unit is None else layout.place(unit), k).classes
+@dataclass(frozen=True)
+class CountsOnSpark:
+    """A Spark DataFrame whose records are counted."""
+
+    frame: DataFrame
+    are_keys: bool = False
+    """Whether its columns are keys already."""
+    units: Mapping[Any, pa.Array] = field(default_factory=dict)
+
+    @cached_property
+    def written(self) -> Frame:
+        """The types of the columns."""
+        layout, rows = positional(self.frame)
+        return Frame(layout.table(rows.limit(0).toArrow()))
+
+    @property
+    def typed(self) -> Frame:
+        """The same."""
+        return self.written
+
+    def count(self, questions: Sequence[Question]) -> list[Tally]:
+        """Count keys; tasks turn rows into keys."""
+        return [
+            tally(*(self._keys(asked) if self.are_keys else self._hashed(asked)), asked.common)
+            for asked in questions
+        ]
+
+    def _keys(self, asked: Question) -> tuple[DataFrame, Sequence[str], list[str]]:
+        """Return rows of keys, and the columns for classes and for distinct values."""
+        return self.frame, asked.by, [] if asked.distinct is None else [asked.distinct]
+
+    def _hashed(self, asked: Question) -> tuple[DataFrame, Sequence[str], list[str]]:
+        """Turn rows into keys, and return the same."""
+        by, distinct = ["w0", "w1"], [] if asked.distinct is None else ["w2", "w3"]
+        layout, rows = _narrow(self.frame, [*asked.by, *([asked.distinct] if distinct else [])])
+
+        def hashed(rows: pa.Table) -> pa.Table:
+            return pa.table(word_columns(np.hstack(keys_of(Frame(layout.table(rows)), asked))))
+
+        return mapped(rows, hashed, word_schema(len(by) + len(distinct))), by, distinct
+
+    def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
+        """Name the types; rows have no numbers by which to say where cells are odd."""
+        return {name: why_left_out(self.written, name) for name in columns}
 
 
 def count_shared(frame: DataFrame, promise: Promise) -> Verification:
     """Count in a Spark DataFrame how many units share each combination of values."""
-    check_k(promise.k, sys.maxsize)
-    layout, rows = positional(frame)
-    columns = list(_numeric(frame) if promise.columns is None else promise.columns)
-    columns = [name for name in columns if promise.columns is not None or name != promise.unit]
-    missing = [name for name in (*columns, promise.unit) if name not in (*layout.names, None)]
-    if missing:
-        raise InputError(
-            f"Columns to count are columns of the table; {listed(missing)} is none. It has "
-            f"{listed(layout.names, 40)}."
-        )
-    if promise.unit is not None and (promise.unit in columns or not columns):
-        raise InputError(
-            f"The unit {shown(promise.unit)} is what is counted; name other columns, whose values units "
-            "share."
-        )
-
-    unit = None if promise.unit is None else layout.place(promise.unit)
     with on_spark():
-        found = count_classes(rows, [layout.place(name) for name in columns], unit, promise.k)
-    left = {} if promise.columns is not None else _left_out(frame, {*columns, promise.unit})
-    return Verification(
-        holds=not found.classes.below_k,
-        k=promise.k,
-        columns=columns,
-        records=found.records,
-        combinations=found.classes.number,
-        smallest=found.fewest,
-        records_below_k=found.classes.below_k,
-        unit=promise.unit,
-        left_out=left,
-    )
+        return count_promises(CountsOnSpark(frame), [promise])[0][0]
+
+
+def _narrow(frame: DataFrame, columns: Sequence[str]) -> tuple[Layout, DataFrame]:
+    """Select some columns, nested ones as text."""
+    layout, rows = positional(frame)
+    own = (rows[layout.place(name)].alias(f"c{j}") for j, name in enumerate(columns))
+    return Layout(tuple(columns)), rows.select(*own)
 
 
 def _numeric(frame: DataFrame) -> list[str]:
     from pyspark.sql.types import NumericType
 
     return [field.name for field in frame.schema.fields if isinstance(field.dataType, NumericType)]
-
-
-def _left_out(frame: DataFrame, counted: set[Any]) -> dict[Any, str]:
-    fields = [field for field in frame.schema.fields if field.name not in counted]
-    return {field.name: field.dataType.simpleString() for field in fields}
 
 
 @dataclass(frozen=True)
@@ -210,10 +179,7 @@ def measure_columns(
 
 
 def _moments(frame: DataFrame, columns: Sequence[str]) -> list[Moments]:
-    layout, rows = positional(frame)
-    narrow = rows.select(
-        *(rows[f"c{layout.names.index(name)}"].alias(f"c{j}") for j, name in enumerate(columns))
-    )
+    _, narrow = _narrow(frame, columns)
     with on_spark():
         found = reduced(narrow, _moments_of, _merged_moments)
     if found is None:

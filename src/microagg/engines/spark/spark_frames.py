@@ -89,7 +89,7 @@ def reduced(
 
 
 def in_one_task(frame: DataFrame, work: Callable[[Iterator[pa.Table]], Found]) -> Found:
-    """Bring rows together on one worker, which makes of them what comes to the driver."""
+    """Bring rows together on one worker, whose result comes to the driver."""
 
     def over(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield _packed(_guarded(work, _gathered(batches)))
@@ -216,18 +216,18 @@ class Layout:
     """Places of lists, maps and records, which are compared by their text in columns t0, t1, …."""
 
     def place(self, name: str) -> str:
-        """Where a column is; nested values are compared by their text."""
+        """Say where a column is; nested values are compared by their text."""
         at = self.names.index(name)
         return f"t{self.nested.index(at)}" if at in self.nested else f"c{at}"
 
     def table(self, rows: pa.Table) -> pa.Table:
-        """The user's table, with the user's names."""
+        """Return the user's table, with the user's names."""
         return rows.select([f"c{j}" for j in range(len(self.names))]).rename_columns(
             list(self.names)
         )
 
     def with_nested_as_text(self, rows: pa.Table) -> pa.Table:
-        """The same with text in the place of nested values, which have no keys."""
+        """Return the same with text in the place of nested values, which have no keys."""
         found = self.table(rows)
         for at, j in enumerate(self.nested):
             found = found.set_column(j, self.names[j], rows.column(f"t{at}"))

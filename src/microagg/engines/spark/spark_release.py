@@ -14,18 +14,13 @@ import pyarrow as pa
 from microagg.base.typing import Labels
 from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import Shared, Sums
-from microagg.engines.agreeing_groups import Agreeing
 from microagg.engines.encoding import Encoding
-from microagg.engines.evidence_at_scale import Classes, Counts, Sample, measured_at_scale, required
-from microagg.engines.finishing import rules_of
+from microagg.engines.evidence_at_scale import Sample, measured_at_scale
+from microagg.engines.finishing import required
+from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.sought import Sought, views_of
 from microagg.engines.spark.on_spark import Grouped
-from microagg.engines.spark.spark_counts import (
-    count_agreeing,
-    count_by,
-    count_classes,
-    count_shared,
-)
+from microagg.engines.spark.spark_counts import CountsOnSpark, count_shared
 from microagg.engines.spark.spark_frames import on_spark, reduced, words_of
 from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows, word_names
 from microagg.engines.table_summary import TableSummary
@@ -43,8 +38,6 @@ from microagg.report.model import release_model
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-__all__ = ["SparkRelease"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,17 +97,6 @@ class SparkRelease:
         same = (here.records, here.combinations) == (there.records, there.combinations)
         return (replace(here, holds=here.holds and there.holds and same),)
 
-    @cached_property
-    def _classes(self) -> tuple[Classes, Classes | None]:
-        """Classes alone and with known columns."""
-        encoding, frame = self._grouped.encoding, self._grouped.released
-        unit = None if encoding.unit is None else "unit"
-        alone = count_classes(frame, ["values"], unit, encoding.k).classes
-        if self._shared(*self.roles.known) == [coder.name for coder in encoding.coders]:
-            return alone, None
-        by = ["class", *self._views.get("known", ())]  # with strata and weights
-        return alone, count_classes(frame, by, unit, encoding.k).classes
-
     @property
     def cautions(self) -> Sequence[Caution]:
         """What to know before the table leaves the house."""
@@ -127,51 +109,37 @@ class SparkRelease:
 
     def measured(self, **measures: Any) -> Measured:
         """Measure; the parameters are as for :func:`microagg.engines.evidence_at_scale.measured_at_scale`."""
-        grouped, secret = self._grouped, self.roles.confidential
+        grouped = self._grouped
         with on_spark():
-            alone, known = self._classes
-            counts = Counts(alone, known, grouped.unique_before)
-            if secret:
-                counts = counts._replace(
-                    claimed=self._count_claimed(*secret),
-                    stakes={name: self._count_claimed(name).below_k for name in secret},
-                    agreeing=self._agreeing(),
-                )
-            linked = {view: self._link(view) for view in self._views}
+            counts = self._count()
+            linked = {view: self._link(view) for view in views_of(self.roles)}
             linkage = self._link(), linked.get("known"), linked.get("claimed")
             measure = partial(
                 _measured, self.plan, grouped.summary, grouped.sums, counts, linkage, measures
             )
             return measured_in_one_task(grouped, measure)
 
-    def _agreeing(self) -> dict[str, Agreeing]:
-        """Count records whose class agrees; known columns split classes where k holds with them."""
-        _, known = self._classes
-        apart = [] if known is None or known.below_k else self.roles.known
-        return count_agreeing(self.data, self._shared(*apart), list(self.roles.confidential))
-
-    def _count_claimed(self, *confidential: str) -> Classes:
-        """Classes of records, if confidential columns were known, too."""
-        by = self._shared(*self.roles.known, *confidential)
-        encoding = self._grouped.encoding
-        return count_by(self._counted, by, encoding.unit, encoding.k)
-
-    def _shared(self, *more: str) -> list[str]:
-        """Columns that groups share, and others, each once."""
+    def _count(self) -> Counts:
+        """Count classes by the keys that records have."""
+        grouped, rows = self._grouped, CountsOnSpark(self._grouped.released, are_keys=True)
+        encoding, key_of = grouped.encoding, grouped.key_columns
         (promise,) = self.plan.promises()
-        return list(dict.fromkeys([*(promise.columns or ()), *more]))
+        protected = [coder.name for coder in encoding.coders]
+        at = Places(
+            values=["values"],
+            shared=["values" if list(promise.columns or ()) == protected else "class"],
+            known=[key_of["known"]] if self.roles.known else [],
+            confidential={name: key_of[name,] for name in self.roles.confidential},
+            unit=None if encoding.unit is None else "unit",
+        )
+        return count_release(rows, at, encoding.k, grouped.unique_before)[1]
 
     def counted(self, part: Path, target: Path, found: Sequence[Verification]) -> CountedFile:
         """Return what was counted in a temporary file, with the figures of all requirements, if it holds."""
-        met = required(rules_of(self._grouped.encoding), self.sums)
+        met = required(self._grouped.encoding, self.sums)
         counted = CountedFile(str(target), tuple(found), sha256(part), met)
         refuse_broken(counted, target, self.records)
         return counted
-
-    @property
-    def _views(self) -> dict[str, list[str]]:
-        """For each view of an attacker the column of keys."""
-        return {view: [f"v{at}"] for at, view in enumerate(views_of(self.roles))}
 
     def _link(self, view: str | None = None) -> Linkage:
         """Look for the sampled records among all released ones, with the columns of a view."""
@@ -186,7 +154,7 @@ class SparkRelease:
         keys = None
         if view is not None:
             assert sought.known is not None
-            (column,) = self._views[view]
+            column = self._grouped.key_columns[view]
             by = ["class", column]
             keys = np.ascontiguousarray(sought.known[:, int(column[1:])])
             frame = frame.where(frame[column].isin(np.unique(keys.view(np.int64)).tolist()))
@@ -214,7 +182,7 @@ class SparkRelease:
 
 
 def _rivals(encoding: Encoding, sought: Sought, rows: pa.Table) -> Labels:
-    """Records of some classes that are as near to each sampled record as its own, or nearer."""
+    """Count the records of some classes that are as near to each sampled record as its own, or nearer."""
     shared = Shared.of(words_of(rows, "s"), len(encoding.coders))
     known = None if sought.known is None else words_of(rows, "v")[:, 0]
     return sought.rivals(encoding, [(shared, rows.column("records").to_numpy(), known)])

@@ -21,7 +21,7 @@ from microagg.engines.spark.on_spark import Grouped
 from microagg.engines.spark.spark_frames import Layout, joined, mapped, pack, unpack, words_of
 from microagg.errors import InputError
 from microagg.evidence.measured import Measured
-from microagg.measure.count_classes import row_keys
+from microagg.measure.row_keys import row_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,7 +56,7 @@ def word_names(released: DataFrame) -> list[str]:
 
 
 def _keyed_rows(grouped: Grouped, buckets: int) -> DataFrame:
-    """The rows of the table that are released, with their keys and buckets."""
+    """Return the rows of the table that are released, with their keys and buckets."""
     from pyspark.sql.types import LongType, StructField, StructType
 
     rows, layout = grouped.parts.rows, grouped.parts.layout
@@ -171,9 +171,7 @@ def _sample(encoding: Encoding, layout: Layout, rows: pa.Table, values: pa.Table
     shared = Shared.of(words_of(values, "s"), len(encoding.coders))
     before = layout.table(rows)
     labels = values.column("whole_group").to_numpy()
-    return Sample(
-        before, put_back(encoding, before, shared), None, labels, shared, np.arange(len(own))
-    )
+    return Sample(before, put_back(encoding, before, shared), None, labels, shared)
 
 
 def _matched(rows: pa.Table, values: pa.Table) -> tuple[Labels, Labels]:

@@ -40,7 +40,7 @@ _PRIVATE = {
 }
 # What protects records on their way through any session, and against whom.
 _NEEDED = {
-    "spark.authenticate": "whoever reaches its ports can join in",
+    "spark.authenticate": "anyone who reaches its ports can join in",
     "spark.io.encryption.enabled": "records lie readable on the disks of its machines",
 }
 _START = "microagg-spark-"
@@ -102,7 +102,7 @@ def session_on(master: str | None = None) -> Iterator[SparkSession]:
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
-    """Whether a message is not one of the bridge to Java, which tells by pages that Java is gone."""
+    """Tell whether a message is not one of the bridge to Java, which tells by pages that Java is gone."""
     return "py4j" not in record.pathname
 
 
@@ -120,7 +120,7 @@ def exposure_words(session: SparkSession) -> str:
 
 
 def _master(given: str | None, settings: dict[str, str]) -> str:
-    """Where a session will run: as given, as submitted, or as configured for this user."""
+    """Say where a session will run: as given, as submitted, or as configured for this user."""
     if given is not None:
         return given
     from pyspark import SparkConf, SparkContext

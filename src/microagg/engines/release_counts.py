@@ -1,0 +1,81 @@
+"""The classes of a release that are counted over all records, on whatever engine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from microagg.measure.agreement import Agreement, telling_apart
+from microagg.measure.classes import Tally
+from microagg.measure.harmful_columns import Stake, ranked_stakes
+from microagg.measure.verify import Countable, Question, Verification, count_promises
+from microagg.plan.plan import Promise
+
+
+class Counts(NamedTuple):
+    """Classes of all records of a release."""
+
+    alone: Tally
+    """By the protected columns."""
+    known: Tally
+    """By these, strata, released weight and the known columns."""
+    unique_before: int
+    claimed: Tally | None = None
+    """With the confidential columns too; None: there is none."""
+    stakes: Sequence[Stake] = ()
+    """Confidential columns, the one whose claim stakes most first."""
+    agreeing: Mapping[Any, Agreement] = {}
+    """Groups that agree in each confidential column, as far as exact values disclose."""
+
+
+class Places(NamedTuple):
+    """Where an engine has what is counted: names of columns, or of keys of several columns."""
+
+    values: Sequence[Any]
+    """The protected values."""
+    shared: Sequence[Any]
+    """All that the records of a group share: protected values, strata and released weight."""
+    known: Sequence[Any]
+    """The known columns, as far as a group does not share them."""
+    confidential: Mapping[Any, Any]
+    """Each confidential column."""
+    unit: Any
+    """What k counts; None: records."""
+
+
+def count_release(
+    rows: Countable, at: Places, k: int, unique_before: int, promises: Sequence[Promise] = ()
+) -> tuple[list[Verification], Counts]:
+    """Count what was promised, and the classes for attackers who know few or many columns.
+
+    ``unique_before`` is the number of records whose original values no other has.
+    """
+    seen = [*at.shared, *at.known]
+    by: dict[Any, list[Any]] = {"alone": [*at.values]}
+    if seen != by["alone"]:
+        by["known"] = seen
+    if at.confidential:
+        by["claimed"] = [*seen, *at.confidential.values()]
+        by |= {("stake", name): [*seen, column] for name, column in at.confidential.items()}
+    asked = [Question(own, at.unit) for own in by.values()]
+    verified, tallies = count_promises(rows, promises, asked)
+    found = dict(zip(by, tallies, strict=True))
+    known = found["known" if "known" in found else "alone"]
+    counts = Counts(found["alone"], known, unique_before)
+    if not at.confidential:
+        return verified, counts
+    below = {name: found["stake", name].records_below(k) for name in at.confidential}
+    apart = telling_apart(at.known, known.records_below(k))
+    return verified, counts._replace(
+        claimed=found["claimed"],
+        stakes=ranked_stakes({name: own / known.n_records for name, own in below.items()}),
+        agreeing=count_agreeing(rows, [*at.shared, *apart], at.confidential),
+    )
+
+
+def count_agreeing(
+    rows: Countable, by: Sequence[Any], confidential: Mapping[Any, Any]
+) -> dict[Any, Agreement]:
+    """Count the records whose class discloses their value of each confidential column."""
+    tallies = rows.count([Question(by, column, common=True) for column in confidential.values()])
+    return dict(zip(confidential, map(Agreement.of_classes, tallies), strict=True))

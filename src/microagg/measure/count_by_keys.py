@@ -1,0 +1,190 @@
+"""Count classes by the keys of their records, in files where memory is short.
+
+Keys are summed up in a table in memory. When it is full, its entries go to files by some bits of the key,
+and each file is counted by itself in the end; one that is again too large is split by the next bits. Where
+distinct values are counted, first distinct pairs of a class and a value are found in this way, then the
+pairs of each class are counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+import pyarrow as pa
+
+from microagg.base.typing import Labels
+from microagg.kernels.sum_table import PARTS, put, spread_out
+from microagg.measure.agreement import is_common
+from microagg.measure.classes import Tally
+from microagg.measure.row_keys import Keys, row_keys
+from microagg.measure.verify import Question, countable
+from microagg.tables.as_written import values_as_written
+from microagg.tables.frame import Frame
+
+_FEWEST_SLOTS = 1 << 10
+_DEEPEST = 9  # levels of files, after which the bits of a key are used up
+_ROWS_AT_ONCE = 1 << 16
+
+
+def keys_of(
+    written: Frame, asked: Question, is_text: bool = False, units: pa.Array | None = None
+) -> list[Keys]:
+    """Return keys of the class of each record, and of its distinct value if such are counted.
+
+    ``written`` are some records, ``is_text`` says that a CSV file holds them, ``units`` has the distinct
+    values if the table itself no longer has them.
+    """
+    with countable(written, asked.by):
+        found = [row_keys([written.arrow_column(name) for name in asked.by])]
+    if asked.distinct is not None:
+        values = values_as_written(written, asked.distinct, is_text) if units is None else units
+        found.append(row_keys([values]))
+    return found
+
+
+class ClassCounter:
+    """Counts classes, batch by batch.
+
+    Parameters
+    ----------
+    folder : for files, which the caller removes, also after an error
+    memory : bytes that tables may take
+    distinct : whether distinct values are counted in each class
+    common : whether to mark classes whose only value is common; needs ``distinct``
+
+    >>> ages = np.array([[30, 30], [30, 30], [30, 30], [64, 64]], np.uint64)
+    >>> homes = np.array([[1, 1], [1, 1], [2, 2], [3, 3]], np.uint64)
+    >>> counter = ClassCounter(Path(), 1 << 20, distinct=True)
+    >>> counter.add(ages, homes)
+    >>> sorted(counter.tally().units.tolist())
+    [1, 2]
+    """
+
+    def __init__(
+        self, folder: Path, memory: int, distinct: bool = False, common: bool = False
+    ) -> None:
+        share = memory // (1 + distinct + common)
+        self._pairs = KeySums(folder, share, words=4, sums=1) if distinct else None
+        self._values = KeySums(folder, share, words=2, sums=1) if common else None
+        self._classes = KeySums(folder, share, words=2, sums=1 + distinct + common)
+
+    def add(self, keys: Keys, distinct: Keys | None = None) -> None:
+        """Count further records by the keys of their classes and of their values."""
+        one = np.ones((len(keys), 1), np.int64)
+        if self._pairs is None:
+            self._classes.add(keys, one)
+        else:
+            assert distinct is not None
+            self._pairs.add(np.hstack([keys, distinct]), one)
+
+    def tally(self) -> Tally:
+        """Return what was counted, once."""
+        total, common = 0, []
+        for pairs, records in () if self._pairs is None else self._pairs.results():
+            total += int(records.sum())
+            added = [records, np.ones_like(records)]
+            if self._values is not None:
+                self._values.add(np.ascontiguousarray(pairs[:, 2:]), records)
+                added.append(pairs[:, 2:3].view(np.int64))  # whose sum over one value is its key
+            self._classes.add(np.ascontiguousarray(pairs[:, :2]), np.hstack(added))
+        for values, often in () if self._values is None else self._values.results():
+            common += values[is_common(often[:, 0], total), 0].view(np.int64).tolist()
+        found = Tally.of(np.zeros(0, np.int64))
+        for _, sums in self._classes.results():
+            if self._values is not None:
+                sums[:, 2] = np.isin(sums[:, 2], common)
+            found = found.merge(Tally.of(*sums.T))
+        return found
+
+
+class KeySums:
+    """Sums by key: a table in memory, and files of parts of it once it has been full.
+
+    ``depth`` is the number of files, one in the other, that led to these keys.
+    """
+
+    def __init__(self, folder: Path, memory: int, words: int, sums: int, depth: int = 0) -> None:
+        self._folder, self._memory, self._depth = folder, memory, depth
+        self._shape = words, sums
+        self._parts: Path | None = None  # folder of the parts that were written out
+        self._clear(_FEWEST_SLOTS)
+
+    def _may_have(self, slots: int) -> bool:
+        """Tell whether a table of this size fits; while it grows, there is another of it."""
+        return 2 * slots * sum(self._shape) * 8 <= self._memory or self._depth == _DEEPEST
+
+    def _clear(self, slots: int) -> None:
+        words, sums = self._shape
+        self._keys, self._sums = (
+            np.empty((slots, words), np.uint64),
+            np.zeros((slots, sums), np.int64),
+        )
+        self._used = 0
+
+    def add(self, entries: Keys, added: Labels) -> None:
+        """Add numbers, the first of each row above 0, to the sums of their keys."""
+        at = 0
+        while True:
+            slots = len(self._keys)
+            at, self._used = put(
+                entries, added, at, self._keys, self._sums, self._used, slots // 8 * 5
+            )
+            if at == len(entries):
+                return
+            larger = next((2**i * slots for i in (2, 1) if self._may_have(2**i * slots)), None)
+            if larger is None:
+                self._write_out()
+            else:
+                self._grow(larger)
+
+    def results(self) -> Iterator[tuple[Keys, Labels]]:
+        """Give all keys and their sums, some at a time, once."""
+        if self._parts is None:
+            there = self._sums[:, 0] != 0
+            yield self._keys[there], self._sums[there]
+            self._clear(_FEWEST_SLOTS)
+            return
+        self._write_out()
+        self._clear(_FEWEST_SLOTS)
+        for part in range(PARTS):
+            yield from self._of_part(self._parts / str(part))
+
+    def _of_part(self, path: Path) -> Iterator[tuple[Keys, Labels]]:
+        if not path.exists():
+            return
+        words, sums = self._shape
+        part = KeySums(self._folder, self._memory, words, sums, self._depth + 1)
+        with path.open("rb") as file:
+            while True:
+                rows = np.fromfile(file, np.uint64, _ROWS_AT_ONCE * (words + sums))
+                if not len(rows):
+                    break
+                rows = rows.reshape(-1, words + sums)
+                part.add(
+                    np.ascontiguousarray(rows[:, :words]),
+                    np.ascontiguousarray(rows[:, words:]).view(np.int64),
+                )
+        path.unlink()
+        yield from part.results()
+
+    def _grow(self, slots: int) -> None:
+        there = self._sums[:, 0] != 0
+        keys, sums = self._keys[there], self._sums[there]
+        self._clear(slots)
+        _, self._used = put(keys, sums, 0, self._keys, self._sums, 0, slots)
+
+    def _write_out(self) -> None:
+        if self._parts is None:
+            self._parts = Path(mkdtemp(dir=self._folder))
+        rows = np.empty((self._used, sum(self._shape)), np.uint64)
+        starts = np.zeros(PARTS + 1, np.int64)
+        spread_out(self._keys, self._sums, self._depth, rows, starts)
+        for part in range(PARTS):
+            if starts[part] < starts[part + 1]:
+                with (self._parts / str(part)).open("ab") as file:
+                    file.write(rows[starts[part] : starts[part + 1]].tobytes())
+        self._sums[:] = 0
+        self._used = 0

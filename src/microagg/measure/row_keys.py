@@ -1,0 +1,137 @@
+"""Hash the values of each row, so that equal rows have equal keys wherever they are read.
+
+A record is known by a hash of 128 bits of its values, which depends on them alone: not on the batch, on
+chunks, or on whether texts lie in a dictionary. Counting keys is exact unless two different combinations
+have one hash. Among m combinations that happens with a chance of about m²/2¹²⁹: at 10¹⁰ combinations
+1.5 · 10⁻¹⁹. Who knows the seed could make such values on purpose, as far as multiplications by known
+constants can be undone; a seed drawn at random for each count prevents that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from microagg.errors import InputError
+from microagg.kernels.row_hash import hash_bytes, hash_floats, hash_moments, hash_words, start
+from microagg.measure.classes import simple_values
+
+Keys = NDArray[np.uint64]
+
+_A_SECOND = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
+_A_DAY = 86400
+
+
+def row_keys(columns: Sequence[pa.Array | pa.ChunkedArray], seed: int = 0) -> Keys:
+    """Hash the values of each row to 128 bits: an array of shape (n, 2).
+
+    Rows are equal, and have the same key, exactly as :func:`microagg.measure.classes.count_combinations`
+    has it: missing is a value, −0 is 0, every NaN is the same. Moments are compared whatever their unit.
+
+    >>> age, city = pa.array([30, 64, 30]), pa.array(["A", None, "A"])
+    >>> keys = row_keys([age, city])
+    >>> bool((keys[0] == keys[2]).all()), bool((keys[0] == keys[1]).any())
+    (True, False)
+    >>> bool((keys == row_keys([age, city.dictionary_encode()])).all())
+    True
+    """
+    n = len(columns[0])
+    if any(len(column) != n for column in columns):
+        raise InputError("Columns of one table have the same number of records; these differ.")
+    keys: Keys = start(n, seed)
+    for column in columns:
+        at = 0
+        whole = column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+        for chunk in simple_values(whole).chunks:
+            if len(chunk):
+                _mix_in(chunk, keys[at : at + len(chunk)])
+            at += len(chunk)
+    return keys
+
+
+def _mix_in(chunk: pa.Array, keys: Keys) -> None:
+    """Mix the values of an array into the keys of its rows."""
+    kind = chunk.type
+    types = pa.types
+    if types.is_string_view(kind) or types.is_binary_view(kind):
+        chunk = chunk.cast(pa.large_binary())
+    elif types.is_boolean(kind):
+        chunk = chunk.cast(pa.uint8())
+    elif types.is_floating(kind):
+        chunk = chunk.cast(pa.float64())
+    elif types.is_null(kind):
+        chunk = pa.nulls(len(chunk), pa.int64())
+    kind = chunk.type
+    valid = _numbers(chunk.buffers()[0], np.uint8) if chunk.null_count else _empty(np.uint8)
+    first = chunk.offset
+    if types.is_floating(kind):
+        values = _of_width(chunk, np.float64)
+        hash_floats(values, values.view(np.uint64), valid, first, keys)
+    elif types.is_temporal(kind) and not types.is_interval(kind):
+        values = _frozen(_of_width(chunk, np.dtype(f"i{kind.bit_width // 8}")).astype(np.int64))
+        a_second = -_A_DAY if types.is_date32(kind) else _A_SECOND[getattr(kind, "unit", "ms")]
+        hash_moments(values, a_second, valid, first, keys)
+    elif _has_offsets(kind):
+        hash_bytes(*_texts(chunk), valid, first, keys)
+    elif types.is_fixed_size_binary(kind):
+        width = kind.byte_width
+        data = _of_width(chunk, np.dtype((np.void, width))).view(np.uint8) if width else None
+        offsets = _frozen(width * np.arange(len(chunk) + 1))
+        hash_bytes(offsets, _empty(np.uint8) if data is None else data, valid, first, keys)
+    elif types.is_primitive(kind) or types.is_decimal(kind):
+        hash_words(_words(chunk), types.is_uint64(kind), valid, first, keys)
+    else:
+        raise pa.ArrowNotImplementedError(f"Keys of type {kind}")
+
+
+def _words(chunk: pa.Array) -> Any:
+    """Return values of a fixed width as (n, words) numbers of 64 bits, short ones widened."""
+    width = chunk.type.bit_width // 8
+    if width > 8:
+        words = _of_width(chunk, np.dtype((np.void, width))).view(np.uint64)
+        return words.reshape(len(chunk), width // 8)
+    sign = "u" if pa.types.is_unsigned_integer(chunk.type) else "i"
+    values = _of_width(chunk, np.dtype(f"{sign}{width}"))
+    return _frozen(values.astype(f"{sign}8", copy=False)).view(np.uint64).reshape(-1, 1)
+
+
+def _has_offsets(kind: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_string(kind)
+        or types.is_binary(kind)
+        or types.is_large_string(kind)
+        or types.is_large_binary(kind)
+    )
+
+
+def _texts(chunk: pa.Array) -> tuple[Any, Any]:
+    """Return the offsets of the texts of an array, and the bytes they point into."""
+    large = pa.types.is_large_string(chunk.type) or pa.types.is_large_binary(chunk.type)
+    _, offsets, data = chunk.buffers()
+    count = chunk.offset + len(chunk) + 1
+    places = np.frombuffer(offsets, np.int64 if large else np.int32, count)[chunk.offset :]
+    return _frozen(places.astype(np.int64, copy=False)), _numbers(data, np.uint8)
+
+
+def _of_width(chunk: pa.Array, kind: Any) -> Any:
+    """Return the values of an array of fixed width, without a copy."""
+    return np.frombuffer(chunk.buffers()[1], kind, chunk.offset + len(chunk))[chunk.offset :]
+
+
+def _numbers(buffer: pa.Buffer | None, kind: Any) -> Any:
+    return _empty(kind) if buffer is None or not buffer.size else np.frombuffer(buffer, kind)
+
+
+def _empty(kind: Any) -> Any:
+    return _frozen(np.empty(0, kind))
+
+
+def _frozen(values: Any) -> Any:
+    """Forbid writing to an array, as Arrow does: kernels are compiled once for both."""
+    values.setflags(write=False)
+    return values
