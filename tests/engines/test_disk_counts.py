@@ -46,7 +46,7 @@ def test_counts_are_those_of_a_dictionary(tmp_path, memory, with_units):
     counter = ClassCounter(tmp_path, memory, distinct=with_units)
     for some in in_batches(keys, units, 7000):
         counter.add(*some)
-    found = counter.tally()
+    found = counter.sizes()
     records, shared = Counter(values.tolist()), Counter(values.tolist())
     if with_units:
         shared = Counter(
@@ -108,7 +108,7 @@ def count(batches, memory):
         counter = ClassCounter(Path(folder), memory)
         for _ in range(batches):
             counter.add(rng.integers(0, 2**64 - 1, (1 << 16, 2), dtype=np.uint64))
-        return counter.tally()
+        return counter.sizes()
 count(2, 1 << 16)
 before = peak()
 found = count(64, 1 << 24)
@@ -128,7 +128,7 @@ def test_memory_is_what_was_asked_for(tmp_path):
 
 
 def test_nothing_is_counted_as_nothing(tmp_path):
-    found = ClassCounter(tmp_path, 1).tally()
+    found = ClassCounter(tmp_path, 1).sizes()
     figures = (found.n_records, found.n_classes, found.smallest, found.fewest_units, found.unique)
     assert (*figures, found.records_below(5)) == (0,) * 6
 

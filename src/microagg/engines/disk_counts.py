@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
-from microagg.measure.classes import Tally
+from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import ClassCounter, keys_of
 from microagg.measure.row_keys import Keys
 from microagg.measure.verify import Question, why_left_out
@@ -45,7 +45,7 @@ class CountsOnDisk:
         """The types of the columns; for a CSV file they are found in an extra pass."""
         return Frame(self.source.schema.empty_table())
 
-    def count(self, questions: Sequence[Question]) -> list[Tally]:
+    def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count all classes in one pass."""
         read = (name for one in questions for name in (*one.by, one.distinct))
         needed = dict.fromkeys(name for name in read if name not in (None, *self.units))
@@ -62,7 +62,7 @@ class CountsOnDisk:
             for one in questions:
                 if one.distinct in self.units and records:
                     _check_units(len(self.units[one.distinct]), records)
-            return [counter.tally() for counter in counters]
+            return [counter.sizes() for counter in counters]
 
     def _keys(self, batch: Batch, asked: Question) -> list[Keys]:
         """Return the keys of the records of a batch, see :func:`microagg.measure.count_by_keys.keys_of`."""

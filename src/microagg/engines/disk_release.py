@@ -9,18 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from microagg.delivering.write_and_count import refuse_broken
-from microagg.engines.aggregates import Shared
-from microagg.engines.disk import AT_ONCE, DiskRun, OnProgress, group_from_disk
+from microagg.engines.disk import DiskRun, OnProgress, group_from_disk
 from microagg.engines.disk_counts import CountsOnDisk
-from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
+from microagg.engines.evidence_at_scale import measured_at_scale, sought
 from microagg.engines.finishing import required
+from microagg.engines.gathered_on_disk import GatheredOnDisk
 from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.scratch import Scratch, check_room
-from microagg.engines.sought import views_of
 from microagg.errors import VerificationError
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256
@@ -28,14 +26,10 @@ from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batch
 from microagg.formats.formulas import formula_cells, with_escaped_formulas
 from microagg.formats.layouts import FileFormat
 from microagg.grouping.read_table import broken_relation
-from microagg.measure.count_by_keys import ClassCounter
 from microagg.measure.link_batches import linkage_of
-from microagg.measure.linkage import Linkage
-from microagg.measure.row_keys import row_keys
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
-from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import (
     PresentCodes,
@@ -60,7 +54,7 @@ class DiskRelease:
     left_out: list[str] = field(default_factory=list)
     """Metadata of the source that the written file does not have, in words."""
     _formulas: dict[str, int] = field(default_factory=collections.Counter)
-    _gathered: _Gathered = field(init=False)
+    _gathered: GatheredOnDisk = field(init=False)
     _counts: Counts = field(init=False)
 
     @classmethod
@@ -110,7 +104,9 @@ class DiskRelease:
         VerificationError
             If what was read back does not keep what was promised.
         """
-        self._gathered = gathered = _Gathered(self)
+        self._gathered = gathered = GatheredOnDisk(
+            self.source, self.plan, self.roles, self.run, self.scratch, self.memory
+        )
         schema = self.released_schema()
         if escape:
             schema = with_escaped_formulas(schema.empty_table()).schema
@@ -188,102 +184,3 @@ class DiskRelease:
         if self.plan.weight is not None and self.plan.weight.release == "mean":
             changed.add(self.plan.weight.column)
         return [name for name in table.column_names if name not in changed]
-
-
-class _Gathered:
-    """What is gathered while the output is written."""
-
-    def __init__(self, table: DiskRelease) -> None:
-        self._table = table
-        run = table.run
-        self._wanted = run.sampled
-        self._before: list[pa.Table] = []
-        self._after: list[pa.Table] = []
-        self._text: list[pa.Table] = []
-        self._uniques = ClassCounter(table.scratch.folder, table.memory // 2)
-        self.views = views_of(table.roles)
-        self._sample_keys: dict[str, list[Any]] = {view: [] for view in self.views}
-        dropped = [name for name in table.plan.units if name in table.roles.dropped]
-        self._units = {name: table.scratch.folder / f"unit-{j}" for j, name in enumerate(dropped)}
-        for path in self._units.values():
-            path.unlink(missing_ok=True)
-        self._batches = 0
-        for view in self.views:
-            table.scratch.shelf(view).remove()
-        self._keys_at = {view: table.scratch.shelf(view) for view in self.views}
-
-    def add(self, released: pa.Table, batch: Batch, kept: Any) -> None:
-        """Look at a batch before and after."""
-        self._batches += 1
-        table = batch.table if kept is None else batch.table.filter(pa.array(kept))
-        text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
-        source = self._table.source
-        rows = batch.first + (np.arange(table.num_rows) if kept is None else np.flatnonzero(kept))
-        protected = [coder.name for coder in self._table.run.encoding.coders]
-        self._uniques.add(row_keys([table[name] for name in protected]))
-        seen, written = self._table.run.encoding.recoded(table, text if source.is_text else None)
-        whole = Frame(seen if written is None else written)
-        keys = {}
-        for view, columns in self.views.items():
-            values = [values_as_written(whole, name, source.is_text) for name in columns]
-            keys[view] = row_keys(values)[:, :1]
-            self._keys_at[view].put(self._batches, keys[view], rows // AT_ONCE)
-        for name, path in self._units.items():
-            own = row_keys([values_as_written(whole, name, source.is_text)])[:, 0]
-            with path.open("ab") as file:
-                file.write(own.tobytes())  # which says why, if it cannot
-        at = np.flatnonzero(np.isin(rows, self._wanted[:, 0]))
-        if len(at):
-            chosen = pa.array(at)
-            self._before.append(table.take(chosen))
-            self._after.append(released.take(chosen))
-            if source.is_text:
-                self._text.append(text.take(chosen))
-            for view, own_keys in keys.items():
-                self._sample_keys[view].append(own_keys[at, 0])
-
-    @property
-    def unique_before(self) -> int:
-        """Records whose original values no other has."""
-        return self._uniques.tally().unique
-
-    def units(self) -> dict[Any, pa.Array]:
-        """Return the units that the file no longer has, as they were."""
-        found = {}
-        for name, path in self._units.items():
-            keys = np.memmap(path, dtype=np.uint64, mode="r")
-            found[name] = pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(keys)])
-        return found
-
-    def sample(self) -> Sample:
-        """Return the sampled records."""
-        run = self._table.run
-        rows, labels = self._wanted[:, 0], self._wanted[:, 1]
-        parts = []
-        for number in np.unique(rows // AT_ONCE).tolist():
-            own, shared = run.shared(number * AT_ONCE, (number + 1) * AT_ONCE)
-            at = np.searchsorted(own, rows[rows // AT_ONCE == number])
-            weights = None if shared.weights is None else shared.weights[at]
-            parts.append((shared.values[at], shared.states[at], weights))
-        weights = None if parts[0][2] is None else np.concatenate([p[2] for p in parts])
-        shared = Shared(
-            np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]), weights
-        )
-        text = pa.concat_tables(self._text) if self._text else None
-        before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
-        return Sample(before, after, text, labels, shared)
-
-    def linked(self, view: str, sample: Sample) -> Linkage | None:
-        """Link records for an attacker who knows the columns of a view; None where it has none."""
-        if view not in self.views:
-            return None
-        encoding, keys = self._table.run.encoding, np.concatenate(self._sample_keys[view])
-        rivals = sought(encoding, sample, keys).rivals(encoding, self._released_with_keys(view))
-        return linkage_of(rivals, encoding.records)
-
-    def _released_with_keys(self, view: str) -> Iterator[tuple[Shared, None, Any]]:
-        """Yield what all records release, and the keys of their values of a view."""
-        run, total = self._table.run, self._table.source.rows
-        for first in range(0, total, AT_ONCE):
-            _, shared = run.shared(first, min(first + AT_ONCE, total))
-            yield shared, None, self._keys_at[view].take([first // AT_ONCE])[:, 0]

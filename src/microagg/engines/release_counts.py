@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from microagg.measure.agreement import Agreement, telling_apart
-from microagg.measure.classes import Tally
+from microagg.measure.classes import ClassSizes
 from microagg.measure.harmful_columns import Stake, ranked_stakes
 from microagg.measure.verify import Countable, Question, Verification, count_promises
 from microagg.plan.plan import Promise
@@ -15,12 +15,12 @@ from microagg.plan.plan import Promise
 class Counts(NamedTuple):
     """Classes of all records of a release."""
 
-    alone: Tally
+    alone: ClassSizes
     """By the protected columns."""
-    known: Tally
+    known: ClassSizes
     """By these, strata, released weight and the known columns."""
     unique_before: int
-    claimed: Tally | None = None
+    claimed: ClassSizes | None = None
     """With the confidential columns too; None: there is none."""
     stakes: Sequence[Stake] = ()
     """Confidential columns, the one whose claim stakes most first."""
@@ -58,8 +58,8 @@ def count_release(
         by["claimed"] = [*seen, *at.confidential.values()]
         by |= {("stake", name): [*seen, column] for name, column in at.confidential.items()}
     asked = [Question(own, at.unit) for own in by.values()]
-    verified, tallies = count_promises(rows, promises, asked)
-    found = dict(zip(by, tallies, strict=True))
+    verified, counted = count_promises(rows, promises, asked)
+    found = dict(zip(by, counted, strict=True))
     known = found["known" if "known" in found else "alone"]
     counts = Counts(found["alone"], known, unique_before)
     if not at.confidential:
@@ -77,5 +77,5 @@ def count_agreeing(
     rows: Countable, by: Sequence[Any], confidential: Mapping[Any, Any]
 ) -> dict[Any, Agreement]:
     """Count the records whose class discloses their value of each confidential column."""
-    tallies = rows.count([Question(by, column, common=True) for column in confidential.values()])
-    return dict(zip(confidential, map(Agreement.of_classes, tallies), strict=True))
+    counted = rows.count([Question(by, column, common=True) for column in confidential.values()])
+    return dict(zip(confidential, map(Agreement.of_classes, counted), strict=True))

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import group_sizes
-from microagg.measure.classes import Tally
+from microagg.measure.classes import ClassSizes
 
 WITHIN = 0.05
 """A number is disclosed if it is known to within this share of itself."""
@@ -66,7 +66,7 @@ class Agreement:
     """Which records are disclosed, exactly or closely; None where they were counted in parts."""
 
     @classmethod
-    def of_classes(cls, classes: Tally) -> Agreement:
+    def of_classes(cls, classes: ClassSizes) -> Agreement:
         """Return what was counted in classes, whose distinct values stand for units."""
         exact, harmless = _agreeing(classes.units, classes.common)
         records = classes.records * classes.classes

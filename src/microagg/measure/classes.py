@@ -17,7 +17,7 @@ _LARGEST = 2**62
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class ClassSizes:
     """Sizes of classes: what an engine counts, of a whole table or of a part of its classes.
 
     The attributes are arrays with one place for all classes of the same size.
@@ -39,10 +39,10 @@ class Tally:
         units: Labels | None = None,
         common: Labels | None = None,
         classes: Labels | None = None,
-    ) -> Tally:
+    ) -> ClassSizes:
         """Put classes of the same size together; by default each record is a unit, each place one class.
 
-        >>> classes = Tally.of(np.array([5, 5, 6]))
+        >>> classes = ClassSizes.of(np.array([5, 5, 6]))
         >>> classes.n_records, classes.n_classes, classes.records_below(6)
         (16, 3, 10)
         """
@@ -59,14 +59,14 @@ class Tally:
         return cls(*[found[name].to_numpy() for name in (*sizes, "classes_sum")])
 
     @classmethod
-    def of_labels(cls, labels: Labels, units: Labels | None = None) -> Tally:
+    def of_labels(cls, labels: Labels, units: Labels | None = None) -> ClassSizes:
         """Count the records, and the units if given, of classes numbered 0, 1, …."""
         return cls.of(group_sizes(labels), None if units is None else distinct_units(labels, units))
 
-    def merge(self, other: Tally) -> Tally:
+    def merge(self, other: ClassSizes) -> ClassSizes:
         """Add other classes of the same table."""
         pairs = zip(astuple(self), astuple(other), strict=True)
-        return Tally.of(*(np.concatenate(pair) for pair in pairs))
+        return ClassSizes.of(*(np.concatenate(pair) for pair in pairs))
 
     @property
     def n_records(self) -> int:

@@ -18,7 +18,7 @@ import pyarrow as pa
 from microagg.base.typing import Labels
 from microagg.kernels.sum_table import PARTS, put, spread_out
 from microagg.measure.agreement import is_common
-from microagg.measure.classes import Tally
+from microagg.measure.classes import ClassSizes
 from microagg.measure.row_keys import Keys, row_keys
 from microagg.measure.verify import Question, countable
 from microagg.tables.as_written import values_as_written
@@ -59,7 +59,7 @@ class ClassCounter:
     >>> homes = np.array([[1, 1], [1, 1], [2, 2], [3, 3]], np.uint64)
     >>> counter = ClassCounter(Path(), 1 << 20, distinct=True)
     >>> counter.add(ages, homes)
-    >>> sorted(counter.tally().units.tolist())
+    >>> sorted(counter.sizes().units.tolist())
     [1, 2]
     """
 
@@ -80,7 +80,7 @@ class ClassCounter:
             assert distinct is not None
             self._pairs.add(np.hstack([keys, distinct]), one)
 
-    def tally(self) -> Tally:
+    def sizes(self) -> ClassSizes:
         """Return what was counted, once."""
         total, common = 0, []
         for pairs, records in () if self._pairs is None else self._pairs.results():
@@ -92,11 +92,11 @@ class ClassCounter:
             self._classes.add(np.ascontiguousarray(pairs[:, :2]), np.hstack(added))
         for values, often in () if self._values is None else self._values.results():
             common += values[is_common(often[:, 0], total), 0].view(np.int64).tolist()
-        found = Tally.of(np.zeros(0, np.int64))
+        found = ClassSizes.of(np.zeros(0, np.int64))
         for _, sums in self._classes.results():
             if self._values is not None:
                 sums[:, 2] = np.isin(sums[:, 2], common)
-            found = found.merge(Tally.of(*sums.T))
+            found = found.merge(ClassSizes.of(*sums.T))
         return found
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from microagg.base.typing import Labels
 from microagg.errors import TableError
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import Tally, combine, countable
+from microagg.measure.classes import ClassSizes, combine, countable
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
@@ -66,7 +66,7 @@ class KnownRisk:
     """Share of records linked by an attacker who compares with the records of equal known values only."""
 
     @classmethod
-    def of(cls, classes: Tally, k: int, linkage: Linkage) -> KnownRisk:
+    def of(cls, classes: ClassSizes, k: int, linkage: Linkage) -> KnownRisk:
         """Return the risk by the sizes of all classes; k is the promised class size."""
         n = classes.n_records
         return cls(
@@ -160,7 +160,7 @@ def known_risk(
         random_state=random_state,
         progress=progress,
     )
-    return KnownRisk.of(Tally.of_labels(labels, units), k, linkage)
+    return KnownRisk.of(ClassSizes.of_labels(labels, units), k, linkage)
 
 
 def _known(frame: Frame, name: Any) -> Known:

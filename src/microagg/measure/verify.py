@@ -19,7 +19,7 @@ import pyarrow as pa
 from microagg.errors import InputError, listed, shown
 from microagg.formats.files import Source, read_file
 from microagg.formats.layouts import CsvFormat
-from microagg.measure.classes import Tally, count_combinations
+from microagg.measure.classes import ClassSizes, count_combinations
 from microagg.plan.plan import Promise
 from microagg.plan.settings import check_k
 from microagg.tables.as_written import values_as_written
@@ -55,7 +55,7 @@ class Verification:
 
     @classmethod
     def of(
-        cls, promise: Promise, columns: list[Any], left_out: dict[Any, str], classes: Tally
+        cls, promise: Promise, columns: list[Any], left_out: dict[Any, str], classes: ClassSizes
     ) -> Verification:
         """Put together what was counted for a promise."""
         below = classes.records_below(promise.k)
@@ -132,7 +132,7 @@ class Countable(Protocol):
     def units(self) -> Mapping[Any, pa.Array]:
         """Units of the records that the table itself no longer has, by column."""
 
-    def count(self, questions: Sequence[Question]) -> list[Tally]:
+    def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count the classes of each question."""
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
@@ -155,7 +155,7 @@ def verify_all(
 
 def count_promises(
     table: Countable, promises: Sequence[Promise], more: Sequence[Question] = ()
-) -> tuple[list[Verification], list[Tally]]:
+) -> tuple[list[Verification], list[ClassSizes]]:
     """Count for several promises, and other classes as well, in one go."""
     for one in promises:
         # That there are fewer than k records is a finding, not a mistake.
@@ -167,16 +167,16 @@ def count_promises(
             choose_columns(table.written, [one.unit])
     chosen = [_columns_to_count(table, one) for one in promises]
     asked = [Question(own, one.unit) for one, (own, _) in zip(promises, chosen, strict=True)]
-    tallies = table.count([*asked, *more])
-    if not tallies[0].n_records:
+    counted = table.count([*asked, *more])
+    if not counted[0].n_records:
         raise _nothing_to_count()
     aside = list(dict.fromkeys(name for _, others in chosen for name in others))
     why = table.why_left_out(aside) if aside else {}
     found = [
-        Verification.of(one, own, {name: why[name] for name in others}, tally)
-        for one, (own, others), tally in zip(promises, chosen, tallies, strict=False)
+        Verification.of(one, own, {name: why[name] for name in others}, sizes)
+        for one, (own, others), sizes in zip(promises, chosen, counted, strict=False)
     ]
-    return found, tallies[len(promises) :]
+    return found, counted[len(promises) :]
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class _InMemory:
         """The typed table."""
         return Frame(self._source.table) if isinstance(self._source, Source) else self.written
 
-    def count(self, questions: Sequence[Question]) -> list[Tally]:
+    def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count values themselves."""
         written = self.written
         is_text = isinstance(self._source, Source) and self._source.is_text
@@ -215,7 +215,7 @@ class _InMemory:
                 units[asked.distinct] = values_as_written(written, asked.distinct, is_text)
             with countable(written, asked.by):
                 columns = [written.arrow_column(name) for name in asked.by]
-                found.append(Tally.of(*count_combinations(columns, units.get(asked.distinct))))
+                found.append(ClassSizes.of(*count_combinations(columns, units.get(asked.distinct))))
         return found
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:

@@ -207,7 +207,7 @@ def _tables_in_parts(_: Any) -> None:
         for distinct in (None, keys):
             counter = ClassCounter(Path(folder), 1 << 20, distinct=distinct is not None)
             counter.add(keys, distinct)
-            counter.tally()
+            counter.sizes()
     link_sample(_X, _X, [(_X, None)], _N)
 
 

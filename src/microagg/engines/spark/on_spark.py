@@ -36,7 +36,7 @@ from microagg.engines.fit import fit
 from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places
 from microagg.engines.sought import Sought, views_of
 from microagg.engines.spark.spark_column import cut_column
-from microagg.engines.spark.spark_counts import tally
+from microagg.engines.spark.spark_counts import class_sizes
 from microagg.engines.spark.spark_frames import (
     Layout,
     by_chunk,
@@ -203,7 +203,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
                 moved, chunks = _moved(records, encoding, places, width)
                 turns, last = places.rounds, partial(_finished_chunk, encoding, places)
             alone = [f"w{j}" for j in range(len(encoding.coders) + len(encoding.recoded_columns))]
-            unique = tally(records, alone).unique
+            unique = class_sizes(records, alone).unique
             released = by_chunk(moved, chunks, last, _schema_of_released(encoding, len(keyed)))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:

@@ -26,7 +26,7 @@ from microagg.engines.spark.spark_frames import (
 )
 from microagg.errors import InputError, listed, shown
 from microagg.measure.agreement import is_common
-from microagg.measure.classes import Tally
+from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import keys_of
 from microagg.measure.verify import Question, Verification, count_promises, why_left_out
 from microagg.plan.plan import Promise
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def tally(
+def class_sizes(
     keys: DataFrame, by: Sequence[str], distinct: Sequence[str] = (), common: bool = False
-) -> Tally:
+) -> ClassSizes:
     """Count classes by columns of keys.
 
     Parameters
@@ -62,7 +62,7 @@ def tally(
     classes = keys.groupBy(*by).agg(*figures)
     sizes = classes.groupBy(*classes.columns[len(by) :]).agg(F.count(F.lit(1)).alias("classes"))
     found = sizes.toArrow()
-    return Tally.of(**{name: found[name].to_numpy() for name in found.column_names})
+    return ClassSizes.of(**{name: found[name].to_numpy() for name in found.column_names})
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,12 @@ class CountsOnSpark:
         """The same."""
         return self.written
 
-    def count(self, questions: Sequence[Question]) -> list[Tally]:
+    def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count keys; tasks turn rows into keys."""
         return [
-            tally(*(self._keys(asked) if self.are_keys else self._hashed(asked)), asked.common)
+            class_sizes(
+                *(self._keys(asked) if self.are_keys else self._hashed(asked)), asked.common
+            )
             for asked in questions
         ]
 
