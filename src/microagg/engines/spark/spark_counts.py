@@ -87,30 +87,29 @@ class CountsOnSpark:
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count keys; tasks turn rows into keys."""
-        return [
-            class_sizes(
-                *(self._keys(asked) if self.are_keys else self._hashed(asked)), asked.common
-            )
-            for asked in questions
-        ]
-
-    def _keys(self, asked: Question) -> tuple[DataFrame, Sequence[str], list[str]]:
-        """Return rows of keys, and the columns for classes and for distinct values."""
-        return self.frame, asked.by, [] if asked.distinct is None else [asked.distinct]
-
-    def _hashed(self, asked: Question) -> tuple[DataFrame, Sequence[str], list[str]]:
-        """Turn rows into keys, and return the same."""
-        by, distinct = ["w0", "w1"], [] if asked.distinct is None else ["w2", "w3"]
-        layout, rows = _narrow(self.frame, [*asked.by, *([asked.distinct] if distinct else [])])
-
-        def hashed(rows: pa.Table) -> pa.Table:
-            return pa.table(word_columns(np.hstack(keys_of(Frame(layout.table(rows)), asked))))
-
-        return mapped(rows, hashed, word_schema(len(by) + len(distinct))), by, distinct
+        found = []
+        for asked in questions:
+            keys, by = self.frame, asked.by
+            distinct = [] if asked.distinct is None else [asked.distinct]
+            if not self.are_keys:
+                keys = _hashed(self.frame, asked, [*by, *distinct])
+                by, distinct = ["w0", "w1"], ["w2", "w3"] if distinct else []
+            found.append(class_sizes(keys, by, distinct, asked.common))
+        return found
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
         """Name the types; rows have no numbers by which to say where cells are odd."""
         return {name: why_left_out(self.written, name) for name in columns}
+
+
+def _hashed(frame: DataFrame, asked: Question, columns: Sequence[str]) -> DataFrame:
+    """Turn rows into the keys of their classes and of their distinct values."""
+    layout, rows = _narrow(frame, columns)
+
+    def hashed(rows: pa.Table) -> pa.Table:
+        return pa.table(word_columns(np.hstack(keys_of(Frame(layout.table(rows)), asked))))
+
+    return mapped(rows, hashed, word_schema(2 if asked.distinct is None else 4))
 
 
 def count_shared(frame: DataFrame, promise: Promise) -> Verification:
