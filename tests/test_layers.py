@@ -113,6 +113,17 @@ def test_every_stage_is_there_and_named_once():
     assert sorted(STAGES) == sorted({module.partition(".")[0] for module in MODULES} - ABOVE_ALL)
 
 
+def test_every_file_and_folder_that_the_guide_names_exists():
+    top = Path(__file__).parents[1]
+    guide = (top / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`([\w./-]*(?:\.(?:py|md|yml|toml|txt|cff)|/))`", guide))
+    folders = [top / name for name in ("src", "tests", "docs", "website", "benchmarks", ".github")]
+    paths = [*top.glob("*"), *(path for folder in folders for path in folder.rglob("*"))]
+    there = {f"/{path.relative_to(top).as_posix()}{'/' * path.is_dir()}" for path in paths}
+    assert len(named) > 50
+    assert [name for name in sorted(named) if not any(p.endswith(f"/{name}") for p in there)] == []
+
+
 def test_the_table_in_the_guide_is_the_order_of_the_stages():
     guide = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     folders = [stage for stage in STAGES if (ROOT / stage).is_dir()]
