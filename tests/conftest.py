@@ -74,6 +74,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place[costly(item)])
 
 
+@pytest.hookimpl(optionalhook=True)  # who runs one test needs no xdist
 def pytest_xdist_auto_num_workers() -> int:
     """One process more than processors: tests wait for Java, a browser and other processes."""
     return (os.cpu_count() or 1) + 1
