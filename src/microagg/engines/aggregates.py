@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
+from microagg.compile.threads import each
 from microagg.encode.batch_statistics import Moments
 from microagg.engines.chunk_losses import column_squares
 from microagg.engines.encoding import Coder, Encoding, Records, Words
@@ -92,7 +93,9 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
     weights = encoding.relative_weights(records)
     values = np.empty(records.values.shape)
     states = np.empty(records.values.shape, dtype=np.int64)
-    for j, coder in enumerate(encoding.coders):
+
+    def release(j: int) -> None:
+        coder = encoding.coders[j]
         variable = variable_of_chunk(coder, np.ascontiguousarray(records.values[:, j]))
         values[:, j], states[:, j] = release_column(
             variable,
@@ -104,6 +107,8 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
             keeps_whole(encoding, coder),
             coder.spread,
         )
+
+    each(release, len(encoding.coders))
     mean = None
     if plan.weight is not None and plan.weight.release == "mean" and records.weights is not None:
         mean = mean_weights(records.weights, labels)
@@ -208,20 +213,23 @@ def sums_of(
     weights = encoding.relative_weights(records)
     w = np.ones(len(records)) if weights is None else weights
     sizes = np.bincount(labels)
-    within, released = np.zeros(len(encoding.coders)), np.zeros(len(encoding.coders))
-    cells, after = np.zeros((len(encoding.coders), 4), dtype=np.int64), []
+    columns = len(encoding.coders)
+    within, released = np.zeros(columns), np.zeros(columns)
+    cells, after = np.zeros((columns, 4), dtype=np.int64), [Moments()] * columns
     given = encoding.original_states(records)
-    recoded = 0
-    for j, coder in enumerate(encoding.coders):
+    recoded = np.cumsum([coder.recoder is not None for coder in encoding.coders]) - 1
+
+    def add(j: int) -> None:
+        coder = encoding.coders[j]
         x, y = (np.ascontiguousarray(M[:, j]) for M in (records.values, shared.values))
         if coder.recoder is not None:
-            x, recoded = np.ascontiguousarray(records.originals[:, recoded]), recoded + 1
+            x = np.ascontiguousarray(records.originals[:, recoded[j]])
         within[j], released[j] = column_squares(coder, x, y, labels, w)
         cells[j] = count_missing(given[:, j], shared.states[:, j])
-        kept = ~np.isnan(y)
-        numbers = y[kept] if coder.kind not in CATEGORIES else y[:0]
-        own = w[kept] if coder.kind not in CATEGORIES else w[:0]
-        after.append(Moments().add(numbers, None if weights is None else own))
+        kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
+        after[j] = Moments().add(y[kept], None if weights is None else w[kept])
+
+    each(add, columns)
     return Sums(
         within,
         released,

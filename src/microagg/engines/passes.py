@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 from microagg.errors import TableError, shown
 from microagg.formats.batches import Batch, BatchSource
@@ -49,6 +50,9 @@ class Passes:
 
     def with_keys(self) -> Iterator[tuple[Batch, Keys]]:
         """Read the table once more; the records in their order, and a key of each."""
+        return _read_ahead(self._read())
+
+    def _read(self) -> Iterator[tuple[Batch, Keys]]:
         found: list[bytes] = []
         for batch in self.source.batches(at_once=self._at_once):
             keys = row_keys(batch.as_written.columns)
@@ -59,3 +63,12 @@ class Passes:
         if self.digests and len(found) < len(self.digests):
             raise source_changed(self.source.path)
         self.digests = tuple(found)
+
+
+def _read_ahead(batches: Iterator[tuple[Batch, Keys]]) -> Iterator[tuple[Batch, Keys]]:
+    """Yield batches while a thread reads the next one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="microagg-read") as pool:
+        following = pool.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield batch
