@@ -9,7 +9,7 @@ from microagg.algorithms.univariate import chain
 from microagg.algorithms.univariate.chain import Starts, overlap_for, trace
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
 from microagg.algorithms.univariate.stretches import crossing, cut_stretches
-from microagg.engines.spark.spark_column import _do_not_meet, _put_together
+from microagg.engines.one_column import do_not_meet, put_together
 
 KINDS = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -73,7 +73,7 @@ def test_stretches_that_never_meet_are_not_all_in_memory(exponent, monkeypatch):
     assert len(read) <= 30 * 4  # a few times each, however many have been put together
 
 
-def test_stretches_that_meet_are_not_put_together(monkeypatch):
+def test_stretches_that_meet_are_notput_together(monkeypatch):
     lengths = []
     new_line = chain.new_line
 
@@ -107,11 +107,11 @@ def test_stretches_put_together_by_what_they_tell(kind):
                 for at in range(len(begins))
             }
             found = {at: one for at, (one, _) in told.items()}
-            apart = _do_not_meet([list(range(len(begins)))], found, k)
+            apart = do_not_meet([list(range(len(begins)))], found, k)
             if not apart:
                 break
             begins = [b for at, b in enumerate(begins) if at not in {place for place, _ in apart}]
-        entries, following = _put_together([list(range(len(begins)))], found)
+        entries, following = put_together([list(range(len(begins)))], found)
         cuts = [
             trace(Starts(starts[at], begins[at], told[at][1]), entries[at])[0]
             for at in range(len(begins))

@@ -606,7 +606,7 @@ def test_what_arrow_alone_has_is_refused_too(values, fact):
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_an_empty_frame_is_refused(make):
-    with pytest.raises(InputError, match=r"at least one record and one column; .* 0 records"):
+    with pytest.raises(InputError, match="at least one record; this one has none"):
         protect(make({"age": np.array([], dtype=float)}))
 
 

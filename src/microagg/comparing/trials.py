@@ -39,7 +39,7 @@ from microagg.protecting.release import Release
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import MISSING_WORDS
+from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.release_frame import reordered
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class TrialTable:
     @property
     def missing_words(self) -> Sequence[str]:
         """Texts that mean missing."""
-        return ("",) if self.text is None else MISSING_WORDS
+        return missing_words(self.text is not None)
 
     def completed(self, plan: Plan) -> Completed:
         """Give every column that the plan leaves open a role."""

@@ -10,8 +10,6 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.plan.coarsen import Coarsen
 
-__all__ = ["band_ends", "band_label", "ends_of_label", "level_text", "number_text", "rounded"]
-
 _CLOSE, _MOST_OFF = 1e-9, 1e-6  # of a quotient to a whole number: in parts of it, and at most
 
 

@@ -22,8 +22,6 @@ from microagg.base.typing import Floats
 from microagg.errors import InputError, shown
 from microagg.kernels.exact_sums import BINS, LOW_BITS, OFFSET, add_moments
 
-__all__ = ["ColumnStatistics", "Moments", "Sketch", "levels_at_most"]
-
 _LARGEST = 1e150  # whose square is a double
 _MANTISSA = 53
 _DROPPED = 45  # bits of a double that the sketch does not look at: 7 of its 52 digits are left

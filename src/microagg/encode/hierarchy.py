@@ -18,12 +18,10 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Corners, Encoder, corners
+from microagg.encode.inertia import Corners, Encoder, corners, count_levels
 from microagg.encode.nominal import MOST_COORDINATES, simplex
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable
-
-__all__ = ["ancestors", "encoder", "inner_nodes", "node_members", "release"]
 
 _ROOT = "*"  # the ancestor of codes that have none in common
 
@@ -31,7 +29,7 @@ _ROOT = "*"  # the ancestor of codes that have none in common
 def ancestors(variable: Variable) -> list[list[str]]:
     """List the ancestors of every level, from the top down to the level itself, for each depth.
 
-    >>> from microagg.plan.plan import Column
+    >>> from microagg.plan.column import Column
     >>> setting = Column("hierarchy", prefixes=(1,))
     >>> nace = Variable("nace", "hierarchy", np.zeros(1), setting, ("A1", "A2", "B1"))
     >>> ancestors(nace)
@@ -111,14 +109,17 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     for names in ancestors(variable):
         number = np.array(_numbers(names))
         of_records = np.append(number, -1)[levels]
-        depths.append(corners(simplex(int(number.max()) + 1), of_records, weights).points[number])
+        nodes = int(number.max()) + 1
+        counts = count_levels(of_records, nodes, weights)
+        depths.append(corners(simplex(nodes), counts).points[number])
     points = np.hstack(depths)
     if points.shape[1] > MOST_COORDINATES:
         width = points.shape[1]
         fewer = simplex(width + MOST_COORDINATES)[:width, :MOST_COORDINATES]
         points = np.einsum("ij,jk->ik", points, fewer)
     of_nodes = [points[below].mean(axis=0) for below in node_members(variable)]
-    return corners(np.vstack([points, *of_nodes]), levels, weights)
+    points = np.vstack([points, *of_nodes])
+    return corners(points, count_levels(levels, len(points), weights))
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:

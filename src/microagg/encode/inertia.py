@@ -8,14 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import group_means
-
-__all__ = ["Corners", "Encoder", "by_present", "corners", "present_means"]
 
 
 class Encoder(Protocol):
@@ -39,23 +37,37 @@ class Corners:
         return found
 
 
-def corners(points: Floats, levels: Labels, weights: Floats | None = None) -> Corners:
-    """Centre the points of levels and scale them together, so that the records have an inertia of m − 1.
+class LevelCounts(NamedTuple):
+    """How often each level of a category occurs in a table."""
 
-    ``levels`` are those of the records, −1 where missing; m are not. Weights have a mean of 1.
+    often: Floats | Labels  # (levels,) records, or the sum of their weights, which have a mean of 1
+    present: int  # records that have a level
 
-    >>> found = corners(np.array([[0.0], [1.0]]), np.array([0, 0, 1, -1]))
-    >>> found.apply(np.array([0.0, 1.0])).round(3).tolist()
-    [[-0.577], [1.155]]
+
+def count_levels(levels: Labels, m: int, weights: Floats | None = None) -> LevelCounts:
+    """Count the m levels of records, −1 where missing.
+
+    >>> count_levels(np.array([0, 0, 1, -1]), 2)
+    LevelCounts(often=array([2, 1]), present=3)
     """
     there = levels >= 0
     w = None if weights is None else weights[there]
-    often = np.bincount(levels[there], weights=w, minlength=len(points))
+    return LevelCounts(np.bincount(levels[there], weights=w, minlength=m), int(there.sum()))
+
+
+def corners(points: Floats, counts: LevelCounts) -> Corners:
+    """Centre the points of levels and scale them together, so that m records have an inertia of m − 1.
+
+    >>> found = corners(np.array([[0.0], [1.0]]), LevelCounts(np.array([2, 1]), 3))
+    >>> found.apply(np.array([0.0, 1.0])).round(3).tolist()
+    [[-0.577], [1.155]]
+    """
+    often, present = counts
     # No matrix product: its last digits depend on the processor, and with them the groups.
     centre = (often[:, None] * points).sum(axis=0)
     moved = points - centre / often.sum() if often.sum() else points
     total = float((often * np.square(moved).sum(axis=1)).sum())
-    scale = np.sqrt((there.sum() - 1) / total) if total > 0 else 0.0
+    scale = np.sqrt((present - 1) / total) if total > 0 else 0.0
     return Corners(moved * scale)
 
 

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Labels
 
-__all__ = ["Join", "JoinPlan", "Patterns", "best_plan"]
-
 _MISSING = 1
 _WORK = 30_000_000  # comparisons of values up to which all rules are tried
 

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Share", "Tally"]
-
 
 @dataclass(eq=False)
 class Share:

@@ -13,7 +13,7 @@ The state of a value is 0 if it is there, 1 if it is missing, 2 and more if it i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -21,15 +21,7 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.join_patterns import Join, Patterns, best_plan
-
-__all__ = [
-    "JoinedPatterns",
-    "distinct_rows",
-    "group_states",
-    "join_enough",
-    "join_rare",
-    "rows_of_each",
-]
+from microagg.tables.variable import Variable
 
 _MISSING = 1
 _LARGEST_CODE = 2**62
@@ -72,6 +64,12 @@ def join_rare(
         found[rows], cells[rows] = new, count + pattern
         count += int(pattern.max()) + 1
     return JoinedPatterns(found, cells, int(np.count_nonzero(found != states)))
+
+
+def complete_records(variables: Iterable[Variable]) -> NDArray[np.bool_]:
+    """Find the records that miss no value: those that the policy ``drop`` keeps."""
+    found: NDArray[np.bool_] = ~np.any([variable.missing for variable in variables], axis=0)
+    return found
 
 
 def rows_of_each(cells: Labels) -> list[Labels]:

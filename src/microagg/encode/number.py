@@ -17,22 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.inertia import Corners, Encoder, by_present, present_means
-from microagg.encode.scale import Scaling, fit_scale
+from microagg.encode.scale import Scaling, fit_scale, scaling_of
 from microagg.kernels.labels import group_means
+from microagg.plan.column import Column
 from microagg.plan.settings import check_aggregate
 from microagg.tables.variable import Variable
-
-__all__ = [
-    "NumberEncoder",
-    "Transform",
-    "encoder",
-    "fit_transform",
-    "group_aggregates",
-    "nearest",
-    "release",
-    "totals",
-]
 
 _HALF = 0.5
 _TRIED = 2_000  # groups that are tried in pairs
@@ -66,6 +57,25 @@ def encoder(variable: Variable, scale: str, weights: Floats | None = None) -> En
         fit_scale(column, scale) if weights is None else fit_scale(column, scale, weights[there])
     )
     return NumberEncoder(transform, scaling)
+
+
+def from_summary(
+    setting: Column, found: ColumnStatistics, scale: str, mean_weight: float
+) -> Encoder:
+    """Fit the same to a summary of the column, whose values are not in memory.
+
+    ``mean_weight`` is that of all records of the table.
+    """
+    if not found.moments.count:
+        return Corners(np.zeros((1, 1)))
+    logarithms = setting.transform == "log"
+    used = found.logarithms if logarithms else found.moments
+    quartiles = None
+    if scale == "robust":
+        quartiles = found.sketch.quantile(0.25), found.sketch.quantile(0.75)
+    deviation = used.deviation_by(mean_weight)
+    scaling = scaling_of(scale, used.low, used.high, used.mean, deviation, quartiles)
+    return NumberEncoder(Transform("log" if logarithms else None, unit=0.0), scaling)
 
 
 @dataclass(frozen=True, eq=False)

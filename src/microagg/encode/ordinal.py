@@ -11,15 +11,24 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Corners, Encoder, by_present, corners, present_means
+from microagg.encode.inertia import (
+    Corners,
+    Encoder,
+    LevelCounts,
+    by_present,
+    corners,
+    count_levels,
+    present_means,
+)
 from microagg.tables.variable import Variable
 
-__all__ = ["encoder", "release"]
 
-
-def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
-    """Encode the place of a level as one coordinate."""
-    found = corners(_places(variable).reshape(-1, 1), variable.level_numbers, weights)
+def encoder(
+    variable: Variable, weights: Floats | None = None, counts: LevelCounts | None = None
+) -> Encoder:
+    """Encode the place of a level as one coordinate; ``counts`` are as for nominal columns."""
+    points = _places(variable).reshape(-1, 1)
+    found = corners(points, counts or count_levels(variable.level_numbers, len(points), weights))
     return Corners(found.points * np.sqrt(variable.share))
 
 

@@ -18,8 +18,6 @@ from microagg.plan.settings import check_k, check_scale
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import as_matrix, is_frame
 
-__all__ = ["Prepared", "as_weights", "prepare", "weights_of"]
-
 # Where one record weighs this many times as much as another, sums of weights lose the lighter one.
 _WIDEST = 1e9
 

@@ -35,16 +35,6 @@ from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import is_text, plain_arrow
 from microagg.tables.variable import Variable, variable_of
 
-__all__ = [
-    "Recoder",
-    "Share",
-    "Tally",
-    "before_of",
-    "fit",
-    "recoded_plan",
-    "tally",
-]
-
 _OTHER = ("other", "other levels", "all other levels")
 
 

@@ -18,13 +18,11 @@ from microagg.plan.plan import Plan
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import MISSING_WORDS
+from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.variable import Variable
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-__all__ = ["Recoded", "RecodedTable", "check_recoded", "recode_table"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +109,7 @@ def recode_table(
     if not plan.coarsened:
         return None
     check_recoded(plan, table.names)
-    words = ("",) if text is None else MISSING_WORDS
+    words = missing_words(text is not None)
     recoders, columns, facts = {}, {}, {}
     codes = dict(plan.missing.codes)
     for name in plan.coarsened:

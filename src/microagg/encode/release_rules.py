@@ -29,8 +29,6 @@ from microagg.kernels.release_kinds import (
 )
 from microagg.tables.variable import Variable
 
-__all__ = ["taken", "with_releases"]
-
 # How much more a changed category costs than its share of the Gini index, in groups that are nearly pure.
 _SLOPE = 1.5
 _BY_SSE = ("number", "integer", "date", "hierarchy")
@@ -85,10 +83,11 @@ def with_releases(
     shared = policy in ("majority", "fill")  # a group may have values and missing ones
     rules: list[_ReleaseRule] = []
     coordinates, factors, at = [], [], 0
-    for j, (variable, (width, more)) in enumerate(zip(variables, space.widths, strict=True)):
+    for j, (variable, axes) in enumerate(zip(variables, space.axes, strict=True)):
+        width, more = axes.widths
         own = space.matrix[:, at : at + width]
         missing = variable.missing if shared else states[:, j] != 0
-        column = _SearchedColumn(variable, space.encoders[j], own, missing, rounded[j])
+        column = _SearchedColumn(variable, axes.values, own, missing, rounded[j])
         rule = _rule(column, weights, aggregate, shared)
         slope = _SLOPE if rule is not None and rule.kind == MODE else 1.0
         factors.append(np.repeat([np.sqrt(slope), 1.0], [width, more]))

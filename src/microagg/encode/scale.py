@@ -20,9 +20,6 @@ from microagg.compile.threads import share_with_helpers
 from microagg.errors import InputError
 from microagg.plan.settings import check_scale
 
-__all__ = ["Scaling", "fit_scale", "scaling_of", "total_squares"]
-
-
 # Beyond this a sum of squared differences may overflow.
 _LARGEST_RANGE = 1e140
 _FEW = 1 << 16  # values that are looked at at a time

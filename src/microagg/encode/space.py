@@ -11,27 +11,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode import hierarchy, nominal, number, ordinal, spiked
-from microagg.encode.inertia import Encoder
+from microagg.encode.batch_statistics import ColumnStatistics
+from microagg.encode.inertia import Encoder, LevelCounts, count_levels
 from microagg.encode.scale import fit_scale
 from microagg.encode.strata import count_units
 from microagg.kernels.release_kinds import Releases
 from microagg.tables.variable import Variable
-
-__all__ = [
-    "Space",
-    "are_plain",
-    "encoder_of",
-    "names_of_levels",
-    "released_values",
-    "space_of",
-    "with_admissible",
-]
 
 
 class _Kind(Protocol):
@@ -53,6 +44,29 @@ _KINDS: Mapping[str, _Kind] = {
 }
 
 
+class Axes(NamedTuple):
+    """How a column becomes coordinates."""
+
+    values: Encoder
+    states: Encoder | None = None
+    """Where missing or not is a coordinate of its own."""
+    importance: float = 1.0
+
+    def place(self, values: Floats, states: Labels | None) -> list[Floats]:
+        """Return the coordinates of values and of states, where these have some."""
+        factor = np.sqrt(self.importance)
+        found = [self.values.apply(values) * factor]
+        if self.states is not None and states is not None:
+            found.append(self.states.apply(states.astype(np.float64)) * factor)
+        return found
+
+    @property
+    def widths(self) -> tuple[int, int]:
+        """Number of coordinates: of values, and of states."""
+        each = [part.shape[1] for part in self.place(np.full(1, np.nan), np.zeros(1, np.int64))]
+        return each[0], sum(each[1:])
+
+
 @dataclass(frozen=True, eq=False)
 class Space:
     """Coordinates of the records."""
@@ -65,10 +79,8 @@ class Space:
     levels: Labels | None = None
     """Level of each record, −1: missing, where the coordinates are the corners of one category and nothing
     else: then only the counts of levels in a group matter."""
-    encoders: tuple[Encoder, ...] = ()
+    axes: tuple[Axes, ...] = ()
     """Of the columns, where they are encoded."""
-    widths: tuple[tuple[int, int], ...] = ()
-    """Coordinates of each column: of its values, and of whether they are missing."""
     releases: Releases | None = None
     """What groups release, if that loses more than the SSE says; see :mod:`microagg.encode.release_rules`."""
     factors: Floats | None = None
@@ -108,19 +120,15 @@ def space_of(
     """
     if are_plain(variables) and weights is None:
         return Space(np.column_stack([v.values for v in variables]), scale, encoded=False)
-    coordinates, encoders, widths = [], [], []
+    axes, coordinates = [], []
     for variable in variables:
-        importance = np.sqrt(variable.setting.importance)
-        encoders.append(encoder_of(variable, scale, weights))
-        coordinates.append(encoders[-1].apply(variable.values) * importance)
-        widths.append((coordinates[-1].shape[1], 0))
-        if states and variable.missing.any():
-            levels = range(int(variable.states.max()) + 1)
-            state = Variable(
-                variable.name, "nominal", variable.states.astype(np.float64), levels=tuple(levels)
-            )
-            coordinates.append(nominal.encoder(state, weights).apply(state.values) * importance)
-            widths[-1] = (widths[-1][0], coordinates[-1].shape[1])
+        own = variable.states if states and variable.missing.any() else None
+        encoder = encoder_of(variable, scale, weights)
+        of_states = None
+        if own is not None:
+            of_states = nominal.state_encoder(count_levels(own, int(own.max()) + 1, weights))
+        axes.append(Axes(encoder, of_states, variable.setting.importance))
+        coordinates += axes[-1].place(variable.values, own)
     matrix = np.ascontiguousarray(np.hstack(coordinates))
     first = variables[0]
     only_corners = len(coordinates) == 1 and first.kind in ("boolean", "nominal")
@@ -129,8 +137,7 @@ def space_of(
         matrix,
         "none",
         levels=first.level_numbers if only_corners else None,
-        encoders=tuple(encoders),
-        widths=tuple(widths),
+        axes=tuple(axes),
     )
 
 
@@ -150,6 +157,27 @@ def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None
     if variable.kind in ("number", "integer", "date"):
         return number.encoder(variable, scale, weights)
     return _KINDS[variable.kind].encoder(variable, weights)
+
+
+def encoder_of_summary(
+    variable: Variable,
+    found: ColumnStatistics,
+    scale: str = "zscore",
+    mean_weight: float = 1.0,
+    counts: LevelCounts | None = None,
+) -> Encoder:
+    """Fit the same to a summary of the column, whose values are not in memory.
+
+    ``variable`` has no values, ``mean_weight`` is that of all records of the table, and ``counts`` are those
+    of the levels of a category.
+    """
+    if variable.kind in ("number", "integer", "date"):
+        return number.from_summary(variable.setting, found, scale, mean_weight)
+    if variable.kind == "spiked":
+        return spiked.from_summary(variable.setting, found, mean_weight)
+    if variable.kind == "ordinal":
+        return ordinal.encoder(variable, counts=counts)
+    return nominal.encoder(variable, counts=counts)
 
 
 def released_values(

@@ -17,20 +17,19 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode import number
+from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.inertia import Encoder, present_means
 from microagg.encode.number import Transform, fit_transform
 from microagg.errors import InputError, shown
+from microagg.plan.column import Column
 from microagg.tables.variable import Variable
-
-__all__ = ["SpikedEncoder", "encoder", "release", "spike_of"]
-
 
 _WIDEST = 1e308  # beyond, differences of doubles are infinite
 
 
-def spike_of(variable: Variable) -> float:
+def spike_of(setting: Column) -> float:
     """Return the value of the spike: that of the plan, or 0."""
-    return 0.0 if variable.setting.spike is None else float(variable.setting.spike)
+    return 0.0 if setting.spike is None else float(setting.spike)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     >>> encoder(spiked).apply(spiked.values).round(2).tolist()
     [[-0.78, 0.0], [-0.78, 0.0], [0.78, -0.52], [0.78, 0.52]]
     """
-    spike, values = spike_of(variable), variable.values
+    spike, values = spike_of(variable.setting), variable.values
     there = ~variable.missing
     off = there & (values != spike)
     if not off.any() or off[there].all():
@@ -98,6 +97,26 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     return replace(raw, centre=centre, scale=scale if np.isfinite(scale) else 0.0)
 
 
+def from_summary(setting: Column, found: ColumnStatistics, mean_weight: float) -> Encoder:
+    """Fit the same to a summary of the column, as :func:`microagg.encode.number.from_summary` does."""
+    moments, off = found.moments, found.outside
+    if not 0 < off.count < moments.count:
+        return number.from_summary(setting, found, "zscore", mean_weight)
+    if setting.transform is not None:
+        raise InputError(
+            "In a table that is read in parts a spiked column counts by its values; the plan transforms "
+            "one. Leave the transform out, or say engine = memory."
+        )
+    spike = spike_of(setting)
+    step, share = off.mean - spike, off.weight / moments.weight
+    # The squares of weights with a mean of 1 add up to count − 1.
+    total = (step**2 * moments.weight * share * (1 - share) + off.squares) / mean_weight
+    scale = float(np.sqrt((moments.count - 1) / total)) if total > 0 else 0.0
+    return SpikedEncoder(
+        spike, Transform(None), off.mean, step, np.array([step * share, 0.0]), scale
+    )
+
+
 def _exponent(values: Floats) -> int:
     """Return the power of two by which values are divided so that no sum and no square overflows."""
     return int(np.frexp(np.abs(values).max())[1])
@@ -116,7 +135,7 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     means = present_means(variable.values, labels, g, weights)
     if variable.setting.release != "spike":
         return means
-    spike = spike_of(variable)
+    spike = spike_of(variable.setting)
     off = np.where(variable.missing, np.nan, (variable.values != spike).astype(np.float64))
     outside = np.where(off == 1.0, variable.values, np.nan)
     share_off = present_means(off, labels, g, weights)

@@ -19,8 +19,6 @@ from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels
 from microagg.tables.frame import Frame
 
-__all__ = ["count_units", "merge_small", "missing_stratum", "strata_of", "stratum_too_small"]
-
 
 def strata_of(
     frame: Frame, columns: Sequence[Any], text: Frame | None = None
@@ -32,15 +30,21 @@ def strata_of(
     ``text`` is the same table as written in a CSV file, where 1.0 and 1.00 are two strata: everybody who has
     the file can tell them apart.
     """
-    values = []
-    for name in columns:
-        codes, _ = frame.categories(name)
-        if (codes < 0).any():
-            raise missing_stratum(name, int(np.argmax(codes < 0)))
-        values.append(codes if text is None else text.categories(name)[0])
-    table = np.column_stack(values)
+    table = np.column_stack([stratum_codes(frame, name, text)[0] for name in columns])
     found = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
     return canonical_labels(found), table
+
+
+def stratum_codes(frame: Frame, name: Any, text: Frame | None = None) -> tuple[Labels, list[Any]]:
+    """Return the number of each value of a stratum, and the values; refuse a table that misses some."""
+    codes, values = frame.categories(name)
+    if (codes < 0).any():
+        raise InputError(
+            f"Every record belongs to a stratum; column {shown(name)} is missing in row "
+            f"{int(np.argmax(codes < 0)) + 1} (the first record is row 1). Fill it, give it a value of its "
+            'own such as "unknown", or drop those records.'
+        )
+    return (codes, values) if text is None else text.categories(name)
 
 
 def merge_small(
@@ -97,14 +101,6 @@ def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
         return np.bincount(sets, minlength=g)
     pairs = np.unique(np.column_stack([sets, units]), axis=0)
     return np.bincount(pairs[:, 0], minlength=g)
-
-
-def missing_stratum(name: Any, row: int) -> InputError:
-    """Return the error about a record without a stratum."""
-    return InputError(
-        f"Every record belongs to a stratum; column {shown(name)} is missing in row {row + 1} (the first "
-        'record is row 1). Fill it, give it a value of its own such as "unknown", or drop those records.'
-    )
 
 
 def stratum_too_small(

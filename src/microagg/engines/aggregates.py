@@ -32,15 +32,6 @@ from microagg.releasing.release_values import (
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
-__all__ = [
-    "Shared",
-    "Sums",
-    "put_back",
-    "shared_values",
-    "sums_of",
-    "whole_groups",
-]
-
 _IN_A_WORD = 16  # states of values
 _SAMPLED = 40_000  # records of whole groups in which a release is measured, about
 

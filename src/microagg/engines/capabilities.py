@@ -13,8 +13,6 @@ from microagg.grouping.require.from_plan import RULES
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 
-__all__ = ["ENGINES", "check_engine", "check_plan_in_parts", "check_source", "check_target_kind"]
-
 ENGINES = ("memory", "disk", "spark")
 
 

@@ -19,8 +19,6 @@ from microagg.engines.recode_batches import level_places, loss_by_recoding
 from microagg.engines.table_summary import TableSummary
 from microagg.measure.column_losses import category_squares, number_squares
 
-__all__ = ["Loss", "column_squares", "inertia", "loss_of", "total_squares"]
-
 _UNORDERED = ("boolean", "nominal")
 
 

@@ -40,24 +40,6 @@ from microagg.kernels.halving_tree import leaves_of
 from microagg.kernels.labels import canonical_labels
 from microagg.plan.registry import find
 
-__all__ = [
-    "LEAF",
-    "ChunkPlan",
-    "Moved",
-    "Tree",
-    "centroids",
-    "in_order",
-    "in_sample",
-    "is_feasible",
-    "plan_chunks",
-    "refine_chunk",
-    "requirements",
-    "sample_share",
-    "solve_chunk",
-    "sound_chunks",
-    "work_on_chunk",
-]
-
 LEAF = 1 << 19  # records in a chunk, about
 _FIRST = 0.5  # of the search is made in the first turn
 _SAMPLE = 1 << 17  # records from which trees are made, at least
@@ -330,8 +312,7 @@ def space_of_chunk(encoding: Encoding, records: Records) -> Space:
     space = Space(
         encoding.coordinates(records),
         "none",
-        encoders=tuple(coder.encoder for coder in encoding.coders),
-        widths=encoding.widths,
+        axes=tuple(coder.axes for coder in encoding.coders),
     )
     return with_releases(
         space,

@@ -17,21 +17,13 @@ from microagg.drafting.draft import Completed, complete
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.verbs import Parts
 from microagg.errors import InputError
+from microagg.grouping.read_table import no_records
 from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import MISSING_WORDS
-
-__all__ = ["completed", "no_records"]
+from microagg.tables.numbers_in_text import missing_words
 
 DRAFTED = 1 << 16  # records by which columns are judged
-
-
-def no_records() -> InputError:
-    """Say that there is nothing to protect."""
-    return InputError(
-        "A table to protect has at least one record; this one has none. Check that it was read whole."
-    )
 
 
 def completed(parts: Parts, plan: Plan) -> Completed:
@@ -51,7 +43,7 @@ def completed(parts: Parts, plan: Plan) -> Completed:
 
 def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any], int]:
     """Look at the first records: the plan, the columns kept as constant ones, and the number of records."""
-    found = complete(Frame(head), plan, MISSING_WORDS if is_csv else ("",))
+    found = complete(Frame(head), plan, missing_words(is_csv))
     drafted = set(found.plan.known) - set(plan.known) if found.guesses else set()
     return found, [name for name in head.column_names if name in drafted], head.num_rows
 

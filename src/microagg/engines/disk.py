@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.algorithms.univariate.stretches import cut_stretches
-from microagg.base.typing import Floats, Labels
+from microagg.base.typing import Labels
 from microagg.compile.threads import at_work, thread_count
 from microagg.engines.aggregates import Shared, Sums, put_back
 from microagg.engines.chunks import (
@@ -34,23 +33,30 @@ from microagg.engines.chunks import (
 from microagg.engines.encoding import Encoding, Words
 from microagg.engines.finishing import added_up, finish_chunk
 from microagg.engines.fit import fit
-from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places, sorted_words
+from microagg.engines.one_column import (
+    STRETCH,
+    Splits,
+    ends_by_stretch,
+    next_ends,
+    places_of,
+    plan_places,
+    sorted_words,
+)
 from microagg.engines.passes import Passes
 from microagg.engines.scratch import Scratch, Shelf
 from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
 from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
+from microagg.measure.linkage import ReleasedRows
 from microagg.plan.plan import Plan
-
-__all__ = ["DiskParts", "DiskRun", "OnProgress", "group_from_disk"]
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
 _COPIES = 8  # of the words of a chunk that work on it takes, about
 
 OnProgress = Callable[[str, int, int], None]
-"""Hears of a stage, records done and all of them."""
+"""Gets a stage, records done and all of them."""
 
 
 class _LowestKeys:
@@ -122,14 +128,15 @@ class DiskRun:
             np.ascontiguousarray(words[order, 1:]), len(self.encoding.coders)
         )
 
-    def released_groups(self) -> Iterator[tuple[Shared, Labels, None]]:
+    def released_groups(self) -> Iterator[ReleasedRows]:
         """Yield what groups release, and the records of each, chunk after chunk."""
         columns = len(self.encoding.coders)
         for number in self.numbers:
             words = self._groups.take([number])
             if len(words):
                 shared = Shared.of(np.ascontiguousarray(words[:, :-1]), columns)
-                yield shared, words[:, -1].astype(np.int64), None
+                sizes = words[:, -1].astype(np.int64)
+                yield ReleasedRows(shared.values, shared.states, sizes)
 
     def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
         """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
@@ -159,7 +166,7 @@ def group_from_disk(
     source : the table
     plan : with the columns to protect named
     scratch : where records are kept, and where a killed run left off
-    on_progress : hears how far it is; may raise to end the run
+    on_progress : is called with how far it is; may raise to end the run
     leaf : records in a chunk, about
     memory : bytes that chunks may take, which tells how many are worked on at a time
     """
@@ -248,45 +255,27 @@ def _cut_column(
 
         _in_threads(sort, stretches, _adding_up(on_progress, 0, 2 * len(stretches)), workers)
         counts = in_order.counts(splits.first[-1])
-        ends = {}
-        for part, (low, high) in enumerate(pairwise(splits.first)):
-
-            def values_of(at: int, low: int = low) -> Floats:
-                words = in_order.take([low + at])
-                return encoding.records_of(words).values[:, 0] if len(words) else np.zeros(0)
-
-            sizes = counts[low:high].tolist()
-            if encoding.releases_no_value(part) or not sum(sizes):  # any records may go together
-                whole = np.append(
-                    np.arange(encoding.k, sum(sizes) - encoding.k + 1, encoding.k), sum(sizes)
-                )
-                starts = np.append(0, np.cumsum(sizes))
-                cut = [whole[(whole > a) & (whole <= b)] for a, b in pairwise(starts)]
-            else:
-                cut = cut_stretches(
-                    sizes, values_of, encoding.k, most=workers, folder=scratch.folder
-                )
-            for at, own in enumerate(cut):
-                ends[low + at] = own - int(counts[low : low + at].sum())
-        scratch.keep("ends", ends)
+        read = in_order.take
+        found = ends_by_stretch(encoding, splits, counts, read, workers, scratch.folder)
+        scratch.keep("ends", found)
         shelf.remove()
     ends = scratch.kept("ends")
     released = scratch.shelf("released")
     sizes = in_order.counts(splits.first[-1])
+    last_end = {place: int(own[-1]) if len(own) else 0 for place, own in ends.items()}
+    following = next_ends(
+        [range(low, high) for low, high in pairwise(splits.first)],
+        {place: int(own[0]) for place, own in ends.items() if len(own)},
+    )
 
     def release(place: int) -> None:
         if not len(ends[place]) or released.has(place):
             return
-        last = int(ends[place][-1])
-        parts = [in_order.take([place])[:last]]
-        # A group that begins in a stretch before ends here.
-        before = place
-        while before not in splits.first and not len(ends[before - 1]):
-            before -= 1
-            parts.insert(0, in_order.take([before]))
-        if before not in splits.first and int(ends[before - 1][-1]) < sizes[before - 1]:
-            parts.insert(0, in_order.take([before - 1])[int(ends[before - 1][-1]) :])
-        words = np.concatenate([part for part in parts if len(part)])
+        last = last_end[place]
+        # A group that ends here may begin in stretches before.
+        before = [q for q in range(place) if following[q][1] == place and last_end[q] < sizes[q]]
+        parts = [in_order.take([q])[last_end[q] :] for q in before]
+        words = np.concatenate([*parts, in_order.take([place])[:last]])
         cuts = ends[place] + len(words) - last
         labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
         _release(encoding, place, words, labels + (place << 32), released, scratch)
@@ -326,7 +315,7 @@ class DiskParts:
     ----------
     source : the file
     passes : by which records are read, hashed as they are; None: some columns are read, as they are now
-    on_progress : hears how far a pass is
+    on_progress : is called with how far a pass is
     """
 
     def __init__(

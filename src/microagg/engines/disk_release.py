@@ -26,7 +26,7 @@ from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batch
 from microagg.formats.formulas import formula_cells, with_escaped_formulas
 from microagg.formats.layouts import FileFormat
 from microagg.grouping.read_table import broken_relation
-from microagg.measure.link_batches import linkage_of
+from microagg.measure.linkage import count_near, linkage_of
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
@@ -154,7 +154,8 @@ class DiskRelease:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
         run, gathered = self.run, self._gathered
         sample = gathered.sample()
-        rivals = sought(run.encoding, sample).rivals(run.encoding, run.released_groups())
+        alone = sought(run.encoding, sample)
+        near = count_near(run.encoding.attacker, alone, run.released_groups())
         found = measured_at_scale(
             self.plan,
             run.encoding,
@@ -162,7 +163,7 @@ class DiskRelease:
             run.sums,
             sample,
             self._counts,
-            linkage_of(rivals, self.records),
+            linkage_of(near, self.records),
             gathered.linked("known", sample),
             gathered.linked("claimed", sample),
             **measures,

@@ -23,13 +23,15 @@ from numpy.typing import NDArray
 from microagg.base.formatting import names
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Encoder
+from microagg.encode.missing import complete_records
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
+from microagg.encode.space import Axes
 from microagg.encode.strata import stratum_too_small
 from microagg.engines.recode_batches import recoded_batch, recoded_text
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
-from microagg.measure.coordinates import placed
+from microagg.measure.coordinates import AttackerSpace
 from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
@@ -37,8 +39,6 @@ from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
-
-__all__ = ["Coder", "Encoding", "Records", "Words"]
 
 Words = NDArray[np.uint64]
 
@@ -49,9 +49,7 @@ class Coder(NamedTuple):
     name: Any
     kind: str
     setting: Column
-    encoder: Encoder
-    seen: Encoder
-    """Coordinates for an attacker, see :mod:`microagg.measure.coordinates`: no weights, scale, importance."""
+    axes: Axes
     recoder: Recoder | None
     """Of a recoded column: how it was, against which its loss counts."""
     mean_weight: float
@@ -62,6 +60,11 @@ class Coder(NamedTuple):
     """Of categories: which levels at least k units of the table hold, so that groups may release them."""
     spread: float = 0.0
     whole: bool = False
+
+    @property
+    def encoder(self) -> Encoder:
+        """What takes values to coordinates."""
+        return self.axes.values
 
     @property
     def places(self) -> Floats | None:
@@ -101,17 +104,15 @@ class Encoding:
     cells: Mapping[Cell, int]
     patterns: Labels  # (cells, columns) state of each column
     sizes: Labels  # records of each cell
-    state_encoders: Mapping[int, Encoder]
-    """By column: where missing or not is a coordinate of its own."""
-    seen_states: Mapping[int, Encoder]
-    """The same for an attacker: every column in which values are missing."""
+    attacker: AttackerSpace
+    """The space in which an attacker compares records: no weights, scale or importance."""
     mean_weight: float
     weighted: bool
     """Whether weights differ, and count in the objective or in means."""
     records: int
     is_csv: bool = False
     moved_keys: Words = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
-    """Of rows that belong to another cell than their own pattern says, ascending, see :mod:`.rare`."""
+    """Keys, ascending, of rows that belong to another cell than their own pattern says: rare_patterns.py."""
     moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     recoders: Mapping[Any, Recoder] = field(default_factory=dict)
     """Columns that are recoded before anything else; the plan is that of the recoded table."""
@@ -172,7 +173,7 @@ class Encoding:
         return None if records.cells is None else self._apart[records.cells]
 
     def releases_no_value(self, part: int, column: int = 0) -> bool:
-        """Whether the records of a part of the table release a column as missing, whatever they came with."""
+        """Return whether the records of a part of the table release a column as missing in any case."""
         return bool(self.patterns[self._apart == part, column].all())
 
     @property
@@ -259,11 +260,8 @@ class Encoding:
         return cells
 
     def kept(self, variables: Sequence[Variable]) -> NDArray[np.bool_] | None:
-        """Which records of a batch are released; None: all."""
-        if self.plan.missing.policy != "drop":
-            return None
-        kept: NDArray[np.bool_] = ~np.any([v.missing for v in variables], axis=0)
-        return kept
+        """Find the records of a batch that are released; None: all."""
+        return complete_records(variables) if self.plan.missing.policy == "drop" else None
 
     def variables(self, table: pa.Table) -> list[Variable]:
         """Read the protected columns of a batch, recoded."""
@@ -319,40 +317,21 @@ class Encoding:
         """State that each value came with: what the join of rare patterns blanks was there."""
         return np.where(np.isnan(records.values), self.states(records), 0)
 
-    def seen_by_attacker(self, values: Floats, states: Labels) -> Floats:
-        """Coordinates in which an attacker compares values, original or released, C-contiguous."""
-        found = []
-        for j, coder in enumerate(self.coders):
-            found.append(placed(coder.seen, np.ascontiguousarray(values[:, j])))
-            if j in self.seen_states:
-                found.append(self.seen_states[j].apply(states[:, j].astype(np.float64)))
-        return np.ascontiguousarray(np.hstack(found))
-
     @property
     def n_coordinates(self) -> int:
         """Coordinates of the space in which records are grouped."""
-        return sum(map(sum, self.widths))
-
-    @property
-    def widths(self) -> tuple[tuple[int, int], ...]:
-        """Coordinates of each column: of its values, and of whether they are missing."""
-
-        def width(encoder: Encoder | None) -> int:
-            return 0 if encoder is None else encoder.apply(np.full(1, np.nan)).shape[1]
-
-        return tuple(
-            (width(coder.encoder), width(self.state_encoders.get(j)))
-            for j, coder in enumerate(self.coders)
-        )
+        return sum(sum(coder.axes.widths) for coder in self.coders)
 
     def coordinates(self, records: Records) -> Floats:
-        """Coordinates of records, C-contiguous."""
-        states = self.states(records) if self.state_encoders else None
-        found = []
-        for j, coder in enumerate(self.coders):
-            importance = np.sqrt(coder.setting.importance)
-            found.append(coder.encoder.apply(records.values[:, j]) * importance)
-            if states is not None and j in self.state_encoders:
-                state = states[:, j].astype(np.float64)
-                found.append(self.state_encoders[j].apply(state) * importance)
+        """Return the coordinates of records, C-contiguous."""
+        states = None
+        if any(coder.axes.states is not None for coder in self.coders):
+            states = self.states(records)
+        found = [
+            part
+            for j, coder in enumerate(self.coders)
+            for part in coder.axes.place(
+                records.values[:, j], None if states is None else states[:, j]
+            )
+        ]
         return np.ascontiguousarray(np.hstack(found))

@@ -20,12 +20,11 @@ import pyarrow as pa
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import Moments
-from microagg.encode.recode import Share
+from microagg.encode.level_counts import Share
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.chunk_losses import loss_of, total_squares
 from microagg.engines.encoding import Encoding, Words
 from microagg.engines.release_counts import Counts
-from microagg.engines.sought import Sought
 from microagg.engines.table_summary import TableSummary
 from microagg.evidence.measured import Measured, Part
 from microagg.evidence.measuring import Measuring
@@ -34,14 +33,12 @@ from microagg.kernels.labels import canonical_labels
 from microagg.measure.before_and_after import Summary
 from microagg.measure.both_tables import keeping_computed
 from microagg.measure.known_columns import KnownRisk
-from microagg.measure.linkage import Linkage, sample_for
+from microagg.measure.linkage import Linkage, Sought, sample_for
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of
 from microagg.releasing.release_values import MissingCounts
 from microagg.tables.frame import Frame
-
-_LINKED = 2_000  # records by which linkage is estimated
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,19 +140,19 @@ def sought(encoding: Encoding, sample: Sample, keys: Words | None = None) -> Sou
     """Choose some of the sampled records to be linked; ``keys`` are of the known values of each."""
     chosen = _linked(sample)
     variables = encoding.variables(sample.before.take(pa.array(chosen)))
-    before = encoding.seen_by_attacker(
+    before = encoding.attacker.place(
         np.column_stack([v.values for v in variables]),
         np.column_stack([v.states for v in variables]),
     )
     shared = sample.shared
-    after = encoding.seen_by_attacker(shared.values[chosen], shared.states[chosen])
+    after = encoding.attacker.place(shared.values[chosen], shared.states[chosen])
     return Sought(before, after, None if keys is None else keys[chosen])
 
 
 def _linked(sample: Sample) -> Labels:
     """Choose the sampled records to link: all where memory would, else some, evenly over the rows."""
     n = len(sample.labels)
-    wanted = n if sample_for(n) is None else min(n, _LINKED)
+    wanted = sample_for(n, in_parts=True) or n
     return np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
 
 

@@ -15,17 +15,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode import nominal
 from microagg.encode.batch_statistics import ColumnStatistics
-from microagg.encode.inertia import Corners, Encoder
-from microagg.encode.number import NumberEncoder, Transform
+from microagg.encode.inertia import Encoder, LevelCounts
+from microagg.encode.nominal import state_encoder
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import check_recoded
-from microagg.encode.scale import Scaling, scaling_of
-from microagg.encode.space import encoder_of
-from microagg.encode.spiked import SpikedEncoder
+from microagg.encode.space import Axes, encoder_of_summary
 from microagg.engines.capabilities import check_plan_in_parts
-from microagg.engines.complete_plan import no_records
 from microagg.engines.encoding import Coder, Encoding
 from microagg.engines.rare_patterns import Rare, rare_records, with_rare_joined
 from microagg.engines.recode_batches import (
@@ -38,16 +34,17 @@ from microagg.engines.recode_batches import (
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.engines.verbs import Parts
 from microagg.errors import InputError, shown
+from microagg.grouping.read_table import check_no_identifier, no_complete_record, no_records
 from microagg.grouping.require.from_plan import make_requirements
 from microagg.grouping.require.requirement import check_feasible
-from microagg.measure.coordinates import state_encoder
-from microagg.plan.block import Block, Require
+from microagg.measure.coordinates import AttackerSpace, state_encoders
+from microagg.plan.block import Require
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
 from microagg.tables.variable import Variable
 
-__all__ = ["encoding_of", "fit"]
+_NONE = np.zeros(0)  # values, where only what is known about a column matters
 
 
 def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
@@ -80,7 +77,7 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
 
 
 def _check_feasible(plan: Plan, summary: TableSummary) -> None:
-    """Refuse units, different values and weights of which the whole table has fewer than a group needs."""
+    """Refuse a table that has fewer units, different values or weights than one group needs."""
     block = plan.blocks[0]
     unit = plan.unit_of(block).column
 
@@ -120,44 +117,36 @@ def encoding_of(
     check_k(block.k or 1, summary.records)
     uneven = summary.weights.count > 0 and summary.weights.low < summary.weights.high
     mean_weight = summary.weights.mean if summary.weights.count else 1.0
-    coders = tuple(
-        _coder(name, plan, block, summary.columns[name], mean_weight, uneven, recoders.get(name))
-        for name in block.columns or ()
-    )
+    columns = block.columns or ()
     listed = sorted(summary.cells, key=lambda cell: (repr(cell[0]), cell[1]))
     if plan.missing.policy == "drop":
         listed = [cell for cell in listed if not any(cell[1])]
-    columns = len(coders)
-    patterns = np.array([cell[1] for cell in listed], dtype=np.int64).reshape(-1, columns)
+    patterns = np.array([cell[1] for cell in listed], dtype=np.int64).reshape(-1, len(columns))
     sizes = np.array([summary.cells[cell] for cell in listed], dtype=np.int64)
     if not len(sizes):
-        raise InputError(
-            'missing = "drop" leaves out records with a missing value; every record has one. Say another '
-            'policy, such as "pattern".'
+        raise no_complete_record()
+    records = int(sizes.sum())
+    states = [np.bincount(own, weights=sizes).astype(np.int64) for own in patterns.T]
+    mixed = plan.missing.policy in ("majority", "fill")
+    coders, seen = [], []
+    for name, often in zip(columns, states, strict=True):
+        found = summary.columns[name]
+        of_states = state_encoder(LevelCounts(often, records)) if mixed and len(often) > 1 else None
+        coder, encoder = _coder(
+            name, plan, found, of_states, mean_weight, uneven, recoders.get(name)
         )
-    encoders: dict[int, Encoder] = {}
-    if plan.missing.policy in ("majority", "fill"):
-        for j in np.flatnonzero(patterns.any(axis=0)).tolist():
-            often = np.bincount(patterns[:, j], weights=sizes).astype(np.float64)
-            encoders[j] = _corners(
-                Variable(
-                    "", "nominal", np.arange(float(len(often))), levels=tuple(range(len(often)))
-                ),
-                often,
-                int(sizes.sum()),
-                block,
-            )
+        coders.append(coder)
+        seen.append(encoder)
     return Encoding(
         plan,
-        coders,
+        tuple(coders),
         {cell: number for number, cell in enumerate(listed)},
         patterns,
         sizes,
-        encoders,
-        _seen_states(patterns, sizes),
+        AttackerSpace(tuple(seen), state_encoders(states)),
         mean_weight,
         uneven,
-        int(sizes.sum()),
+        records,
         is_csv,
         recoders=recoders,
     )
@@ -166,14 +155,17 @@ def encoding_of(
 def _coder(
     name: Any,
     plan: Plan,
-    block: Block,
     found: ColumnStatistics,
+    of_states: Encoder | None,
     mean_weight: float,
     uneven: bool,
-    recoder: Recoder | None = None,
-) -> Coder:
-    """Fit a column; ``mean_weight`` is that of all records, which count alike unless weights are uneven."""
-    setting = plan.column(name)
+    recoder: Recoder | None,
+) -> tuple[Coder, Encoder]:
+    """Fit a column, for the grouping and for an attacker, who compares records whatever their weights.
+
+    ``mean_weight`` is that of all records, which count alike unless weights are uneven.
+    """
+    setting, block = plan.column(name), plan.blocks[0]
     kind = setting.kind
     if found.levels and kind is None and None not in found.formats and len(found.formats) == 1:
         raise InputError(
@@ -183,40 +175,27 @@ def _coder(
     if found.levels:
         kind = kind or found.kind or "nominal"
         levels, often = _levels(name, setting, found, mean_weight if uneven else None)
-        variable = Variable(name, kind, np.arange(float(len(levels))), setting, levels=levels)
+        variable = Variable(name, kind, _NONE, setting, levels=levels)
         variable = variable if recoder is None else recoder.placed(variable)
-        present = sum(found.levels.values())
-        encoder = seen = _corners(variable, often, present, block)
-        if uneven:
-            seen = _corners(variable, _levels(name, setting, found, None)[1], present, block)
+        alike = np.array([found.levels.get(level, 0) for level in levels])
+        present = int(alike.sum())
+        check_no_identifier(name, kind, setting, len(found.levels), present)
+        seen, encoder = (
+            encoder_of_summary(variable, found, counts=LevelCounts(counted, present))
+            for counted in (alike, often)
+        )
+        axes = Axes(encoder, of_states, setting.importance)
         own = replace(setting, kind=kind, round="no")
         given = levels, often, _admissible(levels, found, block.k or 1)
-        return Coder(name, kind, own, encoder, seen, recoder, mean_weight, *given)
+        return Coder(name, kind, own, axes, recoder, mean_weight, *given), seen
     moments = found.moments
     kind = found.kind or kind or "number"
-    encoder = _number(setting, kind == "spiked", block.scale, found, mean_weight)
-    seen = _number(setting, kind == "spiked", "zscore", found.alike or found, 1.0)
-    return Coder(
-        name,
-        kind,
-        setting,
-        encoder,
-        seen,
-        recoder,
-        mean_weight,
-        spread=moments.deviation,
-        whole=moments.whole,
-    )
-
-
-def _seen_states(patterns: Labels, sizes: Labels) -> dict[int, Encoder]:
-    """Coordinates by which an attacker tells missing values apart, of columns that have some and others."""
-    found = {}
-    for j, states in enumerate(patterns.T):
-        often = np.bincount(states, weights=sizes).astype(np.int64)
-        if np.count_nonzero(often) > 1:
-            found[j] = state_encoder(often)
-    return found
+    variable = Variable(name, kind, _NONE, setting)
+    encoder = encoder_of_summary(variable, found, block.scale, mean_weight)
+    seen = encoder_of_summary(variable, found.alike or found)
+    axes = Axes(encoder, of_states, setting.importance)
+    coder = Coder(name, kind, setting, axes, recoder, mean_weight)
+    return coder._replace(spread=moments.deviation, whole=moments.whole), seen
 
 
 def _levels(
@@ -239,62 +218,7 @@ def _levels(
 
 
 def _admissible(levels: Sequence[Any], found: ColumnStatistics, k: int) -> NDArray[np.bool_]:
-    """Which levels at least k units of the table hold, or records where no units are counted."""
+    """Find the levels that at least k units of the table hold, or records where no units are counted."""
     if found.most_holders:
         return np.array([len(found.holders.get(level, ())) >= k for level in levels], dtype=bool)
     return np.array([found.levels.get(level, 0) >= k for level in levels], dtype=bool)
-
-
-def _corners(variable: Variable, often: Floats, present: int, block: Block) -> Encoder:
-    """Fit the corners of a category to counts: an inertia of m − 1 for m records that have a value.
-
-    The encoder is fitted to one record a level, weighted by how often it occurs, and then scaled to the
-    number of records.
-    """
-    m = len(variable.levels)
-    if m < 2 or not often.sum():
-        return Corners(np.zeros((max(m, 1), 1)))
-    weights = often * m / often.sum()
-    if variable.kind in ("nominal", "boolean"):
-        fitted = nominal.encoder(variable, weights)
-    else:
-        fitted = encoder_of(variable, block.scale, weights)
-    assert isinstance(fitted, Corners)
-    return Corners(fitted.points * np.sqrt((present - 1) * m / (often.sum() * (m - 1))))
-
-
-def _number(
-    setting: Column, spiked: bool, scale: str, found: ColumnStatistics, mean_weight: float
-) -> Encoder:
-    moments = found.moments
-    if not moments.count:
-        return Corners(np.zeros((1, 1)))
-    off = found.outside
-    if spiked and 0 < off.count < moments.count:
-        if setting.transform is not None:
-            raise InputError(
-                "In a table that is read in parts a spiked column counts by its values; the plan transforms "
-                "one. Leave the transform out, or say engine = memory."
-            )
-        spike = 0.0 if setting.spike is None else float(setting.spike)
-        step, share = off.mean - spike, off.weight / moments.weight
-        # The squares of weights with a mean of 1 add up to count − 1.
-        total = (step**2 * moments.weight * share * (1 - share) + off.squares) / mean_weight
-        factor = float(np.sqrt((moments.count - 1) / total)) if total > 0 else 0.0
-        return SpikedEncoder(
-            spike, Transform(None), off.mean, step, np.array([step * share, 0.0]), factor
-        )
-    logarithms = setting.transform == "log"
-    used = found.logarithms if logarithms else moments
-    quartiles = None
-    if scale == "robust":
-        quartiles = found.sketch.quantile(0.25), found.sketch.quantile(0.75)
-    scaling: Scaling = scaling_of(
-        "zscore" if spiked else scale,
-        used.low,
-        used.high,
-        used.mean,
-        used.deviation_by(mean_weight),
-        quartiles,
-    )
-    return NumberEncoder(Transform("log" if logarithms else None, unit=0.0), scaling)

@@ -12,11 +12,10 @@ from microagg.engines.aggregates import Shared
 from microagg.engines.disk import AT_ONCE, DiskRun
 from microagg.engines.evidence_at_scale import Sample, sought
 from microagg.engines.scratch import Scratch
-from microagg.engines.sought import views_of
 from microagg.formats.batches import Batch, BatchSource
 from microagg.measure.count_by_keys import ClassCounter
-from microagg.measure.link_batches import linkage_of
-from microagg.measure.linkage import Linkage
+from microagg.measure.known_columns import views_of
+from microagg.measure.linkage import Linkage, ReleasedRows, count_near, linkage_of
 from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
@@ -115,12 +114,14 @@ class GatheredOnDisk:
         if view not in self.views:
             return None
         encoding, keys = self._run.encoding, np.concatenate(self._sample_keys[view])
-        rivals = sought(encoding, sample, keys).rivals(encoding, self._released_with_keys(view))
-        return linkage_of(rivals, encoding.records)
+        released = self._released_with_keys(view)
+        near = count_near(encoding.attacker, sought(encoding, sample, keys), released)
+        return linkage_of(near, encoding.records)
 
-    def _released_with_keys(self, view: str) -> Iterator[tuple[Shared, None, Any]]:
+    def _released_with_keys(self, view: str) -> Iterator[ReleasedRows]:
         """Yield what all records release, and the keys of their values of a view."""
         run, total = self._run, self._source.rows
         for first in range(0, total, AT_ONCE):
             _, shared = run.shared(first, min(first + AT_ONCE, total))
-            yield shared, None, self._keys_at[view].take([first // AT_ONCE])[:, 0]
+            keys = self._keys_at[view].take([first // AT_ONCE])[:, 0]
+            yield ReleasedRows(shared.values, shared.states, known=keys)

@@ -16,8 +16,6 @@ from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan
 from microagg.tables.numbers_in_text import NumberTest
 
-__all__ = ["fits", "memory_for", "needed"]
-
 _BASE = 330 << 20  # Python, its libraries, and compiled code
 _RECORD = 140  # bytes for each record: labels, classes, order
 _VALUE = (

@@ -7,7 +7,11 @@ Idea      Records are dealt out to stretches of the order, by values of a sample
           beginning meet those that the stretch before it found, back to a column through which all of
           them go, what lies before no longer matters (algorithms/univariate/chain.py has the argument),
           and the cuts are those of the whole column. Where they do not meet, the one before it goes
-          on (algorithms/univariate/stretches.py).
+          on. On disk any stretch can be read again, so that one goes on value by value
+          (algorithms/univariate/stretches.py). On a cluster each is elsewhere: neighbours lend it their last
+          records (:func:`borrowers`), it reports where it may be cut, and those that do not meet are cut
+          anew as one (:func:`do_not_meet`). A group belongs to the stretch in which it ends
+          (:func:`next_ends`).
 Cost      O(n log n) time in all, the memory of a stretch; where partitions never meet, as with values that
           are evenly spaced, the memory of the whole column.
 Same      Equal values are taken in the order of the keys of their rows, whichever engine deals them out.
@@ -15,40 +19,32 @@ Same      Equal values are taken in the order of the keys of their rows, whichev
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from microagg.algorithms.univariate.chain import overlap_for
+from microagg.algorithms.univariate.stretches import Crossing, crossings_meet, cut_stretches
 from microagg.base.typing import Floats, Labels
 from microagg.engines.chunks import ChunkPlan, plan_chunks
 from microagg.engines.encoding import Encoding, Records, Words
 from microagg.plan.registry import find
 from microagg.tables.variable import QUANTITIES
 
-__all__ = [
-    "STRETCH",
-    "Splits",
-    "is_one_column",
-    "places_of",
-    "plan_places",
-    "sorted_words",
-    "split_column",
-]
-
 STRETCH = 1 << 21  # records, about
 
 
 def is_one_column(encoding: Encoding) -> bool:
-    """Whether a plan asks for the optimal cut of one column of numbers."""
+    """Return whether a plan asks for the optimal cut of one column of numbers."""
     block = encoding.block
     if len(encoding.coders) != 1 or encoding.unit is not None or block.require or encoding.weighs:
         return False
-    if (
-        encoding.state_encoders
-    ):  # groups mix records with and without a value: that is another coordinate
-        return False
     coder = encoding.coders[0]
+    if coder.axes.states is not None:  # groups mix records with and without a value
+        return False
     plain = coder.kind in QUANTITIES[:2] and coder.setting.transform is None
     options = {name: value for name, value in block.options.items() if name != "effort"}
     return bool(
@@ -137,3 +133,112 @@ def places_of(encoding: Encoding, plan: ChunkPlan | Splits, words: Words) -> Lab
     else:
         where = encoding.coordinates(records)
     return plan.assign(where, encoding.apart(records), records.keys)
+
+
+def values_to_cut(encoding: Encoding, words: Words, begin: int) -> Floats:
+    """Return the values by which records in their order are cut; ``begin`` is the column of the first.
+
+    Where records release no value, any of them may go together: their columns are cut.
+    """
+    if not len(words):
+        return np.zeros(0)
+    records = encoding.records_of(words)
+    apart = encoding.apart(records)
+    if encoding.releases_no_value(0 if apart is None else int(apart[0])):
+        return np.arange(begin, begin + len(records), dtype=np.float64)
+    return np.ascontiguousarray(records.values[:, 0])
+
+
+def ends_by_stretch(
+    encoding: Encoding,
+    splits: Splits,
+    counts: Labels,
+    read: Callable[[list[int]], Words],
+    most: int,
+    folder: Path,
+) -> dict[int, Labels]:
+    """Find the ends of the groups that end in each stretch, counted from its first record.
+
+    ``counts`` are the records of the stretches, and ``read`` gives those of one of them in their order; at
+    most some number of stretches is cut at a time, and what does not meet goes to the folder.
+    """
+    ends = {place: np.zeros(0, dtype=np.int64) for place in range(splits.first[-1])}
+    for low, high in pairwise(splits.first):
+        sizes = counts[low:high]
+        begins = np.cumsum(sizes) - sizes
+
+        def values_of(at: int, low: int = low, begins: Labels = begins) -> Floats:
+            return values_to_cut(encoding, read([low + at]), int(begins[at]))
+
+        if sizes.any():
+            cut = cut_stretches(sizes.tolist(), values_of, encoding.k, most=most, folder=folder)
+            ends |= {low + at: own - begins[at] for at, own in enumerate(cut)}
+    return ends
+
+
+def borrowers(
+    stretches: Sequence[Sequence[int]], begins: Mapping[int, int], k: int
+) -> dict[int, tuple[tuple[int, int], ...]]:
+    """Find for each stretch those after it that need its last records, and from which column on."""
+    found: dict[int, list[tuple[int, int]]] = {}
+    for own in stretches:
+        for at, place in enumerate(own[1:], 1):
+            needed = max(begins[place] - overlap_for(k), 0)
+            before = at - 1
+            while True:
+                found.setdefault(own[before], []).append((place, needed))
+                if begins[own[before]] <= needed:
+                    break
+                before -= 1
+    return {place: tuple(who) for place, who in found.items()}
+
+
+def do_not_meet(
+    stretches: Sequence[Sequence[int]], found: Mapping[int, Crossing], k: int
+) -> list[tuple[int, int]]:
+    """List stretches whose cuts are not proved to go on from those before, each with the one before it.
+
+    Of neighbours every other one is named, since both would change.
+    """
+    apart: list[tuple[int, int]] = []
+    for own in stretches:
+        taken = -1
+        for before, place in pairwise(own):
+            if before != taken and not crossings_meet(found[before], found[place], k):
+                apart.append((place, before))
+                taken = place
+    return apart
+
+
+def put_together(
+    stretches: Sequence[Sequence[int]], found: Mapping[int, Crossing]
+) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
+    """Find where groups after each stretch begin, and :func:`next_ends`."""
+    entries, first_ends = {}, {}
+    for own in stretches:
+        column = found[own[-1]].end if own else 0
+        for place in reversed(own):
+            entries[place] = column
+            if column > found[place].first:  # else no group ends here
+                column, first_ends[place] = found[place].exits[column]
+    return entries, next_ends(stretches, first_ends)
+
+
+def next_ends(
+    stretches: Sequence[Sequence[int]], first_ends: Mapping[int, int]
+) -> dict[int, tuple[int, int]]:
+    """Find for each stretch the first end of a group after it, and the stretch in which that lies.
+
+    (0, −1) where none ends after it. ``first_ends`` has the first end of each stretch in which a group ends.
+
+    >>> next_ends([[0, 1, 2], [3]], {0: 4, 2: 9, 3: 5})
+    {2: (0, -1), 1: (9, 2), 0: (9, 2), 3: (0, -1)}
+    """
+    found = {}
+    for own in stretches:
+        later = (0, -1)
+        for place in reversed(own):
+            found[place] = later
+            if place in first_ends:
+                later = (first_ends[place], place)
+    return found

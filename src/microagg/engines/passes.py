@@ -15,8 +15,6 @@ from microagg.errors import TableError, shown
 from microagg.formats.batches import Batch, BatchSource
 from microagg.measure.row_keys import Keys, row_keys
 
-__all__ = ["Passes", "source_changed"]
-
 
 def source_changed(path: object) -> TableError:
     """Say that a table is no longer what it was."""

@@ -22,8 +22,6 @@ from microagg.engines.table_summary import Cell
 from microagg.grouping.read_table import check_blanked_patterns
 from microagg.grouping.require.from_plan import within
 
-__all__ = ["Rare", "rare_records", "with_rare_joined"]
-
 _LENT = 256  # records of each common pattern that may join a rare one, times k at least
 _FEW = 64  # times k: patterns of fewer records may have too few units
 

@@ -10,24 +10,14 @@ import pyarrow as pa
 
 from microagg.base.typing import Floats
 from microagg.encode.bands import level_text
+from microagg.encode.level_counts import Tally
 from microagg.encode.prepare import weights_of
-from microagg.encode.recode import Recoder, Tally, fit, tally
+from microagg.encode.recode import Recoder, fit, tally
 from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import MISSING_WORDS
-
-__all__ = [
-    "Tallies",
-    "level_places",
-    "loss_by_recoding",
-    "merged",
-    "recoded_batch",
-    "recoded_text",
-    "recoders_of",
-    "tallies",
-]
+from microagg.tables.numbers_in_text import missing_words
 
 Tallies = dict[Any, Tally]
 
@@ -41,7 +31,7 @@ def tallies(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> Tal
         units = row_keys([values_as_written(text, plan.units[0], is_csv)])[:, 0].view(np.int64)
     if plan.weight is not None:
         weights = weights_of(frame, plan.weight.column)
-    words = MISSING_WORDS if is_csv else ("",)
+    words = missing_words(is_csv)
     return {name: tally(frame, plan, name, words, units, weights) for name in plan.coarsened}
 
 
@@ -54,7 +44,7 @@ def recoders_of(
     plan: Plan, counted: Tallies, head: pa.Table, is_csv: bool = False
 ) -> dict[Any, Recoder]:
     """Fit the recodings to what was counted in all batches; ``head`` has the types of the table."""
-    words = MISSING_WORDS if is_csv else ("",)
+    words = missing_words(is_csv)
     return {name: fit(Frame(head), plan, name, one, words) for name, one in counted.items()}
 
 

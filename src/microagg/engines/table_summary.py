@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import ColumnStatistics, Moments
-from microagg.encode.missing import distinct_rows
+from microagg.encode.missing import complete_records, distinct_rows
 from microagg.encode.prepare import weights_of
 from microagg.encode.spiked import spike_of
-from microagg.encode.strata import missing_stratum
+from microagg.encode.strata import stratum_codes
 from microagg.errors import InputError, shown
 from microagg.grouping.read_table import check_relations, refused_as_missing
 from microagg.measure.row_keys import row_keys
@@ -26,10 +26,8 @@ from microagg.tables.as_written import values_as_written
 from microagg.tables.dates import dates_in_text
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import is_text
-from microagg.tables.numbers_in_text import MISSING_WORDS
+from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.variable import Variable, variable_of
-
-__all__ = ["Cell", "TableSummary", "cells_of", "coded_variable", "summarise"]
 
 Cell = tuple[tuple[Any, ...], tuple[int, ...]]
 """The values of the strata, and the state of each protected column."""
@@ -93,9 +91,9 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
             columns[name].most_holders = block.k or 1
     check_relations(plan, frame, variables)
     if plan.missing.policy == "drop":
-        gone = np.any([variable.missing for variable in variables.values()], axis=0)
-        if gone.any():  # all but the number of records is about those that are kept
-            kept = pa.array(~gone)
+        complete = complete_records(variables.values())
+        if not complete.all():  # all but the number of records is about those that are kept
+            kept = pa.array(complete)
             left = None if written is None else written.filter(kept)
             return replace(summarise(table.filter(kept), plan, left), records=len(frame))
     cells = cells_of(frame, plan, written, [variables[name] for name in block.columns or ()])
@@ -107,7 +105,7 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
 
 
 def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variable:
-    """Read a column of a batch; texts of which no kind is said are categories for now."""
+    """Read a column of a batch; texts without a kind are categories for now."""
     setting, codes = plan.column(name), plan.missing.codes.get(name, ())
     if (
         setting.kind is None
@@ -115,8 +113,7 @@ def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variabl
         and frame.kind_in_words(name) in ("text", "categories")
     ):
         setting = replace(setting, kind="nominal", round="no")
-    words = MISSING_WORDS if is_csv else ("",)
-    found = variable_of(frame, name, setting, codes, words)
+    found = variable_of(frame, name, setting, codes, missing_words(is_csv))
     if found.kind == "date":  # counted from the same instant in all batches
         found = replace(found, values=found.values + found.origin, origin=0)
     if plan.missing.policy == "error" and found.missing.any():
@@ -148,7 +145,7 @@ def _summary(
     found.moments.add(values, own)
     setting = variable.setting
     if variable.kind == "spiked":
-        off = values != spike_of(variable)
+        off = values != spike_of(setting)
         found.outside.add(values[off], None if own is None else own[off])
     if setting.transform == "log":
         if (values <= 0).any():
@@ -165,7 +162,7 @@ def _summary(
 
 
 def _holders(variable: Variable, units: Any, k: int) -> dict[Any, frozenset[int]]:
-    """The k least keys of the units that hold each level of a batch."""
+    """Find the k least keys of the units that hold each level of a batch."""
     there = ~variable.missing
     levels, keys = variable.level_numbers[there], units[there]
     order = np.lexsort((keys, levels))
@@ -184,19 +181,12 @@ def _holders(variable: Variable, units: Any, k: int) -> dict[Any, frozenset[int]
 def cells_of(
     frame: Frame, plan: Plan, written: pa.Table | None, variables: Sequence[Variable]
 ) -> tuple[list[Cell], Labels]:
-    """Cells that occur in a batch, and which of them each record is in."""
+    """Find the cells that occur in a batch, and the cell of each record."""
     wanted = plan.strata_of(plan.blocks[0]).columns
-    text = frame if written is None else Frame(written)
-    states = np.column_stack([variable.states for variable in variables])
-    codes, values = [], []
-    for name in wanted:
-        own, levels = text.categories(name)
-        if (own < 0).any() or (written is not None and (frame.categories(name)[0] < 0).any()):
-            missing = (own < 0) if (own < 0).any() else frame.categories(name)[0] < 0
-            raise missing_stratum(name, int(np.argmax(missing)))
-        codes.append(own)
-        values.append(levels)
-    rows, which = distinct_rows(np.column_stack([*codes, states]))
+    text = None if written is None else Frame(written)
+    read = [stratum_codes(frame, name, text) for name in wanted]
+    states = [variable.states for variable in variables]
+    rows, which = distinct_rows(np.column_stack([*(codes for codes, _ in read), *states]))
     s = len(wanted)
-    found = [(tuple(values[j][row[j]] for j in range(s)), tuple(row[s:])) for row in rows.tolist()]
+    found = [(tuple(read[j][1][row[j]] for j in range(s)), tuple(row[s:])) for row in rows.tolist()]
     return found, which

@@ -9,8 +9,6 @@ import pyarrow as pa
 
 from microagg.engines.encoding import Encoding, Words
 
-__all__ = ["Found", "Parts"]
-
 Found = TypeVar("Found")
 
 

@@ -15,7 +15,13 @@ import numpy as np
 from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import percent, plural
 from microagg.base.typing import Floats, Labels
-from microagg.encode.missing import distinct_rows, group_states, join_enough, join_rare
+from microagg.encode.missing import (
+    complete_records,
+    distinct_rows,
+    group_states,
+    join_enough,
+    join_rare,
+)
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
 from microagg.encode.recoded_table import Recoded, recode_table
@@ -27,13 +33,14 @@ from microagg.grouping.require.from_plan import requirements_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.value_rules import check_units
 from microagg.plan.block import Block
+from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.plan.settings import check_k
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import MISSING_WORDS
+from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.release_frame import reordered
 from microagg.tables.variable import QUANTITIES, Variable, variable_of
 
@@ -48,7 +55,10 @@ __all__ = [
     "broken_relation",
     "check_blanked",
     "check_blanked_patterns",
+    "check_no_identifier",
     "check_relations",
+    "no_complete_record",
+    "no_records",
     "part_input",
     "take_in",
 ]
@@ -144,13 +154,14 @@ def take_in(
 
     ``coded`` has the codes for missing values of the file that the table came from. Columns are recoded
     first, if the plan asks for it; the plan of the result is then that of the recoded table. ``fitted`` has
-    the recodings, if they were fitted to a larger table that has these records. ``rows`` are the records that
-    the plan does not leave out, by default all.
+    the recodings, if these records are a sample of a larger table, which was checked. ``rows`` are the
+    records that the plan does not leave out, by default all.
     """
     new = recode_table(table, plan, text, coded, fitted)
+    of_sample = fitted is not None
     if new is None:
-        return _take_in(table, plan, text, coded, rows=rows)
-    found = _take_in(new.frame, new.plan, new.text, coded, new.recoders, rows)
+        return _take_in(table, plan, text, coded, {}, rows, of_sample)
+    found = _take_in(new.frame, new.plan, new.text, coded, new.recoders, rows, of_sample)
     original = table if found.rows is None else Frame(reordered(table.native, found.rows))
     return replace(found, recoded=new.columns(found.rows), original=original)
 
@@ -160,31 +171,25 @@ def _take_in(
     plan: Plan,
     text: pa.Table | None,
     coded: Mapping[Any, Coded] | None,
-    recoders: Mapping[Any, Recoder] | None = None,
-    rows: Labels | None = None,
+    recoders: Mapping[Any, Recoder],
+    rows: Labels | None,
+    of_sample: bool,
 ) -> Intake:
     roles = plan.roles(table.names)
     if not len(table):
-        raise InputError(
-            "A table to protect has at least one record and one column; this one has 0 records. Check that "
-            "it was read whole."
-        )
+        raise no_records()
     coded = coded or {}
     for block in plan.blocks:
         check_k(block.k or 1, len(table))
-    recoders = recoders or {}
     variables = _variables(table, plan, roles, text is not None, coded, recoders)
     given, suppressed = len(table), 0 if rows is None else len(table) - len(rows)
     if plan.missing.policy == "drop":
-        there = ~np.any([v.missing for v in variables.values()], axis=0)
+        there = complete_records(variables.values())
         suppressed = 0 if rows is None else int(there.sum()) - int(there[rows].sum())
         rows = np.flatnonzero(there) if rows is None else rows[there[rows]]
     if rows is not None and len(rows) < given:
         if not len(rows):
-            raise InputError(
-                'missing = "drop" leaves out records with a missing value; every record has one. Say '
-                'another policy, such as "pattern".'
-            )
+            raise no_complete_record()
         table = _of_rows(table, rows)
         text = None if text is None else text.take(rows)
         coded = {name: Coded(one.codes, one.tags[rows]) for name, one in coded.items()}
@@ -210,8 +215,10 @@ def _take_in(
         given=given,
         suppressed=suppressed,
     )
-    for variable in variables.values():
-        _check_no_identifier(variable)
+    if not of_sample:
+        for name, one in variables.items():
+            levels = int((one.rows >= 0).sum())
+            check_no_identifier(name, one.kind, one.setting, levels, int((~one.missing).sum()))
     check_relations(plan, table, variables)
     written = None if text is None else Frame(text)
     sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
@@ -235,7 +242,7 @@ def _variables(
     recoders: Mapping[Any, Recoder],
 ) -> dict[Any, Variable]:
     codes = plan.missing.codes
-    words = MISSING_WORDS if is_csv else ("",)  # elsewhere NA is a text like any other
+    words = missing_words(is_csv)
     found = {}
     for name in roles.protected:
         one = variable_of(table, name, plan.column(name), codes.get(name, ()), words)
@@ -243,6 +250,21 @@ def _variables(
             one = replace(one, codes=coded[name].codes, tags=coded[name].tags)
         found[name] = recoders[name].placed(one) if name in recoders else one
     return found
+
+
+def no_records() -> InputError:
+    """Return the error about a table with nothing to protect."""
+    return InputError(
+        "A table to protect has at least one record; this one has none. Check that it was read whole."
+    )
+
+
+def no_complete_record() -> InputError:
+    """Return the error about a table whose records the policy drop leaves out, all of them."""
+    return InputError(
+        'missing = "drop" leaves out records with a missing value; every record has one. Say another '
+        'policy, such as "pattern".'
+    )
 
 
 def refused_as_missing(variable: Variable) -> InputError:
@@ -262,14 +284,16 @@ def _units(table: Frame, text: pa.Table | None, plan: Plan, unit: Any) -> Labels
     return found
 
 
-def _check_no_identifier(variable: Variable) -> None:
-    """Refuse names and ids as categories: a group would release the name of one of its members."""
-    if variable.kind not in ("nominal", "hierarchy") or variable.setting.levels is not None:
+def check_no_identifier(name: Any, kind: str, setting: Column, levels: int, present: int) -> None:
+    """Refuse names and ids as categories: a group would release the name of one of its members.
+
+    ``levels`` is the number of different values of the ``present`` records that have one.
+    """
+    if kind not in ("nominal", "hierarchy") or setting.levels is not None:
         return
-    present, levels = int((~variable.missing).sum()), int((variable.rows >= 0).sum())
     if levels > _FEW_LEVELS and 2 * levels > present:
         raise InputError(
-            f"A group releases its most frequent category; column {shown(variable.name)} has {levels:,} "
+            f"A group releases its most frequent category; column {shown(name)} has {levels:,} "
             f"different values in {plural(present, 'record')}, so this would be the name or id of "
             "one of them. Drop the column, or have coarser categories: --coarsen COLUMN=prefix:2 or rare:20."
         )

@@ -1,4 +1,4 @@
-"""Which balls hold a point: a grid over balls, for few balls and a great many points.
+"""Find the balls that hold a point: a grid over balls, for few balls and a great many points.
 
 Along up to four coordinates, those in which balls are narrowest, space is cut where the centres have their
 quantiles. Each cell lists the balls that reach into it, and a point is compared with those of its cell. So
@@ -102,7 +102,7 @@ def _cell(chosen, cuts, point):
 
 
 @kernel
-def count_rivals(grid, centres, inner, outer, points, sizes, count):
+def count_in_grid(grid, centres, inner, outer, points, sizes, count):
     """Add to ``count`` of each row the sizes of the points that are as far from it as its radii say.
 
     −1 instead, and for good, where a point is nearer.

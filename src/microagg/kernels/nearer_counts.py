@@ -1,4 +1,4 @@
-"""How many records lie as near to a point as its own twin does."""
+"""Count the records that lie as near to a point as its own twin does."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from microagg.kernels.kd_tree import WIDTH
 
 
 @kernel
-def credit_links(X, rows, inner, outer, tree, sizes, credit):
-    """Set ``credit`` of each row to 1/m if its twin is among the m nearest records, else to 0.
+def count_by_tree(X, rows, inner, outer, tree, sizes, count):
+    """Set ``count`` of each row to the records as far from it as its radii say; 0 if one is nearer.
 
     ``sizes`` are the records that a row of the tree stands for.
     """
     for i in rows:
-        m = count_within(tree, X[i], inner[i], outer[i], sizes)
-        credit[i] = 1.0 / m if m else 0.0
+        count[i] = count_within(tree, X[i], inner[i], outer[i], sizes)
 
 
 @lean_kernel
-def credit_links_by_scan(X, rows, inner, outer, points, sizes, begin, end, distance, credit):
+def count_by_scan(X, rows, inner, outer, points, sizes, begin, end, distance, count):
     """Do the same without a tree: row i is compared with the points from ``begin`` up to ``end``.
 
     The points are side by side in blocks, see :func:`in_blocks`; ``begin`` and ``end`` are in the order of
@@ -43,7 +42,7 @@ def credit_links_by_scan(X, rows, inner, outer, points, sizes, begin, end, dista
                 if distance[s] <= outer[i] and begin[a] <= p < end[a]:
                     found = -1 if distance[s] < inner[i] or found < 0 else found + sizes[p]
             block = block + 1 if found >= 0 else end[a]
-        credit[i] = 1.0 / found if found > 0 else 0.0
+        count[i] = max(found, 0)
 
 
 def in_blocks(points: Floats) -> Floats:

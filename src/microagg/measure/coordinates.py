@@ -1,27 +1,44 @@
-"""Coordinates of both tables for an attacker who looks for the nearest record, whatever the kinds.
+"""The space in which an attacker looks for the nearest record, whatever the kinds of the columns.
 
 A column becomes what it is for the grouping (see :mod:`microagg.encode.space`), fitted to the original and
 not weighted: an attacker compares records, and each is one. A missing value is at the column's mean. So that
 missingness itself counts, a column in which the original misses some values has further coordinates: the
-corners of a simplex, one for each state: there, missing, missing with a certain code. Tables that are read in
-parts have the same coordinates (see :mod:`microagg.engines.encoding`).
+corners of a simplex, one for each state: there, missing, missing with a certain code. Where all values are
+in memory the space is fitted to them (:func:`encoded`), elsewhere to summaries of them (engines/fit.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Corners, Encoder
-from microagg.encode.nominal import simplex
-from microagg.encode.scale import fit_scale
+from microagg.encode.inertia import Corners, Encoder, LevelCounts
+from microagg.encode.nominal import state_encoder
 from microagg.encode.space import encoder_of
 from microagg.tables.variable import Variable
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
 _FAR = 1e100
+
+
+class AttackerSpace(NamedTuple):
+    """How values, original or released, become coordinates for an attacker."""
+
+    columns: Sequence[Encoder]
+    states: Mapping[int, Encoder]
+    """Of the columns in which some values are missing, by their places; see :func:`state_encoders`."""
+
+    def place(self, values: Floats, states: Labels) -> Floats:
+        """Return the coordinates of records, (n, c) C-contiguous, from values and states, (n, d) each."""
+        found = []
+        for j, encoder in enumerate(self.columns):
+            found.append(_placed(encoder, np.ascontiguousarray(values[:, j])))
+            if j in self.states:
+                found.append(self.states[j].apply(states[:, j].astype(np.float64)))
+        return np.ascontiguousarray(np.hstack(found))
 
 
 def encoded(
@@ -39,23 +56,16 @@ def encoded(
     >>> bool(before[1, 1] != before[0, 1]), before[0, 1] == after[0, 1] == after[1, 1]
     (True, np.True_)
     """
-    if complete_numbers(variables, protected):
-        original = np.column_stack([variable.values for variable in variables])
-        scaling = fit_scale(original)
-        with np.errstate(over="ignore"):
-            return scaling.apply(original), np.clip(scaling.apply(protected), -_FAR, _FAR)
-    first, second = [], []
-    for j, variable in enumerate(variables):
-        encoder = encoder_of(variable)
-        first.append(encoder.apply(variable.values))
-        second.append(placed(encoder, protected[:, j]))
-        for coordinates, found in zip(
-            (first, second),
-            _states(variable, protected[:, j], None if states is None else states[:, j]),
-            strict=True,
-        ):
-            coordinates.append(found)
-    return np.ascontiguousarray(np.hstack(first)), np.ascontiguousarray(np.hstack(second))
+    original = np.column_stack([variable.values for variable in variables])
+    if states is None:
+        before, states = np.isnan(original).astype(np.int64), np.isnan(protected).astype(np.int64)
+    else:
+        before = np.column_stack([variable.states for variable in variables])
+    space = AttackerSpace(
+        [encoder_of(variable) for variable in variables],
+        state_encoders(np.bincount(column) for column in before.T),
+    )
+    return space.place(original, before), space.place(protected, states)
 
 
 def complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
@@ -68,8 +78,8 @@ def complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
     )
 
 
-def placed(encoder: Encoder, values: Floats) -> Floats:
-    """Coordinates of released values; what the column has no place for is at its mean."""
+def _placed(encoder: Encoder, values: Floats) -> Floats:
+    """Coordinates of values; what the column has no place for is at its mean."""
     if isinstance(encoder, Corners):
         values = np.where(values < len(encoder.points), values, np.nan)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
@@ -77,32 +87,13 @@ def placed(encoder: Encoder, values: Floats) -> Floats:
     return np.where(np.isfinite(found), found, 0.0)
 
 
-def _states(variable: Variable, released: Floats, states: Labels | None) -> tuple[Floats, Floats]:
-    """Coordinates of the states before and after; none where every value is there."""
-    n = len(variable)
-    if states is None:
-        before, after = variable.missing.astype(np.int64), np.isnan(released).astype(np.int64)
-    else:
-        before, after = variable.states, states
-    together = np.concatenate([before, after])
-    if not together.any():
-        return np.zeros((n, 0)), np.zeros((n, 0))
-    often = np.bincount(before, minlength=int(together.max()) + 1)
-    if np.count_nonzero(often) == 1:  # the attacker's records do not differ in it
-        return np.zeros((n, 0)), np.zeros((n, 0))
-    points = state_encoder(often).apply(together.astype(np.float64))
-    return points[:n], points[n:]
+def state_encoders(counts: Iterable[Labels]) -> dict[int, Encoder]:
+    """Make an encoder of the states of each column in which original records differ, by its place.
 
-
-def state_encoder(often: Labels) -> Encoder:
-    """Take the states of a column to corners of a simplex, with an inertia of n − 1 for n records.
-
-    ``often`` is the number of records in each state.
-
-    >>> state_encoder(np.array([2, 2])).apply(np.array([0.0, 1.0])).round(3).tolist()
-    [[-0.866], [0.866]]
+    ``counts`` has for each column the number of records in each state.
     """
-    n, points = int(often.sum()), simplex(len(often))
-    points = points - often @ points / n
-    total = float(often @ np.square(points).sum(axis=1))
-    return Corners(points * np.sqrt((n - 1) / total if total > 0 else 0.0))
+    return {
+        j: state_encoder(LevelCounts(often, int(often.sum())))
+        for j, often in enumerate(counts)
+        if np.count_nonzero(often) > 1  # else the attacker's records do not differ in it
+    }

@@ -18,6 +18,7 @@ from microagg.errors import TableError
 from microagg.measure.both_tables import Pair
 from microagg.measure.classes import ClassSizes, combine, countable
 from microagg.measure.linkage import Linkage, check_sample, link
+from microagg.plan.sections import Roles
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
 
@@ -128,6 +129,16 @@ def as_in_file(column: Known, text: Known) -> Known:
     if missing.any() and len(np.unique(key[missing])) == 1:
         codes = np.where(missing, -1, codes - 1)  # they have the lowest code
     return Known(codes.reshape(-1).astype(np.int64), column.kind)
+
+
+def views_of(roles: Roles) -> dict[str, list[Any]]:
+    """Return the columns by which an attacker distinguishes records: the known ones, then all if claims fail.
+
+    A view without columns is left out.
+    """
+    claimed = [*roles.known, *roles.confidential] if roles.confidential else []
+    views = {"known": list(roles.known), "claimed": claimed}
+    return {view: columns for view, columns in views.items() if columns}
 
 
 def known_risk(

@@ -31,18 +31,7 @@ from microagg.measure.both_tables import Pair
 from microagg.measure.classes import combine
 from microagg.measure.disclosure_signs import identifier
 from microagg.measure.known_columns import Known
-from microagg.measure.linkage import Linkage, estimated
-
-__all__ = [
-    "LinkedRows",
-    "RowSets",
-    "count_row_sets",
-    "link_sets",
-    "linked_rows",
-    "linking_columns",
-    "row_sets",
-    "sets_by_column",
-]
+from microagg.measure.linkage import EQUAL, Linkage, estimated
 
 _SEED = 27
 # Sets that are linked, and the distances that may be computed for it: seconds.
@@ -50,7 +39,6 @@ _LINKED = 1_000
 _DISTANCES = 100_000_000
 # Known values that differ cannot be matched; coordinates are never that far apart.
 _FAR = 1e12
-_EQUAL = 1e-9
 
 
 @dataclass(frozen=True)
@@ -239,7 +227,7 @@ class _Compared(NamedTuple):
         wanted = _least(of_sets[:, own, :])
         # No matching costs less than the nearest row of each row, from either side.
         at_least = np.maximum(of_sets.min(axis=2).sum(axis=0), of_sets.min(axis=0).sum(axis=1))
-        near, slack = 0, _EQUAL * (wanted + 1)
+        near, slack = 0, EQUAL * (wanted + 1)
         for one in np.flatnonzero(at_least <= wanted + slack):
             cost = _least(of_sets[:, one, :])
             if cost < wanted - slack:

@@ -34,7 +34,7 @@ from microagg.protecting.suppress import with_fewer_records
 from microagg.releasing.release_values import Released, release_block, release_extra_columns
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import MISSING_WORDS
+from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.release_frame import released_frame
 from microagg.tables.released_metadata import left_out_words
 
@@ -206,8 +206,7 @@ def protect_table(
     else:
         plan.check_complete()
         with clock.time("check"):
-            words = ("",) if text is None else MISSING_WORDS
-            settled = complete(table, plan, words, coded)
+            settled = complete(table, plan, missing_words(text is not None), coded)
 
     def protected(plan: Plan, rows: Labels | None) -> Release:
         found = Completed(plan, settled.guesses)

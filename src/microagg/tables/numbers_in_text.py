@@ -22,6 +22,12 @@ from microagg.compile.threads import thread_count
 # What stands for a missing value in a text column.
 MISSING_WORDS = ("", ".", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
+
+def missing_words(from_csv: bool) -> tuple[str, ...]:
+    """Return the texts of a category that mean missing: outside of a CSV file, NA is a text like others."""
+    return MISSING_WORDS if from_csv else ("",)
+
+
 _NUMBER = r"(?i)^[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf|infinity|nan)$"
 reads_as_number = re.compile(_NUMBER, re.ASCII).match
 

@@ -41,7 +41,7 @@ from microagg.grouping.require.value_rules import Closeness, Units
 from microagg.kernels import outside_in
 from microagg.kernels.kd_tree import WIDTH, build, for_thread
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.kernels.nearer_counts import credit_links, credit_links_by_scan, in_blocks
+from microagg.kernels.nearer_counts import count_by_scan, count_by_tree, in_blocks
 from microagg.kernels.release_kinds import MODE, Releases
 from microagg.kernels.remaining import all_left, none_left
 from microagg.kernels.require_demands import violations
@@ -149,14 +149,12 @@ def _large_start(_: Any) -> None:
 def _linkage(_: Any) -> None:
     rows, zeros = np.arange(_N), np.zeros(_N)
     blocks, sizes = in_blocks(_X), np.ones(_N, np.int64)
-    credit_links_by_scan(
-        _X, rows, zeros, zeros, blocks, sizes, rows, rows, np.empty(WIDTH), np.zeros(_N)
-    )
+    count_by_scan(_X, rows, zeros, zeros, blocks, sizes, rows, rows, np.empty(WIDTH), sizes.copy())
 
 
 def _linkage_in_a_tree(_: Any) -> None:
     rows, zeros, sizes = np.arange(_N), np.zeros(_N), np.ones(_N, np.int64)
-    credit_links(_X, rows, zeros, zeros, for_thread(build(_X, rows)), sizes, np.zeros(_N))
+    count_by_tree(_X, rows, zeros, zeros, for_thread(build(_X, rows)), sizes, sizes.copy())
 
 
 def _rounds(left: Any, moving: Any = None, both: int | None = None) -> None:
@@ -195,9 +193,11 @@ def _tables_in_parts(_: Any) -> None:
     import pyarrow as pa
 
     from microagg.encode.batch_statistics import Moments
+    from microagg.encode.inertia import Corners
     from microagg.kernels.halving_tree import leaves_of
+    from microagg.measure.coordinates import AttackerSpace
     from microagg.measure.count_by_keys import ClassCounter
-    from microagg.measure.link_batches import link_sample
+    from microagg.measure.linkage import ReleasedRows, Sought, count_near
     from microagg.measure.row_keys import row_keys
 
     Moments().add(_X[:, 0].copy())
@@ -208,7 +208,9 @@ def _tables_in_parts(_: Any) -> None:
             counter = ClassCounter(Path(folder), 1 << 20, distinct=distinct is not None)
             counter.add(keys, distinct)
             counter.sizes()
-    link_sample(_X, _X, [(_X, None)], _N)
+    levels = np.arange(float(_N))[:, None]
+    released = ReleasedRows(levels, np.zeros(levels.shape, np.int64))
+    count_near(AttackerSpace([Corners(_X)], {}), Sought(_X, _X), [released])
 
 
 _PARTS: dict[str, Callable[[Any], object]] = {

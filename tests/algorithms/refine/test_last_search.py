@@ -70,7 +70,7 @@ def mixed(rng, n, policy="pattern", weighted=False):
 def states_lost(space, labels):
     """SSE of the coordinates that tell missing values from others, which the search keeps low too."""
     at, lost = 0, 0.0
-    for width, more in space.widths:
+    for width, more in (axes.widths for axes in space.axes):
         C = space.matrix[:, at + width : at + width + more]
         for g in np.unique(labels):
             own = C[labels == g]

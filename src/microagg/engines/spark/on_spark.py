@@ -34,7 +34,6 @@ from microagg.engines.encoding import Encoding, Words
 from microagg.engines.finishing import added_up, finish_chunk
 from microagg.engines.fit import fit
 from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places
-from microagg.engines.sought import Sought, views_of
 from microagg.engines.spark.spark_column import cut_column
 from microagg.engines.spark.spark_counts import class_sizes
 from microagg.engines.spark.spark_frames import (
@@ -53,6 +52,8 @@ from microagg.engines.spark.spark_frames import (
 )
 from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
+from microagg.measure.known_columns import views_of
+from microagg.measure.linkage import SAMPLE_IN_PARTS, Sought
 from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
@@ -60,7 +61,6 @@ from microagg.plan.sections import Roles
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-SAMPLE = 2000  # records that are looked for as an attacker would, at most
 _REPORT = "report"  # column with the figures of a chunk, at one of its records
 
 
@@ -299,7 +299,7 @@ def _moved(
 def _worked(
     encoding: Encoding, plan: ChunkPlan, turn: int, number: int, rows: pa.Table
 ) -> pa.Table:
-    """All records of a chunk with their groups, and their chunk in the next turn."""
+    """Return all records of a chunk with their groups, and their chunk in the next turn."""
     groups = rows.column("group").to_numpy() if turn else None
     found = work_on_chunk(encoding, plan, number, words_of(rows), groups, turn)
     return pa.table({**word_columns(found.words), "group": found.groups, "chunk": found.chunks})
@@ -331,10 +331,11 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
     """
     found = finish_chunk(encoding, words, groups)
     records, shared = found.records, found.shared
-    share = min(1.0, 0.9 * SAMPLE / encoding.records)
+    share = min(1.0, 0.9 * SAMPLE_IN_PARTS / encoding.records)
     chosen = np.flatnonzero(in_sample(records.keys, share))
-    before = encoding.seen_by_attacker(records.values, encoding.original_states(records))[chosen]
-    after = encoding.seen_by_attacker(shared.values, shared.states)[chosen]
+    some = records.taken(chosen)
+    before = encoding.attacker.place(some.values, encoding.original_states(some))
+    after = encoding.attacker.place(shared.values[chosen], shared.states[chosen])
     report = ChunkReport(
         number, found.sums, Seen(records.keys[chosen], Sought(before, after, records.extra[chosen]))
     )
@@ -381,6 +382,6 @@ def _reports(released: DataFrame) -> list[ChunkReport]:
 def _sample(reports: list[ChunkReport]) -> Sought:
     """Return the sampled records of all chunks, in the order of their keys, no more than wanted."""
     keys = np.concatenate([chunk.seen.keys for chunk in reports])
-    order = np.lexsort((keys[:, 1], keys[:, 0]))[:SAMPLE]
+    order = np.lexsort((keys[:, 1], keys[:, 0]))[:SAMPLE_IN_PARTS]
     parts = zip(*(chunk.seen.sought for chunk in reports), strict=True)
     return Sought(*(np.concatenate(part)[order] for part in parts))

@@ -31,22 +31,6 @@ from microagg.errors import InputError, MicroaggError, fault_words, listed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "Layout",
-    "by_chunk",
-    "in_one_task",
-    "joined",
-    "mapped",
-    "on_spark",
-    "pack",
-    "positional",
-    "reduced",
-    "unpack",
-    "word_columns",
-    "word_schema",
-    "words_of",
-]
-
 AT_ONCE = 1 << 17  # rows of the tables into which the batches of Spark are gathered
 _TASKS_A_CHUNK = 4  # so that few chunks share a task by chance
 _MOST_TASKS = 4096

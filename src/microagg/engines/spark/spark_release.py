@@ -18,7 +18,6 @@ from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale
 from microagg.engines.finishing import required
 from microagg.engines.release_counts import Counts, Places, count_release
-from microagg.engines.sought import Sought, views_of
 from microagg.engines.spark.on_spark import Grouped
 from microagg.engines.spark.spark_counts import CountsOnSpark, count_shared
 from microagg.engines.spark.spark_frames import on_spark, reduced, words_of
@@ -28,8 +27,15 @@ from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.evidence.sentences import Caution
 from microagg.formats.atomic import sha256
-from microagg.measure.link_batches import linkage_of, merged_rivals
-from microagg.measure.linkage import Linkage
+from microagg.measure.known_columns import views_of
+from microagg.measure.linkage import (
+    Linkage,
+    ReleasedRows,
+    Sought,
+    count_near,
+    linkage_of,
+    merged_counts,
+)
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
@@ -163,9 +169,9 @@ class SparkRelease:
             F.count(F.lit(1)).alias("records"),
             *(F.first(name).alias(name) for name in word_names(frame)),
         )
-        rivals = reduced(classes, partial(_rivals, encoding, sought), merged_rivals)
-        assert rivals is not None  # there are records
-        return linkage_of(rivals, self.records)
+        near = reduced(classes, partial(_count_near, encoding, sought), merged_counts)
+        assert near is not None  # there are records
+        return linkage_of(near, self.records)
 
     def report(self, path: str | Path, **measures: Any) -> None:
         """Write the board's report as an HTML file, and every number of it as JSON next to it.
@@ -181,11 +187,12 @@ class SparkRelease:
         self._grouped.released.unpersist()
 
 
-def _rivals(encoding: Encoding, sought: Sought, rows: pa.Table) -> Labels:
-    """Count the records of some classes that are as near to each sampled record as its own, or nearer."""
+def _count_near(encoding: Encoding, sought: Sought, rows: pa.Table) -> Labels:
+    """Count the records of some classes that are as near to each sought record as its twin."""
     shared = Shared.of(words_of(rows, "s"), len(encoding.coders))
     known = None if sought.known is None else words_of(rows, "v")[:, 0]
-    return sought.rivals(encoding, [(shared, rows.column("records").to_numpy(), known)])
+    released = ReleasedRows(shared.values, shared.states, rows.column("records").to_numpy(), known)
+    return count_near(encoding.attacker, sought, [released])
 
 
 def _measured(

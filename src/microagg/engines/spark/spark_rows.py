@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["measured_in_one_task", "released_rows", "word_names"]
-
 _BUCKET = 1 << 16  # rows that meet their values at a time, about
 
 

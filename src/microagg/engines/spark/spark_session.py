@@ -27,8 +27,6 @@ from microagg.formats.atomic import HAS_LOCKS, lock, remove_orphan_folders
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["check_spark", "exposure_words", "session_on"]
-
 _LOOPBACK = "127.0.0.1"
 _PRIVATE = {
     "spark.authenticate": "true",

@@ -22,8 +22,6 @@ from microagg.warming.warm import Warming, notes_folder
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["warm_executors"]
-
 
 def warm_executors(session: SparkSession, plan: Plan) -> int:
     """Compile what a plan needs on every machine; return how many kernels were compiled, on all of them.
