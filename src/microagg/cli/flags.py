@@ -14,11 +14,12 @@ from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
 from microagg.plan.conversion import flag_rows, keywords_of_flags
 from microagg.plan.flag_values import NUMBER, FlagForm, split_pair
+from microagg.plan.job_settings import JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import PlanSettings
 from microagg.plan.registry import find
 from microagg.plan.settings import check_options
-from microagg.plan.settings_table import Setting
+from microagg.plan.settings_table import Setting, rows_of
 
 if TYPE_CHECKING:
     from microagg.formats.layouts import CsvFormat
@@ -57,17 +58,28 @@ def plan_flags(settings: type[PlanSettings]) -> dict[str, Any]:
 
 
 def with_plan_flags(
-    *left_out: str, only: Collection[str] = (), settings: type[PlanSettings] = Plan
+    *left_out: str,
+    only: Collection[str] = (),
+    job: Collection[str] = (),
+    settings: type[PlanSettings] = Plan,
 ) -> Callable[[F], F]:
-    """Give a command, in place of its ``**flags``, the flags that build a plan, or only some of them."""
+    """Give a command, in place of its ``**flags``, the flags that build a plan, or only some of them.
+
+    ``job`` names those of :class:`JobSettings` that it has, too.
+    """
 
     def added(function: F) -> F:
         signature = inspect.signature(function, eval_str=True)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        flags = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+        of_plan = {
+            name: kind
             for name, kind in plan_flags(settings).items()
             if name not in left_out and (not only or name in only)
+        }
+        of_job = {row.argument: flag_of(row) for row in rows_of(JobSettings) if row.name in job}
+        flags = [
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
+            for name, kind in (of_plan | of_job).items()
         ]
         needed = [p for p in own if p.default is p.empty]
         rest = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.default is not p.empty]
@@ -77,6 +89,19 @@ def with_plan_flags(
         return function
 
     return added
+
+
+JOB_SETTINGS = tuple(row.name for row in rows_of(JobSettings))
+"""The names of all settings of a job."""
+
+
+def job_settings(flags: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings of a job that flags give; a flag that is None is not given."""
+    return {
+        row.name: row.form.read(row.flag, flags[row.argument])
+        for row in rows_of(JobSettings)
+        if flags.get(row.argument) is not None
+    }
 
 
 def plan_of(flags: dict[str, Any]) -> Plan:
@@ -121,9 +146,6 @@ Out = Annotated[
         ".xls and .ods; a folder, if IN is one; - for standard output.",
     ),
 ]
-Sheet = Annotated[
-    str | None, typer.Option("--sheet", help="Excel: name of the sheet; the first if left out.")
-]
 Columns = Annotated[
     list[str] | None,
     typer.Option(
@@ -147,50 +169,6 @@ Confidential = Annotated[
         metavar="COLUMNS",
         help="Confidential columns: reported with l-diversity and t-closeness.",
     ),
-]
-Dominance = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Magnitudes, such as sales: no record may hold most of its group's total (the (1, p) rule).",
-    ),
-]
-DominancePercent = Annotated[
-    float, typer.Option(metavar="P", help="The p of the (1, p) rule: largest share of one record.")
-]
-ReportFile = Annotated[
-    Path | None,
-    typer.Option(
-        "--report", help="Write the evidence as an HTML page, and a JSON file of the same name."
-    ),
-]
-Public = Annotated[
-    bool,
-    typer.Option(
-        "--public",
-        metavar="",
-        help="Write the report for readers of OUT: it tells no more than OUT and the plan.",
-    ),
-]
-Engine = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        help="memory; disk: in parts, for Parquet and CSV files larger than memory; spark: on a cluster. If "
-        "left out, memory where the table fits, else disk.",
-    ),
-]
-Memory = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        help="What the job may take in memory, such as 2GiB: a table that needs more is worked on in parts. "
-        "A share of what is free if left out.",
-    ),
-]
-Master = Annotated[
-    str | None,
-    typer.Option("--master", help="Spark: where it runs, such as local[2] or spark://host:7077."),
 ]
 Json = Annotated[
     bool, typer.Option("--json", metavar="", help="Give everything as one JSON object on stdout.")

@@ -12,23 +12,17 @@ import typer
 
 from microagg.base.own_process import start_quickly
 from microagg.cli.flags import (
+    JOB_SETTINGS,
     Decimal,
     Delimiter,
-    Dominance,
-    DominancePercent,
     Encoding,
-    Engine,
     In,
     Json,
-    Master,
-    Memory,
     Out,
-    Public,
     Quiet,
-    ReportFile,
-    Sheet,
     Verbose,
     csv_format,
+    job_settings,
     plan_of,
     with_plan_flags,
 )
@@ -37,7 +31,6 @@ from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place
 from microagg.plan.flag_values import split_names
-from microagg.plan.settings import bytes_of
 
 app = typer.Typer(
     name="microagg",
@@ -66,66 +59,13 @@ def root(
         raise typer.Exit
 
 
-@with_plan_flags()
+@with_plan_flags(job=JOB_SETTINGS)
 def protect(
     source: In,
     target: Out,
-    report: ReportFile = None,
-    public: Public = False,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            metavar="",
-            help="Release OUT only if the verdict is green; otherwise exit with 1. A release that misses a "
-            "limit of the plan, such as --max-loss, is always rejected.",
-        ),
-    ] = False,
-    keep_rejected: Annotated[
-        Path | None,
-        typer.Option(metavar="PATH", help="Keep a rejected OUT under another name."),
-    ] = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite/--no-overwrite",
-            metavar="",
-            help="Replace OUT if it exists, be it a file or a folder of Parquet files, or refuse.",
-        ),
-    ] = True,
-    compare_k: Annotated[
-        bool,
-        typer.Option(
-            "--compare",
-            metavar="",
-            help="Show in the report what other k would give; takes longer.",
-        ),
-    ] = False,
-    prices: Annotated[
-        bool,
-        typer.Option(
-            "--prices",
-            metavar="",
-            help="Show in the report what other decisions about each column would cost; about 20 seconds.",
-        ),
-    ] = False,
-    dominance: Dominance = None,
-    dominance_percent: DominancePercent = 80.0,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
-    sheet: Sheet = None,
-    engine: Engine = None,
-    memory: Memory = None,
-    master: Master = None,
-    escape_formulas: Annotated[
-        bool,
-        typer.Option(
-            "--escape-formulas",
-            metavar="",
-            help="CSV: put an apostrophe in front of texts that a spreadsheet program would run as formulas.",
-        ),
-    ] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -150,36 +90,17 @@ def protect(
             raise InputError(
                 "The table goes to standard output, where --json has no place. Write one of them to a file."
             )
-        job = Job(
-            source,
-            target,
-            plan,
-            csv=csv_format(delimiter, encoding, decimal),
-            sheet=sheet,
-            report=report,
-            public=public,
-            dominance=split_names(dominance) or [],
-            dominance_percent=dominance_percent,
-            engine=engine,
-            memory=None if memory is None else bytes_of("memory", memory),
-            escape_formulas=escape_formulas,
-            master=master,
-            strict=strict,
-            keep_rejected=keep_rejected,
-            overwrite=overwrite,
-            compare=compare_k,
-            prices=prices,
-        )
+        csv = csv_format(delimiter, encoding, decimal)
+        job = Job(source, target, plan, csv=csv, **job_settings(flags))
         speaker.exit_unless(protect_file(speaker, job))
 
 
-@with_plan_flags()
+@with_plan_flags(job=["sheet"])
 def plan(
     source: In,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
-    sheet: Sheet = None,
     prices: Annotated[
         bool,
         typer.Option(
@@ -231,13 +152,16 @@ def plan(
         kept, droppable = split_names(keep) or [], split_names(may_drop)
         sizes = _whole_numbers(search_k, "--search-k") if search_k else []
         speaker.exit_unless(
-            draft_plan(speaker, source, plan_of(flags), csv, sheet, prices, kept, droppable, sizes)
+            draft_plan(
+                speaker, source, plan_of(flags), csv, flags["sheet"], prices, kept, droppable, sizes
+            )
         )
 
 
 @with_plan_flags(
     *("k", "method", "option", "bound", "bound_effort", "shuffle"),
     *("analysis", "max_agreeing", "max_moved"),  # which a comparison does not look at
+    job=["report", "public", "sheet"],
 )
 def compare(
     source: In,
@@ -263,12 +187,9 @@ def compare(
             help="Time to spend at most, not counting that to compile; inf for as long as it takes.",
         ),
     ] = 60.0,
-    report: ReportFile = None,
-    public: Public = False,
     delimiter: Delimiter = None,
     encoding: Encoding = None,
     decimal: Decimal = ".",
-    sheet: Sheet = None,
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -291,9 +212,9 @@ def compare(
             source,
             plan_of(flags),
             csv_format(delimiter, encoding, decimal),
-            sheet,
-            report,
-            public,
+            flags["sheet"],
+            flags["report"],
+            bool(flags["public"]),
             ["microagg", *(_without_credentials(word) for word in sys.argv[1:])],
             k=_whole_numbers(k),
             methods="all" if named == ["all"] else named,

@@ -13,12 +13,11 @@ from microagg.cli.flags import (
     Confidential,
     Decimal,
     Delimiter,
-    Dominance,
-    DominancePercent,
     Encoding,
     Json,
     Quiet,
     csv_format,
+    job_settings,
     plan_of,
     with_plan_flags,
 )
@@ -27,7 +26,10 @@ from microagg.formats.addresses import as_place
 from microagg.plan.flag_values import split_names
 
 
-@with_plan_flags(only=("k", "kind", "weight", "analysis", "max_loss", "max_linkage"))
+@with_plan_flags(
+    only=("k", "kind", "weight", "analysis", "max_loss", "max_linkage"),
+    job=["dominance", "dominance_percent"],
+)
 def measure(
     original: Annotated[
         Path,
@@ -47,8 +49,6 @@ def measure(
         ),
     ] = None,
     confidential: Confidential = None,
-    dominance: Dominance = None,
-    dominance_percent: DominancePercent = 80.0,
     min_distinct: Annotated[
         int | None,
         typer.Option(
@@ -93,10 +93,9 @@ def measure(
             id_,
             plan_of(flags),
             confidential=split_names(confidential) or [],
-            dominance=split_names(dominance) or [],
-            dominance_percent=dominance_percent,
             min_distinct=min_distinct,
             sample=sample,
+            **{"dominance": [], **job_settings(flags)},
         )
         speaker.exit_unless(holds)
 

@@ -26,6 +26,7 @@ from microagg.measure.analyses import check_analyses
 from microagg.plan.analysis_formulas import computed_with
 from microagg.plan.checks import no_column
 from microagg.plan.column import CATEGORIES
+from microagg.plan.job_settings import JobSettings
 from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target
 from microagg.tables.frame import Frame
@@ -36,7 +37,7 @@ _LARGE_FILE = 2**18  # bytes; larger ones have probably more than few records
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(JobSettings):
     """What to do."""
 
     source: Place
@@ -44,32 +45,8 @@ class Job:
     target: Place
     plan: Plan
     csv: CsvFormat | None = None
-    sheet: str | None = None
-    report: Path | None = None
-    public: bool = False
-    """Whether ``report`` is the one for readers of the target."""
     public_report: Path | None = None
     """A second report, for readers of the target, in addition to the board's."""
-    dominance: Sequence[Any] = ()
-    dominance_percent: float = 80.0
-    engine: str | None = None
-    """"memory", "disk" or "spark"; None: memory where the table fits, else disk."""
-    memory: int | None = None
-    """Bytes that the job may take in memory; None: a share of what is free."""
-    escape_formulas: bool = False
-    """Whether text in a CSV file that a spreadsheet program would take for a formula gets an apostrophe."""
-    master: str | None = None
-    """Where Spark runs; None: the session there is, or what is configured."""
-    strict: bool = False
-    """Whether only a green release takes the target's name; one that misses the plan's limits never does."""
-    keep_rejected: Path | None = None
-    """Where a table that is rejected is kept."""
-    compare: bool = False
-    """Whether the report shows what other k would give."""
-    prices: bool = False
-    """Whether the report shows what other decisions about columns would cost."""
-    overwrite: bool = True
-    """Whether a target that exists, file or folder of Parquet files, is replaced."""
 
     origin: Mapping[str, str] | None = field(default=None, repr=False)
     """Place and hash of a source, if a copy of it is read; set by :func:`microagg.job.run.run`."""

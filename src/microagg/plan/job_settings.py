@@ -1,0 +1,107 @@
+"""The settings of a job that are no part of its plan: reports, engine, what becomes of the files.
+
+As for the plan, a setting is one row, from which its flag is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microagg.plan.flag_values import NAMES, NUMBER, SWITCH, WORD
+from microagg.plan.settings import bytes_of
+from microagg.plan.settings_table import Section, setting
+
+_FILE = WORD._replace(type=Path)
+_BYTES = WORD._replace(read=lambda _, word: bytes_of("memory", word))
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobSettings(Section):
+    """What to do with a table in addition to what the plan says."""
+
+    report: Path | None = setting(
+        None,
+        flag="--report",
+        form=_FILE,
+        help="Write the evidence as an HTML page, and a JSON file of the same name.",
+    )
+    public: bool = setting(
+        False,
+        flag="--public",
+        form=SWITCH,
+        help="Write the report for readers of OUT: it tells no more than OUT and the plan.",
+    )
+    strict: bool = setting(
+        False,
+        flag="--strict",
+        form=SWITCH,
+        help="Release OUT only if the verdict is green; otherwise exit with 1. A release that misses a limit "
+        "of the plan, such as --max-loss, is always rejected.",
+    )
+    keep_rejected: Path | None = setting(
+        None,
+        flag="--keep-rejected",
+        form=_FILE._replace(metavar="PATH"),
+        help="Keep a rejected OUT under another name.",
+    )
+    overwrite: bool = setting(
+        True,
+        flag="--overwrite/--no-overwrite",
+        form=SWITCH,
+        help="Replace OUT if it exists, be it a file or a folder of Parquet files (the default), or refuse.",
+    )
+    compare: bool = setting(
+        False,
+        flag="--compare",
+        form=SWITCH,
+        help="Show in the report what other k would give; takes longer.",
+    )
+    prices: bool = setting(
+        False,
+        flag="--prices",
+        form=SWITCH,
+        help="Show in the report what other decisions about each column would cost; about 20 seconds.",
+    )
+    dominance: Sequence[Any] = setting(
+        (),
+        flag="--dominance",
+        form=NAMES,
+        help="Magnitudes, such as sales: no record may hold most of its group's total (the (1, p) rule).",
+    )
+    dominance_percent: float = setting(
+        80.0,
+        flag="--dominance-percent",
+        form=NUMBER._replace(metavar="P"),
+        help="The p of the (1, p) rule: largest share of one record; 80 if left out.",
+    )
+    sheet: str | None = setting(
+        None, flag="--sheet", help="Excel: name of the sheet; the first if left out."
+    )
+    engine: str | None = setting(
+        None,
+        flag="--engine",
+        help="memory; disk: in parts, for Parquet and CSV files larger than memory; spark: on a cluster. If "
+        "left out, memory where the table fits, else disk.",
+    )
+    memory: int | None = setting(
+        None,
+        flag="--memory",
+        form=_BYTES,
+        help="What the job may take in memory, such as 2GiB: a table that needs more is worked on in parts. "
+        "A share of what is free if left out.",
+    )
+    master: str | None = setting(
+        None,
+        flag="--master",
+        help="Spark: where it runs, such as local[2] or spark://host:7077; the session there is, or what is "
+        "configured, if left out.",
+    )
+    escape_formulas: bool = setting(
+        False,
+        flag="--escape-formulas",
+        form=SWITCH,
+        help="CSV: put an apostrophe in front of texts that a spreadsheet program would run as formulas.",
+    )
