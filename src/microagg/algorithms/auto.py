@@ -81,7 +81,7 @@ def auto(
     time_limit: float | None = None,
     random_state: int | None = 0,
     weights: Floats | None = None,
-    whole: int | None = None,
+    n_total: int | None = None,
     span: tuple[float, float] = (0.0, 1.0),
     state: State | None = None,
 ) -> Outcome:
@@ -119,7 +119,7 @@ def auto(
         effort=effort,
         time_limit=time_limit,
         random_state=random_state,
-        whole=whole,
+        n_total=n_total,
         span=span,
         state=state,
     )

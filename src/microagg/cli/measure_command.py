@@ -1,16 +1,14 @@
-"""The commands measure and verify."""
+"""The command measure."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from microagg.base.formatting import UnitWords, names, number, percent, plural, share, table_size
+from microagg.base.formatting import names, number, percent, plural, share, table_size
 from microagg.cli.lines import (
     analysis_lines,
     dominance_lines,
@@ -19,12 +17,11 @@ from microagg.cli.lines import (
     say_lines,
 )
 from microagg.cli.show import Speaker
-from microagg.errors import InputError, TableError, shown
+from microagg.errors import InputError
 from microagg.evidence.cautions import about_agreement, about_dominance, about_known
 from microagg.evidence.sentences import attacker_words, cases_words, loss_words
-from microagg.formats import FORMATS
 from microagg.formats.addresses import Place
-from microagg.formats.files import kind_of, read_file
+from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
 from microagg.measure.both_tables import Pair, align, pair
@@ -32,10 +29,9 @@ from microagg.measure.harmful_columns import enough, rank
 from microagg.measure.known_columns import Known, KnownRisk, known_columns, known_risk
 from microagg.measure.linkage import check_sample, sample_for
 from microagg.measure.risk import Ask, Risk, risk_of
-from microagg.measure.utility import utility_of
-from microagg.measure.verify import Verification, count_promises, verify_all
+from microagg.measure.utility import Utility, utility_of
 from microagg.plan.analysis_formulas import computed_with
-from microagg.plan.plan import Plan, Promise
+from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
 from microagg.protecting.protect import Clock
 from microagg.tables.frame import Frame
@@ -59,46 +55,32 @@ def measure_files(
     **settings: Any,
 ) -> bool:
     """Measure a protected file against its original and say so; return whether all holds."""
-    clock, kinds = Clock(), plan.columns
-    weight = None if plan.weight is None else str(plan.weight.column)
+    clock = Clock()
     check_sample(sample)
     if min_distinct is not None and not confidential:
         raise InputError(
             "--min-distinct is about confidential columns; name them with --confidential."
         )
-    numbers = [
-        *(columns or ()),
-        *dominance,
-        *(str(n) for n in map(computed_with, plan.analyses) if n is not None),
-    ]
-    numbers = [n for n in numbers if n not in kinds or kinds[n].kind in QUANTITIES]
     with clock.time("read"), at_hand(original, protected) as files:
+        numbers = _numbers(plan, [*(columns or ()), *dominance])
         before, after = (read_file(path, numbers, csv).table for path in files)
     for path, table in ((original, before), (protected, after)):
         speaker.say("read", f"{path}: {table_size(table.num_rows, table.num_columns)}")
     with clock.time("match"):
-        aside = list(confidential)
         if id_ is not None:
             after = align(before, after, id_)
-            aside.append(id_)
-        aside += [weight] if weight is not None else []
-        both = pair(before, after, columns, aside, kinds=kinds, weights=weight)
-        both = _changed(both, columns is None)
-        known_names = _unchanged(before, after, [*both.names, *aside])
+        aside = [*confidential, *([] if id_ is None else [id_])]
+        both, known_names = _columns_to_compare(before, after, columns, plan, aside)
         known = known_columns(Frame(after), known_names)
     speaker.say("compared", names(both.names, 40))
     if known:
         speaker.say(
             "known", f"{names(known_names, 40)}: the same in both files, so an attacker knows them"
         )
-    unmeasured = [n for n, ok in zip(both.names, both.varies, strict=True) if not ok]
     with clock.time("loss"):
         utility = utility_of(both, plan.analyses)
         lost = utility.as_dict()
-    speaker.say("lost", loss_words(utility))
-    say_lines(speaker, analysis_lines(utility))
-    if unmeasured:
-        speaker.say("", f"{names(unmeasured)}: constant in the original, so its loss has no unit")
+    unmeasured = _say_loss(speaker, both, utility)
     ask = Ask(
         k=plan.blocks[0].k,
         confidential=tuple(confidential),
@@ -114,12 +96,7 @@ def measure_files(
     )
     for words, passed in gates:
         speaker.say("target", words, style="bold" if passed else "bold red")
-    speaker.say(
-        "more",
-        f"IL1s {number(utility.il1s)}; correlations off by {number(utility.correlation_deviation)} on "
-        f"average; pMSE {number(utility.propensity.pmse)}; SDID at 5 % {share(alone.sd_disclosure[5.0])}; "
-        "all measures with --json",
-    )
+    speaker.say("more", _more_figures(utility, alone))
     speaker.give(
         {
             "original": str(original),
@@ -137,6 +114,42 @@ def measure_files(
         }
     )
     return all(passed for _, passed in gates)
+
+
+def _numbers(plan: Plan, named: list[str]) -> list[str]:
+    """List the columns that are read as numbers even if they look like codes."""
+    analysed = [str(name) for name in map(computed_with, plan.analyses) if name is not None]
+    kinds = plan.columns
+    return [n for n in [*named, *analysed] if n not in kinds or kinds[n].kind in QUANTITIES]
+
+
+def _columns_to_compare(
+    before: pa.Table, after: pa.Table, columns: list[str] | None, plan: Plan, aside: list[str]
+) -> tuple[Pair, list[str]]:
+    """Return the columns to compare, in both tables, and the names of those that an attacker knows."""
+    weight = None if plan.weight is None else str(plan.weight.column)
+    aside = [*aside, *([] if weight is None else [weight])]
+    both = pair(before, after, columns, aside, kinds=plan.columns, weights=weight)
+    both = _changed(both, columns is None)
+    return both, _unchanged(before, after, [*both.names, *aside])
+
+
+def _say_loss(speaker: Speaker, both: Pair, utility: Utility) -> list[Any]:
+    """Say what was lost; return the columns whose loss cannot be measured."""
+    unmeasured = [n for n, ok in zip(both.names, both.varies, strict=True) if not ok]
+    speaker.say("lost", loss_words(utility))
+    say_lines(speaker, analysis_lines(utility))
+    if unmeasured:
+        speaker.say("", f"{names(unmeasured)}: constant in the original, so its loss has no unit")
+    return unmeasured
+
+
+def _more_figures(utility: Utility, alone: Risk) -> str:
+    return (
+        f"IL1s {number(utility.il1s)}; correlations off by {number(utility.correlation_deviation)} on "
+        f"average; pMSE {number(utility.propensity.pmse)}; SDID at 5 % {share(alone.sd_disclosure[5.0])}; "
+        "all measures with --json"
+    )
 
 
 def _link(
@@ -250,120 +263,3 @@ def _gates(
             )
             found.append((words, column.distinct_l >= min_distinct))
     return found
-
-
-def verify_file(
-    speaker: Speaker,
-    file: Place,
-    k: int | None,
-    columns: list[str] | None,
-    unit: str | None,
-    promise: Path | None,
-    csv: CsvFormat,
-) -> bool:
-    """Count in a file whether a promise holds, and say so."""
-    if promise is None:
-        if k is None:
-            raise InputError(
-                "Which k? Give --k and, if you like, --columns; or --promise with the report's JSON or the "
-                "plan."
-            )
-        plan, found = Plan(), _counted(file, [Promise(k, columns, unit)], csv)
-    else:
-        if k is not None or columns is not None or unit is not None:
-            raise InputError(
-                "Give the promise by --promise, or by --k, --columns and --unit; not both."
-            )
-        plan = _read_promise(promise)
-        for unit in plan.units:
-            if unit in plan.drop:
-                who = plan.words_of_unit(unit)
-                speaker.warn(
-                    f"The promise is about {who}, which the plan drops from the file: only records can be "
-                    "counted in it."
-                )
-        found = _promised(file, plan, csv)
-    for one in found:
-        _say_count(speaker, file, one, plan.words_of_unit(one.unit))
-    least = min(found, key=lambda one: (one.holds, one.smallest))
-    speaker.give(
-        {
-            "file": str(file),
-            **least.as_dict(),
-            "holds": all(one.holds for one in found),
-            "parts": [one.as_dict() for one in found],
-        }
-    )
-    return all(one.holds for one in found)
-
-
-def _read_promise(path: Path) -> Plan:
-    """Read the plan from a TOML file, or from the JSON of a report."""
-    if path.suffix.lower() != ".json":
-        return Plan.from_toml(path)
-    try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-        plan = given["plan"]
-    except OSError as error:
-        raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
-    except (ValueError, KeyError, TypeError):
-        raise InputError(
-            f"A promise is the JSON of a report of microagg, or a plan; {shown(str(path), 300)} is neither."
-        ) from None
-    return Plan.from_dict(plan)
-
-
-def _promised(file: Place, plan: Plan, csv: CsvFormat) -> list[Verification]:
-    plan.check_complete()
-    if any(block.columns is None for block in plan.blocks):
-        raise InputError(
-            "The plan does not name the columns to protect; take that of the report, which does."
-        )
-    promises = [
-        one._replace(
-            columns=[str(name) for name in one.columns or ()],
-            unit=None if one.unit is None or one.unit in plan.drop else str(one.unit),
-        )
-        for one in plan.promises()
-    ]
-    return _counted(file, promises, csv)
-
-
-def _counted(place: Place, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
-    """Count in a file, in parts where it does not fit into memory."""
-    with at_hand(place) as (file,):
-        return _counted_locally(file, promises, csv)
-
-
-def _counted_locally(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
-    if FORMATS[kind_of(file)].in_batches:
-        from tempfile import TemporaryDirectory
-
-        from microagg.engines.disk_counts import CountsOnDisk
-        from microagg.engines.memory_needed import fits, memory_for
-        from microagg.formats.batches import open_batches
-
-        source = open_batches(file, csv)
-        if not fits(source, None):
-            with TemporaryDirectory(prefix="microagg-") as folder:
-                rows = CountsOnDisk(source, Path(folder), memory_for(None))
-                return count_promises(rows, promises)[0]
-    return verify_all(file, promises, csv)
-
-
-def _say_count(speaker: Speaker, file: Place, found: Verification, who: UnitWords) -> None:
-    speaker.say("columns", names(found.columns, 40))
-    if found.left_out:
-        why = "; ".join(f"{names([name])}: {reason}" for name, reason in found.left_out.items())
-        speaker.say("left out", f"{why} (name columns to count them)", style="bold yellow")
-    counted = (
-        f"{file}: {plural(found.records, 'record')} with {plural(found.combinations, 'combination')}; the "
-        f"rarest is shared by {who.counted(found.smallest)}"
-    )
-    if found.holds:
-        speaker.say("verified", f"{counted}; k = {found.k:,} holds", style="bold green")
-    else:
-        below = plural(found.records_below_k, "record")
-        speaker.say(
-            "fails", f"{counted}; k = {found.k:,} does not hold for {below}", style="bold red"
-        )

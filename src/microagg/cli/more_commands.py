@@ -137,7 +137,7 @@ def verify(
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
-        from microagg.cli.measure_command import verify_file
+        from microagg.cli.verify_command import verify_file
 
         holds = verify_file(
             speaker,

@@ -362,7 +362,7 @@ def refine_chunk(
     weights = encoding.relative_weights(records) if encoding.weighs else None
     wanted = requirements(encoding, records)
     effort = "fast" if block.options.get("effort") == "fast" else "balanced"
-    shared: dict[str, Any] = {"random_state": encoding.plan.seed, "whole": encoding.records}
+    shared: dict[str, Any] = {"random_state": encoding.plan.seed, "n_total": encoding.records}
     found = canonical_labels(labels)
     if wanted:
         found = satisfy(

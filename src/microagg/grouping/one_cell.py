@@ -142,7 +142,7 @@ def _divided(problem: Problem, options: Mapping[str, Any], watch: Listener | Non
         random_state=problem.seed,
         refine=block.refine,
         bound=not by_release and (block.bound or False),
-        whole=n_total,
+        n_total=n_total,
         span=problem.span,
         progress=watch,
         **options,
@@ -235,7 +235,7 @@ def _satisfied(
             effort=effort,
             time_limit=options.get("time_limit"),
             random_state=problem.seed,
-            whole=problem.n_total,
+            n_total=problem.n_total,
             mixed=space.releases is not None,
             state=state,
         )
@@ -260,7 +260,7 @@ def search_by_release(problem: Problem, labels: Labels, effort: str, state: Stat
         weights=problem.own_weights,
         effort=effort,
         random_state=problem.seed,
-        whole=problem.n_total,
+        n_total=problem.n_total,
         state=state,
     )
 

@@ -31,7 +31,7 @@ def partition(
     random_state: int | None = 0,
     refine: bool | str = False,
     bound: bool | str = False,
-    whole: int | None = None,
+    n_total: int | None = None,
     span: tuple[float, float] = (0.0, 1.0),
     progress: Listener | None = None,
     **options: Any,
@@ -61,7 +61,7 @@ def partition(
         Also prove a lower bound on the SSE, see :func:`microagg.lower_bound`; True is "balanced" up to
         5,000 records (less for k above 10), which takes up to half a minute, and "fast" for more and
         for records with weights.
-    whole : int, optional
+    n_total : int, optional
         Records of the table that these are a part of: a search that shares its steps out over a table
         then takes those of the part alone.
     span : pair of float
@@ -95,16 +95,7 @@ def partition(
     [0, 1, 0, 1]
     """
     chosen = find(method)
-    if chosen.categories:
-        raise InputError(
-            f"method {shown(method)} is for one column of categories; partition takes numbers. Use it in "
-            "protect(), with a nominal column."
-        )
-    if chosen.closeness:
-        raise InputError(
-            f"method {shown(method)} is for t-closeness of a column; partition knows k alone. Use it in "
-            'protect(), with require={"closeness": {...}}.'
-        )
+    _check_takes_numbers(chosen)
     settings = settings_of(chosen, options, random_state)
     effort = _effort("refine", refine, "balanced")
     records = prepare(X, k, scale, weights)
@@ -120,18 +111,60 @@ def partition(
 
     if weighted:
         _check_weighable(chosen, proof)
+    extra: dict[str, Any] = {}
+    raw = chosen.takes_raw(n_columns, weighted)
+    if n_total is not None and "effort" in settings and not raw:
+        extra = {"n_total": n_total, **({"span": span} if chosen.name == "auto" else {})}
+    result = _run(chosen, records, scale, settings, extra, progress)
+    if effort and not raw and not result.stopped:  # what the exact methods found cannot be improved
+        search = {
+            "effort": effort,
+            "time_limit": None,
+            "random_state": random_state,
+            "n_total": n_total,
+        }
+        result = refined(result, records.scaled, search, progress, records.weights)
+        result = replace(result, options={**settings, "refine": effort})
+    if proof or chosen.proves:
+        # Without other costs no partition is better than the exact one.
+        best = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
+        result = _with_bound(result, records, proof or "fast", best, progress)
+    return result
+
+
+def _check_takes_numbers(chosen: Method) -> None:
+    """Refuse the methods of protect() that need more than numbers and k."""
+    if chosen.categories:
+        raise InputError(
+            f"method {shown(chosen.name)} is for one column of categories; partition takes numbers. Use it "
+            "in protect(), with a nominal column."
+        )
+    if chosen.closeness:
+        raise InputError(
+            f"method {shown(chosen.name)} is for t-closeness of a column; partition knows k alone. Use it in "
+            'protect(), with require={"closeness": {...}}.'
+        )
+
+
+def _run(
+    chosen: Method,
+    records: Prepared,
+    scale: str,
+    settings: dict[str, Any],
+    extra: dict[str, Any],
+    progress: Listener | None,
+) -> Partition:
+    """Run a method on records and wrap its result; ``extra`` are arguments that no setting gives."""
     started = time.perf_counter()
+    (n, n_columns), weighted = records.values.shape, records.weights is not None
     raw = chosen.takes_raw(n_columns, weighted)
     data = records.values if raw else records.scaled
-    extra: dict[str, Any] = {"weights": records.weights} if weighted else {}
-    if whole is not None and "effort" in settings and not raw:
-        extra["whole"] = whole
-        if chosen.name == "auto":
-            extra["span"] = span
+    if weighted:
+        extra = {"weights": records.weights, **extra}
 
     def work(state: State) -> Outcome:
         function = chosen.function(n_columns, weighted)
-        outcome: Outcome = function(data, k, state=state, **extra, **settings)
+        outcome: Outcome = function(data, records.k, state=state, **extra, **settings)
         return outcome
 
     # To start a thread of its own takes longer than to cut a short column.
@@ -140,9 +173,9 @@ def partition(
     outcome = work(state) if quick else run_watched(work, progress, state=state, sst=records.sst)
     labels = outcome.labels if raw else canonical_labels(outcome.labels)
     lost = outcome.lost
-    result = Partition(
+    return Partition(
         labels=labels,
-        k=k,
+        k=records.k,
         method=chosen.name,
         scale=scale,
         options=settings,
@@ -153,20 +186,6 @@ def partition(
         stopped=bool(state[STOP]),
         weighted=weighted,
     )
-    if effort and not raw and not result.stopped:  # what the exact methods found cannot be improved
-        search = {
-            "effort": effort,
-            "time_limit": None,
-            "random_state": random_state,
-            "whole": whole,
-        }
-        result = refined(result, data, search, progress, records.weights)
-        result = replace(result, options={**settings, "refine": effort})
-    if proof or chosen.proves:
-        # Without other costs no partition is better than the exact one.
-        best = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
-        result = _with_bound(result, records, proof or "fast", best, progress)
-    return result
 
 
 def _effort_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> str:

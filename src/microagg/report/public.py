@@ -102,14 +102,6 @@ def public_model(
     verdict = "amber" if cautions else verdict
     if verdict == "green" and _needs_originals(released, plan, roles):
         verdict = "grey"
-    public_plan = replace(
-        plan,
-        blocks=tuple(map(_without_secrets, plan.blocks)),
-        seed=0,
-        accept=Accept(),
-        reasons={},
-        notes={},
-    )
     return {
         "kind": "public",
         "public": True,
@@ -128,19 +120,8 @@ def public_model(
             "known": [str(name) for name in roles.known],
             "renumbered": [str(name) for name in roles.renumbered],
         },
-        "methods": [
-            {
-                "columns": names(block.columns or (), 12),
-                "method": block.method,
-                "paper": find(block.method).paper,
-                "summary": find(block.method).summary,
-                "k": block.k,
-                "per_column": block.per_column,
-                "released": block.released,
-            }
-            for block in plan.blocks
-        ],
-        "plan": public_plan.as_dict() if all(isinstance(n, str) for n in roles.named) else None,
+        "methods": [_method(block) for block in plan.blocks],
+        "plan": _public_plan(plan) if all(isinstance(n, str) for n in roles.named) else None,
         "bands": asdict(bands),
         "classes": {
             "alone": _classes(sizes, plan.k, len(released)),
@@ -157,6 +138,32 @@ def public_model(
         },
         "versions": versions(),
     }
+
+
+def _method(block: Block) -> dict[str, Any]:
+    method = find(block.method)
+    return {
+        "columns": names(block.columns or (), 12),
+        "method": block.method,
+        "paper": method.paper,
+        "summary": method.summary,
+        "k": block.k,
+        "per_column": block.per_column,
+        "released": block.released,
+    }
+
+
+def _public_plan(plan: Plan) -> dict[str, Any]:
+    """Return the plan without what would help an attacker, and without what only the board reads."""
+    public = replace(
+        plan,
+        blocks=tuple(map(_without_secrets, plan.blocks)),
+        seed=0,
+        accept=Accept(),
+        reasons={},
+        notes={},
+    )
+    return public.as_dict()
 
 
 def _distinguished(released: Frame, wanted: Sequence[Any], text: Frame | None) -> dict[Any, Known]:

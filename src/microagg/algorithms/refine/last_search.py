@@ -257,7 +257,7 @@ def lower_released_loss(
     weights: Floats | None = None,
     effort: str = "balanced",
     random_state: int | None = 0,
-    whole: int | None = None,
+    n_total: int | None = None,
     state: State,
 ) -> Labels:
     """Improve a partition by the loss of the values that its groups release; never worse than given.
@@ -272,7 +272,7 @@ def lower_released_loss(
     seed = int(np.random.default_rng(random_state).integers(2**62))
     mass = np.ones(len(X)) if weights is None else weights
     run, budget = Run(X, k, seed, state, mass, demands), _BUDGETS[effort]
-    steps = min(budget.each + budget.table / (len(X) if whole is None else whole), budget.most)
+    steps = min(budget.each + budget.table / (len(X) if n_total is None else n_total), budget.most)
     given = grouped(X, labels, n_groups)
     _, least = _search_once(run, releases, given, budget.passes, 0.0, Heat(0.0, 0.0, 1.0))
 

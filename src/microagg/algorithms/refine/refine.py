@@ -69,14 +69,14 @@ def refine(
     effort: str = "balanced",
     time_limit: float | None = None,
     random_state: int | None = 0,
-    whole: int | None = None,
+    n_total: int | None = None,
     span: tuple[float, float] = (0.0, 1.0),
     state: State | None = None,
 ) -> Labels:
     """Improve a partition by local search; never worse than given.
 
     ``X`` is centred, scaled and C-contiguous; groups have at least k records; ``weights`` have a mean of 1.
-    ``whole`` is the number of records of the table that these are a part of, whose steps are shared out.
+    ``n_total`` is the number of records of the table that these are a part of, whose steps are shared out.
     ``span`` says from where to where in the search to go, from 0 to 1: a table in blocks is searched in
     spans, with other borders in each, and what comes before the end may be worse than given.
 
@@ -89,8 +89,8 @@ def refine(
     started = time.monotonic()
     budgets = _BUDGETS if k <= LARGE_K else _LARGE_BUDGETS
     run, budget = Run(X, k, seed, state, weights), budgets[effort]
-    if whole is not None:
-        budget = budget._replace(table=budget.table * len(X) // whole)
+    if n_total is not None:
+        budget = budget._replace(table=budget.table * len(X) // n_total)
     best = _without_oversized(X, weights, labels, k)
     least = run.loss(best)
     tell_best(state, least)

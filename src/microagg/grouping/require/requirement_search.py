@@ -105,14 +105,14 @@ def satisfy(
     effort: str = "balanced",
     time_limit: float | None = None,
     random_state: int | None = 0,
-    whole: int | None = None,
+    n_total: int | None = None,
     mixed: bool = False,
     state: State | None = None,
 ) -> Labels:
     """Find groups of at least k records that satisfy all requirements, at a low SSE.
 
     Groups count from 0 by first appearance. ``labels`` are groups to begin with; the SSE is not above that of
-    :func:`repair` for these, which also refuses the same. ``whole`` is the number of records of the table
+    :func:`repair` for these, which also refuses the same. ``n_total`` is the number of records of the table
     that these are a part of, whose steps are shared out. With ``mixed``, columns of several kinds, the search
     is longer where groups are many.
 
@@ -146,7 +146,7 @@ def satisfy(
                 best,
                 effort,
                 endless=remaining is not None,
-                n_total=whole,
+                n_total=n_total,
                 mixed=mixed and effort == "balanced",
             )
     # Sums that are kept up to date are rounded: groups right at a threshold are counted again.

@@ -1,0 +1,134 @@
+"""The command verify."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from microagg.base.formatting import UnitWords, names, plural
+from microagg.cli.show import Speaker
+from microagg.errors import InputError, TableError, shown
+from microagg.formats import FORMATS
+from microagg.formats.addresses import Place
+from microagg.formats.files import kind_of
+from microagg.formats.layouts import CsvFormat
+from microagg.formats.places import at_hand
+from microagg.measure.verify import Verification, count_promises, verify_all
+from microagg.plan.plan import Plan, Promise
+
+
+def verify_file(
+    speaker: Speaker,
+    file: Place,
+    k: int | None,
+    columns: list[str] | None,
+    unit: str | None,
+    promise: Path | None,
+    csv: CsvFormat,
+) -> bool:
+    """Count in a file whether a promise holds, and say so."""
+    if promise is None:
+        if k is None:
+            raise InputError(
+                "Which k? Give --k and, if you like, --columns; or --promise with the report's JSON or the "
+                "plan."
+            )
+        plan, found = Plan(), _counted(file, [Promise(k, columns, unit)], csv)
+    else:
+        if k is not None or columns is not None or unit is not None:
+            raise InputError(
+                "Give the promise by --promise, or by --k, --columns and --unit; not both."
+            )
+        plan = _read_promise(promise)
+        for unit in plan.units:
+            if unit in plan.drop:
+                who = plan.words_of_unit(unit)
+                speaker.warn(
+                    f"The promise is about {who}, which the plan drops from the file: only records can be "
+                    "counted in it."
+                )
+        found = _promised(file, plan, csv)
+    for one in found:
+        _say_count(speaker, file, one, plan.words_of_unit(one.unit))
+    least = min(found, key=lambda one: (one.holds, one.smallest))
+    speaker.give(
+        {
+            "file": str(file),
+            **least.as_dict(),
+            "holds": all(one.holds for one in found),
+            "parts": [one.as_dict() for one in found],
+        }
+    )
+    return all(one.holds for one in found)
+
+
+def _read_promise(path: Path) -> Plan:
+    """Read the plan from a TOML file, or from the JSON of a report."""
+    if path.suffix.lower() != ".json":
+        return Plan.from_toml(path)
+    try:
+        given = json.loads(path.read_text(encoding="utf-8"))
+        plan = given["plan"]
+    except OSError as error:
+        raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError):
+        raise InputError(
+            f"A promise is the JSON of a report of microagg, or a plan; {shown(str(path), 300)} is neither."
+        ) from None
+    return Plan.from_dict(plan)
+
+
+def _promised(file: Place, plan: Plan, csv: CsvFormat) -> list[Verification]:
+    plan.check_complete()
+    if any(block.columns is None for block in plan.blocks):
+        raise InputError(
+            "The plan does not name the columns to protect; take that of the report, which does."
+        )
+    promises = [
+        one._replace(
+            columns=[str(name) for name in one.columns or ()],
+            unit=None if one.unit is None or one.unit in plan.drop else str(one.unit),
+        )
+        for one in plan.promises()
+    ]
+    return _counted(file, promises, csv)
+
+
+def _counted(place: Place, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
+    """Count in a file, in parts where it does not fit into memory."""
+    with at_hand(place) as (file,):
+        return _counted_locally(file, promises, csv)
+
+
+def _counted_locally(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
+    if FORMATS[kind_of(file)].in_batches:
+        from tempfile import TemporaryDirectory
+
+        from microagg.engines.disk_counts import CountsOnDisk
+        from microagg.engines.memory_needed import fits, memory_for
+        from microagg.formats.batches import open_batches
+
+        source = open_batches(file, csv)
+        if not fits(source, None):
+            with TemporaryDirectory(prefix="microagg-") as folder:
+                rows = CountsOnDisk(source, Path(folder), memory_for(None))
+                return count_promises(rows, promises)[0]
+    return verify_all(file, promises, csv)
+
+
+def _say_count(speaker: Speaker, file: Place, found: Verification, who: UnitWords) -> None:
+    speaker.say("columns", names(found.columns, 40))
+    if found.left_out:
+        why = "; ".join(f"{names([name])}: {reason}" for name, reason in found.left_out.items())
+        speaker.say("left out", f"{why} (name columns to count them)", style="bold yellow")
+    counted = (
+        f"{file}: {plural(found.records, 'record')} with {plural(found.combinations, 'combination')}; the "
+        f"rarest is shared by {who.counted(found.smallest)}"
+    )
+    if found.holds:
+        speaker.say("verified", f"{counted}; k = {found.k:,} holds", style="bold green")
+    else:
+        below = plural(found.records_below_k, "record")
+        speaker.say(
+            "fails", f"{counted}; k = {found.k:,} does not hold for {below}", style="bold red"
+        )
