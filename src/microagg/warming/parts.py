@@ -13,26 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from microagg.algorithms.required import start as required_start
-from microagg.algorithms.required.merge import merge
-from microagg.algorithms.required.soria_comas import k_first, t_first
 from microagg.base.progress import new_state
 from microagg.bounds.repeated_pricing import EXACT_K
 from microagg.grouping.improve import lower_bound
 from microagg.grouping.partition import partition
-from microagg.grouping.require.requirement import demands_of
-from microagg.grouping.require.value_rules import Closeness
 from microagg.kernels import outside_in
 from microagg.kernels.kd_tree import WIDTH, build, for_thread
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.kernels.nearer_counts import count_by_scan, count_by_tree, in_blocks
 from microagg.kernels.remaining import all_left, none_left
-from microagg.kernels.require_demands import violations
 from microagg.kernels.search_ahead import choose, eyes_of, look, new_ahead, rounds_ahead
 from microagg.plan.registry import METHODS
 from microagg.warming.needed import WEIGHTED
+from microagg.warming.required_parts import REQUIRED_PARTS
 from microagg.warming.search_parts import SEARCH_PARTS
-from microagg.warming.tiny_table import DEMANDS, FIXED_LABELS, LABELS, WEIGHTS, D, K, N, X
+from microagg.warming.tiny_table import FIXED_LABELS, LABELS, WEIGHTS, D, K, N, X
 
 __all__ = ["compile_part"]
 
@@ -55,16 +50,6 @@ def compile_part(name: str) -> None:
     partition(X[:, :1] if method.one_column else X, K, method=name, **options)
     if name == "centroid":
         _rounds(none_left(X), np.empty((2, D)))
-
-
-def _required_start(_: Any) -> None:
-    required_start.rounds(none_left(X), WEIGHTS, DEMANDS, 0, K, N, 0, new_state())
-
-
-def _required_merging(_: Any) -> None:
-    violations(DEMANDS, np.arange(N), np.arange(0, N + 1, K), K)
-    merge(X, WEIGHTS, DEMANDS, np.arange(N), K)
-    sum_of_squares(X, LABELS, WEIGHTS)
 
 
 def _evaluation(_: Any) -> None:
@@ -97,12 +82,6 @@ def _in_threads(weights: Any, moving: Any = None) -> None:
     look(eyes_of(left.tree, ahead), moving, left.X, both, ahead, 0, 0, 1)
     scratch = outside_in.scratch(K)
     rounds_ahead(left, ahead, moving, both, 0, K, 0, 0, *scratch, new_state())
-
-
-def _closeness(_: Any) -> None:
-    demands = demands_of([Closeness(np.arange(N) % 4, 0.5)], N)
-    for method in (k_first, t_first):
-        method(X, K, demands)
 
 
 def _bound(_: Any) -> None:
@@ -141,10 +120,10 @@ def _tables_in_parts(_: Any) -> None:
 
 
 _PARTS: dict[str, Callable[[Any], object]] = {
+    **REQUIRED_PARTS,
     **SEARCH_PARTS,
     "bound": _bound,
     "centroid in threads": lambda _: _in_threads(None, np.empty((2, D))),
-    "closeness": _closeness,
     "evaluation": _evaluation,
     "left": lambda weights: all_left(X, weights),
     "linkage in a tree": _linkage_in_a_tree,
@@ -154,7 +133,5 @@ _PARTS: dict[str, Callable[[Any], object]] = {
     "mdav in threads": _in_threads,
     "mdav of few": lambda weights: _rounds(all_left(X, weights, in_tree=False), both=3 * K),
     "one column": _one_column,
-    "required merging": _required_merging,
-    "required start": _required_start,
     "tables in parts": _tables_in_parts,
 }
