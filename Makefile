@@ -15,8 +15,7 @@ SIDE_BY_SIDE := --numprocesses auto --dist worksteal
 CONSTRAINTS ?= --constraint constraints.txt
 
 $(VENV)/installed: pyproject.toml constraints.txt
-	@echo "making an environment in $(VENV) ..."
-	@$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) tests/support/patiently.py "making an environment in $(VENV)" venv $(VENV)
 	@$(PY) tests/support/patiently.py "installing what is needed, once" pip install --no-compile --editable ".[dev]" $(CONSTRAINTS)
 	@touch $@
 

@@ -13,6 +13,8 @@ import pytest
 import microagg
 from command import here, said
 from microagg import InputError, Plan, TableError
+from microagg.cli.show import WATCHED, Speaker
+from microagg.cli.warmup_command import Compiled
 
 
 @pytest.fixture
@@ -137,6 +139,19 @@ def test_a_log_hears_where_a_long_job_is(survey, monkeypatch):
     assert not [
         line for line in protect(survey, "--quiet").stderr.splitlines() if "working" in line
     ]
+
+
+def test_who_waits_hears_every_few_seconds_that_kernels_are_compiled(capsys):
+    speaker = Speaker(as_json=False, quiet=False, every=0.01)
+    with speaker.progress("grouping") as note:
+        note(Compiled(1), 4)
+        time.sleep(0.05)
+        speaker.doing = "writing"
+        time.sleep(0.05)
+    lines = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
+    assert lines[0] == "working compiling 25 %, 0 s so far"
+    assert lines[-1] == "working writing, 0 s so far"
+    assert WATCHED <= 5
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,21 @@ def test_a_constant_does_not_compile_a_kernel_anew():
     whole = jit.compiled(lambda x: part(x, 1) + part(x, 2) + part(1, x))
     assert whole(5) == 6 + 7 + 6
     assert len(part.signatures) == 1
+
+
+def test_nothing_is_collected_while_a_kernel_is_compiled(monkeypatch):
+    collecting, asked = [True], gc.isenabled()
+    monkeypatch.setattr(gc, "isenabled", lambda: collecting[-1])
+    monkeypatch.setattr(gc, "disable", lambda: collecting.append(False))
+    monkeypatch.setattr(gc, "enable", lambda: collecting.append(True))
+    part = jit.subkernel(lambda x: 2 * x)
+    assert jit.compiled(lambda x: part(x) + 1)(2) == 5
+    assert collecting == [True, False, False, True]  # what is compiled within does not end it
+    with pytest.raises(ZeroDivisionError):
+        jit._without_collecting(lambda: 1 / 0)()
+    assert collecting[-2:] == [False, True]
+    monkeypatch.undo()
+    assert gc.isenabled() == asked
 
 
 def test_a_part_raises_its_words():

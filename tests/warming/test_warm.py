@@ -18,7 +18,7 @@ from microagg.errors import MicroaggError
 from microagg.job.job import Job
 from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS
-from microagg.plan.settings import FEW_RECORDS
+from microagg.plan.settings import EASILY_BOUND, EXACT_K, FEW_RECORDS
 from microagg.warming import parts, warm
 from microagg.warming.needed import PARTS, WEIGHTED, needed
 
@@ -80,6 +80,7 @@ JOBS = {
     "units": ["--k", "3", "--columns", "c0,c1,c2", "--unit", "home", "--drop", "w,ill"],
     "kinds": ["--k", "3", "--columns", "c0,ill", "--kind", "ill=nominal", "--drop", "home,w"],
     "report": ["--k", "3", *COLUMNS, "--report", "report.html"],
+    "report, larger k": ["--k", "6", *COLUMNS, "--report", "report.html"],
     "closeness": [
         *("--k", "3", "--method", "k-first", "--columns", "c0,c1,c2", "--drop", "home,w"),
         *("--confidential", "ill", "--require", "closeness:ill=0.3"),
@@ -173,8 +174,12 @@ def test_a_plan_tells_its_parts(settings, parts, parts_of_many, tmp_path):
     plan = Plan.of(**settings)
     always = {"evaluation", "linkage"}
     assert set(needed(plan, few, bound=False)) == parts | always
-    proof = {"bound", "mdav of few"}
-    assert set(needed(plan, few, bound=True)) == parts | always | proof
+    provable = EASILY_BOUND // max(plan.k, 10)
+    proof = {"bound", "mdav of few"} if plan.k <= EXACT_K else {"bound of larger k"}
+    if plan.weight is not None:  # no bound is for weights
+        proof = set()
+    assert set(needed(plan, provable, bound=True)) == parts | always | proof
+    assert set(needed(plan, provable + 1, bound=True)) == parts | always
     large = parts | parts_of_many | always | {"linkage in a tree"}
     assert set(needed(plan, many, bound=False)) == large
     assert set(needed(plan, None, bound=False)) == large  # a folder, which may be large

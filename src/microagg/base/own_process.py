@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from typing import Any
 
@@ -12,9 +13,11 @@ def start_quickly() -> None:
 
     Python looks for unreachable objects after every 700 new ones; loading modules makes many, and all stay.
     pyarrow imports pandas with its first array, so that it recognises objects of pandas. Here there are
-    none until something asks for one (``Table.from_pandas``), and pyarrow imports pandas then.
+    none until something asks for one (``Table.from_pandas``), and pyarrow imports pandas then. numba colours
+    the words of the thousands of faults that it finds while it compiles and puts aside.
     """
     gc.set_threshold(50_000)
+    os.environ.setdefault("NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING", "1")
     if "pandas" in sys.modules:
         return
     hidden = _Hidden()

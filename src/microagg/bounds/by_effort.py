@@ -15,10 +15,11 @@ from microagg.bounds.cuts import NO_CUTS, DualPrices
 from microagg.bounds.multipliers import Size
 from microagg.bounds.neighbour_bound import neighbour_bound
 from microagg.bounds.program import solver_unit
-from microagg.bounds.repeated_pricing import EXACT_K, Pricer
+from microagg.bounds.repeated_pricing import Pricer
 from microagg.bounds.semidefinite import proved_by, semidefinite_prices
 from microagg.compile.threads import thread_count
 from microagg.kernels.labels import canonical_labels, sum_of_squares
+from microagg.plan.settings import EXACT_K
 
 # Finds a good partition in some seconds (None: in any time), heeding stops: labels of the records.
 Start = Callable[[float | None, State], Labels]

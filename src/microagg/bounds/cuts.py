@@ -17,7 +17,8 @@ import scipy  # its parts are loaded when first used, as few jobs do
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Members
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 
 _VIOLATION = 0.02  # a cut that is broken by less is not worth a row
 _FRACTION = 1e-7  # what is nearer to a whole number counts as one
@@ -112,7 +113,7 @@ def broken_islands(n: int, k: int, members: Members, x: Floats, most: int) -> Se
     return Sets(rows, np.full(len(broken), k))
 
 
-@subkernel
+@lean_subkernel
 def _holds(members, column, row):
     found = False
     for a in range(members.shape[1]):
@@ -120,7 +121,7 @@ def _holds(members, column, row):
     return found
 
 
-@subkernel
+@lean_subkernel
 def _weight(members, x, first, by_row, i, j, h):
     """Sum of x over the groups that hold at least two of three records."""
     total = 0.0

@@ -17,7 +17,8 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.bounds.rows import Blocks, Lists
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 
 _FROM, _EVERY = 20, 10  # rounds in which broken ones are sought
 
@@ -45,7 +46,7 @@ def no_charge(pairs: int) -> Charge:
     return Charge(np.zeros(pairs), np.zeros(pairs), np.zeros(pairs, np.int32))
 
 
-@subkernel
+@lean_subkernel
 def add(charge, a, value):
     """Add a value to what a pair costs."""
     charge.added[a] += value

@@ -23,6 +23,7 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.bounds.inequalities import Charge, Inequalities, Shares, add
 from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
 
 _PARTS = np.array([0.02, 0.1, 0.3])  # of a record's share with itself
 _WEIGHTS = 24  # values of c
@@ -116,7 +117,7 @@ def _raise(sets, multipliers, moving, blocks, tall, weights, sides, step):
         multipliers[t] = max(0.0, multipliers[t] + step * excess / length)
 
 
-@kernel
+@lean_kernel
 def _charge(sets, multipliers, weights, place, charge):
     """Add what the multipliers make pairs cost."""
     for t in range(multipliers.size):

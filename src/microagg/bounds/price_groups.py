@@ -32,7 +32,8 @@ import numpy as np
 from microagg.base.progress import STOP
 from microagg.base.typing import Floats
 from microagg.bounds.cuts import NO_CUTS, Cuts
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.distances import squared_distance
 
 
@@ -68,7 +69,7 @@ class FoundGroups(NamedTuple):
     count: Any  # (1,)
 
 
-@subkernel
+@lean_subkernel
 def _pay(table, row, held, step):
     """Take a record into the group (step 1) or out of it (−1); what it adds in penalties."""
     total = 0.0
@@ -80,7 +81,7 @@ def _pay(table, row, held, step):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _would_pay(table, row, held):
     total = 0.0
     for c in range(table.first[row], table.first[row + 1]):
@@ -90,7 +91,7 @@ def _would_pay(table, row, held):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _sink(level, depth, a):
     """Move the candidate at ``a`` forward to its place in the sorted list."""
     item, so_far, key = level.item[depth, a], level.so_far[depth, a], level.key[depth, a]
@@ -102,7 +103,7 @@ def _sink(level, depth, a):
     level.item[depth, a], level.so_far[depth, a], level.key[depth, a] = item, so_far, key
 
 
-@subkernel
+@lean_subkernel
 def _trim(level, depth, r, limit):
     """Drop the candidates that are in no group below the limit; r are still to be chosen."""
     count = level.count[depth]
@@ -117,7 +118,7 @@ def _trim(level, depth, r, limit):
     level.count[depth] = count if count >= r else 0
 
 
-@subkernel
+@lean_subkernel
 def _keep(found, start, rows, level, size, seed, last, reduced):
     """Keep a column, in the place of the worst from ``start`` on when there is no room.
 
@@ -150,7 +151,7 @@ def _keep(found, start, rows, level, size, seed, last, reduced):
     return worst
 
 
-@subkernel
+@lean_subkernel
 def _lowest_keys(table, square, seed, size, lowest):
     """Return the sum of the size − 2 lowest keys of a seed's candidates, ``lowest`` is scratch."""
     most, have = size - 2, 0
@@ -169,7 +170,7 @@ def _lowest_keys(table, square, seed, size, lowest):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _gather(table, square, seed, size, limit, level, width, lowest):
     """Fill level 0 with the candidates of lowest key; return the floor of those left out."""
     base, count, floor = -table.dual[seed], 0, np.inf
@@ -192,7 +193,7 @@ def _gather(table, square, seed, size, limit, level, width, lowest):
     return floor
 
 
-@subkernel
+@lean_subkernel
 def _measure(table, level, rows, between):
     """Renumber the candidates of level 0 and compute the distances between them."""
     for a in range(level.count[0]):
@@ -203,7 +204,7 @@ def _measure(table, level, rows, between):
             between[a, b] = between[b, a] = squared_distance(table.X, rows[a], table.X, rows[b])
 
 
-@subkernel
+@lean_subkernel
 def _least_among(level, between, most, among):
     """For each candidate the sums of its least 0, 1, … squared distances to other candidates."""
     for p in range(level.count[0]):
@@ -223,7 +224,7 @@ def _least_among(level, between, most, among):
             among[a, b] = among[a, b] + among[a, b - 1] if b <= have else np.inf
 
 
-@subkernel
+@lean_subkernel
 def _sharpen(level, between, size, limit, among):
     """Let keys count the distances among this seed's candidates, while that drops candidates."""
     r = size - 1
@@ -240,7 +241,7 @@ def _sharpen(level, between, size, limit, among):
             return
 
 
-@subkernel
+@lean_subkernel
 def _branch(level, depth, t, size, r, between, among, limit):
     """Make the list of the next depth from the candidates after the one chosen."""
     chosen = level.item[depth, t]
@@ -256,7 +257,7 @@ def _branch(level, depth, t, size, r, between, among, limit):
     level.at[depth + 1] = 0
 
 
-@subkernel
+@lean_subkernel
 def _search(table, seed, size, limit, level, rows, between, among, held, found, start, nodes):
     """Search all groups of a seed and size below the limit; return (floor, limit).
 

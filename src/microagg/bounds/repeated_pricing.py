@@ -15,9 +15,9 @@ from microagg.compile.threads import share_out
 
 Indices = NDArray[np.intp]
 
-# Up to this k the search of a seed ends by itself, nearly always within MANY branches. With
+# Up to EXACT_K the search of a seed ends by itself, nearly always within MANY branches. With
 # larger groups it would not end: callers cut it short sooner, and get floors that are low but true.
-EXACT_K, MANY = 5, 10**7
+MANY = 10**7
 _CANDIDATES = 400  # most of a seed's candidates that are searched; the rest only count in the floor
 
 

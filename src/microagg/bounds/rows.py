@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 
 _STEPS = 100  # of bisection, at most
 _SUM = 1e-5  # how far from 1 a row may stay
@@ -114,7 +115,7 @@ def list_pairs(members, n, near, near_cost):
     )
 
 
-@subkernel
+@lean_subkernel
 def _cap(own, own_weight, value, weight, used, low, high):
     """Return the cap t between low and high that is nearest to ``own`` and to the values it holds down."""
     slope = own_weight * (high - own)
@@ -136,7 +137,7 @@ def _cap(own, own_weight, value, weight, used, low, high):
     return t
 
 
-@subkernel
+@lean_subkernel
 def _held(target, weight, at, used, own, price, low, high, value, heavy):
     """Return what the row sums to at a price of the sum; the cap."""
     for a in range(used):
@@ -150,7 +151,7 @@ def _held(target, weight, at, used, own, price, low, high, value, heavy):
     return total, t
 
 
-@subkernel
+@lean_subkernel
 def _nearest_row(target, weight, count, own, k, price, at, value, heavy):
     """Replace the first ``count`` targets by the nearest mixture of rows; return the price.
 

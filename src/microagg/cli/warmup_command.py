@@ -10,7 +10,7 @@ from microagg.warming.needed import PARTS
 from microagg.warming.warm import Warming
 
 
-class _Compiled(int):
+class Compiled(int):
     """Number of parts compiled."""
 
     doing = "compiling"
@@ -37,7 +37,7 @@ class Compiling(Warming):
     ) -> None:
         """Wait for all parts but some; show on a bar how many are compiled."""
         super().wait(
-            on_progress and (lambda done, total: on_progress(_Compiled(done), total)), without
+            on_progress and (lambda done, total: on_progress(Compiled(done), total)), without
         )
 
 

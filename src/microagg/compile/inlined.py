@@ -30,6 +30,9 @@ class _InlinedCode(JITCodeLibrary):
 
     codegen = _NoEnvironment
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
     def _optimize_final_module(self) -> None:
         pass
 

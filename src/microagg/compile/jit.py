@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
@@ -65,6 +66,7 @@ def _compiled(
 ) -> Callable[..., Any]:
     options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C
     dispatcher: Any = njit(**options)(function)
+    dispatcher.compile = _without_collecting(dispatcher.compile)
     if HAS_PRIVATE_PARTS:
         if keep:
             with suppress(RuntimeError):
@@ -76,3 +78,18 @@ def _compiled(
         )
     machine_code: Callable[..., Any] = dispatcher
     return machine_code
+
+
+def _without_collecting(work: Callable[..., Any]) -> Callable[..., Any]:
+    """Let Python not look for unreachable objects meanwhile: that takes a sixth of the time of compiling."""
+
+    def quickly(*given: Any) -> Any:
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            return work(*given)
+        finally:
+            if collects:
+                gc.enable()
+
+    return quickly

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 
 _BINS = {1: 1024, 2: 64, 3: 16, 4: 12}  # along each coordinate, by their number
 # Rounding must not leave a point outside of the cells of a ball that holds it.
@@ -86,7 +87,7 @@ def _fill(first, last, bins, rows, start, listed):
             start[cell + 1] += start[cell]
 
 
-@subkernel
+@lean_subkernel
 def _cell(chosen, cuts, point):
     cell = 0
     for j in range(chosen.size):
@@ -101,7 +102,7 @@ def _cell(chosen, cuts, point):
     return cell
 
 
-@kernel
+@lean_kernel
 def count_in_grid(grid, centres, inner, outer, points, sizes, count):
     """Add to ``count`` of each row the sizes of the points that are as far from it as its radii say.
 

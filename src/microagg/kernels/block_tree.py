@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.halve import enclose, halve
 
 LEAF = 32
@@ -91,7 +92,7 @@ def build_tree(X: Floats) -> BlockTree:
     return tree
 
 
-@subkernel
+@lean_subkernel
 def _between_boxes(low, high, a, b):
     """Squared distance between the boxes of two nodes."""
     total = 0.0
@@ -101,7 +102,7 @@ def _between_boxes(low, high, a, b):
     return total
 
 
-@subkernel
+@lean_subkernel
 def push_children(child, low, high, seen_from, bound, stack, gaps, top):
     """Put two children that lie within the bound of a node on the stack, the nearer one on top.
 
@@ -122,7 +123,7 @@ def push_children(child, low, high, seen_from, bound, stack, gaps, top):
     return top
 
 
-@subkernel
+@lean_subkernel
 def to_box(block, low, high, out):
     """Squared distances of all records of a leaf to a box.
 
@@ -140,7 +141,7 @@ def to_box(block, low, high, out):
             out[q] += gap * gap
 
 
-@subkernel
+@lean_subkernel
 def to_leaf(block, slot, other, bound, out):
     """Squared distances of one record of a leaf to all records of another.
 

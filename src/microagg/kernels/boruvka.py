@@ -19,7 +19,8 @@ import numpy as np
 
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_out, thread_count
 from microagg.kernels.block_tree import (
     DEPTH,
@@ -63,7 +64,7 @@ def _no_edges(*shape: int) -> Edges:
     )
 
 
-@subkernel
+@lean_subkernel
 def _offer(rows, best, c, square, one, other):
     """Make an edge the best of component c if it comes first; return whether it did."""
     if square > best.square[c]:
@@ -78,7 +79,7 @@ def _offer(rows, best, c, square, one, other):
     return True
 
 
-@kernel
+@lean_kernel
 def _offer_known(rows, lists, records, best):
     """Offer each component the edges that lists and earlier searches know of."""
     n, listed = lists.square.shape
@@ -97,7 +98,7 @@ def _offer_known(rows, lists, records, best):
                 _offer(rows, best, c, records.nearest[p], p, records.outside[p])
 
 
-@kernel
+@lean_kernel
 def _label_nodes(tree, records, owner):
     """Set ``owner`` to the component that a node lies in as a whole, or −1."""
     for node in range(owner.size - 1, -1, -1):
@@ -113,7 +114,7 @@ def _label_nodes(tree, records, owner):
                 break
 
 
-@subkernel
+@lean_subkernel
 def _limits(tree, leaf, listed, records, best, limit):
     """Up to what squared distance a search can matter to each record of a leaf; −1 if it cannot.
 
@@ -140,7 +141,7 @@ def _leaves_to_search(tree, listed, records, best, out):
     return found
 
 
-@subkernel
+@lean_subkernel
 def _scan(
     rows, block, leaf, other, component, owner, limit, wanted, best, nearest, outside, squares
 ):
@@ -206,7 +207,7 @@ def _search(tree, leaves, listed, records, owner, best):
                 records.floor[p] = max(records.floor[p], best.square[component[p]])
 
 
-@subkernel
+@lean_subkernel
 def _root(parent, c):
     while parent[c] != c:
         parent[c] = parent[parent[c]]

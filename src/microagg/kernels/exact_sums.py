@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_product
 
 OFFSET = 1_080  # of the least power of two
@@ -16,7 +16,7 @@ BINS = 2_112
 LOW_BITS = 27
 
 
-@subkernel
+@lean_subkernel
 def _add(x, high, low):
     """Add one double to a sum."""
     if x == 0.0:
@@ -27,7 +27,7 @@ def _add(x, high, low):
     low[e + OFFSET] += whole & ((1 << LOW_BITS) - 1)
 
 
-@kernel
+@lean_kernel
 def add_moments(values, weights, sums):
     """Add Σw, Σwx and Σwx² to ``sums`` of shape (3, 2, BINS), without rounding but for wx² of odd weights."""
     for i in range(values.size):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
 
 
-@kernel
+@lean_kernel
 def leaves_of(X, directions, thresholds, leaves):
     """Fill in the leaf of each row of X.
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 
 
 class Heap(NamedTuple):
@@ -28,7 +28,7 @@ def new_heap(n: int) -> Heap:
     )
 
 
-@subkernel
+@lean_subkernel
 def _before(key, a, b):
     for c in range(2):
         if key[a, c] != key[b, c]:
@@ -36,7 +36,7 @@ def _before(key, a, b):
     return a < b
 
 
-@subkernel
+@lean_subkernel
 def _settle(heap, at, item):
     """Find the place of an item, from a free place on, up or down."""
     key, items, place, size = heap.key, heap.items, heap.place, heap.size[0]
@@ -56,7 +56,7 @@ def _settle(heap, at, item):
     items[at], place[item] = item, at
 
 
-@kernel
+@lean_kernel
 def put(heap, item, first, second):
     """Put an item in, or change its key."""
     at = heap.place[item]
@@ -67,7 +67,7 @@ def put(heap, item, first, second):
     _settle(heap, at, item)
 
 
-@subkernel
+@lean_subkernel
 def take_out(heap, item):
     """Take an item out, if it is in."""
     at = heap.place[item]
@@ -80,7 +80,7 @@ def take_out(heap, item):
         _settle(heap, at, last)
 
 
-@subkernel
+@lean_subkernel
 def pop(heap):
     """Take the first item out."""
     item = heap.items[0]

@@ -6,12 +6,13 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
 from microagg.compile.threads import helpers, share_with_helpers
 
 _MANY = 100_000  # records from which on threads sum them up faster than one
 
 
-@kernel
+@lean_kernel
 def is_canonical(labels):
     """Return whether groups are numbered 0, 1, 2, … by first appearance already."""
     last = -1
@@ -23,7 +24,7 @@ def is_canonical(labels):
     return True
 
 
-@kernel
+@lean_kernel
 def renumber(labels, number):
     """Renumber groups by first appearance, in place; ``number`` holds a −1 for each group."""
     found = 0
@@ -35,7 +36,7 @@ def renumber(labels, number):
         labels[i] = number[label]
 
 
-@kernel
+@lean_kernel
 def _squares_of(X, labels, begin, end, groups, squares):
     """Sum the squares of the columns in the groups begin..end−1, in one pass over all records.
 
@@ -61,7 +62,7 @@ def _squares_of(X, labels, begin, end, groups, squares):
             squares[begin + g, j - 1] = max(groups[g, j, 2] - less, 0.0)
 
 
-@kernel
+@lean_kernel
 def _total(squares):
     """Sum group by group, whatever threads have computed."""
     total = 0.0

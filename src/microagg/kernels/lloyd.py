@@ -11,7 +11,7 @@ import numpy as np
 
 from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 
 # The clusters are a start for something better: they need not be settled to the last record. Iterations
 # end when fewer than one record in a thousand changes, and the centres of a large table
@@ -21,7 +21,7 @@ _SETTLED = 0.001
 _SAMPLE = 8192
 
 
-@kernel
+@lean_kernel
 def _assign(X, centres, labels, distance):
     """Give each record the label of its nearest centre, the lowest of equals; count changes."""
     n, d = X.shape
@@ -48,7 +48,7 @@ def _assign(X, centres, labels, distance):
     return changed
 
 
-@subkernel
+@lean_subkernel
 def _move(X, labels, centres, size, sums):
     """Move each centre to the mean of its records; one without any stays."""
     n, d = X.shape
@@ -66,7 +66,7 @@ def _move(X, labels, centres, size, sums):
                 centres[j, c] = sums[c, j] / size[c]
 
 
-@kernel
+@lean_kernel
 def _lloyd(X, labels, centres, distance, size, sums, state):
     for _ in range(_ITERATIONS):
         if state[STOP] or _assign(X, centres, labels, distance) <= _SETTLED * labels.size:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel
 from microagg.compile.no_refcount import lean_kernel
 from microagg.kernels.kd_search import count_within
 from microagg.kernels.kd_tree import WIDTH
 
 
-@kernel
+@lean_kernel
 def count_by_tree(X, rows, inner, outer, tree, sizes, count):
     """Set ``count`` of each row to the records as far from it as its radii say; 0 if one is nearer.
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from microagg.base.progress import State
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.block_tree import (
     DEPTH,
@@ -29,7 +30,7 @@ class Neighbours(NamedTuple):
     position: Indices  # (n, m)
 
 
-@subkernel
+@lean_subkernel
 def _insert(rows, squares, positions, square, position):
     """Put a record into a sorted list if it belongs there, and drop the list's last."""
     s = squares.size
@@ -47,7 +48,7 @@ def _insert(rows, squares, positions, square, position):
         squares[s], positions[s] = square, position
 
 
-@subkernel
+@lean_subkernel
 def _scan(rows, block, leaf, other, wanted, reach, near, where, squares):
     """Offer the records of ``other`` to those of ``leaf`` that may have one within reach.
 

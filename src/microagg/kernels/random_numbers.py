@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.compile.jit import subkernel
+from microagg.compile.no_refcount import lean_subkernel
 
 
-@subkernel
+@lean_subkernel
 def draw(random):
     """Draw a number from [0, 1) and advance the state (splitmix64)."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
@@ -17,7 +17,7 @@ def draw(random):
     return np.float64((z ^ (z >> np.uint64(31))) >> np.uint64(11)) / 9007199254740992.0
 
 
-@subkernel
+@lean_subkernel
 def draw_exponential(random):
     """Draw an exponential variate of mean 1 by comparisons alone (von Neumann 1951).
 

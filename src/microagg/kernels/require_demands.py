@@ -11,6 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.kernels.kd_search import in_order, keep
 from microagg.kernels.require_kinds import (
     CODES,
     DISTINCT,
@@ -29,7 +31,7 @@ from microagg.kernels.require_kinds import (
 )
 
 
-@subkernel
+@lean_subkernel
 def _area(table, begin, height, start, stop):
     """Sum of |height − share| over the codes start ≤ i < stop, whose shares rise."""
     low, high = start, stop  # the first share that is not below the height
@@ -49,7 +51,7 @@ def _area(table, begin, height, start, stop):
     return under + over
 
 
-@subkernel
+@lean_subkernel
 def _ordered_distance(table, begin, last, code, tally, entries, size):
     """Earth mover's distance to the whole table, neighbouring ranks 1/(m−1) apart."""
     if last <= 0:
@@ -63,7 +65,7 @@ def _ordered_distance(table, begin, last, code, tally, entries, size):
     return total / last
 
 
-@subkernel
+@lean_subkernel
 def _largest_sum(tally, entries, count):
     """Sum of the ``count`` largest tallies, found one below the other; ``count`` is small."""
     total, bound, taken = 0.0, np.inf, 0
@@ -82,7 +84,7 @@ def _largest_sum(tally, entries, count):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _two_largest(tally, entries):
     first = second = 0.0
     for c in range(entries):
@@ -93,7 +95,7 @@ def _two_largest(tally, entries):
     return first, second
 
 
-@kernel
+@lean_kernel
 def risk_of(size, population):
     """Risk of each record of a group of ``size`` that stands for ``population`` persons.
 
@@ -111,7 +113,7 @@ def risk_of(size, population):
     return p / (size - gap)
 
 
-@subkernel
+@lean_subkernel
 def _entropy(tally, entries, size):
     total = 0.0
     for c in range(entries):
@@ -120,7 +122,7 @@ def _entropy(tally, entries, size):
     return np.log(size) - total / size
 
 
-@subkernel
+@lean_subkernel
 def shortage(rule, table, code, tally, entries, size, total):
     """Measure how far a group is from what a rule asks, 0 when nothing is missing.
 
@@ -166,18 +168,21 @@ def shortage(rule, table, code, tally, entries, size, total):
 def violation_of(demands, rows, size, k):
     """Sum of all shortages of the group rows[:size], that of records included; from the records."""
     found = max(k - size, 0) / k
-    own, tally, code = np.empty(size, np.intp), np.empty(size), np.empty(size, np.intp)
+    own, tally, code = np.empty(size), np.empty(size), np.empty(size, np.intp)
+    order = np.empty(size, np.intp)
     for r in range(len(demands.rule)):
         total = 0.0
-        for a in range(size):
-            own[a] = demands.codes[r, rows[a]]
+        for a in range(size):  # into a heap: numba's own sorting takes seconds to compile
+            keep(own, order, a, size, float(demands.codes[r, rows[a]]), a)
             total += demands.amounts[r, rows[a]]
+        in_order(own, order, size)
         entries = 0
-        for a in np.argsort(own):
-            if entries == 0 or code[entries - 1] != own[a]:
-                code[entries], tally[entries] = own[a], 0.0
+        for a in range(size):
+            row = rows[order[a]]
+            if entries == 0 or code[entries - 1] != demands.codes[r, row]:
+                code[entries], tally[entries] = demands.codes[r, row], 0.0
                 entries += 1
-            tally[entries - 1] += demands.amounts[r, rows[a]]
+            tally[entries - 1] += demands.amounts[r, row]
         found += shortage(demands.rule[r], demands.table, code, tally, entries, size, total)
     return found
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 
 # Odd numbers drawn at random, about half of their bits set.
 _A1, _A2 = np.uint64(0xBF7DFB226C76C0CD), np.uint64(0x639081F5C99428BB)
@@ -27,39 +27,39 @@ _U29, _U31, _U32, _U33, _U56 = (np.uint64(i) for i in (29, 31, 32, 33, 56))
 _NANO = 1_000_000_000
 
 
-@subkernel
+@lean_subkernel
 def _fold_a(x):
     x = (x ^ (x >> _U32)) * _A1
     x = (x ^ (x >> _U29)) * _A2
     return x ^ (x >> _U32)
 
 
-@subkernel
+@lean_subkernel
 def _fold_b(x):
     x = (x ^ (x >> _U31)) * _B1
     x = (x ^ (x >> _U33)) * _B2
     return x ^ (x >> _U31)
 
 
-@subkernel
+@lean_subkernel
 def _mix(keys, i, word):
     keys[i, 0] = _fold_a(keys[i, 0] ^ word)
     keys[i, 1] = _fold_b(keys[i, 1] + word * _B0)
 
 
-@subkernel
+@lean_subkernel
 def _mix_null(keys, i):
     keys[i, 0] = _fold_a(keys[i, 0] + _NULL_A)
     keys[i, 1] = _fold_b(keys[i, 1] + _NULL_B)
 
 
-@subkernel
+@lean_subkernel
 def _is_there(valid, i):
     """Return whether bit i of a bitmap is set; an empty one stands for ones only."""
     return valid.size == 0 or (valid[i >> 3] >> (i & 7)) & 1
 
 
-@kernel
+@lean_kernel
 def _start(keys, seed):
     for i in range(keys.shape[0]):
         keys[i, 0] = _fold_a(seed ^ _START_A)
@@ -73,7 +73,7 @@ def start(n: int, seed: int) -> Any:
     return keys
 
 
-@kernel
+@lean_kernel
 def hash_words(words, unsigned, valid, first, keys):
     """Mix in a column of fixed width, (n, words); ``first`` is the place of the first row in ``valid``.
 
@@ -89,7 +89,7 @@ def hash_words(words, unsigned, valid, first, keys):
             _mix_null(keys, i)
 
 
-@kernel
+@lean_kernel
 def hash_floats(values, bits, valid, first, keys):
     """Mix in doubles, given also by their bits: −0 is 0, every NaN is the same."""
     for i in range(values.size):
@@ -104,7 +104,7 @@ def hash_floats(values, bits, valid, first, keys):
             _mix_null(keys, i)
 
 
-@kernel
+@lean_kernel
 def hash_moments(values, a_second, valid, first, keys):
     """Mix in moments or durations, with ``a_second`` units to a second, as seconds and nanoseconds.
 
@@ -123,7 +123,7 @@ def hash_moments(values, a_second, valid, first, keys):
             _mix_null(keys, i)
 
 
-@subkernel
+@lean_subkernel
 def _word(data, begin, end):
     """Up to eight bytes as one number."""
     word = _U0
@@ -132,7 +132,7 @@ def _word(data, begin, end):
     return word
 
 
-@kernel
+@lean_kernel
 def hash_bytes(offsets, data, valid, first, keys):
     """Mix in texts: value i is ``data[offsets[i]:offsets[i + 1]]``."""
     for i in range(offsets.size - 1):

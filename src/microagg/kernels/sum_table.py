@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 
 PART_BITS = 6
 PARTS = 1 << PART_BITS
 _ODD = np.uint64(0x825C890B2759E585)
 
 
-@subkernel
+@lean_subkernel
 def _place(key):
     """Return a number whose bits are those of the key, or of its two hashes."""
     if key.size == 2:
@@ -23,7 +24,7 @@ def _place(key):
     return key[0] + key[2] * _ODD
 
 
-@kernel
+@lean_kernel
 def put(entries, added, begin, keys, sums, used, most):
     """Add entries from ``begin`` on, until one needs more than ``most`` slots: the place of it, slots used.
 

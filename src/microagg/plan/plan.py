@@ -28,6 +28,7 @@ from microagg.plan.sections import (
     claims_of,
 )
 from microagg.plan.serialise import read_plan_file, read_toml, write_toml
+from microagg.plan.settings import EASILY_BOUND
 from microagg.plan.settings_table import rows_of
 
 if TYPE_CHECKING:
@@ -173,6 +174,17 @@ class Plan(PlanSettings):
         """Refuse a plan that does not say k."""
         for block in self.blocks:
             _k(block)
+
+    def is_easily_bound(self, records: int) -> bool:
+        """Return whether a bound on the loss of this many records is proved, for the board's report.
+
+        It is where that takes seconds, and where records count alike.
+        """
+        if len(self.blocks) > 1 or self.weight is not None:
+            return False
+        (block,) = self.blocks
+        asked = block.bound is not False and block.released == "mean"
+        return asked and records * max(block.k or 0, 10) <= EASILY_BOUND
 
     def block_of(self, columns: Iterable[Any]) -> Block:
         """Find the block that protects some columns."""

@@ -24,6 +24,9 @@ LARGE_K = 13
 # Up to this many records looking at all of them takes about the time of a search in a tree, or less, and what
 # does it is compiled much sooner.
 FEW_RECORDS = 2_000
+EASILY_BOUND = 15_000  # records times k (at least 10) up to which a bound is proved within seconds
+# Up to this k the search for the groups that a bound prices ends by itself, see bounds/repeated_pricing.py.
+EXACT_K = 5
 SCALES = ("zscore", "range", "robust", "none")
 AGGREGATES = ("mean", "median", "midrange", "maximum", "minimum")
 

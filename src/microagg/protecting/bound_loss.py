@@ -11,21 +11,17 @@ from microagg.evidence.measured import Part
 from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
 from microagg.plan.registry import find
 
-_EASILY_BOUND = 15_000  # records times k (at least 10)
-
 
 def seconds_of_proof(parts: Sequence[Part], table: ReleasedTable) -> float | None:
     """Estimate how long the proof takes; None where there is none to be had, or it takes too long."""
-    part, k = parts[0], table.plan.k
-    if len(parts) > 1 or len(part.rows) * max(k, 10) > _EASILY_BOUND:
+    part = parts[0]
+    found = part.partition
+    if len(parts) > 1 or not table.plan.is_easily_bound(len(part.rows)):
         return None
-    found, (block,) = part.partition, table.plan.blocks
-    if block.bound is False or found.lower_bound is not None or found.stopped:
+    if found.lower_bound is not None or found.stopped:
         return None
     exact = find(found.method).guarantee_for(part.coordinates, found.weighted) == "exact"
-    if (exact and table.intake.units is None) or block.released != "mean":
-        return None
-    if table.intake.relative_weights is not None:  # bounds are for records that count alike
+    if exact and table.intake.units is None:
         return None
     return seconds_of_bound(table.inputs[0].cells, found.k)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from microagg.plan.registry import METHODS
-from microagg.plan.settings import FEW_RECORDS, LARGE_K
+from microagg.plan.settings import EXACT_K, FEW_RECORDS, LARGE_K
 
 if TYPE_CHECKING:
     from microagg.plan.block import Block
@@ -17,7 +17,7 @@ __all__ = ["AFTER_GROUPING", "PARTS", "WEIGHTED", "needed"]
 WEIGHTED = "weighted "
 
 # Used when the groups are there: compiled while groups are searched for.
-AFTER_GROUPING = ("bound", "linkage in a tree", "linkage")
+AFTER_GROUPING = ("bound", "bound of larger k", "linkage in a tree", "linkage")
 
 # Compiled in this order, the longest first, so that no processor waits for the last of them.
 PARTS = (
@@ -47,7 +47,7 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
     Parameters
     ----------
     records : None if their number is not known yet: there may be many
-    bound : whether a lower bound is computed
+    bound : whether a lower bound is shown, where the plan allows to prove one within seconds
     """
     many = records is None or records > FEW_RECORDS
     found = {"evaluation", "linkage"}
@@ -55,8 +55,8 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
         found.add("linkage in a tree")
     if engine in ("disk", "spark"):
         found.add("tables in parts")
-    if bound:
-        found |= {"bound", *_mdav(many)}
+    if bound and records is not None and plan.is_easily_bound(records):
+        found |= {"bound", *_mdav(many)} if plan.k <= EXACT_K else {"bound of larger k"}
     for block in plan.blocks:
         found |= _needed_by(plan, block, many)
     return [name for name in PARTS if name in found]

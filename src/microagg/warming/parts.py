@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from microagg.base.progress import new_state
-from microagg.bounds.repeated_pricing import EXACT_K
 from microagg.grouping.improve import lower_bound
 from microagg.grouping.partition import partition
 from microagg.kernels import outside_in
@@ -24,6 +23,7 @@ from microagg.kernels.nearer_counts import count_by_scan, count_by_tree, in_bloc
 from microagg.kernels.remaining import all_left, none_left
 from microagg.kernels.search_ahead import choose, eyes_of, look, new_ahead, rounds_ahead
 from microagg.plan.registry import METHODS
+from microagg.plan.settings import EXACT_K
 from microagg.warming.needed import WEIGHTED
 from microagg.warming.required_parts import REQUIRED_PARTS
 from microagg.warming.search_parts import SEARCH_PARTS
@@ -84,11 +84,6 @@ def _in_threads(weights: Any, moving: Any = None) -> None:
     rounds_ahead(left, ahead, moving, both, 0, K, 0, 0, *scratch, new_state())
 
 
-def _bound(_: Any) -> None:
-    for k, effort in ((K, "fast"), (K, "balanced"), (EXACT_K + 1, "balanced")):
-        lower_bound(X, k, effort=effort)
-
-
 def _one_column(_: Any) -> None:
     partition(X[:, :1], K)
     partition(np.random.default_rng(0).random(300_000), K)  # in several threads
@@ -122,7 +117,8 @@ def _tables_in_parts(_: Any) -> None:
 _PARTS: dict[str, Callable[[Any], object]] = {
     **REQUIRED_PARTS,
     **SEARCH_PARTS,
-    "bound": _bound,
+    "bound": lambda _: lower_bound(X, K, effort="balanced"),
+    "bound of larger k": lambda _: lower_bound(X, EXACT_K + 1, effort="balanced"),
     "centroid in threads": lambda _: _in_threads(None, np.empty((2, D))),
     "evaluation": _evaluation,
     "left": lambda weights: all_left(X, weights),

@@ -44,10 +44,10 @@ from microagg.bounds.cuts import DualPrices
 from microagg.bounds.master import costs_of
 from microagg.bounds.neighbour_bound import neighbour_bound
 from microagg.bounds.program import solver_unit
-from microagg.bounds.repeated_pricing import EXACT_K, MANY, Pricer
+from microagg.bounds.repeated_pricing import MANY, Pricer
 from microagg.errors import InputError
 from microagg.kernels.labels import canonical_labels, labels_of, sum_of_squares
-from microagg.plan.settings import check_count, check_time_limit
+from microagg.plan.settings import EXACT_K, check_count, check_time_limit
 
 _EASY = 100  # records up to which the start need not be the best
 _GROUPS_LISTED = 150  # for each record

@@ -33,7 +33,8 @@ from numpy.typing import ArrayLike, NDArray
 from microagg.algorithms.result import Outcome, Partition
 from microagg.base.progress import DONE, STOP, Listener, State, new_state, run_watched
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.encode.prepare import prepare
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels, sum_of_squares
@@ -44,7 +45,7 @@ Order = NDArray[np.int64]
 _RECORDS, _DISTANCES = 256, 1 << 15
 
 
-@subkernel
+@lean_subkernel
 def _distances_back(Y, begin, end, back_to):
     """Squared distances of the records begin..end−1 to those before: ``back_to[o − 1]`` to the o-th.
 
@@ -106,7 +107,7 @@ def fill_back(Y, k, back, state):
     state[DONE] = n
 
 
-@kernel
+@lean_kernel
 def label_runs(back, order, labels):
     """Give the records of each run a label, from the last run to the first; returns how many."""
     j, run = order.size, 0

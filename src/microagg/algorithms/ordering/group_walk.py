@@ -16,8 +16,7 @@ from microagg.algorithms.ordering.cut import Order
 from microagg.algorithms.ordering.short_path import Path, new_path, path_through
 from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.kernels.kd_search import nearest_one
 from microagg.kernels.kd_tree import NO_ROW, KdTree, build, drop
 from microagg.kernels.nearest_neighbours import nearest_rows
@@ -27,7 +26,7 @@ _SCANNED_RECORDS = 256  # up to this many left, each is looked at, without a tre
 _SEARCHES = 32  # before this many a tree is not worth building
 
 
-@subkernel
+@lean_subkernel
 def _scan(X, last, left, seen):
     """Nearest unseen record by a look at all that are left; those seen leave the list.
 
@@ -50,7 +49,7 @@ def _scan(X, last, left, seen):
     return nearest_row
 
 
-@kernel
+@lean_kernel
 def _members(labels, start, rows):
     """Rows group by group, ascending in each; group g begins at ``start[g]``."""
     start[:] = 0
@@ -76,7 +75,7 @@ def _path_known(labels, group, first, order, place, size, seq):
     return True
 
 
-@kernel
+@lean_kernel
 def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, order, at, state):
     """Visit groups: steps 3 to 12. ``members`` holds the rows group by group.
 
@@ -129,7 +128,7 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
     return False
 
 
-@kernel
+@lean_kernel
 def _keep_walk(order, size, last_walk):
     for at in range(order.size):
         last_walk.order[at], last_walk.size[at] = order[at], size[at]

@@ -17,7 +17,7 @@ import numpy as np
 from microagg.algorithms.ordering.cut import Order
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
 from microagg.kernels.kd_search import nearest
 from microagg.kernels.kd_tree import build, remove
 
@@ -25,7 +25,7 @@ from microagg.kernels.kd_tree import build, remove
 _LOOK = 64
 
 
-@kernel
+@lean_kernel
 def _walk(tree, X, order, begin, end, distances, rows, state):
     """Place the records after those before ``begin``, which are placed, up to ``end``."""
     for t in range(begin, end):

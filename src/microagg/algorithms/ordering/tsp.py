@@ -23,7 +23,8 @@ import numpy as np
 from microagg.algorithms.ordering.cut import Order
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.kernels.distances import distance
 from microagg.kernels.kd_search import nearest
 from microagg.kernels.kd_tree import build, remove
@@ -35,7 +36,7 @@ _LOOK = 256  # records between two reports
 _LEAST = 1e-10
 
 
-@kernel
+@lean_kernel
 def _greedy(first, second, link, other):
     """Take steps in the order given, unless they branch or close a circle.
 
@@ -51,7 +52,7 @@ def _greedy(first, second, link, other):
             other[end_a], other[end_b] = end_b, end_a
 
 
-@kernel
+@lean_kernel
 def _connect_paths(X, tree, link, other, tour, placed, ends, distance, row, state):
     """Put paths on the tour, always the one with the nearest end, until ``ends`` are used."""
     while placed < tour.size and ends > 0 and not state[STOP]:
@@ -95,7 +96,7 @@ def greedy_tour(X: Floats, near: Any, state: State) -> Order:
     return tour
 
 
-@subkernel
+@lean_subkernel
 def _reverse(tour, place, i, j):
     """Reverse the part of the tour from place i to place j, around the end if need be.
 
@@ -113,13 +114,13 @@ def _reverse(tour, place, i, j):
         i, j = (i + 1) % n, (j - 1) % n
 
 
-@subkernel
+@lean_subkernel
 def _connect(tour, place, a, b, c, d):
     """Replace the steps a → b and c → d of the tour by a → c and b → d."""
     _reverse(tour, place, place[b], place[c])
 
 
-@subkernel
+@lean_subkernel
 def _two_opt(X, near, tour, place, a, touched):
     """Try to replace a step from a; the ends of what changed go to ``touched``."""
     n = tour.size
@@ -145,7 +146,7 @@ def _two_opt(X, near, tour, place, a, touched):
     return False
 
 
-@subkernel
+@lean_subkernel
 def _or_opt(X, near, tour, place, a, touched):
     """Try to move a and up to two of those behind it next to a neighbour c of a."""
     n = tour.size
@@ -178,7 +179,7 @@ def _or_opt(X, near, tour, place, a, touched):
     return False
 
 
-@subkernel
+@lean_subkernel
 def _swap_steps(tour, place, a, b, c, d):
     """Replace the neighbouring pairs a, b and c, d, met in this order, by a, c and b, d."""
     n = tour.size
@@ -188,7 +189,7 @@ def _swap_steps(tour, place, a, b, c, d):
         _connect(tour, place, d, c, b, a)
 
 
-@subkernel
+@lean_subkernel
 def _move(tour, place, p, a, e, q, c, f):
     """Take a … e out from between p and q and put it between c and f, a next to c."""
     n = tour.size

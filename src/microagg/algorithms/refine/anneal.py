@@ -30,6 +30,7 @@ from microagg.algorithms.refine.pool import (
 from microagg.algorithms.refine.tallies import violation
 from microagg.base.progress import STOP
 from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.random_numbers import draw, draw_exponential
 from microagg.kernels.require_kinds import Demands
 
@@ -69,7 +70,7 @@ class _LinkedGroups(NamedTuple):
     centroid: Any  # (d, groups): distances to all of them are then loops over neighbours
 
 
-@subkernel
+@lean_subkernel
 def _centre(X, weights, groups, g):
     """Compute the centroid of a group anew."""
     mass = 0.0
@@ -86,7 +87,7 @@ def _centre(X, weights, groups, g):
         groups.centroid[j, g] /= mass
 
 
-@subkernel
+@lean_subkernel
 def _spread(X, weights, groups, g):
     """Compute the SSE of a group from its records and its centroid."""
     total, x = 0.0, groups.head[g]
@@ -122,13 +123,13 @@ def _form(X, weights, labels, k):
     return groups, count
 
 
-@subkernel
+@lean_subkernel
 def _put_first(groups, x, g):
     """Put a record at the head of a group's list."""
     groups.after[x], groups.head[g], groups.label[x] = groups.head[g], x, g
 
 
-@subkernel
+@lean_subkernel
 def _walk(groups, x, steps):
     """Return the record some steps after x in its group's list, which goes round in a circle."""
     g = groups.label[x]
@@ -139,7 +140,7 @@ def _walk(groups, x, steps):
     return x
 
 
-@subkernel
+@lean_subkernel
 def _measure_all(X, groups, count, row, distance):
     """Compute the squared distances of a record to all centroids."""
     for g in range(count):
@@ -151,7 +152,7 @@ def _measure_all(X, groups, count, row, distance):
             distance[g] += gap * gap
 
 
-@subkernel
+@lean_subkernel
 def _choose(X, groups, count, row, p, around, search, chosen, distance, random):
     """Choose a record's group and up to p−1 others near to it, as far as there is room; how many.
 
@@ -178,7 +179,7 @@ def _choose(X, groups, count, row, p, around, search, chosen, distance, random):
     return min(p, count)
 
 
-@subkernel
+@lean_subkernel
 def _gather(groups, chosen, q, rows):
     """List the records of the chosen groups; return their number and SSE."""
     m, sse = 0, 0.0
@@ -192,7 +193,7 @@ def _gather(groups, chosen, q, rows):
     return m, sse
 
 
-@subkernel
+@lean_subkernel
 def number_of_groups(q, m, k, bounded, random):
     """Draw how many groups to form: as many as before, or one more or less, as m records allow."""
     u = draw(random)
@@ -200,7 +201,7 @@ def number_of_groups(q, m, k, bounded, random):
     return min(max(wanted, -(-m // (2 * k - 1)) if bounded else 1), m // k)
 
 
-@subkernel
+@lean_subkernel
 def _drop(groups, gone, last, d):
     """Let the last group take the place of a group that is gone."""
     if gone == last:
@@ -215,7 +216,7 @@ def _drop(groups, gone, last, d):
         groups.centroid[j, gone] = groups.centroid[j, last]
 
 
-@subkernel
+@lean_subkernel
 def _replace(X, weights, groups, count, chosen, q, pool, new_q, bounded):
     """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
     split = pool.split
@@ -266,13 +267,13 @@ def _check(X, weights, groups, count, k, bounded):
             raise AssertionError("record not in exactly one group")
 
 
-@subkernel
+@lean_subkernel
 def temperature_at(heat, step, steps, before, q):
     """Return the temperature of a step for a pool of q groups that had this SSE before."""
     return (heat.hot + (heat.cold - heat.hot) * step / steps) * np.sqrt(heat.unit * before / q)
 
 
-@subkernel
+@lean_subkernel
 def _draw_row(groups, count, bounded, random):
     """Draw a record: of a random group, or, where sizes differ a lot, any."""
     if not bounded:

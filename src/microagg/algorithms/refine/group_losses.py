@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.compile.jit import subkernel
 from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.release_kinds import MEAN, MODE, NEARER_SORT, NEAREST, ROUNDED
 from microagg.kernels.require_demands import shortage
@@ -245,7 +244,7 @@ def exchange(patch, g, h, x, y):
         g = h
 
 
-@subkernel
+@lean_subkernel
 def lacks(patch, g, h, x, y):
     """Return whether one of two groups violates a requirement after a change as in :func:`rise`."""
     demands, order, codes, tally = patch.demands, patch.codes[0], patch.codes[1], patch.amounts

@@ -23,6 +23,7 @@ from microagg.algorithms.refine.patches import put_back, rows_of, take_rows
 from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import STOP
 from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.halve import select
 from microagg.kernels.random_numbers import draw, draw_exponential
 
@@ -56,7 +57,7 @@ def _new_groups(slots, k, d):
     )
 
 
-@subkernel
+@lean_subkernel
 def _centre(X, weights, groups, g):
     """Compute the centroid and the SSE of a group from its records."""
     d, mass = X.shape[1], 0.0
@@ -76,7 +77,7 @@ def _centre(X, weights, groups, g):
         groups.sse[g] += weight_of(weights, row) * _square(X, row, groups.centroid[g])
 
 
-@subkernel
+@lean_subkernel
 def _square(X, row, centre):
     total = 0.0
     for j in range(X.shape[1]):
@@ -84,7 +85,7 @@ def _square(X, row, centre):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _neighbours(X, groups, count, row, own, p, chosen, distance):
     """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
     have = 0
@@ -100,7 +101,7 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):
     return have
 
 
-@subkernel
+@lean_subkernel
 def _nearest_first(X, rows, begin, m, k, centre, keys):
     """Bring the k rows nearest to a point to the beginning of rows[begin:m]."""
     for a in range(begin, m):
@@ -109,7 +110,7 @@ def _nearest_first(X, rows, begin, m, k, centre, keys):
         select(keys, rows, begin, m, begin + k)
 
 
-@subkernel
+@lean_subkernel
 def _rebuild(X, weights, pool, q, m, k, scratch, random):
     """Form q groups of the pool's rows anew, each of the k nearest to a random record and its like."""
     rows, begin = scratch.rows, 0
@@ -134,7 +135,7 @@ def _rebuild(X, weights, pool, q, m, k, scratch, random):
         pool.size[best] += 1
 
 
-@subkernel
+@lean_subkernel
 def _part_two(X, weights, pool, g, h, k, scratch):
     """Part two groups of a pool anew; return whether that gains."""
     rows, ends = scratch.rows, scratch.ends
@@ -155,7 +156,7 @@ def _part_two(X, weights, pool, g, h, k, scratch):
     return True
 
 
-@subkernel
+@lean_subkernel
 def _descend(X, weights, pool, q, k, scratch):
     """Part the groups of a pool two by two until nothing gains; return their SSE."""
     changed = scratch.changed
@@ -179,7 +180,7 @@ def _descend(X, weights, pool, q, k, scratch):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _copy(source, s, target, t):
     """Put a group in the place of another."""
     target.size[t], target.sse[t] = source.size[s], source.sse[s]

@@ -51,6 +51,7 @@ from microagg.algorithms.refine.search_passes import (
 from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.random_numbers import draw, draw_exponential
 from microagg.kernels.release_kinds import MODE, Releases
@@ -61,7 +62,7 @@ _NOISE = 1e-12  # share of the sums of squares that may be rounding
 _IN_A_PATCH = (16, 96)  # fewest and most groups
 
 
-@subkernel
+@lean_subkernel
 def _anneal(patch, k, most, steps, heat, random, state):
     """Try changes that keep groups at k to ``most`` records."""
     label, size = patch.label, patch.size

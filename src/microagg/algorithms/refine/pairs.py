@@ -24,7 +24,8 @@ from microagg.algorithms.refine.patches import groups_in_a_patch, split_groups
 from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.halve import select
 from microagg.kernels.random_numbers import draw
@@ -43,7 +44,7 @@ class _PairedGroups(NamedTuple):
     changed: Any  # (groups,) last sweep that changed it
 
 
-@subkernel
+@lean_subkernel
 def _mass_of(weights, rows, begin, end):
     """Return the weight of rows[begin:end]."""
     mass = 0.0
@@ -52,7 +53,7 @@ def _mass_of(weights, rows, begin, end):
     return mass
 
 
-@kernel
+@lean_kernel
 def _form(X, weights, labels, groups):
     """Fill in the groups of labels that count from 0."""
     for i in range(labels.size):
@@ -67,7 +68,7 @@ def _form(X, weights, labels, groups):
             groups.centroid[g, j] /= mass
 
 
-@subkernel
+@lean_subkernel
 def centres(X, weights, rows, cut, m, ends):
     """Centroids of rows[:cut] and rows[cut:m]; return what is to be made large."""
     for j in range(X.shape[1]):
@@ -84,7 +85,7 @@ def centres(X, weights, rows, cut, m, ends):
     return total * one * other
 
 
-@subkernel
+@lean_subkernel
 def _sort_along(X, weights, rows, m, k, ends, keys):
     """Cut the rows where they are nearer to the second end, within the bounds; return the cut."""
     cut = 0
@@ -100,7 +101,7 @@ def _sort_along(X, weights, rows, m, k, ends, keys):
     return cut
 
 
-@subkernel
+@lean_subkernel
 def part(X, weights, rows, m, k, ends, keys):
     """Part the rows from given ends on while it gains; return what was made large, and the cut."""
     gain, best = -1.0, 0
@@ -114,7 +115,7 @@ def part(X, weights, rows, m, k, ends, keys):
     return centres(X, weights, rows, best, m, ends), best
 
 
-@subkernel
+@lean_subkernel
 def _keep(groups, g, rows, begin, end, centre):
     groups.size[g] = end - begin
     for x in range(begin, end):
@@ -123,7 +124,7 @@ def _keep(groups, g, rows, begin, end, centre):
         groups.centroid[g, j] = centre[j]
 
 
-@subkernel
+@lean_subkernel
 def _part_pair(X, weights, groups, k, a, b, rows, keys, ends, random, sweep):
     """Part two groups anew."""
     m = groups.size[a] + groups.size[b]
@@ -144,7 +145,7 @@ def _part_pair(X, weights, groups, k, a, b, rows, keys, ends, random, sweep):
             groups.changed[a] = groups.changed[b] = sweep
 
 
-@subkernel
+@lean_subkernel
 def _nearest(centroid, mine, a, near, squares):
     """Fill in the places among ``mine`` of the groups that are nearest to that at place a."""
     have = 0

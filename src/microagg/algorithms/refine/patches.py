@@ -8,6 +8,7 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import each, helpers, share_growing
 from microagg.kernels.halve import select
 from microagg.kernels.labels import canonical_labels
@@ -141,7 +142,7 @@ def plan_halvings(n_groups, most, random):
     return plan, count, first[: patches + 1]
 
 
-@subkernel
+@lean_subkernel
 def _place(centroid, groups, keys, plan, h, begin, end):
     """Place some groups of a halving along the line through two of its groups."""
     one, other = groups[plan.one[h]], groups[plan.other[h]]
@@ -151,7 +152,7 @@ def _place(centroid, groups, keys, plan, h, begin, end):
             keys[a] += centroid[groups[a], j] * (centroid[other, j] - centroid[one, j])
 
 
-@kernel
+@lean_kernel
 def _halve(centroid, groups, keys, plan, begin, end):
     """Make the halvings begin..end−1: groups are in two parts along the line through two of them."""
     for h in range(begin, end):
@@ -159,13 +160,13 @@ def _halve(centroid, groups, keys, plan, begin, end):
         select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
 
 
-@kernel
+@lean_kernel
 def place_some(centroid, groups, keys, plan, h, begin, end):
     """Begin a halving: some of its groups are placed along its line."""
     _place(centroid, groups, keys, plan, h, begin, end)
 
 
-@kernel
+@lean_kernel
 def part_placed(groups, keys, plan, h):
     """End a halving whose groups are placed."""
     select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])

@@ -75,7 +75,7 @@ class Rules(NamedTuple):
     penalty: float  # for a violation
 
 
-@subkernel
+@lean_subkernel
 def rules_for(k, bounded, sse):
     """Return the rules for putting groups together that had this SSE before."""
     return Rules(k, 2 * k - 1 if bounded else 2**62, bounded, max(_PENALTY * sse, UNDERFLOW))

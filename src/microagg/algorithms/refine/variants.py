@@ -15,7 +15,8 @@ import numpy as np
 
 from microagg.algorithms.refine.pool import weight_of
 from microagg.base.typing import Members
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 
 
 class CandidateGroups(NamedTuple):
@@ -39,7 +40,7 @@ def new_columns(count: int, k: int) -> CandidateGroups:
     return as_columns(np.full((count, 2 * k - 1), -1, np.int32))
 
 
-@kernel
+@lean_kernel
 def measure_columns(distance, weight, word, columns):
     """Compute SSE and key of the groups from their members."""
     for c in range(columns.size.size):
@@ -54,7 +55,7 @@ def measure_columns(distance, weight, word, columns):
         columns.key[c] = key
 
 
-@subkernel
+@lean_subkernel
 def _mass_of(members, size, weight):
     """Return the weight of a group, by which the sum over its pairs is divided."""
     mass = 0.0
@@ -63,7 +64,7 @@ def _mass_of(members, size, weight):
     return mass
 
 
-@subkernel
+@lean_subkernel
 def _exchanged(within, mass, x, to_x, y, to_y, between, weight):
     """Return the SSE of a group with y in the place of its member x, ``between`` away (squared)."""
     if weight is None:
@@ -93,7 +94,7 @@ class Around(NamedTuple):
     mark: Any  # (records,) the last group that met the record
 
 
-@subkernel
+@lean_subkernel
 def _look_around(distance, weight, near, columns, c, around):
     """Collect the records near to a group, and all sums of distances; return their number."""
     size, members, m = columns.size[c], columns.members[c], 0
@@ -116,7 +117,7 @@ def _look_around(distance, weight, near, columns, c, around):
     return m
 
 
-@subkernel
+@lean_subkernel
 def _note(found, count, columns, c, without, extra, sse, key):
     """Note the group less the member at ``without``, plus ``extra``; −1 stands for none."""
     m = 0

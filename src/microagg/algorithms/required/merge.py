@@ -22,6 +22,7 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.kernels.heap import Heap, new_heap, pop, put, take_out
 from microagg.kernels.kd_search import nearest
 from microagg.kernels.kd_tree import KdTree, build, move, remove
@@ -81,7 +82,7 @@ def _form(X, weights, demands, labels, n_groups, k):
     return groups
 
 
-@subkernel
+@lean_subkernel
 def _list(groups, g, rows, m):
     """Write the records of a group to rows[m:]; return where they end."""
     x = groups.head[g]
@@ -92,7 +93,7 @@ def _list(groups, g, rows, m):
     return m
 
 
-@subkernel
+@lean_subkernel
 def _rise(groups, a, b):
     """Rise of the SSE when two groups are united."""
     total = 0.0
@@ -186,7 +187,7 @@ def _all_keys(groups, demands, tree, heap, k, alive):
             put(heap, g, late, cost)
 
 
-@kernel
+@lean_kernel
 def _labels(groups, labels):
     for g in range(groups.size.size):
         if not groups.gone[g]:

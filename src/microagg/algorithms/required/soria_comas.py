@@ -25,6 +25,7 @@ import numpy as np
 from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, subkernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.mdav_groups import mdav_labels
 from microagg.kernels.require_demands import violation_of
@@ -42,7 +43,7 @@ def closeness_group_size(n: int, k: int, t: float) -> int:
     return size + (n % size) // (n // size)
 
 
-@subkernel
+@lean_subkernel
 def _square(X, a, point):
     total = 0.0
     for j in range(X.shape[1]):
@@ -50,7 +51,7 @@ def _square(X, a, point):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _mean_left(X, taken, centre):
     """Compute the mean of the remaining records."""
     count = 0
@@ -64,7 +65,7 @@ def _mean_left(X, taken, centre):
         centre[j] /= count
 
 
-@subkernel
+@lean_subkernel
 def _farthest(X, taken, point):
     best, row = -1.0, -1
     for i in range(len(X)):
@@ -75,7 +76,7 @@ def _farthest(X, taken, point):
     return row
 
 
-@subkernel
+@lean_subkernel
 def _nearest(X, taken, point, quantile, wanted):
     """Return the remaining record nearest to a point, of a quantile, or of any if ``wanted`` is −1."""
     best, row = np.inf, -1

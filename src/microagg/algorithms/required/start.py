@@ -18,7 +18,8 @@ import numpy as np
 from microagg.algorithms.refine.pool import grow, measure, new_pool
 from microagg.base.progress import STOP, State, part
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.halve import halves
 from microagg.kernels.kd_search import nearest
@@ -31,7 +32,7 @@ _TIMES = 4  # as many records are looked at as a group would need, at first
 _LIMIT = 256  # records looked at, at most
 
 
-@subkernel
+@lean_subkernel
 def _sort(rows, distances, have):
     """Order the heap of a search by distance, then row."""
     for a in range(1, have):
@@ -44,7 +45,7 @@ def _sort(rows, distances, have):
         rows[b], distances[b] = row, distance
 
 
-@subkernel
+@lean_subkernel
 def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, rows, distances):
     """Give a record and those that complete its group a label; return how many were taken and looked at."""
     take(left, seed, group)

@@ -22,14 +22,14 @@ import numpy as np
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
 from microagg.kernels.doubled_sums import two_sum
 
 _NOISE = 1e-12  # of the cost of the last groups: what is nearer may be equal
 _AT_ONCE = 1 << 14  # starts between two looks at the state
 
 
-@kernel
+@lean_kernel
 def _relax(x, weights, k, begin, end, high, low, back):
     """Extend the best partitions of the first begin..end−1 values by one group.
 

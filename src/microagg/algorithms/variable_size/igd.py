@@ -22,7 +22,8 @@ from microagg.algorithms.ordering.cut import labels_along
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.distances import squared_distance
 from microagg.kernels.labels import canonical_labels, group_means, sum_of_squares
 from microagg.kernels.mdav_groups import mdav_labels
@@ -31,7 +32,7 @@ from microagg.kernels.mdav_groups import mdav_labels
 _LEAST = 1e-12
 
 
-@subkernel
+@lean_subkernel
 def _nearest_other(X, i, centroids, size, g):
     """Return the group other than g with the nearest centroid, and its squared distance."""
     best, distance = -1, np.inf
@@ -43,21 +44,21 @@ def _nearest_other(X, i, centroids, size, g):
     return best, distance
 
 
-@subkernel
+@lean_subkernel
 def _join(X, i, centroids, size, g):
     size[g] += 1
     for j in range(X.shape[1]):
         centroids[g, j] += (X[i, j] - centroids[g, j]) / size[g]
 
 
-@subkernel
+@lean_subkernel
 def _leave(X, i, centroids, size, g):
     size[g] -= 1
     for j in range(X.shape[1]):
         centroids[g, j] -= (X[i, j] - centroids[g, j]) / size[g]
 
 
-@subkernel
+@lean_subkernel
 def _decompose(X, members, labels, centroids, size, g, targets):
     """Dissolve group g if that lowers the SSE; says whether it did."""
     gain = 0.0
@@ -78,7 +79,7 @@ def _decompose(X, members, labels, centroids, size, g, targets):
     return False
 
 
-@subkernel
+@lean_subkernel
 def _shrink(X, members, labels, k, centroids, size, g):
     """Let records leave group g for others, the best first, while that lowers the SSE."""
     while size[g] > k:

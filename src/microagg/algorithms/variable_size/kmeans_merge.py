@@ -26,6 +26,7 @@ from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
 from microagg.compile.threads import share_out
 from microagg.errors import InputError, shown
 from microagg.kernels.halve import halve
@@ -62,7 +63,7 @@ def _cells(X, rows, cell, count):
         top += 1
 
 
-@kernel
+@lean_kernel
 def _means(Y, label, size, centre, total, moved):
     """Sizes and centres of the clusters anew; mark those whose centre is another one than before.
 
@@ -86,7 +87,7 @@ def _means(Y, label, size, centre, total, moved):
                 moved[c] = True
 
 
-@kernel
+@lean_kernel
 def _assign(Y, start, stop, label, distance, centre, moved, every, fresh, state):
     """Find the nearest centre for some records.
 
@@ -108,7 +109,7 @@ def _assign(Y, start, stop, label, distance, centre, moved, every, fresh, state)
     return changed
 
 
-@kernel
+@lean_kernel
 def _merge(tree, most, k, centre, size, into, heap, state):
     """Merge small groups until there is none, or ``most`` are gone."""
     for _ in range(most):

@@ -26,7 +26,8 @@ from microagg.algorithms.result import Outcome
 from microagg.algorithms.variable_size.spanning_tree import check_tree, spanning_edges
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_subkernel
 from microagg.kernels.block_tree import Indices
 
 
@@ -67,7 +68,7 @@ def _preorder(first, second, number, above, size):
         size[above[p]] += size[p]
 
 
-@subkernel
+@lean_subkernel
 def _add(counts, p, amount):
     p += 1
     while p < counts.size:
@@ -75,7 +76,7 @@ def _add(counts, p, amount):
         p += p & -p
 
 
-@subkernel
+@lean_subkernel
 def _sum_before(counts, p):
     total = 0
     while p > 0:
@@ -84,7 +85,7 @@ def _sum_before(counts, p):
     return total
 
 
-@subkernel
+@lean_subkernel
 def _rename(group, top, end_of, is_top, name):
     """Name the group whose topmost record is ``top``, passing over what was cut off below it."""
     group[top] = name

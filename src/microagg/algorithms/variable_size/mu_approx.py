@@ -37,7 +37,8 @@ from microagg.algorithms.result import Outcome
 from microagg.algorithms.variable_size.mst import cut_edges
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.kd_search import nearest, nearest_one
@@ -47,7 +48,7 @@ _AT_ONCE = 4096  # records that a thread searches for before it takes the next o
 _WINDOW = 4  # branches are gathered among the outermost that hold 4k records
 
 
-@kernel
+@lean_kernel
 def _point(tree, X, start, stop, target, length, state):
     """Find the nearest other record for each of some."""
     for u in range(start, stop):
@@ -56,7 +57,7 @@ def _point(tree, X, start, stop, target, length, state):
         length[u], target[u] = nearest_one(tree, X[u], u, np.inf, NO_ROW, -1.0)
 
 
-@subkernel
+@lean_subkernel
 def _nearest_outside(tree, point, tree_of, own, size, distances, rows):
     """Squared distance and row of the nearest record that is not one of the ``size`` in tree ``own``."""
     best, best_row = np.inf, -1
@@ -67,7 +68,7 @@ def _nearest_outside(tree, point, tree_of, own, size, distances, rows):
     return best, best_row
 
 
-@subkernel
+@lean_subkernel
 def _join(tree_of, following, size, a, b):
     """Make one tree of two; return its number. Members of a tree are linked in a ring."""
     if size[a] > size[b]:
@@ -115,7 +116,7 @@ def _grow(tree, X, k, target, length, parent, heap, state):
             put(heap, r, length[r], heap.key[r, 1])
 
 
-@kernel
+@lean_kernel
 def _link(parent, group, first, ends):
     """List the neighbours of each record within its group: ends[first[i]:first[i + 1]]."""
     n = parent.size
@@ -134,7 +135,7 @@ def _link(parent, group, first, ends):
             ends[first[u]], ends[first[v]] = v, u
 
 
-@subkernel
+@lean_subkernel
 def _walk(first, ends, start, without, found, origin):
     """Write down the records on the side of ``start`` of the edge to ``without``.
 
@@ -155,7 +156,7 @@ def _walk(first, ends, start, without, found, origin):
     return have
 
 
-@subkernel
+@lean_subkernel
 def _hub(found, origin, have, k, below):
     """Place in ``found`` of the record all of whose branches have fewer than k records."""
     for at in range(have):
@@ -169,7 +170,7 @@ def _hub(found, origin, have, k, below):
     return hub
 
 
-@kernel
+@lean_kernel
 def _part(first, ends, k, labels, branch, hub_of, found, origin, below):
     """Label trees under 2k records; number the branches of the others, the hub one by itself.
 
@@ -197,7 +198,7 @@ def _part(first, ends, k, labels, branch, hub_of, found, origin, below):
     return branches
 
 
-@kernel
+@lean_kernel
 def _measure(X, branch, hub_of, size, centroid, distance, least):
     """Sizes and centroids of the branches, and squared distances of these to the hub."""
     for i in range(X.shape[0] - 1, -1, -1):
@@ -214,7 +215,7 @@ def _measure(X, branch, hub_of, size, centroid, distance, least):
             distance[b] += (centroid[b, j] - X[hub_of[b], j]) ** 2
 
 
-@subkernel
+@lean_subkernel
 def _next_branch(centre, centroid, size, following, head, most):
     """Place before the branch whose centroid is nearest, among the outermost of ``most`` records."""
     best, where = np.inf, head
@@ -231,7 +232,7 @@ def _next_branch(centre, centroid, size, following, head, most):
     return where
 
 
-@subkernel
+@lean_subkernel
 def _gather(order, start, stop, k, size, centroid, group, following, centre):
     """Gather the branches order[start:stop] of one hub, outermost first, into groups."""
     head = size.size  # of the list of branches left

@@ -20,7 +20,7 @@ import numpy as np
 from microagg.base.formatting import table_size
 from microagg.base.progress import DONE, STOP, Listener, State, run_watched
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel
 from microagg.encode.prepare import prepare
 from microagg.errors import InputError, shown
 from microagg.kernels.block_tree import Indices
@@ -108,7 +108,7 @@ def _fingerprint(X: Floats) -> str:
     return hashlib.blake2b(X.data.cast("B"), digest_size=16).hexdigest()
 
 
-@kernel
+@lean_kernel
 def _hash_rows(bits, out):
     n, d = bits.shape
     for i in range(n):
@@ -119,7 +119,7 @@ def _hash_rows(bits, out):
         out[i] = h
 
 
-@kernel
+@lean_kernel
 def _first_equals(bits, hashes, order, out):
     """Set ``out`` to the first row that equals a row; ``order`` sorts rows by hash, then number.
 

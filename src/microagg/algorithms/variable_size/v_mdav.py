@@ -30,7 +30,8 @@ import numpy as np
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
+from microagg.compile.jit import kernel
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.errors import InputError, shown
 from microagg.kernels.doubled_sums import add_row
@@ -57,14 +58,14 @@ class _GrowingGroup(NamedTuple):
     gap: Any  # squared distance to it; when it is not known, it is at least that far
 
 
-@subkernel
+@lean_subkernel
 def _join(labels, tree, members, size, row, group):
     members.rows[size], members.other[size], members.gap[size] = row, -1, 0.0
     labels[row] = group
     remove(tree, row)
 
 
-@subkernel
+@lean_subkernel
 def _found(X, labels, tree, members, seed, k, group, distances, rows):
     """Form a group of a record and its k−1 nearest."""
     _join(labels, tree, members, 0, seed, group)
@@ -75,7 +76,7 @@ def _found(X, labels, tree, members, seed, k, group, distances, rows):
         _join(labels, tree, members, a, rows[have - a], group)
 
 
-@subkernel
+@lean_subkernel
 def _nearest_to_group(X, labels, tree, members, size):
     """Squared distance and row of the record without a group that is nearest to any member."""
     best, best_row = np.inf, -1
@@ -97,7 +98,7 @@ def _nearest_to_group(X, labels, tree, members, size):
     return best, best_row
 
 
-@subkernel
+@lean_subkernel
 def _extend(X, labels, tree, members, m, k, gamma, group):
     """Let records join the group while they are nearer to it than to the m left."""
     size = k
@@ -137,7 +138,7 @@ def _rounds(X, labels, tree, outward, k, gamma, where, few, state, done, run):
         state[DONE] = max(state[DONE], done.sum() // done.size)
 
 
-@kernel
+@lean_kernel
 def _join_nearest(X, labels, tree):
     """Give each record without a label that of the record of the tree nearest to it."""
     for i in range(labels.size):
