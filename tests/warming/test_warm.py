@@ -183,6 +183,9 @@ def test_a_plan_tells_its_parts(settings, parts, parts_of_many, tmp_path):
     large = parts | parts_of_many | always | {"linkage in a tree"}
     assert set(needed(plan, many, bound=False)) == large
     assert set(needed(plan, None, bound=False)) == large  # a folder, which may be large
+    in_threads = {name for name in large if name.endswith("in threads")}
+    on_spark = set(needed(plan, None, bound=False, engine="spark"))
+    assert on_spark == large - in_threads | {"tables in parts"}
 
 
 def records_of(folder, n):

@@ -22,7 +22,7 @@ AFTER_GROUPING = ("bound", "bound of larger k", "linkage in a tree", "linkage")
 # Compiled in this order, the longest first, so that no processor waits for the last of them.
 PARTS = (
     *("weighted search", "last search", "search"),
-    *("required start", "required merging", "mdav", "weighted mdav"),
+    *("required merging", "required start", "mdav", "weighted mdav"),
     *("mdav in threads", "weighted mdav in threads", "large search", "weighted large search"),
     *("mdav of few", "weighted mdav of few", "start", "large start", "left", "weighted left"),
     *("pairs", "weighted pairs", "one column", "best", "evaluation", "centroid in threads"),
@@ -59,6 +59,8 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
         found |= {"bound", *_mdav(many)} if plan.k <= EXACT_K else {"bound of larger k"}
     for block in plan.blocks:
         found |= _needed_by(plan, block, many)
+    if engine == "spark":  # whose tasks have one thread each
+        found = {name for name in found if not name.endswith("in threads")}
     return [name for name in PARTS if name in found]
 
 
