@@ -100,6 +100,19 @@ def with_noun(figure: str, noun: str) -> str:
     return f"{figure} {noun if figure == '1' else noun + 's'}"
 
 
+def byte_size(size: int) -> str:
+    """Write a number of bytes.
+
+    >>> byte_size(900), byte_size(2_100_000), byte_size(500_000_000)
+    ('900 bytes', '2.1 MB', '500 MB')
+    """
+    if size < 1000:
+        return plural(size, "byte")
+    if size < 1_000_000:
+        return f"{size / 1e3:.3g} kB"
+    return f"{size / 1e6:.3g} MB" if size < 1e9 else f"{size / 1e9:.3g} GB"
+
+
 def table_size(records: int, columns: int) -> str:
     """Say how large a table is.
 

@@ -104,20 +104,20 @@ def _print_table(found: Comparison) -> None:
     for title in titles:
         right = title not in ("method", "worth choosing")
         table.add_column(title, justify="right" if right else "left")
-    for cell in found.cells:
-        if cell.information_loss is None or cell.linkage is None:
-            why = "cannot" if cell.tried else cell.problem
-            table.add_row(cell.method, str(cell.k), *"–––––", Text(str(why)))
+    for choice in found.cells:
+        if choice.information_loss is None or choice.linkage is None:
+            why = "cannot" if choice.tried else choice.problem
+            table.add_row(choice.method, str(choice.k), *"–––––", Text(str(why)))
             continue
-        notes = ["*"] * cell.on_frontier + ["cut short"] * cell.cut_short
+        notes = ["*"] * choice.on_frontier + ["cut short"] * choice.cut_short
         table.add_row(
-            cell.method,
-            str(cell.k),
-            f"{cell.groups:,}",
-            percent(cell.information_loss).removesuffix(" %"),
-            share(cell.linkage.share).removesuffix(" %"),
-            share(cell.below_k).removesuffix(" %"),
-            f"{cell.seconds:.2f}",
+            choice.method,
+            str(choice.k),
+            f"{choice.groups:,}",
+            percent(choice.information_loss).removesuffix(" %"),
+            share(choice.linkage.share).removesuffix(" %"),
+            share(choice.below_k).removesuffix(" %"),
+            f"{choice.seconds:.2f}",
             " ".join(notes),
         )
     Console().print(table)

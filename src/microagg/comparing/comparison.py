@@ -62,20 +62,20 @@ class Comparison:
 
     @property
     def rows(self) -> list[dict[str, object]]:
-        """The table, one dict a cell; ``pandas.DataFrame(comparison.rows)`` makes it a frame."""
-        return [cell.as_dict() for cell in self.cells]
+        """The table, one dict a choice; ``pandas.DataFrame(comparison.rows)`` makes it a frame."""
+        return [choice.as_dict() for choice in self.cells]
 
     @property
     def frontier(self) -> list[Choice]:
-        """The cells that are worth choosing, by rising loss and falling linkage."""
-        on = [cell for cell in self.cells if cell.on_frontier]
-        return sorted(on, key=lambda cell: cell.information_loss or 0.0)
+        """The choices that are worth choosing, by rising loss and falling linkage."""
+        on = [choice for choice in self.cells if choice.on_frontier]
+        return sorted(on, key=lambda choice: choice.information_loss or 0.0)
 
     @property
     def partial(self) -> str | None:
         """What was not tried or cut short because of the time, in words; None if nothing was."""
-        untried = sum(not cell.tried for cell in self.cells)
-        short = sum(cell.cut_short for cell in self.cells)
+        untried = sum(not choice.tried for choice in self.cells)
+        short = sum(choice.cut_short for choice in self.cells)
         if not untried and not short:
             return None
         why = "it was stopped" if self.stopped else "time was over"
@@ -91,7 +91,7 @@ class Comparison:
     def suggest(
         self, max_loss: float | None = None, max_linkage: float | None = None
     ) -> Suggestion:
-        """Say which of the cells tried is the best that meets targets.
+        """Say which of the choices tried is the best that meets targets.
 
         Parameters
         ----------
@@ -219,7 +219,7 @@ def compare(
         max_linkage=...)`` an answer in words.
 
     >>> c = compare([1, 2, 3, 4, 9, 10, 12, 15], k=[2, 4], methods=["simple"])
-    >>> [(cell.method, cell.k, round(cell.information_loss, 2)) for cell in c.cells]
+    >>> [(choice.method, choice.k, round(choice.information_loss, 2)) for choice in c.cells]
     [('simple', 2, 3.19), ('simple', 4, 13.83)]
     >>> c.suggest(max_loss=5).cell.k
     2
@@ -301,7 +301,7 @@ def prepare(
 
 def try_prepared(trials: Trials, progress: OnProgress | None = None) -> Comparison:
     """Run what :func:`prepare` checked."""
-    cells, stopped = run_trials(trials, progress)
+    choices, stopped = run_trials(trials, progress)
     settings = {
         "k": trials.sizes,
         "methods": trials.methods,
@@ -312,7 +312,7 @@ def try_prepared(trials: Trials, progress: OnProgress | None = None) -> Comparis
         len(trials.records),
         trials.plan,
         list(trials.columns),
-        mark_frontier(cells),
+        mark_frontier(choices),
         settings,
         trials.about_methods,
         stopped,
@@ -419,20 +419,20 @@ def _public_model(found: Comparison) -> dict[str, Any]:
 
     It leaves out the k of a search: where the search ended reveals digits of the loss or linkage.
     """
-    cells = [
+    choices = [
         {
-            "method": cell.method,
-            "k": cell.k,
-            "loss": None if cell.information_loss is None else band(cell.information_loss),
-            "linkage": None if cell.linkage is None else band(100 * cell.linkage.share),
+            "method": choice.method,
+            "k": choice.k,
+            "loss": None if choice.information_loss is None else band(choice.information_loss),
+            "linkage": None if choice.linkage is None else band(100 * choice.linkage.share),
         }
-        for cell in found.cells
-        if cell.k in found.settings["k"]
+        for choice in found.cells
+        if choice.k in found.settings["k"]
     ]
     return {
         "kind": "public_comparison",
         "public": True,
-        "cells": cells,
+        "cells": choices,
         "methods": {name: about_method(name) for name in found.settings["methods"]},
         "trade_off": TRADE_OFF,
         "versions": versions(),

@@ -110,7 +110,7 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
     few = trials.records.taken(np.arange(min(n, max(_FEW, 2 * min(trials.sizes)))))
 
     def work(choice: Key, watch: Listener) -> Choice:
-        return trials.records.protected(trials.plan_of(choice), watch).as_cell()
+        return trials.records.protected(trials.plan_of(choice), watch).as_choice()
 
     def load(choice: Key, watch: Listener) -> None:
         few.protected(for_a_sample(trials.plan_of(choice)), watch)

@@ -56,15 +56,7 @@ def group_households(
     InputError
         If a household lies in two strata, or one of a stratum's sizes cannot be grouped.
     """
-    units, n = intake.units_of(block), len(intake)
-    assert units is not None
-    if (units < 0).any():
-        unit = intake.plan.unit_of(block).column
-        raise InputError(
-            f"Whole units move together, so that every record has one; {shown(unit)} is missing "
-            f"in row {int(np.argmax(units < 0)) + 1} (the first record is row 1). Fill it, or drop those "
-            "records."
-        )
+    units, n = _checked_units(intake, block), len(intake)
     X = given.space.scaled
     raw_states = np.column_stack([variable.states for variable in given.variables])
     strata = given.cells  # patterns of missing values are those of whole households, see below
@@ -123,6 +115,20 @@ def group_households(
     )
     shared = [_is_shared(variable, units) for variable in given.variables]
     return Together(partition, states, canonical_labels(households), shared)
+
+
+def _checked_units(intake: Intake, block: Block) -> Labels:
+    """Return the household of each record; refuse records without one."""
+    units = intake.units_of(block)
+    assert units is not None
+    if (units < 0).any():
+        unit = intake.plan.unit_of(block).column
+        raise InputError(
+            f"Whole units move together, so that every record has one; {shown(unit)} is missing "
+            f"in row {int(np.argmax(units < 0)) + 1} (the first record is row 1). Fill it, or drop those "
+            "records."
+        )
+    return units
 
 
 def _classes(

@@ -14,6 +14,7 @@ from starlette.responses import FileResponse, HTMLResponse, RedirectResponse, Re
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from microagg.base.formatting import byte_size
 from microagg.errors import InputError, MicroaggError, fault_words, shown
 from microagg.page import plan_figures as decisions
 from microagg.page import screens
@@ -47,7 +48,7 @@ class Page:
         self.desk, self._folders, self._home, self._limits = desk, folders, home, limits
         self.last_asked = time.monotonic()
         self._templates = environment(_HERE / "templates")
-        self._templates.filters["bytes"] = _bytes
+        self._templates.filters["bytes"] = byte_size
         self._style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
 
     def app(self) -> Starlette:
@@ -487,16 +488,3 @@ def _download(text: str, name: str) -> Response:
         media_type="application/octet-stream",
         headers={"content-disposition": f'attachment; filename="{name}"'},
     )
-
-
-def _bytes(size: int) -> str:
-    """Write a size for people.
-
-    >>> _bytes(900), _bytes(2_100_000), _bytes(500_000_000)
-    ('900 bytes', '2.1 MB', '500 MB')
-    """
-    if size < 1000:
-        return f"{size} bytes"
-    if size < 1_000_000:
-        return f"{size / 1e3:.3g} kB"
-    return f"{size / 1e6:.3g} MB" if size < 1e9 else f"{size / 1e9:.3g} GB"

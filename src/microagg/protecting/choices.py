@@ -61,30 +61,30 @@ class Choice:
         return row
 
 
-def _loss(cell: Choice) -> float:
-    return sys.float_info.max if cell.information_loss is None else cell.information_loss
+def _loss(choice: Choice) -> float:
+    return sys.float_info.max if choice.information_loss is None else choice.information_loss
 
 
-def _linked(cell: Choice) -> float:
-    return 1.0 if cell.linkage is None else cell.linkage.share
+def _linked(choice: Choice) -> float:
+    return 1.0 if choice.linkage is None else choice.linkage.share
 
 
-def mark_frontier(cells: Sequence[Choice]) -> list[Choice]:
-    """Mark the cells that are worth choosing.
+def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
+    """Mark the choices that are worth choosing.
 
-    They are the fewest such that every other cell is better than one of them by a hundredth of the
-    spread at most, in loss and in linkage alike. The spread is that of the cells that no other
-    beats in one respect and equals in the other. Of equal cells the one with the largest k counts.
+    They are the fewest such that every other choice is better than one of them by a hundredth of the
+    spread at most, in loss and in linkage alike. The spread is that of the choices that no other
+    beats in one respect and equals in the other. Of equal choices the one with the largest k counts.
     """
     order = sorted(
-        (i for i, cell in enumerate(cells) if cell.problem is None),
-        key=lambda i: (_loss(cells[i]), _linked(cells[i]), -cells[i].k),
+        (i for i, choice in enumerate(choices) if choice.problem is None),
+        key=lambda i: (_loss(choices[i]), _linked(choices[i]), -choices[i].k),
     )
     front: list[int] = []  # beaten by none: each loses more than the one before and links fewer
     for i in order:
-        if not front or _linked(cells[i]) < _linked(cells[front[-1]]):
+        if not front or _linked(choices[i]) < _linked(choices[front[-1]]):
             front.append(i)
-    losses, links = [_loss(cells[i]) for i in front], [_linked(cells[i]) for i in front]
+    losses, links = [_loss(choices[i]) for i in front], [_linked(choices[i]) for i in front]
     worth: set[int] = set()
     at = 0
     while at < len(front):
@@ -94,7 +94,7 @@ def mark_frontier(cells: Sequence[Choice]) -> list[Choice]:
         worth.add(front[best])
         limit = links[best] - TOLERANCE * (links[0] - links[-1])
         at = next((j for j in range(best + 1, len(front)) if links[j] < limit), len(front))
-    return [replace(cell, on_frontier=i in worth) for i, cell in enumerate(cells)]
+    return [replace(choice, on_frontier=i in worth) for i, choice in enumerate(choices)]
 
 
 def with_other_k(
@@ -108,14 +108,14 @@ def with_other_k(
     sizes = sorted({size for size in (2, k // 2, 2 * k, 4 * k) if 2 <= size <= n} - {k})
     if not sizes:
         return None
-    cells = [chosen]
+    choices = [chosen]
     for size in sizes:
         try:
-            cells.append(tried(_with_k(plan, size)))
+            choices.append(tried(_with_k(plan, size)))
         except MicroaggError as error:  # this k cannot be met, by a stratum for example
-            cells.append(Choice(chosen.method, size, problem=str(error)))
-    found = mark_frontier(sorted(cells, key=lambda cell: cell.k))
-    return {"blind_guess": 1 / n, "cells": [cell.as_dict() for cell in found]}
+            choices.append(Choice(chosen.method, size, problem=str(error)))
+    found = mark_frontier(sorted(choices, key=lambda choice: choice.k))
+    return {"blind_guess": 1 / n, "cells": [choice.as_dict() for choice in found]}
 
 
 def _with_k(plan: Plan, k: int) -> Plan:
@@ -130,29 +130,31 @@ def _with_k(plan: Plan, k: int) -> Plan:
     return replace(plan, blocks=tuple(blocks))
 
 
-def _meets_loss(cell: Choice, accept: Accept) -> bool:
-    return accept.loss is None or _loss(cell) <= accept.loss
+def _meets_loss(choice: Choice, accept: Accept) -> bool:
+    return accept.loss is None or _loss(choice) <= accept.loss
 
 
-def _meets_linkage(cell: Choice, accept: Accept) -> bool:
-    """Return whether a cell keeps to the linkage; an estimated share is taken at the end of its interval."""
-    limit, found = accept.linkage, cell.linkage
+def _meets_linkage(choice: Choice, accept: Accept) -> bool:
+    """Return whether a choice keeps to the linkage; an estimated share counts at the end of its interval."""
+    limit, found = accept.linkage, choice.linkage
     return limit is None or (found is not None and found.high <= limit)
 
 
-def next_k_for(cells: Sequence[Choice], accept: Accept, n: int) -> int | None:
-    """Name the k to try next with a method in search of its best cell that meets the targets.
+def next_k_for(choices: Sequence[Choice], accept: Accept, n: int) -> int | None:
+    """Name the k to try next with a method in search of its best choice that meets the targets.
 
     With a target for the linkage that is the smallest k that meets it, since it loses least; else the
     largest that meets the loss, since it links least. None when the search is over: also when a
-    cell has no result, and when meeting the linkage would lose too much.
+    choice has no result, and when meeting the linkage would lose too much.
     """
-    if not cells or any(cell.problem is not None for cell in cells):
+    if not choices or any(choice.problem is not None for choice in choices):
         return None
     if accept.linkage is None:
-        return next_k({cell.k: _meets_loss(cell, accept) for cell in cells}, n, largest=True)
-    k = next_k({cell.k: _meets_linkage(cell, accept) for cell in cells}, n, largest=False)
-    lose_too_much = [cell.k for cell in cells if not _meets_loss(cell, accept)]
+        return next_k(
+            {choice.k: _meets_loss(choice, accept) for choice in choices}, n, largest=True
+        )
+    k = next_k({choice.k: _meets_linkage(choice, accept) for choice in choices}, n, largest=False)
+    lose_too_much = [choice.k for choice in choices if not _meets_loss(choice, accept)]
     # Loss rises with k, but for neighbours.
     hopeless = k is not None and any(other < k - 1 for other in lose_too_much)
     return None if hopeless else k
@@ -191,13 +193,13 @@ def next_k(meets: Mapping[int, bool], n: int, *, largest: bool) -> int | None:
 
 @dataclass(frozen=True)
 class Suggestion:
-    """An answer in words, and the cell it is about."""
+    """An answer in words, and the choice it is about."""
 
     words: str
     cell: Choice | None
     """What to choose; None if nothing meets the targets, or none was given."""
     meets: bool | None
-    """Whether a cell that was tried meets the targets; None if none was given."""
+    """Whether a choice that was tried meets the targets; None if none was given."""
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
@@ -208,13 +210,13 @@ class Suggestion:
         }
 
 
-def suggestion(cells: Sequence[Choice], accept: Accept) -> Suggestion:
-    """Say which of the cells tried is the best that meets the targets."""
+def suggestion(choices: Sequence[Choice], accept: Accept) -> Suggestion:
+    """Say which of the choices tried is the best that meets the targets."""
     asked = accept.targets
     failed = False if asked else None
-    done = [cell for cell in cells if cell.problem is None]
+    done = [choice for choice in choices if choice.problem is None]
     if not done:
-        if all(cell.tried for cell in cells):
+        if all(choice.tried for choice in choices):
             words = "No method could group this table; see the problems in the table."
         else:
             words = (
@@ -223,17 +225,19 @@ def suggestion(cells: Sequence[Choice], accept: Accept) -> Suggestion:
         return Suggestion(words, None, failed)
     if not asked:
         return Suggestion(_without_target(done), None, None)
-    good = [cell for cell in done if _meets_loss(cell, accept) and _meets_linkage(cell, accept)]
+    good = [
+        choice for choice in done if _meets_loss(choice, accept) and _meets_linkage(choice, accept)
+    ]
     if not good:
         return Suggestion(_nearest(done, accept), None, failed)
     # With a limit on the loss alone, the linkage decides.
     key = (_linked, _loss) if accept.linkage is None else (_loss, _linked)
-    best = min(good, key=lambda cell: (key[0](cell), key[1](cell), -cell.k, cell.method))
+    best = min(good, key=lambda choice: (key[0](choice), key[1](choice), -choice.k, choice.method))
     return Suggestion(_meets(best, len(good), len(done), accept), best, True)
 
 
 def _without_target(done: list[Choice]) -> str:
-    worth = sorted((cell for cell in done if cell.on_frontier), key=_loss)
+    worth = sorted((choice for choice in done if choice.on_frontier), key=_loss)
     which = (
         f"1 of {plural(len(done), 'choice')} is worth choosing: {_in_words(worth[0])}"
         if len(worth) == 1
@@ -252,13 +256,13 @@ def _nearest(done: list[Choice], accept: Accept) -> str:
         nearest = min(done, key=_loss if accept.linkage is None else _linked)
         words += f" The nearest is {_in_words(nearest)}."
     else:
-        within = [cell for cell in done if _meets_loss(cell, accept)]
+        within = [choice for choice in done if _meets_loss(choice, accept)]
         words += (
             f" Within the loss, the fewest records are linked by {_in_words(min(within, key=_linked))}."
             if within
             else f" The least is lost by {_in_words(min(done, key=_loss))}."
         )
-        within = [cell for cell in done if _meets_linkage(cell, accept)]
+        within = [choice for choice in done if _meets_linkage(choice, accept)]
         words += (
             f" Within the linkage, the least is lost by {_in_words(min(within, key=_loss))}."
             if within
@@ -281,27 +285,25 @@ def _meets(best: Choice, good: int, done: int, accept: Accept) -> str:
     )
 
 
-def _below_words(cell: Choice) -> str:
+def _below_words(choice: Choice) -> str:
     """Say which share of the records the known columns narrow down to fewer than k."""
-    if not cell.below_k:
+    if not choice.below_k:
         return ""
-    return (
-        f" But the known columns narrow {share(cell.below_k)} of the records down to fewer than k."
-    )
+    return f" But the known columns narrow {share(choice.below_k)} of the records down to fewer than k."
 
 
-def _in_words(cell: Choice) -> str:
-    return (
-        f"{cell.method} with k = {cell.k} ({_loss(cell):.2f} % lost, {_linked_words(cell)} linked)"
-    )
+def _in_words(choice: Choice) -> str:
+    return f"{choice.method} with k = {choice.k} ({_loss(choice):.2f} % lost, {_linked_words(choice)} linked)"
 
 
-def _linked_words(cell: Choice) -> str:
+def _linked_words(choice: Choice) -> str:
     """Format the share linked and, since targets count it, the upper end of its interval."""
     high = (
-        f" (up to {100 * cell.linkage.high:.1f} %)" if cell.linkage and cell.linkage.sampled else ""
+        f" (up to {100 * choice.linkage.high:.1f} %)"
+        if choice.linkage and choice.linkage.sampled
+        else ""
     )
-    return f"{100 * _linked(cell):.1f} %{high}"
+    return f"{100 * _linked(choice):.1f} %{high}"
 
 
 def about_methods(plan: Plan) -> str | None:

@@ -231,14 +231,7 @@ def _protect(
     plan = settled.plan
     with clock.time("check"):
         intake = take_in(table, plan, text, coded, rows=rows)
-        gone = {*intake.roles.dropped, *intake.roles.renumbered}
-        before = intake.original or intake.frame
-        check_analyses(plan.analyses, before, gone, whole=True, categories=plan.categories)
-        wanted = [
-            (block, part_input(intake, block, columns))
-            for block in plan.blocks
-            for columns in _column_sets(block)
-        ]
+        wanted = _inputs_of_parts(intake, plan)
     if on_plan is not None:
         on_plan(plan)
     found = [_group_and_release(intake, *one, progress, clock) for one in wanted]
@@ -293,6 +286,18 @@ def _protect(
         drafted=settled.guesses,
         left_out=_left_out(table.native, data),
     )
+
+
+def _inputs_of_parts(intake: Intake, plan: Plan) -> list[tuple[Block, PartInput]]:
+    """Encode the columns of each part, after all that can be wrong with the plan's analyses was checked."""
+    gone = {*intake.roles.dropped, *intake.roles.renumbered}
+    before = intake.original or intake.frame
+    check_analyses(plan.analyses, before, gone, whole=True, categories=plan.categories)
+    return [
+        (block, part_input(intake, block, columns))
+        for block in plan.blocks
+        for columns in _column_sets(block)
+    ]
 
 
 class _GroupedBlock(NamedTuple):

@@ -138,7 +138,7 @@ class Release:
         proved = prove_bound(self.parts, self.released_table, progress)
         return self if proved is self.parts else replace(self, parts=proved)
 
-    def as_cell(self) -> Choice:
+    def as_choice(self) -> Choice:
         """Return the loss and the risk of this release, as one choice of a comparison."""
         found = [part.partition for part in self.parts]
         return Choice(
@@ -161,7 +161,9 @@ class Release:
         n = len(self.parts[0].rows)
         if n > _RECORDS_FOR_ALTERNATIVES:
             return None
-        return with_other_k(self.plan, self.as_cell(), n, lambda plan: self._again(plan).as_cell())
+        return with_other_k(
+            self.plan, self.as_choice(), n, lambda plan: self._again(plan).as_choice()
+        )
 
     def write(
         self,

@@ -13,7 +13,7 @@ from microagg.report.charts import LARGE
 from microagg.report.svg import FONT, Plot, element, width_of
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
-Cell = Mapping[str, Any]
+ChoiceFigures = Mapping[str, Any]
 
 # Marks of a radius of 1: circle, square, triangle, diamond, triangle upside down, cross.
 _MARKS = (
@@ -33,7 +33,7 @@ _NEAR = 6  # from here on a line leads from the label to its point
 
 
 def risk_utility_map(
-    cells: Sequence[Cell],
+    choices: Sequence[ChoiceFigures],
     guess: float,
     chosen: tuple[str, int] | None = None,
     choose: Mapping[str, str] | None = None,
@@ -44,31 +44,31 @@ def risk_utility_map(
     the method and k of the choice in a ring; ``choose`` has the attributes by which a point can be chosen,
     with ``{method}`` and ``{k}`` for its own.
     """
-    done = [cell for cell in cells if cell["problem"] is None]
-    methods = list(dict.fromkeys(cell["method"] for cell in done))
-    ends = [[_place(cell)[i] for cell in done] for i in (0, 1)]
+    done = [choice for choice in choices if choice["problem"] is None]
+    methods = list(dict.fromkeys(choice["method"] for choice in done))
+    ends = [[_place(choice)[i] for choice in done] for i in (0, 1)]
     right, top = (1.1 * max(values, default=0.0) or 1.0 for values in ends)
     plot = Plot(LARGE, (0.0, right), (0.0, top), bottom=36.0)
     plot.axis_left("records linked in % (less is better)")
     plot.axis_below(unit="information loss in % (less is better)")
     plot.line("guess", plot.left, plot.y(100 * guess), plot.right, plot.y(100 * guess))
-    front = sorted(_at(plot, cell) for cell in done if cell["on_frontier"])
+    front = sorted(_at(plot, choice) for choice in done if choice["on_frontier"])
     plot.add("polyline", kind="front", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in front))
     labels = _labels(plot, done, front, chosen, len(methods) == 1)
-    for cell, label in zip(done, labels, strict=True):
-        x, y = _at(plot, cell)
+    for choice, label in zip(done, labels, strict=True):
+        x, y = _at(plot, choice)
         words = (
-            f"{cell['method']}, k = {cell['k']}: loses {percent(cell['information_loss'])}, links "
-            f"{share(cell['record_linkage'])}" + ("; click to choose" if choose else "")
+            f"{choice['method']}, k = {choice['k']}: loses {percent(choice['information_loss'])}, links "
+            f"{share(choice['record_linkage'])}" + ("; click to choose" if choose else "")
         )
         shapes = [element("title", words)]
         if choose:
             shapes.append(element("circle", kind="reach", cx=x, cy=y, r=14))
-        if _is_chosen(cell, chosen):
+        if _is_chosen(choice, chosen):
             shapes.append(element("circle", kind="ring", cx=x, cy=y, r=_RING))
-        shapes += [_mark(methods.index(cell["method"]), x, y, _radius(cell)), *label]
+        shapes += [_mark(methods.index(choice["method"]), x, y, _radius(choice)), *label]
         attributes = {
-            name: value.replace("{method}", cell["method"]).replace("{k}", str(cell["k"]))
+            name: value.replace("{method}", choice["method"]).replace("{k}", str(choice["k"]))
             for name, value in (choose or {}).items()
         }
         plot.add("g", Markup("").join(shapes), kind="choice", **attributes)
@@ -97,26 +97,26 @@ def _mark(series: int, x: float, y: float, radius: float) -> Markup:
     return element("path", kind=kind, transform=place, d=_MARKS[series % len(_MARKS)])
 
 
-def _place(cell: Cell) -> tuple[float, float]:
-    return cell["information_loss"], 100 * cell["record_linkage"]
+def _place(choice: ChoiceFigures) -> tuple[float, float]:
+    return choice["information_loss"], 100 * choice["record_linkage"]
 
 
-def _at(plot: Plot, cell: Cell) -> tuple[float, float]:
-    loss, linked = _place(cell)
+def _at(plot: Plot, choice: ChoiceFigures) -> tuple[float, float]:
+    loss, linked = _place(choice)
     return plot.x(loss), plot.y(linked)
 
 
-def _radius(cell: Cell) -> float:
-    return 5.0 if cell["on_frontier"] else 3.5
+def _radius(choice: ChoiceFigures) -> float:
+    return 5.0 if choice["on_frontier"] else 3.5
 
 
-def _is_chosen(cell: Cell, chosen: tuple[str, int] | None) -> bool:
-    return chosen is not None and (cell["method"], cell["k"]) == tuple(chosen)
+def _is_chosen(choice: ChoiceFigures, chosen: tuple[str, int] | None) -> bool:
+    return chosen is not None and (choice["method"], choice["k"]) == tuple(chosen)
 
 
 def _labels(
     plot: Plot,
-    done: Sequence[Cell],
+    done: Sequence[ChoiceFigures],
     front: Sequence[tuple[float, float]],
     chosen: tuple[str, int] | None,
     everything: bool,
@@ -126,16 +126,16 @@ def _labels(
     A point with no free place near it gets no label: the table under the map has its k.
     """
     own = [
-        _around(_at(plot, cell), _RING if _is_chosen(cell, chosen) else _radius(cell))
-        for cell in done
+        _around(_at(plot, choice), _RING if _is_chosen(choice, chosen) else _radius(choice))
+        for choice in done
     ]
     taken = [*own, *_along(front)]
     found: list[list[Markup]] = []
-    for cell, box in zip(done, own, strict=True):
+    for choice, box in zip(done, own, strict=True):
         found.append([])
-        if not (cell["on_frontier"] or everything):
+        if not (choice["on_frontier"] or everything):
             continue
-        text = f"k={cell['k']}"
+        text = f"k={choice['k']}"
         places = (
             (gap, _label_box(box, side, gap, text))
             for gap, side in itertools.product(_GAPS, _SIDES)
@@ -151,7 +151,7 @@ def _labels(
         taken.append(place)
         x, y = (place[0] + place[2]) / 2, (place[1] + place[3]) / 2
         if gap >= _NEAR:
-            px, py = _at(plot, cell)
+            px, py = _at(plot, choice)
             found[-1].append(element("line", kind="lead", x1=px, y1=py, x2=x, y2=y))
         found[-1].append(element("text", text, x=x, y=y + 4, text_anchor="middle"))
     return found
