@@ -1,8 +1,6 @@
 """English that a machine can hold: plain words and names, short sentences, plain docstrings, right plurals.
 
-``REMAINING`` has the faults of each folder when the rules came. Its numbers only become smaller, and a folder
-without faults leaves the table. That docstrings of functions begin with a verb is a rule of ruff (D401);
-pyproject.toml lists the folders where it does not hold yet.
+That docstrings of functions begin with a verb is a rule of ruff (D401).
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ import ast
 import io
 import re
 import tokenize
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -59,14 +56,6 @@ RIDDLES |= {"Which", "Who", "Whose", "Why"}
 MOST_WORDS = 30  # in a sentence of a message
 HOLE = "\x00"  # stands for what is formatted into a message
 
-REMAINING: dict[str, dict[str, int]] = {
-    "dialect": {"engines": 3, "measure": 2},
-    "name": {},
-    "riddle": {"engines": 6},
-    "plural by hand": {},
-    "long sentence": {},
-}
-
 
 class Text(NamedTuple):
     """A piece of English: where it is, which part of a file it is, and its words."""
@@ -76,15 +65,6 @@ class Text(NamedTuple):
     kind: str  # docstring, comment, message, name, template, page
     words: str
     first_of_function: bool = False
-
-    @property
-    def folder(self) -> str:
-        if self.kind == "page":
-            return "docs"
-        inner = self.path.relative_to(ROOT).parts
-        if inner[:2] in {("algorithms", "refine"), ("algorithms", "required")}:
-            return "/".join(inner[:2])
-        return inner[0]
 
     def __str__(self) -> str:
         where = self.path.relative_to(REPOSITORY)
@@ -162,9 +142,7 @@ RULES = {
 @pytest.mark.parametrize("rule", RULES)
 def test_texts_follow_the_rule(rule):
     found = [text for text in ALL if RULES[rule](text)]
-    counts, allowed = Counter(text.folder for text in found), REMAINING.get(rule, {})
-    too_many = {folder for folder in counts if counts[folder] > allowed.get(folder, 0)}
-    assert not too_many, "\n".join(str(text) for text in found if text.folder in too_many)
+    assert not found, "\n".join(map(str, found))
 
 
 def test_files_named_in_comments_exist():

@@ -244,7 +244,7 @@ def _least(costs: Floats) -> float:
 
 
 def _kinds(rows: Labels, ids: Labels) -> Labels:
-    """Number the sets of rows so that equal ones have one number: the same rows, each as often."""
+    """Give equal sets of rows the same number: those with the same rows, each as often."""
     order = np.argsort(ids, kind="stable")
     sizes = group_sizes(ids)
     starts = np.cumsum(sizes) - sizes
@@ -256,7 +256,7 @@ def _kinds(rows: Labels, ids: Labels) -> Labels:
 
 
 def _each_missing_alone(codes: Labels) -> Labels:
-    """Number the sets 0, 1, … by first appearance; a row without a value is a set of its own."""
+    """Give the sets the numbers 0, 1, … by first appearance; a row without a value is a set of its own."""
     missing = np.flatnonzero(codes < 0)
     found = codes.copy()
     found[missing] = int(codes.max(initial=-1)) + 1 + np.arange(len(missing))
