@@ -168,6 +168,18 @@ def test_a_sample_is_told_of_where_there_is_one(tmp_path, monkeypatch, wanted):
     assert all(words.endswith(" in whole groups.") for words in told)
 
 
+def test_a_sample_in_which_most_categories_differ_is_measured(tmp_path, monkeypatch):
+    """More than half of its records may have a category of their own, though fewer do in the table."""
+    rng = np.random.default_rng(4)
+    towns = [f"town {i}" for i in rng.permutation(4000) % 1900]  # two or three records each
+    table = pd.DataFrame({"pay": rng.normal(size=4000), "town": towns})
+    table.to_parquet(tmp_path / "in.parquet")
+    monkeypatch.setattr("microagg.engines.aggregates._SAMPLED", 200)
+    plan = Plan.of(k=3, columns=["pay", "town"], effort="fast")
+    found = run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
+    assert found.evidence.sampled < 400
+
+
 def test_the_loss_told_is_that_of_the_written_file(tmp_path):
     source = written(survey(), tmp_path, "in.parquet")
     evidence = run(

@@ -44,6 +44,7 @@ WRONG = {
         "relations": ["gross = net + age"],
     },
     "an analysis of no column": {"analyses": ["pay ~ nix"]},
+    "names as categories": {"columns": ["age", "name"], "kinds": {"name": "nominal"}},
     "bands of text": {"coarsen": {"edu": {"bands": 5}}},
 }
 ON_SPARK = ["a small stratum", "a missing stratum", "too few values", "amounts below 0"]
@@ -64,6 +65,7 @@ def source(tmp_path_factory):
             "some": [*["x"] * (N - 1), None],
             "net": rng.normal(size=N),
             "gross": rng.normal(size=N),
+            "name": [f"person {i}" for i in range(N)],
             "infinite": np.append(rng.normal(size=N - 1), np.inf),
         }
     )
@@ -76,7 +78,7 @@ def plan_for(wrong: str) -> Plan:
     settings = {"k": 5, "columns": ["age", "pay", "edu"], "effort": "fast", **WRONG[wrong]}
     used = [settings.get(one) for one in ("weight", "unit")]
     used += [*settings["columns"], *settings.get("strata", ())]
-    drop = [name for name in ("bad_weight", "infinite", "some") if name not in used]
+    drop = [name for name in ("bad_weight", "infinite", "some", "name") if name not in used]
     return Plan.of(drop=drop, **settings)
 
 

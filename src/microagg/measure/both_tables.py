@@ -14,7 +14,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
 from microagg.measure.classes import classes, combine
-from microagg.measure.coordinates import complete_numbers, encoded
+from microagg.measure.coordinates import FAR, complete_numbers, encoded
 from microagg.measure.read_protected import has_bands, protected_values, weights_of
 from microagg.plan.column import Column, columns_with
 from microagg.tables.frame import Frame, choose_columns
@@ -22,9 +22,6 @@ from microagg.tables.matrix import as_matrix, columns_matrix, is_frame
 from microagg.tables.variable import Variable, variable_of
 
 T = TypeVar("T")
-
-# Beyond this many standard deviations all is equally far, and squares do not overflow.
-_FAR = 1e100
 
 
 @dataclass(frozen=True)
@@ -179,7 +176,7 @@ class Pair:
             return before, after
         scaling = fit_scale(self.original)
         with np.errstate(over="ignore"):
-            after = np.clip(scaling.apply(self.protected), -_FAR, _FAR)
+            after = np.clip(scaling.apply(self.protected), -FAR, FAR)
         return scaling.apply(self.original), after
 
     def _scaled_column(self, j: int) -> tuple[Floats, Floats]:
@@ -196,7 +193,7 @@ class Pair:
             square = float(np.average(np.square(before[there] - middle), weights=w))
             spread = np.sqrt(square * there.sum() / (there.sum() - 1)) or np.inf
             before, after = (before - middle) / spread, (after - middle) / spread
-        return before, np.clip(after, -_FAR, _FAR)
+        return before, np.clip(after, -FAR, FAR)
 
     @cached_property
     def encoded(self) -> tuple[Floats, Floats]:

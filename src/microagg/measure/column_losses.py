@@ -111,7 +111,7 @@ def _coordinates(both: Pair, j: int, there: NDArray[np.bool_] | None) -> tuple[F
         y = np.where(y < len(variable.levels), y, np.nan)  # no place in the order
         return x[:, None], y[:, None]
     if variable is not None and variable.kind == "spiked":
-        split = split_of(variable, both.weights if _off_and_on(variable) else None)
+        split = split_of(variable, both.weights)
         if isinstance(split, SpikedEncoder):
             return split.apply(x), np.where(np.isnan(y)[:, None], np.nan, split.apply(y))
     if variable is not None and variable.setting.transform is not None:
@@ -122,13 +122,6 @@ def _coordinates(both: Pair, j: int, there: NDArray[np.bool_] | None) -> tuple[F
     before, after = both.scaled
     x, y = np.ascontiguousarray(before[rows, j]), np.ascontiguousarray(after[rows, j])
     return x[:, None], y[:, None]
-
-
-def _off_and_on(variable: Variable) -> bool:
-    """Return whether some values are at the spike and some are not."""
-    spike = 0.0 if variable.setting.spike is None else variable.setting.spike
-    off = variable.values[~variable.missing] != spike
-    return bool(off.any() and not off.all())
 
 
 def _numbers(

@@ -21,7 +21,7 @@ from microagg.encode.space import encoder_of
 from microagg.tables.variable import Variable
 
 # Beyond this many standard deviations all is equally far, and squares do not overflow.
-_FAR = 1e100
+FAR = 1e100
 
 
 class AttackerSpace(NamedTuple):
@@ -83,7 +83,7 @@ def _placed(encoder: Encoder, values: Floats) -> Floats:
     if isinstance(encoder, Corners):
         values = np.where(values < len(encoder.points), values, np.nan)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        found = np.clip(encoder.apply(values), -_FAR, _FAR)
+        found = np.clip(encoder.apply(values), -FAR, FAR)
     return np.where(np.isfinite(found), found, 0.0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.encode.bands import ends_of_label
 from microagg.encode.hierarchy import inner_nodes
+from microagg.encode.prepare import weights_of as given_weights
 from microagg.errors import InputError, shown
 from microagg.tables.dates import instants
 from microagg.tables.finite import check_not_infinite
@@ -28,13 +29,7 @@ def weights_of(frame: Frame, name: Any) -> tuple[Floats, float]:
     """
     if not frame.has(name):
         raise InputError(f"There is no column {shown(name)} for the weights. Name another.")
-    values = frame.values(name)
-    if not (values > 0).all():
-        row = int(np.argmax(~(values > 0))) + 1
-        raise InputError(
-            f"Weights are numbers above 0; column {shown(name)} has another one, the first in row {row} (the "
-            "first record is row 1). Drop such records."
-        )
+    values = given_weights(frame, name)
     mean = float(values.mean())
     return values / mean, mean
 
