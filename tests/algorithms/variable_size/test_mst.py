@@ -108,7 +108,9 @@ def test_one_tree_serves_many_k(method):
 def test_a_tree_of_other_data_is_refused():
     X = np.random.default_rng(0).normal(size=(30, 3))
     tree = microagg.minimum_spanning_tree(X)
-    with pytest.raises(microagg.InputError, match="30 records of 3 columns, the data have 29 of 3"):
+    with pytest.raises(
+        microagg.InputError, match="30 records, 3 columns; the data have 29 records"
+    ):
         microagg.partition(X[:29], 3, method="mst", tree=tree)
     for other in (X[::-1], X + np.eye(30, 3)):
         with pytest.raises(microagg.InputError, match="other data of the same shape"):
