@@ -256,7 +256,7 @@ def test_what_is_counted_of_missing_values():
         plan.blocks[0],
         plan,
     )
-    cells = found.cells["x"]
+    cells = found.missing_counts["x"]
     assert (cells.missing, cells.blanked, cells.filled, cells.codes_lost) == (3, 1, 1, 1)
     assert found.columns["x"].to_pylist() == [2.0, 2.0, 2.0, None, None, None]
 
