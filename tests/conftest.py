@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import functools
 import gc
-import importlib
 import os
 import re
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import hypothesis
 import numpy as np
@@ -73,29 +72,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason=f"needs {needs}"))
     place = {name: at for at, name in enumerate((*_COSTLY, None))}
     items.sort(key=lambda item: place[costly(item)])
-
-
-# Tests in these folders are about everything but how near groups are to the best ones. There the usual
-# search is as brief as a fast one; everywhere else, and in processes of their own, it is that of users.
-_SEARCHED_BRIEFLY = {"attacks", "comparing", "drafting", "evidence", "protecting"}
-
-
-@functools.cache
-def _usual_budgets() -> list[tuple[dict[str, Any], Any]]:
-    """Each table of budgets of a search, and its usual one."""
-    searches = ("refine.refine", "refine.last_search", "required.required_search")
-    modules = [importlib.import_module(f"microagg.algorithms.{search}") for search in searches]
-    tables = [m._BUDGETS for m in modules] + [modules[0]._LARGE_BUDGETS]
-    return [(table, table["balanced"]) for table in tables]
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    folder = item.path.parent
-    briefly = folder.name in _SEARCHED_BRIEFLY and folder.parent == Path(__file__).parent
-    if briefly or _usual_budgets.cache_info().currsize:
-        for table, usual in _usual_budgets():
-            table["balanced"] = table["fast"] if briefly else usual
 
 
 @pytest.hookimpl(optionalhook=True)  # who runs one test needs no xdist
