@@ -14,12 +14,12 @@ from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
 from microagg.plan.conversion import flag_rows, keywords_of_flags
 from microagg.plan.flag_values import NUMBER, FlagForm, split_pair
-from microagg.plan.job_settings import JobSettings
+from microagg.plan.job_settings import CsvSettings, JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import PlanSettings
 from microagg.plan.registry import find
 from microagg.plan.settings import check_options
-from microagg.plan.settings_table import Setting, rows_of
+from microagg.plan.settings_table import Section, Setting, rows_of
 
 if TYPE_CHECKING:
     from microagg.formats.layouts import CsvFormat
@@ -60,12 +60,12 @@ def plan_flags(settings: type[PlanSettings]) -> dict[str, Any]:
 def with_plan_flags(
     *left_out: str,
     only: Collection[str] = (),
-    job: Collection[str] = (),
+    more: Collection[str] = (),
     settings: type[PlanSettings] = Plan,
 ) -> Callable[[F], F]:
     """Give a command, in place of its ``**flags``, the flags that build a plan, or only some of them.
 
-    ``job`` names those of :class:`JobSettings` that it has, too.
+    ``more`` names those of a job, and of CSV files, that it has, too.
     """
 
     def added(function: F) -> F:
@@ -76,10 +76,11 @@ def with_plan_flags(
             for name, kind in plan_flags(settings).items()
             if name not in left_out and (not only or name in only)
         }
-        of_job = {row.argument: flag_of(row) for row in rows_of(JobSettings) if row.name in job}
+        rows = [*rows_of(JobSettings), *rows_of(CsvSettings)]
+        others = {row.argument: flag_of(row) for row in rows if row.name in more}
         flags = [
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in (of_plan | of_job).items()
+            for name, kind in (of_plan | others).items()
         ]
         needed = [p for p in own if p.default is p.empty]
         rest = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.default is not p.empty]
@@ -91,17 +92,24 @@ def with_plan_flags(
     return added
 
 
-JOB_SETTINGS = tuple(row.name for row in rows_of(JobSettings))
-"""The names of all settings of a job."""
+JOB_FLAGS = tuple(row.name for row in rows_of(JobSettings))
+CSV_FLAGS = tuple(row.name for row in rows_of(CsvSettings))
 
 
-def job_settings(flags: dict[str, Any]) -> dict[str, Any]:
-    """Return the settings of a job that flags give; a flag that is None is not given."""
+def given_by(flags: dict[str, Any], section: type[Section]) -> dict[str, Any]:
+    """Return the settings of a section that flags give; a flag that is None is not given."""
     return {
         row.name: row.form.read(row.flag, flags[row.argument])
-        for row in rows_of(JobSettings)
+        for row in rows_of(section)
         if flags.get(row.argument) is not None
     }
+
+
+def csv_of(flags: dict[str, Any]) -> CsvFormat:
+    """Return the format that the flags about CSV files describe."""
+    from microagg.formats.layouts import CsvFormat
+
+    return CsvFormat(**given_by(flags, CsvSettings))
 
 
 def plan_of(flags: dict[str, Any]) -> Plan:
@@ -155,14 +163,6 @@ Columns = Annotated[
         help="Columns to work on, separated by commas (names with commas in double quotes).",
     ),
 ]
-Delimiter = Annotated[
-    str | None,
-    typer.Option(help="CSV: field separator; found out from the header line if left out."),
-]
-Encoding = Annotated[
-    str | None, typer.Option(help="CSV: text encoding, such as latin-1; utf-8 if left out.")
-]
-Decimal = Annotated[str, typer.Option(help="CSV: decimal sign, . or ,")]
 Confidential = Annotated[
     list[str] | None,
     typer.Option(
@@ -186,12 +186,3 @@ Verbose = Annotated[
         "--verbose", "-v", metavar="", help="Say also why each column has its role, and every note."
     ),
 ]
-
-
-def csv_format(delimiter: str | None, encoding: str | None, decimal: str) -> CsvFormat:
-    """Return the format that the options for CSV files tell."""
-    from microagg.formats.layouts import CsvFormat
-
-    if delimiter in ("\\t", "tab"):
-        delimiter = "\t"
-    return CsvFormat(delimiter, encoding, decimal)

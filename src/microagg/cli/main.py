@@ -12,17 +12,15 @@ import typer
 
 from microagg.base.own_process import start_quickly
 from microagg.cli.flags import (
-    JOB_SETTINGS,
-    Decimal,
-    Delimiter,
-    Encoding,
+    CSV_FLAGS,
+    JOB_FLAGS,
     In,
     Json,
     Out,
     Quiet,
     Verbose,
-    csv_format,
-    job_settings,
+    csv_of,
+    given_by,
     plan_of,
     with_plan_flags,
 )
@@ -31,6 +29,7 @@ from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place
 from microagg.plan.flag_values import split_names
+from microagg.plan.job_settings import JobSettings
 
 app = typer.Typer(
     name="microagg",
@@ -59,13 +58,10 @@ def root(
         raise typer.Exit
 
 
-@with_plan_flags(job=JOB_SETTINGS)
+@with_plan_flags(more=[*JOB_FLAGS, *CSV_FLAGS])
 def protect(
     source: In,
     target: Out,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
     as_json: Json = False,
     quiet: Quiet = False,
     verbose: Verbose = False,
@@ -90,17 +86,13 @@ def protect(
             raise InputError(
                 "The table goes to standard output, where --json has no place. Write one of them to a file."
             )
-        csv = csv_format(delimiter, encoding, decimal)
-        job = Job(source, target, plan, csv=csv, **job_settings(flags))
+        job = Job(source, target, plan, csv=csv_of(flags), **given_by(flags, JobSettings))
         speaker.exit_unless(protect_file(speaker, job))
 
 
-@with_plan_flags(job=["sheet"])
+@with_plan_flags(more=["sheet", *CSV_FLAGS])
 def plan(
     source: In,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
     prices: Annotated[
         bool,
         typer.Option(
@@ -148,7 +140,7 @@ def plan(
     with speaker.run():
         from microagg.cli.plan_command import draft_plan
 
-        csv = csv_format(delimiter, encoding, decimal)
+        csv = csv_of(flags)
         kept, droppable = split_names(keep) or [], split_names(may_drop)
         sizes = _whole_numbers(search_k, "--search-k") if search_k else []
         speaker.exit_unless(
@@ -161,7 +153,7 @@ def plan(
 @with_plan_flags(
     *("k", "method", "option", "bound", "bound_effort", "shuffle"),
     *("analysis", "max_agreeing", "max_moved"),  # which a comparison does not look at
-    job=["report", "public", "sheet"],
+    more=["report", "public", "sheet", *CSV_FLAGS],
 )
 def compare(
     source: In,
@@ -187,9 +179,6 @@ def compare(
             help="Time to spend at most, not counting that to compile; inf for as long as it takes.",
         ),
     ] = 60.0,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -211,7 +200,7 @@ def compare(
             speaker,
             source,
             plan_of(flags),
-            csv_format(delimiter, encoding, decimal),
+            csv_of(flags),
             flags["sheet"],
             flags["report"],
             bool(flags["public"]),

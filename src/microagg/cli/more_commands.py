@@ -9,26 +9,25 @@ from typing import Annotated, Any
 import typer
 
 from microagg.cli.flags import (
+    CSV_FLAGS,
     Columns,
     Confidential,
-    Decimal,
-    Delimiter,
-    Encoding,
     Json,
     Quiet,
-    csv_format,
-    job_settings,
+    csv_of,
+    given_by,
     plan_of,
     with_plan_flags,
 )
 from microagg.cli.show import WATCHED, Speaker
 from microagg.formats.addresses import as_place
 from microagg.plan.flag_values import split_names
+from microagg.plan.job_settings import JobSettings
 
 
 @with_plan_flags(
     only=("k", "kind", "weight", "analysis", "max_loss", "max_linkage"),
-    job=["dominance", "dominance_percent"],
+    more=["dominance", "dominance_percent", *CSV_FLAGS],
 )
 def measure(
     original: Annotated[
@@ -64,9 +63,6 @@ def measure(
             "anyway.",
         ),
     ] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
     as_json: Json = False,
     quiet: Quiet = False,
     **flags: Any,
@@ -88,18 +84,19 @@ def measure(
             speaker,
             original,
             protected,
-            csv_format(delimiter, encoding, decimal),
+            csv_of(flags),
             split_names(columns),
             id_,
             plan_of(flags),
             confidential=split_names(confidential) or [],
             min_distinct=min_distinct,
             sample=sample,
-            **{"dominance": [], **job_settings(flags)},
+            **{"dominance": [], **given_by(flags, JobSettings)},
         )
         speaker.exit_unless(holds)
 
 
+@with_plan_flags(only=("k", "unit"), more=CSV_FLAGS)
 def verify(
     file: Annotated[
         Path,
@@ -107,14 +104,7 @@ def verify(
             metavar="FILE", parser=as_place, help="File of any format that protect reads."
         ),
     ],
-    k: Annotated[
-        int | None,
-        typer.Option("--k", "-k", help="Least number of records that share their values."),
-    ] = None,
     columns: Columns = None,
-    unit: Annotated[
-        str | None, typer.Option(help="Count distinct values of this column instead of records.")
-    ] = None,
     promise: Annotated[
         Path | None,
         typer.Option(
@@ -122,11 +112,9 @@ def verify(
             help="Take k, columns and unit from the JSON of a report, or from a plan.",
         ),
     ] = None,
-    delimiter: Delimiter = None,
-    encoding: Encoding = None,
-    decimal: Decimal = ".",
     as_json: Json = False,
     quiet: Quiet = False,
+    **flags: Any,
 ) -> None:
     """Count whether every combination of values in a file is shared by at least k records.
 
@@ -142,11 +130,11 @@ def verify(
         holds = verify_file(
             speaker,
             file,
-            k,
+            flags["k"],
             split_names(columns),
-            unit,
+            flags["unit"],
             promise,
-            csv_format(delimiter, encoding, decimal),
+            csv_of(flags),
         )
         speaker.exit_unless(holds)
 

@@ -14,19 +14,23 @@ from pathlib import Path
 
 from microagg.errors import TableError, shown
 from microagg.formats.argus import Description
+from microagg.plan.job_settings import CsvSettings
 
 
 @dataclass(frozen=True)
-class CsvFormat:
-    """How a CSV file is written. None means: found out from the file, or the usual when writing."""
+class CsvFormat(CsvSettings):
+    """How a CSV file is written: delimiter, encoding, decimal sign, line end.
 
-    delimiter: str | None = None
-    encoding: str | None = None
-    decimal: str = "."
+    None means: found out from the file, or the usual when writing.
+    """
+
     newline: str = "\n"
     names: tuple[str, ...] | None = None  # of the columns of a file that has no line of them
 
-    def __post_init__(self) -> None:
+    def check_together(self) -> None:
+        """Refuse what no CSV file has."""
+        if self.delimiter in ("\\t", "tab"):  # as people type it
+            object.__setattr__(self, "delimiter", "\t")
         if self.delimiter is not None and not re.fullmatch(
             r'(?!["\n\r])[\x01-\x7f]', self.delimiter
         ):

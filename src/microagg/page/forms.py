@@ -14,10 +14,9 @@ from microagg.plan.settings_table import Section, Setting, plain, rows_of
 
 def opened_by(path: Path, form: dict[str, str]) -> Opened:
     """Return how the form says to read a file."""
-    delimiter = form.get("delimiter") or None
     return Opened(
         path,
-        delimiter="\t" if delimiter in ("\\t", "tab") else delimiter,
+        delimiter=form.get("delimiter") or None,
         encoding=form.get("encoding") or None,
         decimal=form.get("decimal", "."),
         sheet=form.get("sheet") or None,

@@ -1,4 +1,4 @@
-"""The settings of a job that are no part of its plan: reports, engine, what becomes of the files.
+"""The settings of a job that are no part of its plan: how files are read, reports, engine, what is released.
 
 As for the plan, a setting is one row, from which its flag is made.
 """
@@ -105,3 +105,18 @@ class JobSettings(Section):
         form=SWITCH,
         help="CSV: put an apostrophe in front of texts that a spreadsheet program would run as formulas.",
     )
+
+
+@dataclass(frozen=True)
+class CsvSettings(Section):
+    """How a CSV file is written; what is left out is found out from the file."""
+
+    delimiter: str | None = setting(
+        None,
+        flag="--delimiter",
+        help="CSV: field separator; found out from the header line if left out.",
+    )
+    encoding: str | None = setting(
+        None, flag="--encoding", help="CSV: text encoding, such as latin-1; utf-8 if left out."
+    )
+    decimal: str = setting(".", flag="--decimal", help="CSV: decimal sign, . (if left out) or ,")
