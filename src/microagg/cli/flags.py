@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -154,15 +155,13 @@ Out = Annotated[
         ".xls and .ods; a folder, if IN is one; - for standard output.",
     ),
 ]
-Columns = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--columns",
-        "-c",
-        metavar="COLUMNS",
+# Of commands that protect nothing.
+Columns = flag_of(
+    replace(
+        next(row for _, row in flag_rows(Plan) if row.argument == "columns"),
         help="Columns to work on, separated by commas (names with commas in double quotes).",
-    ),
-]
+    )
+)
 Confidential = Annotated[
     list[str] | None,
     typer.Option(
