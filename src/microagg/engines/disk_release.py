@@ -157,15 +157,15 @@ class DiskRelease:
         alone = sought(run.encoding, sample)
         near = count_near(run.encoding.attacker, alone, run.released_groups())
         found = measured_at_scale(
-            self.plan,
             run.encoding,
-            run.summary,
-            run.sums,
             sample,
-            self._counts,
-            linkage_of(near, self.records),
-            gathered.linked("known", sample),
-            gathered.linked("claimed", sample),
+            plan=self.plan,
+            summary=run.summary,
+            sums=run.sums,
+            counts=self._counts,
+            alone=linkage_of(near, self.records),
+            with_known=gathered.linked("known", sample),
+            if_claimed=gathered.linked("claimed", sample),
             **measures,
         )
         return replace(found, formulas=self._formulas)

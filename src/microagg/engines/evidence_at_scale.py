@@ -157,11 +157,12 @@ def _linked(sample: Sample) -> Labels:
 
 
 def measured_at_scale(
-    plan: Plan,
     encoding: Encoding,
+    sample: Sample,
+    *,
+    plan: Plan,
     summary: TableSummary,
     sums: Sums,
-    sample: Sample,
     counts: Counts,
     alone: Linkage,
     with_known: Linkage | None,

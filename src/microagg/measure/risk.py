@@ -16,6 +16,7 @@ from microagg.errors import DisclosureRiskWarning, InputError, shown
 from microagg.kernels.labels import group_sizes
 from microagg.measure.agreement import Agreement
 from microagg.measure.both_tables import Pair, keeping_computed, pair
+from microagg.measure.classes import ClassSizes
 from microagg.measure.diversity import Diversity, DominanceFigures, diversity, dominance
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
@@ -272,18 +273,15 @@ def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
             f"The p of the (1, p) rule is a percentage from 0 to 100; got {shown(ask.dominance_percent)}."
         )
     n = len(both)
-    before = group_sizes(both.classes_before)
-    after = group_sizes(both.classes)
-    below = None
+    before, after = map(ClassSizes.of_labels, (both.classes_before, both.classes))
     if ask.k is not None:
         check_k(ask.k, max(n, ask.k))
-        below = float(after[after < ask.k].sum() / n)
     return Risk(
-        smallest_class=int(after.min()),
-        mean_class=n / len(after),
-        below_k=below,
-        unique_before=float(np.sum(before == 1) / n),
-        unique_after=float(np.sum(after == 1) / n),
+        smallest_class=after.smallest,
+        mean_class=n / after.n_classes,
+        below_k=None if ask.k is None else after.records_below(ask.k) / n,
+        unique_before=before.unique / n,
+        unique_after=after.unique / n,
         blind_guess=1 / n,
         diversity=_diversity(both, ask),
         dominance=_dominance(both, ask),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -15,14 +15,13 @@ from microagg.base.typing import Labels
 from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.encoding import Encoding
-from microagg.engines.evidence_at_scale import Sample, measured_at_scale
+from microagg.engines.evidence_at_scale import measured_at_scale
 from microagg.engines.finishing import required
 from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.spark.on_spark import Grouped
 from microagg.engines.spark.spark_counts import CountsOnSpark, count_shared
 from microagg.engines.spark.spark_frames import on_spark, reduced, words_of
 from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows, word_names
-from microagg.engines.table_summary import TableSummary
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.evidence.sentences import Caution
@@ -117,11 +116,17 @@ class SparkRelease:
         """Measure; the parameters are as for :func:`microagg.engines.evidence_at_scale.measured_at_scale`."""
         grouped = self._grouped
         with on_spark():
-            counts = self._count()
             linked = {view: self._link(view) for view in views_of(self.roles)}
-            linkage = self._link(), linked.get("known"), linked.get("claimed")
             measure = partial(
-                _measured, self.plan, grouped.summary, grouped.sums, counts, linkage, measures
+                measured_at_scale,
+                plan=self.plan,
+                summary=grouped.summary,
+                sums=grouped.sums,
+                counts=self._count(),
+                alone=self._link(),
+                with_known=linked.get("known"),
+                if_claimed=linked.get("claimed"),
+                **measures,
             )
             return measured_in_one_task(grouped, measure)
 
@@ -151,16 +156,11 @@ class SparkRelease:
         """Look for the sampled records among all released ones, with the columns of a view."""
         from pyspark.sql import functions as F  # noqa: N812
 
-        encoding, sought, frame = (
-            self._grouped.encoding,
-            self._grouped.sought,
-            self._grouped.released,
-        )
-        by = ["values"]
-        keys = None
+        grouped, by, keys = self._grouped, ["values"], None
+        encoding, sought, frame = grouped.encoding, grouped.sought, grouped.released
         if view is not None:
             assert sought.known is not None
-            column = self._grouped.key_columns[view]
+            column = grouped.key_columns[view]
             by = ["class", column]
             keys = np.ascontiguousarray(sought.known[:, int(column[1:])])
             frame = frame.where(frame[column].isin(np.unique(keys.view(np.int64)).tolist()))
@@ -193,16 +193,3 @@ def _count_near(encoding: Encoding, sought: Sought, rows: pa.Table) -> Labels:
     known = None if sought.known is None else words_of(rows, "v")[:, 0]
     released = ReleasedRows(shared.values, shared.states, rows.column("records").to_numpy(), known)
     return count_near(encoding.attacker, sought, [released])
-
-
-def _measured(
-    plan: Plan,
-    summary: TableSummary,
-    sums: Sums,
-    counts: Counts,
-    linkage: tuple[Linkage, Linkage | None, Linkage | None],
-    measures: Mapping[str, Any],
-    encoding: Encoding,
-    sample: Sample,
-) -> Measured:
-    return measured_at_scale(plan, encoding, summary, sums, sample, counts, *linkage, **measures)
