@@ -73,7 +73,9 @@ def session_on(master: str | None = None) -> Iterator[SparkSession]:
         # For whatever Java puts down besides records.
         "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={folder}",
     }
-    with _without("SPARK_LOCAL_DIRS"):  # which Spark would prefer to the folder that is set here
+    # Spark would prefer SPARK_LOCAL_DIRS to the folder that is set here. While Java starts, pyspark keeps its
+    # key in a temporary file, which a killed run leaves behind.
+    with _without("SPARK_LOCAL_DIRS"), _temporary_files_in(folder):
         local = re.fullmatch(r"local(\[.*\])?", _master(master, settings)) is not None
         if local:
             settings |= {**_PRIVATE, "spark.local.dir": str(folder)}
@@ -167,6 +169,16 @@ def _without(variable: str) -> Iterator[None]:
     finally:
         if before is not None:
             os.environ[variable] = before
+
+
+@contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    """Let Python make temporary files in a folder."""
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 def _refuse_other_folders(session: SparkSession) -> None:
