@@ -135,7 +135,8 @@ def window(x: Floats, w: Floats | None, p: float, around: int = AROUND) -> Label
     [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     """
     even = w is None or w.min() == w.max()  # then nothing needs to be sorted but the window
-    order = None if even else np.argsort(x, kind="stable")
+    # Equal values by their weights, so that the order of rows does not matter.
+    order = None if w is None or even else np.lexsort((w, x))
     upto = np.cumsum(np.ones(len(x)) if w is None else w if order is None else w[order])
     at = int(np.searchsorted(upto, upto[-1] * p * (1 - 1e-12)))
     count = min(len(x), around + (len(x) - around) % 2)  # as many on either side of the median
