@@ -43,13 +43,14 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     where = encoding.coordinates(records), encoding.apart(records), records.keys
     places = chunks.assign(*where)
 
-    def sound(some: list[int]) -> bool:
+    def why_not(some: list[int]) -> str:
         inside = encoding.records_of(words[np.isin(places, some)])
-        return len(inside) >= encoding.k and all(
+        sound = len(inside) >= encoding.k and all(
             rule.feasible() for rule in requirements(encoding, inside)
         )
+        return "" if sound else "too few"
 
-    chunks = chunks.with_sound(sound)
+    chunks = chunks.with_sound(why_not)
     number, groups = chunks.assign(*where), None
     for turn in range(chunks.rounds + 1):
         moved = []

@@ -10,6 +10,7 @@ Everything merges by addition, so that batches may be summarised in other proces
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -143,9 +144,22 @@ class Sketch:
         >>> abs(Sketch().add(np.arange(1.0, 1001.0)).quantile(0.25) / 250 - 1) < 1 / 256
         True
         """
+        return self._nearly(share * self.counts.total())
+
+    def median(self) -> float:
+        """Return the mean of the two values in the middle, to one part in 256.
+
+        >>> abs(Sketch().add(np.array([1.0, 2.0, 100.0, 300.0])).median() / 51 - 1) < 1 / 256
+        True
+        """
+        half = self.counts.total() / 2
+        return (self._nearly(np.ceil(half)) + self._nearly(np.floor(half) + 1)) / 2
+
+    def _nearly(self, rank: float) -> float:
+        """Return the value of a rank, the least one having rank 1."""
         places = np.array(sorted(self.counts), dtype=np.int64)
         upto = np.cumsum([self.counts[place] for place in places.tolist()])
-        at = int(np.searchsorted(upto, share * upto[-1]))
+        at = int(np.searchsorted(upto, rank))
         middle = (places[at] << _DROPPED) + (1 << (_DROPPED - 1))
         if places[at] == 0:
             return 0.0
@@ -164,7 +178,11 @@ class ColumnStatistics:
     outside: Moments = field(default_factory=Moments)
     """Of spiked numbers: those off the spike."""
     logarithms: Moments = field(default_factory=Moments)
-    """Of numbers that count by their logarithm."""
+    """Of numbers that count by their logarithm, of spiked ones those off the spike."""
+    log_unit: float = 0.0
+    """Of these logarithms, see :class:`.Transform`."""
+    sizes: Sketch = field(default_factory=Sketch)
+    """Of the same numbers: absolute values above 0, from which that unit comes."""
     sketch: Sketch = field(default_factory=Sketch)
     levels: Counter[Any] = field(default_factory=Counter)
     """Of categories and texts: how many records have each value."""
@@ -173,15 +191,13 @@ class ColumnStatistics:
     holders: dict[Any, frozenset[int]] = field(default_factory=dict)
     """If k counts units: the least keys of the units that have each value, at most ``most_holders``."""
     most_holders: int = 0
-    formats: frozenset[str | None] = frozenset()
-    """Of texts: how the dates of each batch are written; None: they are no dates."""
     missing: int = 0
     alike: ColumnStatistics | None = None
     """Of numbers with weights: the same as if every record counted alike."""
 
     def merge(self, other: ColumnStatistics) -> ColumnStatistics:
         """Return the summary of both together."""
-        levels = self.levels + other.levels
+        levels, most = self.levels + other.levels, max(self.most_holders, other.most_holders)
         alike = None
         if self.alike is not None and other.alike is not None:
             alike = self.alike.merge(other.alike)
@@ -192,24 +208,14 @@ class ColumnStatistics:
             outside=self.outside.merge(other.outside),
             logarithms=self.logarithms.merge(other.logarithms),
             sketch=self.sketch.merge(other.sketch),
+            sizes=self.sizes.merge(other.sizes),
             levels=levels,
             mass=_added(self.mass, other.mass),
-            holders=self._holders_with(other),
-            most_holders=max(self.most_holders, other.most_holders),
-            formats=self.formats | other.formats,
+            holders=least_keys(self.holders, other.holders, most),
+            most_holders=most,
             missing=self.missing + other.missing,
             alike=alike,
         )
-
-    def _holders_with(self, other: ColumnStatistics) -> dict[Any, frozenset[int]]:
-        """Holders of both together."""
-        none: frozenset[int] = frozenset()
-        both = {
-            value: self.holders.get(value, none) | other.holders.get(value, none)
-            for value in {**self.holders, **other.holders}
-        }
-        most = max(self.most_holders, other.most_holders)
-        return {value: frozenset(sorted(keys)[:most]) for value, keys in both.items()}
 
     def check_levels(self, name: Any) -> None:
         """Refuse more levels than a category can have."""
@@ -218,6 +224,15 @@ class ColumnStatistics:
                 f"A category has at most {plural(levels_at_most, 'level')}; column {shown(name)} has "
                 "more. Drop the column, leave it as it is, or group its values first."
             )
+
+
+def least_keys(
+    one: Mapping[Any, frozenset[int]], other: Mapping[Any, frozenset[int]], most: int
+) -> dict[Any, frozenset[int]]:
+    """Return the least keys of two sets of keys for each value, at most some number of them."""
+    none: frozenset[int] = frozenset()
+    both = {value: one.get(value, none) | other.get(value, none) for value in {**one, **other}}
+    return {value: frozenset(sorted(keys)[:most]) for value, keys in both.items()}
 
 
 def _added(one: dict[Any, Fraction], other: dict[Any, Fraction]) -> dict[Any, Fraction]:

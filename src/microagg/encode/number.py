@@ -68,14 +68,14 @@ def from_summary(
     """
     if not found.moments.count:
         return Corners(np.zeros((1, 1)))
-    logarithms = setting.transform == "log"
-    used = found.logarithms if logarithms else found.moments
+    used = found.logarithms if found.logarithms.count else found.moments
     quartiles = None
     if scale == "robust":
         quartiles = found.sketch.quantile(0.25), found.sketch.quantile(0.75)
     deviation = used.deviation_by(mean_weight)
     scaling = scaling_of(scale, used.low, used.high, used.mean, deviation, quartiles)
-    return NumberEncoder(Transform("log" if logarithms else None, unit=0.0), scaling)
+    transformed = Transform("log", found.log_unit) if found.logarithms.count else Transform(None)
+    return NumberEncoder(transformed, scaling)
 
 
 @dataclass(frozen=True, eq=False)

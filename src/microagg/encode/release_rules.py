@@ -148,8 +148,8 @@ def _rule(
         return _ReleaseRule(kind, level, value, blank, encoder.step * scale)
     if not isinstance(encoder, NumberEncoder) or transformed or aggregate != "mean":
         return None
-    if one.rounded:
-        some = variable.values[~variable.missing][:1]
+    some = variable.values[~variable.missing][:1]
+    if one.rounded and len(some):  # a part of a table may have none
         at, after = encoder.apply(np.concatenate([np.rint(some), np.rint(some) + 1]))[:, 0]
         importance = np.sqrt(variable.setting.importance)
         step = float(after - at) * importance

@@ -82,8 +82,7 @@ def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
     if variable.setting.transform is None:
         step = mean - spike
     else:
-        # The spike has no logarithm or rank among the others: it is half their range below them.
-        step = mean - float(outside.min()) + max(float(np.ptp(outside)), 1.0) / 2
+        step = _step_of_transformed(mean, float(outside.min()), float(outside.max()))
     raw = SpikedEncoder(spike, transform, mean, step, np.zeros(2), 1.0)
     C = raw.raw(values)[there]
     w = np.ones(len(C)) if weights is None else weights[there]
@@ -102,19 +101,24 @@ def from_summary(setting: Column, found: ColumnStatistics, mean_weight: float) -
     moments, off = found.moments, found.outside
     if not 0 < off.count < moments.count:
         return number.from_summary(setting, found, "zscore", mean_weight)
+    spike, share = spike_of(setting), off.weight / moments.weight
+    step = off.mean - spike
     if setting.transform is not None:
-        raise InputError(
-            "In a table that is read in parts a spiked column counts by its values; the plan transforms "
-            "one. Leave the transform out, or say engine = memory."
-        )
-    spike = spike_of(setting)
-    step, share = off.mean - spike, off.weight / moments.weight
+        off = found.logarithms
+        step = _step_of_transformed(off.mean, off.low, off.high)
     # The squares of weights with a mean of 1 add up to count − 1.
     total = (step**2 * moments.weight * share * (1 - share) + off.squares) / mean_weight
     scale = float(np.sqrt((moments.count - 1) / total)) if total > 0 else 0.0
-    return SpikedEncoder(
-        spike, Transform(None), off.mean, step, np.array([step * share, 0.0]), scale
-    )
+    transform = Transform(setting.transform, found.log_unit)
+    return SpikedEncoder(spike, transform, off.mean, step, np.array([step * share, 0.0]), scale)
+
+
+def _step_of_transformed(mean: float, low: float, high: float) -> float:
+    """Return the distance of the spike from the mean of the others, by their logarithms or ranks.
+
+    The spike has none among the others: it is half their range below them.
+    """
+    return mean - low + max(high - low, 1.0) / 2
 
 
 def _exponent(values: Floats) -> int:

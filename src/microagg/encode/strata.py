@@ -8,7 +8,7 @@ value; how many records that changes is counted.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -79,8 +79,12 @@ def merge_small(
         row = int(np.argmax(strata == worst))
         if small != "merge" or there.sum() == 1:
             own = [frame.categories(name) for name in columns]
-            of_row = [levels[codes[row]] for codes, levels in own]
-            raise stratum_too_small(columns, of_row, int(shared[worst]), len(short), k, who)
+            rows = [(one, int(np.argmax(strata == one))) for one in short.tolist()]
+            found = {
+                tuple(levels[codes[at]] for codes, levels in own): int(shared[one])
+                for one, at in rows
+            }
+            raise stratum_too_small(columns, found, k, who)
         members = strata == worst
         others = np.flatnonzero(there & (np.arange(g) != worst))
         first = np.array([int(np.argmax(strata == other)) for other in others])
@@ -104,18 +108,15 @@ def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
 
 
 def stratum_too_small(
-    columns: Sequence[Any],
-    values: Sequence[Any],
-    found: int,
-    others: int,
-    k: int,
-    who: UnitWords = RECORDS,
+    columns: Sequence[Any], units: Mapping[tuple[Any, ...], int], k: int, who: UnitWords = RECORDS
 ) -> InputError:
-    """Return the error about a stratum, given by its values, with fewer than k units."""
-    named = [f"{shown(name)} = {shown(one)}" for name, one in zip(columns, values, strict=True)]
-    more = f", and {plural(others - 1, 'more stratum', 'more strata')}" if others > 1 else ""
+    """Return the error about strata with fewer than k units; ``units`` has those of each, by its values."""
+    short = [values for values, found in units.items() if found < k]
+    worst = min(short, key=lambda values: (units[values], repr(values)))
+    named = [f"{shown(name)} = {shown(one)}" for name, one in zip(columns, worst, strict=True)]
+    more = f", and {plural(len(short) - 1, 'more stratum', 'more strata')}" if short[1:] else ""
     return InputError(
         f"Groups never cross strata, so each stratum needs at least k = {k} {who}; that of "
-        f"{', '.join(named)} has {found}{more}. Lower k, name coarser strata, or merge small ones: "
-        'small = "merge" in the plan, --small-strata merge.'
+        f"{', '.join(named)} has {units[worst]}{more}. Lower k, name coarser strata, or merge small ones, "
+        'which the engine memory does: small = "merge" in the plan, --small-strata merge.'
     )

@@ -143,11 +143,11 @@ class ChunkPlan:
             found.setdefault(chunk, []).append(place)
         return sorted(found.items())
 
-    def with_sound(self, sound: Callable[[list[int]], bool]) -> ChunkPlan:
+    def with_sound(self, why_not: Callable[[list[int]], str]) -> ChunkPlan:
         """Join places of the first turn with their neighbours in the tree until all chunks are sound.
 
-        ``sound`` tells whether some places together can be a chunk: whether they hold k units, and satisfy
-        what is required as one group.
+        ``why_not`` says why some places together cannot be a chunk: they do not hold k units, or do not
+        satisfy what is required as one group. It says nothing if they can.
         """
         joined = list(range(self.n_places()))
         for cell, start in self.first_places(0).items():
@@ -158,22 +158,18 @@ class ChunkPlan:
                 every = list(range(int(starts[low]), int(starts[high])))
                 if high - low == 1:
                     apart = [[place] for place in every]
-                    found = apart if all(map(sound, apart)) else None
+                    found = None if any(map(why_not, apart)) else apart
                 else:
                     middle = (low + high) // 2
                     left, right = chunks(low, middle), chunks(middle, high)
                     found = None if left is None or right is None else left + right
-                if found is None and sound(every):
+                if found is None and not why_not(every):
                     return [every]
                 return found
 
             found = chunks(0, len(starts) - 1)
             if found is None:
-                raise InputError(
-                    "Groups never cross strata or patterns of missing values; the records of one of these "
-                    "cannot satisfy what is required, not even as one group. Ask for less, or name coarser "
-                    "strata."
-                )
+                raise InputError(why_not(list(range(int(starts[0]), int(starts[-1])))))
             for chunk in found:
                 for place in chunk:
                     joined[place] = chunk[0]
@@ -336,6 +332,7 @@ def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> 
     weights = encoding.relative_weights(records) if encoding.weighs else None
     wanted = requirements(encoding, records)
     if wanted:
+        check_feasible(wanted if len(records) == encoding.records else ())
         for cell in range(int(cells.max()) + 1):
             check_feasible(within(wanted, np.flatnonzero(cells == cell)))
     found = group(
@@ -434,23 +431,28 @@ def work_on_chunk(
 
 
 def sound_chunks(
-    encoding: Encoding, plan: ChunkPlan, counts: Labels, feasible: Callable[[list[int]], bool]
+    encoding: Encoding, plan: ChunkPlan, counts: Labels, broken_by: Callable[[list[int]], str]
 ) -> ChunkPlan:
     """Join chunks that cannot be groups by themselves with their neighbours.
 
     Parameters
     ----------
     counts : records of each place
-    feasible : whether the records of some places, as one group, satisfy what is required
+    broken_by : says what the records of some places break as one group, see :func:`broken_requirement`
     """
     asked = encoding.unit is not None or bool(encoding.block.require)
 
-    def sound(places: list[int]) -> bool:
-        return int(counts[places].sum()) >= encoding.k and (not asked or feasible(places))
+    def why_not(places: list[int]) -> str:
+        if int(counts[places].sum()) < encoding.k:
+            return f"A part of the table is smaller than k = {encoding.k}. Lower k, or name coarser strata."
+        return broken_by(places) if asked else ""
 
-    return plan.with_sound(sound)
+    return plan.with_sound(why_not)
 
 
-def is_feasible(encoding: Encoding, words: Words) -> bool:
-    """Tell whether records satisfy, as one group, what is required."""
-    return all(rule.feasible() for rule in requirements(encoding, encoding.records_of(words)))
+def broken_requirement(encoding: Encoding, words: Words) -> str:
+    """Say what records do not satisfy as one group, although it is required; nothing if they do."""
+    rules: Sequence[Requirement] = requirements(encoding, encoding.records_of(words))
+    if len(words) < encoding.records:
+        rules = within(rules, np.arange(len(words)))
+    return next((rule.reason() for rule in rules if not rule.feasible()), "")

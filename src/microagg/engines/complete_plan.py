@@ -22,6 +22,7 @@ from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words
+from microagg.tables.variable import variable_of
 
 DRAFTED = 1 << 16  # records by which columns are judged
 
@@ -43,7 +44,12 @@ def completed(parts: Parts, plan: Plan) -> Completed:
 
 def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any], int]:
     """Look at the first records: the plan, the columns kept as constant ones, and the number of records."""
-    found = complete(Frame(head), plan, missing_words(is_csv))
+    frame, words = Frame(head), missing_words(is_csv)
+    found = complete(frame, plan, words)
+    for name in found.plan.blocks[0].columns or ():
+        setting, codes = found.plan.column(name), found.plan.missing.codes.get(name, ())
+        if setting.kind is None and not codes and frame.odd_numbers(name) is not None:
+            variable_of(frame, name, setting, codes, words)  # which refuses it
     drafted = set(found.plan.known) - set(plan.known) if found.guesses else set()
     return found, [name for name in head.column_names if name in drafted], head.num_rows
 

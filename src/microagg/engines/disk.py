@@ -24,8 +24,8 @@ from microagg.engines.aggregates import Shared, Sums, put_back
 from microagg.engines.chunks import (
     LEAF,
     ChunkPlan,
+    broken_requirement,
     in_sample,
-    is_feasible,
     sample_share,
     sound_chunks,
     work_on_chunk,
@@ -217,7 +217,7 @@ def _work_in_turns(
             encoding,
             chunk_plan,
             shelf.counts(chunk_plan.n_places()),
-            lambda places: is_feasible(encoding, shelf.take(places)),
+            lambda places: broken_requirement(encoding, shelf.take(places)),
         )
         scratch.keep("sound", chunk_plan)
     chunk_plan = scratch.kept("sound")

@@ -27,7 +27,6 @@ from microagg.encode.missing import complete_records
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
 from microagg.encode.space import Axes
-from microagg.encode.strata import stratum_too_small
 from microagg.engines.recode_batches import recoded_batch, recoded_text
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
@@ -157,16 +156,6 @@ class Encoding:
     def cell_sizes(self) -> Labels:
         """Records of each of the parts of the table that groups may not cross."""
         return np.bincount(self._apart, self.sizes).astype(np.int64)
-
-    def check_strata(self) -> None:
-        """Refuse strata that fewer than k records have."""
-        sizes = np.bincount(self.strata, self.sizes).astype(np.int64)
-        short = np.flatnonzero(sizes < self.k)
-        if len(short):
-            worst = int(short[np.argmin(sizes[short])])
-            values = list(self.cells)[int(np.argmax(self.strata == worst))][0]
-            columns = self.plan.strata_of(self.block).columns
-            raise stratum_too_small(columns, values, int(sizes[worst]), len(short), self.k)
 
     def apart(self, records: Records) -> Labels | None:
         """Part of the table that each record is in, and no group may cross; None: there is but one."""

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microagg.base.typing import Floats, Labels
+from microagg.base.typing import Floats
 from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.inertia import Encoder, LevelCounts
 from microagg.encode.nominal import state_encoder
@@ -31,17 +31,17 @@ from microagg.engines.recode_batches import (
     recoders_of,
     tallies,
 )
+from microagg.engines.table_checks import check_whole_table
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.engines.verbs import Parts
 from microagg.errors import InputError, shown
 from microagg.grouping.read_table import check_no_identifier, no_complete_record, no_records
-from microagg.grouping.require.from_plan import make_requirements
-from microagg.grouping.require.requirement import check_feasible
 from microagg.measure.coordinates import AttackerSpace, state_encoders
-from microagg.plan.block import Require
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
+from microagg.tables.dates import dates_in_text
+from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
 _NONE = np.zeros(0)  # values, where only what is known about a column matters
@@ -59,16 +59,25 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     after = recoded_plan(plan, recoders.values())
     roles = plan.roles(parts.names)
     asked = plan.blocks[0].require.distinct
-    summary = parts.reduce(
-        partial(_recoded_summary, plan=after, recoders=recoders),
-        TableSummary.merge,
-        {*roles.protected, *roles.strata, *plan.related, *recoders, *extra, *asked},
-    )
-    if summary is None:
-        raise no_records()
+    columns = {*roles.protected, *roles.strata, *plan.related, *recoders, *extra, *asked}
+
+    def summary_by(plan: Plan, log_units: Mapping[Any, float]) -> TableSummary:
+        found = parts.reduce(
+            partial(_recoded_summary, plan=plan, recoders=recoders, log_units=log_units),
+            TableSummary.merge,
+            columns,
+        )
+        if found is None:
+            raise no_records()
+        return found
+
+    summary = summary_by(after, {})
+    dates, log_units = _dates_in_text(parts, after, summary), _units_of_logarithms(summary)
+    if dates or log_units:  # which only the whole table tells
+        after = replace(after, columns={**after.columns, **dates})
+        summary = summary_by(after, log_units)
     encoding = replace(encoding_of(after, summary, parts.is_text, recoders), given=plan)
-    encoding.check_strata()
-    _check_feasible(after, summary)
+    check_whole_table(after, summary)
     if Rare(encoding).any:
         encoding = parts.gather(
             encoding, partial(rare_records, encoding), partial(with_rare_joined, encoding)
@@ -76,30 +85,41 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     return encoding, summary
 
 
-def _check_feasible(plan: Plan, summary: TableSummary) -> None:
-    """Refuse a table that has fewer units, different values or weights than one group needs."""
-    block = plan.blocks[0]
-    unit = plan.unit_of(block).column
+def _dates_in_text(parts: Parts, plan: Plan, summary: TableSummary) -> dict[Any, Column]:
+    """Give columns the kind date if the plan names none and all their texts are dates written in one way."""
+    found = {}
+    for name, column in summary.columns.items():
+        setting, texts = plan.column(name), list(column.levels)
+        if setting.kind is not None or not all(isinstance(text, str) for text in texts):
+            continue
+        if dates_in_text(pa.chunked_array([pa.array(texts, pa.string())])) is not None:
+            found[name] = replace(setting, kind="date")
+    if found:  # which types that list their categories are not taken for
+        types = Frame(parts.empty())
+        found = {name: one for name, one in found.items() if types.kind_in_words(name) == "text"}
+    return found
 
-    def seen(name: Any) -> Labels:
-        return np.arange(len(summary.different[name]))
 
-    asked = replace(
-        block, require=Require(distinct=block.require.distinct, population=block.require.population)
-    )
-    weights = None if plan.weight is None else np.array([summary.weights.total])
-    units = None if unit is None else seen(unit)
-    check_feasible(
-        make_requirements(asked, units, unit, weights, lambda _, name: (seen(name), False))
-    )
+def _units_of_logarithms(summary: TableSummary) -> dict[Any, float]:
+    """Units of logarithms, of columns with values that are not positive: their median, see Transform."""
+    found = {}
+    for name, column in summary.columns.items():
+        used = column.outside if column.kind == "spiked" else column.moments
+        if column.sizes.counts and used.low <= 0:
+            found[name] = column.sizes.median()
+    return found
 
 
 def _recoded_summary(
-    table: pa.Table, written: pa.Table | None, plan: Plan, recoders: Mapping[Any, Recoder]
+    table: pa.Table,
+    written: pa.Table | None,
+    plan: Plan,
+    recoders: Mapping[Any, Recoder],
+    log_units: Mapping[Any, float],
 ) -> TableSummary:
     recoded = recoded_batch(table, recoders)
     text = None if written is None else recoded_text(written, recoded, recoders)
-    return summarise(recoded, plan, text)
+    return summarise(recoded, plan, text, log_units)
 
 
 def encoding_of(
@@ -167,11 +187,6 @@ def _coder(
     """
     setting, block = plan.column(name), plan.blocks[0]
     kind = setting.kind
-    if found.levels and kind is None and None not in found.formats and len(found.formats) == 1:
-        raise InputError(
-            f"The texts of column {shown(name)} are dates; in a table that is read in parts their kind has "
-            "to be said: kind date, or nominal."
-        )
     if found.levels:
         kind = kind or found.kind or "nominal"
         levels, often = _levels(name, setting, found, mean_weight if uneven else None)

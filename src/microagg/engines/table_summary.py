@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,21 +11,19 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.batch_statistics import ColumnStatistics, Moments
+from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_keys
 from microagg.encode.missing import complete_records, distinct_rows
+from microagg.encode.number import Transform
 from microagg.encode.prepare import weights_of
 from microagg.encode.spiked import spike_of
 from microagg.encode.strata import stratum_codes
-from microagg.errors import InputError, shown
 from microagg.grouping.read_table import check_relations, refused_as_missing
 from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
-from microagg.tables.dates import dates_in_text
 from microagg.tables.frame import Frame
-from microagg.tables.frame_libraries import is_text
 from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.variable import Variable, variable_of
 
@@ -43,6 +41,9 @@ class TableSummary:
     records: int = 0
     different: dict[Any, frozenset[int]] = field(default_factory=dict)
     """Keys of some values of the unit and of columns with a required number: as many as a group needs."""
+    units: dict[tuple[Any, ...], frozenset[int]] = field(default_factory=dict)
+    """If k counts units: the least keys of the units of each stratum, at most k."""
+    k: int = 1
 
     def merge(self, other: TableSummary) -> TableSummary:
         """Return what is known of both together."""
@@ -52,10 +53,17 @@ class TableSummary:
             self.weights.merge(other.weights),
             self.records + other.records,
             {key: own | other.different[key] for key, own in self.different.items()},
+            least_keys(self.units, other.units, self.k),
+            self.k,
         )
 
 
-def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> TableSummary:
+def summarise(
+    table: pa.Table,
+    plan: Plan,
+    written: pa.Table | None = None,
+    log_units: Mapping[Any, float] | None = None,
+) -> TableSummary:
     """Summarise a batch.
 
     Parameters
@@ -63,8 +71,9 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
     table : its records, typed as the whole table is
     plan : with the columns to protect named
     written : the same records as they stand in a CSV file
+    log_units : of columns that count by their logarithm and have values that are not positive
     """
-    frame = Frame(table)
+    frame, log_units = Frame(table), log_units or {}
     block = plan.blocks[0]
     weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
     unit = plan.unit_of(block).column
@@ -84,10 +93,13 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
     for name in block.columns or ():
         variable = coded_variable(frame, plan, name, written is not None)
         variables[name] = variable
-        columns[name] = _summary(frame, variable, block, weights)
+        columns[name] = _summary(variable, block, weights, log_units.get(name, 0.0))
         columns[name].check_levels(name)
         if units is not None and columns[name].levels:
-            columns[name].holders = _holders(variable, units, block.k or 1)
+            there = ~variable.missing
+            columns[name].holders = _least_units(
+                variable.level_numbers[there], variable.levels, units[there], block.k or 1
+            )
             columns[name].most_holders = block.k or 1
     check_relations(plan, frame, variables)
     if plan.missing.policy == "drop":
@@ -95,13 +107,18 @@ def summarise(table: pa.Table, plan: Plan, written: pa.Table | None = None) -> T
         if not complete.all():  # all but the number of records is about those that are kept
             kept = pa.array(complete)
             left = None if written is None else written.filter(kept)
-            return replace(summarise(table.filter(kept), plan, left), records=len(frame))
+            return replace(summarise(table.filter(kept), plan, left, log_units), records=len(frame))
     cells = cells_of(frame, plan, written, [variables[name] for name in block.columns or ()])
     found, which = cells
     often = np.bincount(which, minlength=len(found))
     masses = Moments() if weights is None else Moments().add(weights)
     counted = Counter(dict(zip(found, often.tolist(), strict=True)))
-    return TableSummary(columns, counted, masses, len(frame), different)
+    in_strata: dict[tuple[Any, ...], frozenset[int]] = {}
+    if units is not None:
+        number: dict[Any, int] = {}
+        strata = np.array([number.setdefault(stratum, len(number)) for stratum, _ in found])
+        in_strata = _least_units(strata[which], list(number), units, block.k or 1)
+    return TableSummary(columns, counted, masses, len(frame), different, in_strata, block.k or 1)
 
 
 def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variable:
@@ -111,6 +128,9 @@ def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variabl
         setting.kind is None
         and not frame.is_numeric(name)
         and frame.kind_in_words(name) in ("text", "categories")
+        and not (
+            codes and frame.odd_numbers(name) is not None
+        )  # numbers with codes for missing ones
     ):
         setting = replace(setting, kind="nominal", round="no")
     found = variable_of(frame, name, setting, codes, missing_words(is_csv))
@@ -122,10 +142,12 @@ def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variabl
 
 
 def _summary(
-    frame: Frame, variable: Variable, block: Block, weights: Floats | None
+    variable: Variable, block: Block, weights: Floats | None, log_unit: float
 ) -> ColumnStatistics:
     there = ~variable.missing
-    found = ColumnStatistics(variable.kind, missing=int(np.count_nonzero(~there)))
+    found = ColumnStatistics(
+        variable.kind, missing=int(np.count_nonzero(~there)), log_unit=log_unit
+    )
     own = None if weights is None else weights[there]
     if variable.kind in CATEGORIES:
         numbers = variable.level_numbers[there]
@@ -135,45 +157,38 @@ def _summary(
         if own is not None:
             for at in occurring:
                 found.mass[variable.levels[at]] = Moments().add(own[numbers == at]).exact_total
-        column = frame.arrow_column(variable.name)
-        if is_text(column.type) and found.levels:
-            texts = pa.array(list(found.levels), pa.string())
-            seen = dates_in_text(pa.chunked_array([texts]))
-            found.formats = frozenset([None if seen is None else seen[1]])
         return found
-    values = variable.values[there]
+    values = used = variable.values[there]
     found.moments.add(values, own)
-    setting = variable.setting
     if variable.kind == "spiked":
-        off = values != spike_of(setting)
-        found.outside.add(values[off], None if own is None else own[off])
-    if setting.transform == "log":
-        if (values <= 0).any():
-            raise InputError(
-                "In a table that is read in parts logarithms are of numbers above 0; column "
-                f"{shown(variable.name)} has others. Leave the transform out, or say engine = memory."
-            )
-        found.logarithms.add(np.log(values), own)
+        off = values != spike_of(variable.setting)
+        used, own = values[off], None if own is None else own[off]
+        found.outside.add(used, own)
+    if variable.setting.transform == "log":
+        found.sizes.add(np.abs(used[used != 0]))
+        if log_unit or (used > 0).all():  # else the unit is found first, from the sizes
+            used = Transform("log", log_unit).apply(used)
+            found.logarithms.add(used, own)
     if block.scale == "robust":
-        found.sketch.add(np.log(values) if setting.transform == "log" else values)
+        found.sketch.add(used)
     if weights is not None:  # an attacker compares records, whatever their weights
-        found.alike = _summary(frame, variable, block, None)
+        found.alike = _summary(variable, block, None, log_unit)
     return found
 
 
-def _holders(variable: Variable, units: Any, k: int) -> dict[Any, frozenset[int]]:
-    """Find the k least keys of the units that hold each level of a batch."""
-    there = ~variable.missing
-    levels, keys = variable.level_numbers[there], units[there]
-    order = np.lexsort((keys, levels))
-    levels, keys = levels[order], keys[order]
-    new = np.append(True, (levels[1:] != levels[:-1]) | (keys[1:] != keys[:-1]))[: len(levels)]
-    levels, keys = levels[new], keys[new]
-    starts = np.searchsorted(levels, np.arange(len(variable.levels)))
-    ends = np.minimum(np.append(starts[1:], len(levels)), starts + k)
+def _least_units(
+    numbers: Labels, values: Sequence[Any], units: Any, k: int
+) -> dict[Any, frozenset[int]]:
+    """The k least keys of the units that have each value of a batch; ``numbers`` are those of the values."""
+    order = np.lexsort((units, numbers))
+    numbers, keys = numbers[order], units[order]
+    new = np.append(True, (numbers[1:] != numbers[:-1]) | (keys[1:] != keys[:-1]))[: len(numbers)]
+    numbers, keys = numbers[new], keys[new]
+    starts = np.searchsorted(numbers, np.arange(len(values)))
+    ends = np.minimum(np.append(starts[1:], len(numbers)), starts + k)
     return {
-        level: frozenset(keys[start:end].tolist())
-        for level, start, end in zip(variable.levels, starts, ends, strict=True)
+        value: frozenset(keys[start:end].tolist())
+        for value, start, end in zip(values, starts, ends, strict=True)
         if end > start
     }
 

@@ -192,8 +192,10 @@ class Measuring:
             units=self.intake.units,
         )
         found = risk_of(self.both, ask)
+        given = self.both_as_given.of_columns(range(len(self.both.names)))
         return replace(
             found,
+            unique_before=share_below(given.classes_before, 2),
             below_k=share_below(self.both.classes, self.plan.k, self.intake.units),
             diversity={
                 name: replace(one, agreement=self.agreements[name])

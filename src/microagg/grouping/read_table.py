@@ -357,8 +357,9 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     found = intake.strata_of(block)
     if found is not None:
         who = intake.plan.words_of_unit(unit.column)
+        as_written = intake.frame if intake.text is None else Frame(intake.text)
         strata = merge_small(
-            *found, k, units, space.scaled, wanted.small, intake.frame, wanted.columns, who
+            *found, k, units, space.scaled, wanted.small, as_written, wanted.columns, who
         )
         merged = int(strata.max()) < int(found[0].max())
     requirements = requirements_of(intake.frame, block, units, unit.column, intake.weights)

@@ -24,8 +24,8 @@ from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.chunks import (
     LEAF,
     ChunkPlan,
+    broken_requirement,
     in_sample,
-    is_feasible,
     sample_share,
     sound_chunks,
     work_on_chunk,
@@ -255,23 +255,23 @@ def _with_sound_chunks(
     if not plan.rounds:
         return plan  # every cell is in one chunk, and large enough
     placed = mapped(records, partial(_assigned, encoding, plan), word_schema(width, "chunk"))
-    counts, alone = np.zeros(plan.n_places(), np.int64), np.ones(plan.n_places(), bool)
-    work, schema = partial(_judged, encoding), "chunk long, records long, sound boolean"
+    counts, broken = np.zeros(plan.n_places(), np.int64), [""] * plan.n_places()
+    work, schema = partial(_judged, encoding), "chunk long, records long, broken string"
     if encoding.unit is not None or encoding.block.require:
         for found in by_chunk(placed, plan.n_places(), work, schema).collect():
-            counts[found.chunk], alone[found.chunk] = found.records, found.sound
+            counts[found.chunk], broken[found.chunk] = found.records, found.broken
     else:
         for found in placed.groupBy("chunk").count().toDF("chunk", "records").collect():
             counts[found.chunk] = found.records
 
-    def feasible(places: list[int]) -> bool:
-        if alone[places].all():  # all that can be required holds for unions, too
-            return True
+    def broken_by(places: list[int]) -> str:
+        if not any(broken[place] for place in places):  # all that is required holds for unions, too
+            return ""
         union = placed.where(placed.chunk.isin(places))
         together = by_chunk(union.withColumn("chunk", union.chunk * 0), 1, work, schema)
-        return bool(together.collect()[0].sound)
+        return str(together.collect()[0].broken)
 
-    return sound_chunks(encoding, plan, counts, feasible)
+    return sound_chunks(encoding, plan, counts, broken_by)
 
 
 def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
@@ -280,9 +280,9 @@ def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
 
 
 def _judged(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
-    """Tell whether all records of a chunk satisfy, as one group, what is required."""
-    sound = is_feasible(encoding, words_of(rows))
-    return pa.table({"chunk": [number], "records": [rows.num_rows], "sound": [bool(sound)]})
+    """Say what the records of a chunk break, as one group, of all that is required."""
+    broken = broken_requirement(encoding, words_of(rows))
+    return pa.table({"chunk": [number], "records": [rows.num_rows], "broken": [broken]})
 
 
 def _moved(
