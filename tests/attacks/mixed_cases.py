@@ -73,10 +73,10 @@ def _column(rng: np.random.Generator, kind: str, n: int, gone: np.ndarray, codes
     return column.astype("datetime64[s]") if kind == "date" else column
 
 
-def draw_mixed(seed: int) -> Mixed:
-    """Draw a table with columns of every role, and a plan for it."""
+def draw_mixed(seed: int, times: int = 1) -> Mixed:
+    """Draw a table with columns of every role, some times as long as usual, and a plan for it."""
     rng = np.random.default_rng(seed)
-    n = int(rng.integers(6, 61))
+    n = int(rng.integers(6, 61)) * times
     kinds = [str(kind) for kind in rng.permutation([*QUANTITIES, *_OTHER])[: rng.integers(1, 5)]]
     share = float(rng.choice([0.0, 0.0, 0.1, 0.4]))
     columns: dict[str, Any] = {}
@@ -109,12 +109,12 @@ def draw_mixed(seed: int) -> Mixed:
     return Mixed(frame.drop(columns=left), plan, ending, codes)
 
 
-def draw_for_engines(seed: int, keep_rows: bool = False) -> Mixed:
+def draw_for_engines(seed: int, keep_rows: bool = False, times: int = 1) -> Mixed:
     """Draw a table and a plan that every engine can carry out.
 
     ``keep_rows`` keeps the number of each row, for files whose rows are in an order of their own.
     """
-    case = draw_mixed(seed)
+    case = draw_mixed(seed, times)
     plan = case.plan.as_dict()
     if plan.get("round") == "totals":
         del plan["round"]
@@ -164,6 +164,60 @@ def draw_for_engines(seed: int, keep_rows: bool = False) -> Mixed:
     codes = {name: own for name, own in case.codes.items() if name in block["columns"]}
     plan["missing"] = {**plan.get("missing", {}), "codes": codes}
     return Mixed(frame, Plan.from_dict(plan), ".parquet", codes)
+
+
+def draw_wide(seed: int, keep_rows: bool = False) -> Mixed:
+    """Draw a case for every engine with a few hundred records, and settings that :func:`draw_mixed` has not.
+
+    A column of dates may be text, and a column whose logarithm counts may have zeros.
+    """
+    case = draw_for_engines(seed, keep_rows, times=5)
+    rng = np.random.default_rng([seed, 28])
+    frame, plan = case.frame.copy(), case.plan.as_dict()
+    block, columns = plan["block"][0], plan.setdefault("columns", {})
+    protected, whole = block["columns"], case.plan.missing.policy != "drop"
+    if "date" in protected and _chance(rng, 0.4):
+        frame["date"] = frame["date"].dt.strftime("%Y-%m-%d")
+        if _chance(rng, 0.6):
+            columns.pop("date", None)
+    for name in protected:
+        own = columns.setdefault(name, {})
+        if _chance(rng, 0.3):
+            own["importance"] = float(rng.choice([0.5, 2.0, 4.0]))
+        if name in (*QUANTITIES, "turnover") and _chance(rng, 0.3):
+            own["transform"] = "log"
+            if name in ("number", "turnover") and _chance(rng, 0.4):
+                frame.loc[rng.random(len(frame)) < 0.1, name] = 0.0
+        elif whole and _chance(rng, 0.25):
+            _coarsened(rng, name, own)
+    if "region" in frame and whole and _chance(rng, 0.2):
+        columns["region"] = {"coarsen": {"rare": 40}}
+    block["scale"] = str(rng.choice(["zscore", "zscore", "range", "robust", "none"]))
+    block["k"] = int(rng.integers(2, 13))
+    limits = {"loss": 60.0, "linkage": 0.2, "agreeing": 0.05}
+    plan["accept"] = {name: limit for name, limit in limits.items() if _chance(rng, 0.25)}
+    if "unit" in plan and _chance(rng, 0.5):
+        plan["unit"]["name"] = "household"
+    if "sex" in frame and "turnover" in case.plan.confidential and _chance(rng, 0.3):
+        plan["analyses"] = ["turnover by sex", f"median({protected[0]})"][
+            : 1 + (protected[0] in QUANTITIES)
+        ]
+    plan["columns"] = {name: own for name, own in columns.items() if own}
+    ending = ".csv" if not keep_rows and _chance(rng, 0.3) else ".parquet"
+    return Mixed(frame, Plan.from_dict(plan), ending, case.codes)
+
+
+def _coarsened(rng: np.random.Generator, name: str, own: dict[str, Any]) -> None:
+    """Recode a column as its kind allows."""
+    ways: dict[str, list[dict[str, Any]]] = {
+        "number": [{"round": 5000}, {"bands": 20_000}, {"top": 7_050_000}],
+        "integer": [{"bands": 10_000}],
+        "turnover": [{"round": 5}, {"bands": [10, 30]}],
+        "nominal": [{"rare": 25}],
+        "date": [{"to": "month"}, {"to": "year"}],
+    }
+    if name in ways and "levels" not in own:
+        own["coarsen"] = ways[name][int(rng.integers(len(ways[name])))]
 
 
 _OTHER = ("boolean", "nominal", "ordinal", "date", "hierarchy")

@@ -138,3 +138,11 @@ def cluster(sessions):
         "local-cluster[2,1,1024]",
         **{"spark.executor.memory": "1g", "spark.authenticate.secret": secrets.token_hex(16)},
     )
+
+
+@pytest.fixture(params=["memory", "disk", "spark"])
+def engine(request):
+    """The name of each engine in turn."""
+    if request.param == "spark":
+        request.getfixturevalue("spark")
+    return request.param

@@ -125,39 +125,6 @@ def test_the_written_file_keeps_its_promise(tmp_path, ending, settings):
         assert after.number.mean() == pytest.approx(before.number.mean(), rel=1e-6)
 
 
-def test_evidence_is_that_of_the_job_in_memory(tmp_path):
-    source = written(survey(), tmp_path, "in.parquet")
-    plan = plan_for(drop=["household"], confidential=["note", "weight"])
-    found = {}
-    for engine in ("disk", "memory"):
-        target = tmp_path / f"{engine}.parquet"
-        job = Job(source, target, plan, engine=engine, report=target.with_suffix(".html"))
-        found[engine] = run(job).evidence
-    disk_says, memory_says = found["disk"], found["memory"]
-    assert disk_says.verdict == memory_says.verdict
-    assert disk_says.utility.information_loss == pytest.approx(
-        memory_says.utility.information_loss, rel=0.1
-    )
-    assert disk_says.alone.unique_before == memory_says.alone.unique_before
-    assert disk_says.alone.smallest_class >= 4
-    assert disk_says.alone.record_linkage == pytest.approx(
-        memory_says.alone.record_linkage, abs=0.05
-    )
-    assert disk_says.with_known.below_k == pytest.approx(memory_says.with_known.below_k, abs=0.05)
-    assert disk_says.with_known.record_linkage == pytest.approx(
-        memory_says.with_known.record_linkage, abs=0.05
-    )
-    for one, other in zip(disk_says.summaries, memory_says.summaries, strict=True):
-        if one.total is not None:
-            assert one.total[0] == pytest.approx(other.total[0], rel=1e-12)
-            assert one.sd[0] == pytest.approx(other.sd[0], rel=1e-12)
-            assert one.sd[1] == pytest.approx(other.sd[1], rel=0.05)
-        assert one.missing == other.missing
-    model = json.loads((tmp_path / "disk.json").read_text())
-    assert model["records"] == 4000
-    assert model["verified"]["holds"]
-
-
 @pytest.mark.parametrize("wanted", [400, 40_000])
 def test_a_sample_is_told_of_where_there_is_one(tmp_path, monkeypatch, wanted):
     monkeypatch.setattr("microagg.engines.aggregates._SAMPLED", wanted)
@@ -260,33 +227,6 @@ def test_rare_patterns_are_joined(tmp_path):
     assert 0 < blanked <= 16
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"shuffle": True}, "order they came"),
-        ({"renumber": ["household"]}, "dropped"),
-        ({"per_column": True}, "one partition"),
-        ({"unit": {"column": "household", "mode": "together"}}, "together"),
-        ({"require": {"closeness": {"region": 0.5}}}, "closeness"),
-        ({"round": "totals"}, "totals"),
-        ({"aggregate": "median"}, "means"),
-    ],
-)
-def test_what_cannot_be_done_in_parts_is_refused_with_the_way_out(tmp_path, settings, words):
-    source = written(survey(200), tmp_path, "in.parquet")
-    with pytest.raises(InputError, match=words) as caught:
-        run(
-            Job(
-                source,
-                tmp_path / "out.parquet",
-                plan_for(["number", "spiked"], **settings),
-                engine="disk",
-            )
-        )
-    assert "engine = memory" in str(caught.value)
-    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
-
-
 def test_an_error_tells_from_where_it_counts_rows(tmp_path):
     """Row 700 is the 188th of the second batch."""
     frame = survey()
@@ -295,13 +235,6 @@ def test_an_error_tells_from_where_it_counts_rows(tmp_path):
     job = Job(source, tmp_path / "out.csv", plan_for(weight="weight"), engine="disk")
     with pytest.raises(InputError, match=r"row 188 \(row 1 is here row 513 of the table"):
         run(job)
-
-
-def test_a_public_report_is_refused(tmp_path):
-    source = written(survey(200), tmp_path, "in.parquet")
-    job = Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk")
-    with pytest.raises(InputError, match="from the whole released table"):
-        run(replace(job, report=tmp_path / "r.html", public=True))
 
 
 def test_relations_hold_after(tmp_path):
@@ -319,21 +252,6 @@ def test_relations_hold_after(tmp_path):
                 written(table, tmp_path, "in.parquet"),
                 tmp_path / "out.parquet",
                 plan,
-                engine="disk",
-            )
-        )
-
-
-def test_small_strata_are_named(tmp_path):
-    table = survey(300)
-    table.loc[:1, "region"] = "isle"
-    source = written(table, tmp_path, "in.parquet")
-    with pytest.raises(InputError, match="isle"):
-        run(
-            Job(
-                source,
-                tmp_path / "o.parquet",
-                plan_for(["number"], strata=["region"]),
                 engine="disk",
             )
         )
@@ -730,15 +648,3 @@ def test_a_unit_that_stays_in_the_file_is_known(tmp_path):
         assert memory[view]["below_k"] == disk_[view]["below_k"] == 1
     ambers = [{c.columns for c in one.cautions if c.severity == "amber"} for one in found]
     assert ambers[0] == ambers[1]
-
-
-def test_a_stratum_of_too_few_units_is_refused(tmp_path):
-    """Three records of two households are no three households: refused, and nothing is written."""
-    rng = np.random.default_rng(4)
-    frame = pd.DataFrame({"x": rng.normal(size=60), "home": [*range(57), 57, 57, 58]})
-    frame["wave"] = ["a"] * 57 + ["b"] * 3
-    source = written(frame, tmp_path, "in.parquet")
-    plan = Plan.of(k=3, columns=["x"], unit="home", drop=["home"], strata=["wave"])
-    with pytest.raises(InputError, match="3 records that share both cannot have at least 3 dist"):
-        run(Job(source, tmp_path / "out.parquet", plan, engine="disk"))
-    assert not (tmp_path / "out.parquet").exists()

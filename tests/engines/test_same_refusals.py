@@ -1,17 +1,24 @@
-"""What cannot be done is refused on memory, disk and Spark by the same error in the same words."""
+"""What cannot be done is refused on memory, disk and Spark by the same error in the same words.
+
+What only some engines can do is declared: the others refuse it before any work, and a test fails once they
+can do it.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from microagg.errors import MicroaggError
+from microagg.engines.capabilities import _IN_PARTS, check_plan_in_parts
+from microagg.errors import InputError, MicroaggError
 from microagg.job.job import Job
 from microagg.job.run import run
+from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 
 N = 240
@@ -44,8 +51,41 @@ WRONG = {
         "relations": ["gross = net + age"],
     },
     "an analysis of no column": {"analyses": ["pay ~ nix"]},
-    "names as categories": {"columns": ["age", "name"], "kinds": {"name": "nominal"}},
+    "strata of too few units": {"strata": ["edu"], "unit": "few"},
+    "strata of too few values": {
+        "columns": ["age", "edu"],
+        "strata": ["half"],
+        "require": {"distinct": {"half": 2}},
+    },
+    "numbers in text": {"columns": ["age", "text"]},
+    "names as categories": {"columns": ["age", "name"]},
     "bands of text": {"coarsen": {"edu": {"bands": 5}}},
+}
+# What a table that is read in parts lacks, by the rule that is broken.
+LACKS = {
+    "one block of columns": {"blocks": [["age"], ["pay"]]},
+    "one partition": {"per_column": True},
+    "units that are counted": {
+        "columns": ["age", "edu"],
+        "unit": {"column": "home", "mode": "together"},
+    },
+    "strata of k units": {"strata": {"columns": ["region"], "small": "merge"}},
+    "identifiers that are dropped": {"renumber": ["home"]},
+    "rows in the order they came": {"shuffle": True},
+    "all records": {"suppress": 0.05},
+    "recodings without a hierarchy": {
+        "kinds": {"edu": {"kind": "hierarchy", "prefixes": [1]}},
+        "coarsen": {"edu": {"rare": 20}},
+    },
+    "recodings of all records": {"coarsen": {"age": {"bands": 10}}, "missing": "drop"},
+    "requirements of a group by itself": {"require": {"closeness": {"ill": 0.9}}},
+    "kinds without a hierarchy": {"kinds": {"edu": {"kind": "hierarchy", "prefixes": [1]}}},
+    "values or their logarithms": {"kinds": {"age": {"transform": "rank"}}},
+    "values rounded one by one": {"round": "totals"},
+    "up to 14 codes for missing values in a column": {
+        "missing": {"codes": {"age": list(range(-15, 0))}}
+    },
+    "groups that release means": {"aggregate": "median"},
 }
 ON_SPARK = ["a small stratum", "a missing stratum", "too few values", "amounts below 0"]
 
@@ -62,10 +102,14 @@ def source(tmp_path_factory):
             "weight": rng.uniform(1, 2, N),
             "bad_weight": np.append(rng.uniform(1, 2, N - 1), -1.0),
             "ill": rng.choice(["flu", "cold"], N),
+            "few": np.arange(N) % 5,
+            "half": np.where(np.arange(N) % 2, "yes", "no"),
+            "text": [*map(str, rng.integers(0, 90, N - 1)), "?"],
+            "name": [f"name {row}" for row in range(N)],
+            "home": rng.integers(0, N // 2, N),
             "some": [*["x"] * (N - 1), None],
             "net": rng.normal(size=N),
             "gross": rng.normal(size=N),
-            "name": [f"person {i}" for i in range(N)],
             "infinite": np.append(rng.normal(size=N - 1), np.inf),
         }
     )
@@ -74,18 +118,20 @@ def source(tmp_path_factory):
     return path
 
 
-def plan_for(wrong: str) -> Plan:
-    settings = {"k": 5, "columns": ["age", "pay", "edu"], "effort": "fast", **WRONG[wrong]}
-    used = [settings.get(one) for one in ("weight", "unit")]
-    used += [*settings["columns"], *settings.get("strata", ())]
-    drop = [name for name in ("bad_weight", "infinite", "some", "name") if name not in used]
-    return Plan.of(drop=drop, **settings)
+def plan_for(wrong: dict) -> Plan:
+    settings = {"k": 5, "columns": ["age", "pay", "edu"], "effort": "fast", **wrong}
+    blocks = [Block(columns=tuple(names), k=5) for names in settings.pop("blocks", ())]
+    used = [settings.get("weight"), *settings["columns"], *settings.get("strata", ())]
+    used += settings.get("renumber", [])
+    odd = ("bad_weight", "infinite", "some", "home", "few", "name", "text")
+    plan = Plan.of(drop=[name for name in odd if name not in used], **settings)
+    return replace(plan, blocks=tuple(blocks)) if blocks else plan
 
 
 def refusal(source, wrong: str, engine: str) -> tuple[str, str]:
     target = source.with_name("out" if engine == "spark" else "out.parquet")
     with pytest.raises(MicroaggError) as raised:
-        run(Job(source, target, plan_for(wrong), engine=engine))
+        run(Job(source, target, plan_for(WRONG[wrong]), engine=engine))
     assert sorted(path.name for path in source.parent.iterdir()) == ["in.parquet"]
     return type(raised.value).__name__, str(raised.value)
 
@@ -107,6 +153,32 @@ def test_spark_refuses_as_memory_does(spark, source, wrong):
 def test_spark_refuses_every_wrong_plan_as_memory_does(spark, source, wrong):
     kind, words = refusal(source, wrong, "memory")
     assert refusal(source, wrong, "spark") == (kind, ROW.sub("some row", words))
+
+
+def test_every_lack_is_declared_with_the_way_out():
+    assert list(LACKS) == [lack.rule for lack in _IN_PARTS]
+    for rule, settings in LACKS.items():
+        with pytest.raises(InputError, match=rf"{rule}; .* say engine = memory") as raised:
+            check_plan_in_parts(plan_for(settings))
+        assert str(raised.value).count(". ") == 1
+
+
+def _lacking(engine: str):
+    """Not done on an engine: the test of it fails once it is."""
+    return pytest.param(engine, marks=pytest.mark.xfail(raises=InputError, strict=True))
+
+
+@pytest.mark.parametrize("engine", ["memory", _lacking("disk"), _lacking("spark")])
+@pytest.mark.parametrize("lack", LACKS)
+def test_what_only_memory_does(source, tmp_path, engine, lack, monkeypatch):
+    monkeypatch.setattr("microagg.job.spark_engine.session_on", _no_session)
+    target = tmp_path / ("out" if engine == "spark" else "out.parquet")
+    run(Job(source, target, plan_for(LACKS[lack]), engine=engine))
+    assert target.exists()
+
+
+def _no_session(*_):
+    raise AssertionError("Spark was started for a plan that it cannot carry out")
 
 
 def test_in_a_later_batch_the_row_is_that_of_the_table(source, monkeypatch):

@@ -404,53 +404,6 @@ def test_one_column_is_cut_as_in_memory(spark, monkeypatch, kind):
         assert np.array_equal(ours, theirs)
 
 
-def firms() -> pa.Table:
-    """Monthly sales of firms, as the reference table of utilities has them: each firm is a stratum."""
-    chance = np.random.default_rng(3)
-    firm = np.repeat(np.arange(40), chance.integers(3, 9, 40))
-    sales = np.exp(chance.normal(8, 1, 40))[firm] * chance.normal(1, 0.1, (2, len(firm)))
-    return pa.table({"firm": firm, "sales": sales[0], "revenue": sales[1]})
-
-
-def ages() -> pa.Table:
-    """Ages within decades, which give most of an age away."""
-    age = np.random.default_rng(4).integers(18, 90, 400)
-    return pa.table({"age": age, "decade": age // 10, "town": age % 3})
-
-
-@pytest.mark.parametrize(
-    ("table", "settings"),
-    [
-        (firms(), ["-c", "sales,revenue", "--strata", "firm"]),
-        (ages(), ["-c", "age", "--strata", "decade", "--drop", "town"]),
-    ],
-    ids=["firms", "decades"],
-)
-def test_verdict_cautions_and_exit_code_are_those_of_the_evidence(tmp_path, spark, table, settings):
-    """What the command says on Spark is what its report says, and what the command says in memory."""
-    pq.write_table(table, tmp_path / "in.parquet")
-    told, codes = {}, {}
-    for where in ("spark", "memory"):
-        target = tmp_path / ("out" if where == "spark" else "out.parquet")
-        page = tmp_path / f"{where}.html"
-        asked = ["protect", tmp_path / "in.parquet", target, "-k", 3, "--engine", where, *settings]
-        done = here(*asked, "--strict", "--json", "--report", page)
-        told[where], codes[where] = json.loads(done.stdout), done.returncode
-        report = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
-        for what in ("verdict", "verdict_words", "cautions", "thresholds", "risk", "utility"):
-            assert told[where][what] == report[what], what
-        for caution in report["cautions"]:  # notes are said with --verbose
-            assert caution["severity"] == "note" or caution["words"] in said(done)
-        assert report["verdict_words"] in said(done)
-
-    def gist(where):
-        return {(one["severity"], *one["columns"]) for one in told[where]["cautions"]}
-
-    assert told["spark"]["verdict"] == told["memory"]["verdict"]
-    assert codes["spark"] == codes["memory"]
-    assert gist("spark") == gist("memory")
-
-
 def test_the_command_says_what_spark_found(tmp_path, spark):
     chance = np.random.default_rng(4)
     table = pa.table({"x": chance.normal(size=300), "y": chance.normal(size=300)})
