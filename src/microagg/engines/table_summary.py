@@ -179,7 +179,7 @@ def _summary(
 def _least_units(
     numbers: Labels, values: Sequence[Any], units: Any, k: int
 ) -> dict[Any, frozenset[int]]:
-    """The k least keys of the units that have each value of a batch; ``numbers`` are those of the values."""
+    """Find the k least keys of the units that have each value; ``numbers`` are those of the values."""
     order = np.lexsort((units, numbers))
     numbers, keys = numbers[order], units[order]
     new = np.append(True, (numbers[1:] != numbers[:-1]) | (keys[1:] != keys[:-1]))[: len(numbers)]
