@@ -13,9 +13,11 @@ from pathlib import Path, PureWindowsPath
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
+import microagg
 from microagg import TableError
 from microagg.cli import main as command
 from microagg.compile import threads
@@ -28,6 +30,8 @@ from microagg.job.job import Job
 from microagg.job.run import run
 from microagg.page import process, serve
 from microagg.plan.plan import Plan
+from microagg.tables import dates
+from microagg.tables.dates import instants, to_arrow
 from microagg.warming import warm
 from microagg.warming.needed import PARTS
 
@@ -139,6 +143,31 @@ def test_names_of_files_are_allowed_everywhere(tmp_path):
 def test_a_drive_or_a_share_of_windows_is_no_store(path):
     assert as_place(path) == Path(path)
     assert kind_by_ending(PureWindowsPath(path)) == "csv"
+
+
+def test_dates_in_text_where_there_are_no_time_zones(monkeypatch):
+    """As on Windows and in small containers: Arrow's strftime looks up even UTC."""
+
+    def refused(*_, **__):
+        raise pa.ArrowInvalid("Cannot locate or parse timezone 'UTC'")
+
+    monkeypatch.setattr(pc, "strftime", refused)
+    days = pa.chunked_array([["2024-03-01", None, "2024-05-31"]])
+    found = instants(days)
+    assert found.format == "%Y-%m-%d"
+    again = to_arrow(found.values, pa.string(), found.origin, found.format)
+    assert again.to_pylist() == days.to_pylist()
+    plan = Plan.of(k=1, columns=["day"], kinds={"day": "date"}, coarsen={"day": {"to": "month"}})
+    with pytest.warns(microagg.DisclosureRiskWarning, match="k = 1"):
+        released = microagg.protect(pa.table({"day": days}), plan=plan).data
+    assert released["day"].to_pylist() == ["2024-03-01", None, "2024-05-01"]
+
+
+@pytest.mark.parametrize("form", dates._FORMATS)
+def test_dates_are_written_as_by_arrow(form):
+    seconds = np.random.default_rng(0).integers(-62_000_000_000, 250_000_000_000, 500)
+    stamps = pa.chunked_array([pa.array(seconds).cast(pa.timestamp("s")), [None]])
+    assert dates.written_dates(stamps, form).equals(pc.strftime(stamps, format=form))
 
 
 def test_the_page_starts_its_worker_as_windows_does(monkeypatch):

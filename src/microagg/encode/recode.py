@@ -29,7 +29,7 @@ from microagg.errors import InputError, shown
 from microagg.plan.coarsen import Coarsen
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
-from microagg.tables.dates import dates_in_text, instants
+from microagg.tables.dates import dates_in_text, instants, written_dates
 from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import is_text, plain_arrow
@@ -315,7 +315,7 @@ class Recoder:
         seen = dates_in_text(pc.if_else(coded, pa.scalar(None, texts.type), texts))
         if seen is None:
             return column  # no date at all; others were refused when it was read
-        new = pc.strftime(pc.floor_temporal(seen[0], unit=period), format=seen[1])
+        new = written_dates(pc.floor_temporal(seen[0], unit=period), seen[1])
         return pc.if_else(pc.is_valid(new), new.cast(column.type), column)
 
 

@@ -34,6 +34,15 @@ _FORMATS = (
     "%m/%d/%Y",
     "%d-%m-%Y",
 )
+# Where Arrow writes each part of a moment.
+_PLACES = {
+    "%Y": (0, 4),
+    "%m": (5, 7),
+    "%d": (8, 10),
+    "%H": (11, 13),
+    "%M": (14, 16),
+    "%S": (17, 19),
+}
 _DAY = 86_400
 
 
@@ -115,7 +124,7 @@ def _read(texts: Any, form: str) -> Any:
         seen = pc.strptime(texts, format=form, unit="s", error_is_null=True)
         # What is written back must be what stood there: 2024-3-1 is not written in this way.
         if seen.null_count == texts.null_count:
-            again = pc.strftime(seen, format=form)
+            again = written_dates(seen, form)
             if pc.all(pc.equal(again, texts)).as_py() is not False:
                 return seen
     return None
@@ -171,4 +180,20 @@ def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
         return pa.array(whole, mask=missing).cast(_whole_type(kind)).cast(kind)
     seconds = whole * _DAY if _daily(form) else whole
     stamps = pa.array(seconds, mask=missing).cast(pa.timestamp("s"))
-    return pc.strftime(stamps, format=form).cast(kind)
+    return written_dates(stamps, form).cast(kind)
+
+
+def written_dates(stamps: Any, form: str) -> Any:
+    """Write moments in seconds, without a zone, in one of the known formats.
+
+    Arrow's own strftime looks up the zone UTC in the time zones of the system, which small containers lack.
+
+    >>> written_dates(pa.array([1_709_294_400, None], pa.timestamp("s")), "%d.%m.%Y").to_pylist()
+    ['01.03.2024', None]
+    """
+    text = stamps.cast(pa.string())
+    parts = [
+        pc.utf8_slice_codeunits(text, *_PLACES[part]) if part in _PLACES else pa.scalar(part)
+        for part in re.findall("%.|[^%]+", form)
+    ]
+    return pc.binary_join_element_wise(*parts, "")
