@@ -29,7 +29,7 @@ from microagg.errors import InputError, shown
 from microagg.plan.coarsen import Coarsen
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
-from microagg.tables.dates import dates_in_text, instants, written_dates
+from microagg.tables.dates import dates_in_text, floored, instants, written_dates
 from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import is_text, plain_arrow
@@ -306,16 +306,17 @@ class Recoder:
 
         column = frame.arrow_column(self.name)
         period = self.how.to
+        assert period is not None  # the recoding is one of dates
         if not is_text(column.type):
             if pa.types.is_time(column.type) or pa.types.is_duration(column.type):
                 raise InputError(_misfit(self.name, self.how, "times without a day"))
-            return pc.floor_temporal(column, unit=period).cast(column.type)
+            return floored(column, period)
         texts = pc.utf8_trim_whitespace(column)
         coded = pc.is_in(texts, value_set=pa.array([str(c) for c in self.codes], texts.type))
         seen = dates_in_text(pc.if_else(coded, pa.scalar(None, texts.type), texts))
         if seen is None:
             return column  # no date at all; others were refused when it was read
-        new = written_dates(pc.floor_temporal(seen[0], unit=period), seen[1])
+        new = written_dates(floored(seen[0], period), seen[1])
         return pc.if_else(pc.is_valid(new), new.cast(column.type), column)
 
 

@@ -183,6 +183,21 @@ def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     return written_dates(stamps, form).cast(kind)
 
 
+def floored(column: Any, period: str) -> Any:
+    """Return the beginning of the period in which each moment is, such as the first day of its month.
+
+    >>> noon = pa.array([1_709_294_400], pa.timestamp("s", "UTC"))
+    >>> floored(noon, "month").cast(pa.int64()).to_pylist()
+    [1709251200]
+    """
+    kind = plain = column.type
+    if pa.types.is_timestamp(kind) and kind.tz == "UTC":  # which Arrow would look up
+        plain = pa.timestamp(kind.unit)
+        column = column.cast(pa.int64()).cast(plain)
+    begun = pc.floor_temporal(column, unit=period).cast(plain)
+    return begun if plain == kind else begun.cast(pa.int64()).cast(kind)
+
+
 def written_dates(stamps: Any, form: str) -> Any:
     """Write moments in seconds, without a zone, in one of the known formats.
 
