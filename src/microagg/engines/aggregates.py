@@ -24,11 +24,11 @@ from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
     count_missing,
     keeps_integers,
-    mean_weights,
     native_column,
     release_column,
     with_codes,
 )
+from microagg.releasing.weight_and_strata import mean_weights
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 

@@ -211,14 +211,14 @@ class Missing(Section):
         "pattern",
         choices={
             "pattern": "groups share what is missing",
-            "majority": "a group releases what most have",
-            "fill": "all get the group's value",
-            "drop": "such records are left out",
-            "error": "are refused",
+            "majority": "a group releases a value if most of its records have one",
+            "fill": "a group releases a value if any of its records has one",
+            "drop": "records with missing values are left out",
+            "error": "missing values are refused",
         },
         flag="--missing",
-        help="Missing values: pattern (groups share what is missing), majority (a group releases what most "
-        "of its records have), fill (the group's value for all), drop (such records) or error.",
+        help="Missing values: pattern (groups share what is missing), majority (a group releases a value if "
+        "most of its records have one), fill (if any has one), drop (leaves such records out) or error.",
         label="Policy",
         hint="Where values are missing is part of what k records share.",
     )

@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from microagg.base.formatting import names as listed_names
 from microagg.base.progress import Listener
 from microagg.base.typing import Labels
 from microagg.delivering.write_and_count import ReleasedTable
 from microagg.drafting.draft import Completed, complete
-from microagg.drafting.guess import Guess
 from microagg.errors import DisclosureRiskWarning
 from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
-from microagg.evidence.sentences import Caution
 from microagg.grouping.group_table import group
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
@@ -31,7 +28,9 @@ from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan
 from microagg.protecting.release import Release
 from microagg.protecting.suppress import with_fewer_records
-from microagg.releasing.release_values import Released, release_block, release_extra_columns
+from microagg.protecting.unreadable_columns import about_unreadable
+from microagg.releasing.release_values import Released, release_block
+from microagg.releasing.weight_and_strata import release_weight_and_strata
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words
@@ -40,8 +39,6 @@ from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_NAMED = 12  # columns in a sentence
 
 
 def protect(
@@ -240,7 +237,7 @@ def _protect(
         columns = {name: column for one in released for name, column in one.columns.items()}
         # Weight and strata are released by the groups of the first part: a plan with several parts has none.
         first = found[0]
-        extra, recoded = release_extra_columns(
+        extra, recoded = release_weight_and_strata(
             intake,
             *wanted[0],
             first.part.partition.labels,
@@ -270,7 +267,7 @@ def _protect(
         np.hstack([one.groups for one in released]),
         {name: counts for one in released for name, counts in one.missing_counts.items()},
         recoded,
-        _about_unreadable(table, settled.guesses or {}, plan),
+        about_unreadable(table, settled.guesses or {}, plan),
         lambda other: again(other)._measuring,
     )
     inputs = [given for _, given in wanted]
@@ -368,33 +365,6 @@ def _column_sets(block: Block) -> list[list[Any]]:
 
 def _weighs(plan: Plan) -> bool:
     return plan.weight is not None and plan.weight.grouping == "weighted"
-
-
-def _about_unreadable(
-    table: Frame, guesses: Mapping[Any, Guess], plan: Plan
-) -> tuple[Caution, ...]:
-    """Say which columns the draft drops since their values cannot be read, and where the fault is."""
-    left = [name for name, one in guesses.items() if one.unreadable and name in plan.notes]
-    if not left:
-        return ()
-    described, hints = [], set()
-    for name in left[:_NAMED]:
-        what: str = guesses[name].looks_like
-        if what == "quantity":
-            what = "infinite values"
-        cells = table.odd_numbers(name) if what == "number stored as text" else None
-        described.append(f"{listed_names([name])} ({what if cells is None else cells.in_words()})")
-        hints.add("" if cells is None else cells.hint)
-    more = f" and {len(left) - _NAMED} more" if len(left) > _NAMED else ""
-    way_out = "Correct them to have them protected; the plan's notes say how."
-    return (
-        Caution(
-            "warning",
-            tuple(left),
-            f"The draft drops columns whose values cannot be read: {', '.join(described)}{more}.",
-            " ".join([*sorted(hints), way_out]).strip(),
-        ),
-    )
 
 
 class Clock:
