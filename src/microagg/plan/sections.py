@@ -217,8 +217,8 @@ class Missing(Section):
             "error": "missing values are refused",
         },
         flag="--missing",
-        help="Missing values: pattern (groups share what is missing), majority (a group releases a value if "
-        "most of its records have one), fill (if any has one), drop (leaves such records out) or error.",
+        help="Missing values: groups share what is missing (pattern); release a value if most of their "
+        "records have one (majority), or if any has (fill). Or drop such records, or error.",
         label="Policy",
         hint="Where values are missing is part of what k records share.",
     )
