@@ -146,7 +146,7 @@ def test_a_drive_or_a_share_of_windows_is_no_store(path):
 
 
 def test_dates_in_text_where_there_are_no_time_zones(monkeypatch):
-    """As on Windows and in small containers: Arrow's strftime looks up even UTC."""
+    """As in small containers: Arrow's strftime looks up even UTC."""
 
     def refused(*_, **__):
         raise pa.ArrowInvalid("Cannot locate or parse timezone 'UTC'")
