@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ _LARGEST = 2**62
 class ClassSizes:
     """Sizes of classes: what an engine counts, of a whole table or of a part of its classes.
 
-    The attributes are arrays with one place for all classes of the same size.
+    The attributes are arrays with a place for each class, or for several of the same size.
     """
 
     records: Labels
@@ -40,23 +40,18 @@ class ClassSizes:
         common: Labels | None = None,
         classes: Labels | None = None,
     ) -> ClassSizes:
-        """Put classes of the same size together; by default each record is a unit, each place one class.
+        """Fill in what was not counted: by default each record is a unit, and each place is for one class.
 
         >>> classes = ClassSizes.of(np.array([5, 5, 6]))
         >>> classes.n_records, classes.n_classes, classes.records_below(6)
         (16, 3, 10)
         """
-        import pyarrow as pa
-
-        given = {
-            "records": records,
-            "units": records if units is None else units,
-            "common": np.zeros_like(records) if common is None else common,
-            "classes": np.ones_like(records) if classes is None else classes,
-        }
-        sizes = ["records", "units", "common"]
-        found = pa.table(given).group_by(sizes).aggregate([("classes", "sum")])
-        return cls(*[found[name].to_numpy() for name in (*sizes, "classes_sum")])
+        return cls(
+            records,
+            records if units is None else units,
+            np.zeros_like(records) if common is None else common,
+            np.ones_like(records) if classes is None else classes,
+        )
 
     @classmethod
     def of_labels(cls, labels: Labels, units: Labels | None = None) -> ClassSizes:
@@ -64,9 +59,15 @@ class ClassSizes:
         return cls.of(group_sizes(labels), None if units is None else distinct_units(labels, units))
 
     def merge(self, other: ClassSizes) -> ClassSizes:
-        """Add other classes of the same table."""
-        pairs = zip(astuple(self), astuple(other), strict=True)
-        return ClassSizes.of(*(np.concatenate(pair) for pair in pairs))
+        """Add other classes of the same table, and put those of the same size together."""
+        import pyarrow as pa
+
+        sizes = ["records", "units", "common"]
+        both = (vars(one) for one in (self, other))
+        found = (
+            pa.concat_tables(map(pa.table, both)).group_by(sizes).aggregate([("classes", "sum")])
+        )
+        return ClassSizes(*[found[name].to_numpy() for name in (*sizes, "classes_sum")])
 
     @property
     def n_records(self) -> int:
