@@ -128,8 +128,6 @@ NOUNS += "|patterns|levels|categories|methods|points|plans|parts|seconds|minutes
 # A formatted number before a noun: base/formatting.py knows when the noun is singular.
 HAND_MADE = re.compile(rf"{HOLE} (?:{NOUNS})\b")
 
-ALL = list(texts())
-
 RULES = {
     "dialect": lambda text: text.kind != "name" and DIALECT_WORDS.search(text.words),
     "name": lambda text: text.kind == "name" and DIALECT_NAMES.search(text.words),
@@ -139,18 +137,24 @@ RULES = {
 }
 
 
+@pytest.fixture(scope="module")
+def every_text() -> list[Text]:
+    """Read when a test asks for it, and not by each process that looks for tests."""
+    return list(texts())
+
+
 @pytest.mark.parametrize("rule", RULES)
-def test_texts_follow_the_rule(rule):
-    found = [text for text in ALL if RULES[rule](text)]
+def test_texts_follow_the_rule(rule, every_text):
+    found = [text for text in every_text if RULES[rule](text)]
     assert not found, "\n".join(map(str, found))
 
 
-def test_files_named_in_comments_exist():
+def test_files_named_in_comments_exist(every_text):
     folders = [ROOT, *(REPOSITORY / name for name in ("tests", "benchmarks", "website"))]
     known = [f"/{path.as_posix()}" for folder in folders for path in folder.rglob("*.py")]
     lost = [
         f"{named}: {text}"
-        for text in ALL
+        for text in every_text
         if text.kind in ("docstring", "comment")
         for named in re.findall(r"(?:\w+/)*\w+\.py\b", text.words)
         if not any(path.endswith(f"/{named}") for path in known)
