@@ -307,16 +307,7 @@ class Evidence(Measured):
             "weight": None if self.roles.weight is None else str(self.roles.weight),
             "weight_release": None if self.plan.weight is None else self.plan.weight.release,
             "recoded": {str(n): how.in_words for n, how in self.plan.coarsened.items()},
-            "missing": {
-                "policy": self.plan.missing.policy,
-                "words": self.missing_words,
-                "dropped_records": self.dropped,
-                "columns": {
-                    str(name): asdict(c)
-                    for name, c in self.signs.missing_counts.items()
-                    if c.missing or c.blanked
-                },
-            },
+            "missing": self._missing(),
             "suppressed": None
             if self.suppressed is None
             else {
@@ -328,15 +319,7 @@ class Evidence(Measured):
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
             "information_loss": few_digits(self.utility.information_loss, DIGITS),
             "group_loss": few_digits(self.utility.group_loss, DIGITS),
-            "risk": {
-                "alone": few_digits(self._alone(), DIGITS),
-                "with_known": few_digits(self._with_known(), DIGITS),
-                "if_confidential_known": few_digits(self._if_confidential_known(), DIGITS),
-                "known_columns": few_digits([_harm(harm) for harm in self.harms], DIGITS),
-                "linked_rows": few_digits(
-                    [one.as_dict() for one in self.signs.linked_rows], DIGITS
-                ),
-            },
+            "risk": few_digits(self._risk(), DIGITS),
             "parts": [self._part(part) for part in self.parts],
             "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],
             "verified": None if self.counted is None else self.counted.as_dict(),
@@ -367,6 +350,27 @@ class Evidence(Measured):
             "aggregate": self.plan.block_of(part.columns).released,
             "could_do_better": word,
             "proof": sentence,
+        }
+
+    def _missing(self) -> dict[str, Any]:
+        return {
+            "policy": self.plan.missing.policy,
+            "words": self.missing_words,
+            "dropped_records": self.dropped,
+            "columns": {
+                str(name): asdict(counts)
+                for name, counts in self.signs.missing_counts.items()
+                if counts.missing or counts.blanked
+            },
+        }
+
+    def _risk(self) -> dict[str, Any]:
+        return {
+            "alone": self._alone(),
+            "with_known": self._with_known(),
+            "if_confidential_known": self._if_confidential_known(),
+            "known_columns": [_harm(harm) for harm in self.harms],
+            "linked_rows": [one.as_dict() for one in self.signs.linked_rows],
         }
 
     def _alone(self) -> dict[str, Any]:
