@@ -93,10 +93,13 @@ def texts_of_module(path: Path) -> Iterator[Text]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
             yield Text(path, node.lineno, "message", node.value)
+    names: set[str] = set()  # each is judged once, where it first stands
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in (tokenize.COMMENT, tokenize.NAME):
-            kind = "comment" if token.type == tokenize.COMMENT else "name"
-            yield Text(path, token.start[0], kind, token.string)
+        if token.type == tokenize.COMMENT:
+            yield Text(path, token.start[0], "comment", token.string)
+        elif token.type == tokenize.NAME and token.string not in names:
+            names.add(token.string)
+            yield Text(path, token.start[0], "name", token.string)
 
 
 def texts() -> Iterator[Text]:
