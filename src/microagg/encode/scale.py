@@ -82,14 +82,8 @@ def fit_scale(X: Floats, how: str = "zscore", weights: Floats | None = None) -> 
     >>> fit_scale(X).apply(X).tolist()
     [[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
     """
-    check_scale(how)
     low, high = _least_and_most(X)
-    if how == "none":
-        if np.any(high / 2 - low / 2 > _LARGEST_RANGE / 2):  # the range itself may overflow
-            raise _too_wide()
-        exponent = np.zeros(X.shape[1], dtype=np.intc)
-    else:
-        exponent = np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
+    exponent = _exponents(how, low, high)
     Y = Scaling(low, exponent, np.zeros(X.shape[1]), np.ones(X.shape[1])).apply(X)
     # A sum of all rows in their order: in pieces it would have other last digits.
     centre = Y.mean(axis=0) if weights is None else _weighted_mean(Y, weights)
@@ -112,12 +106,7 @@ def scaling_of(
     >>> scaling_of("zscore", 1.0, 3.0, 2.0, 1.0).apply(np.array([[1.0], [3.0]])).tolist()
     [[-1.0], [1.0]]
     """
-    check_scale(how)
-    if how == "none" and high / 2 - low / 2 > _LARGEST_RANGE / 2:
-        raise _too_wide()
-    exponent = np.zeros(1, dtype=np.intc)
-    if how != "none":
-        exponent = np.array([np.frexp(max(abs(low), abs(high)))[1]], dtype=np.intc)
+    exponent = _exponents(how, np.array([low]), np.array([high]))
     spread = {"zscore": deviation, "range": high - low, "none": 1.0, "robust": deviation}[how]
     if quartiles is not None and quartiles[1] > quartiles[0]:
         spread = (quartiles[1] - quartiles[0]) / _NORMAL_IQR
@@ -126,11 +115,17 @@ def scaling_of(
     return Scaling(np.array([low]), exponent, centre, np.array([spread]))
 
 
-def _too_wide() -> InputError:
-    return InputError(
-        f"scale='none' needs columns with a range of at most {_LARGEST_RANGE:g}, since "
-        "squared distances overflow beyond; use scale='zscore' or divide the column."
-    )
+def _exponents(how: str, low: Floats, high: Floats) -> NDArray[np.intc]:
+    """Find the powers of two that bring columns to about 1; refuse what cannot be left as it is."""
+    check_scale(how)
+    if how != "none":
+        return np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
+    if np.any(high / 2 - low / 2 > _LARGEST_RANGE / 2):  # the range itself may overflow
+        raise InputError(
+            f"scale='none' needs columns with a range of at most {_LARGEST_RANGE:g}, since "
+            "squared distances overflow beyond; use scale='zscore' or divide the column."
+        )
+    return np.zeros(len(low), dtype=np.intc)
 
 
 def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None) -> float:

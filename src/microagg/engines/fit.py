@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from microagg.base.typing import Floats
 from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.inertia import Encoder, LevelCounts
 from microagg.encode.nominal import state_encoder
@@ -34,7 +33,6 @@ from microagg.engines.recode_batches import (
 from microagg.engines.table_checks import check_whole_table
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.engines.verbs import Parts
-from microagg.errors import InputError, shown
 from microagg.grouping.read_table import check_no_identifier, no_complete_record, no_records
 from microagg.measure.coordinates import AttackerSpace, state_encoders
 from microagg.plan.column import Column
@@ -42,7 +40,7 @@ from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
 from microagg.tables.dates import dates_in_text
 from microagg.tables.frame import Frame
-from microagg.tables.variable import Variable
+from microagg.tables.variable import Variable, no_order
 
 _NONE = np.zeros(0)  # values, where only what is known about a column matters
 
@@ -189,10 +187,12 @@ def _coder(
     kind = setting.kind
     if found.levels:
         kind = kind or found.kind or "nominal"
-        levels, often = _levels(name, setting, found, mean_weight if uneven else None)
+        levels = _levels(name, setting, found)
         variable = Variable(name, kind, _NONE, setting, levels=levels)
         variable = variable if recoder is None else recoder.placed(variable)
-        alike = np.array([found.levels.get(level, 0) for level in levels])
+        often = alike = np.array([float(found.levels.get(level, 0)) for level in levels])
+        if uneven:
+            often = np.array([float(found.mass.get(level, 0)) / mean_weight for level in levels])
         present = int(alike.sum())
         check_no_identifier(name, kind, setting, len(found.levels), present)
         seen, encoder = (
@@ -213,23 +213,15 @@ def _coder(
     return coder._replace(spread=moments.deviation, whole=moments.whole), seen
 
 
-def _levels(
-    name: Any, setting: Column, found: ColumnStatistics, mean_weight: float | None
-) -> tuple[tuple[Any, ...], Floats]:
-    """Levels in their order, and how often each occurs, in units of the mean weight."""
-    counts: Mapping[Any, Any] = found.levels if mean_weight is None else found.mass
-    unit = mean_weight or 1.0
+def _levels(name: Any, setting: Column, found: ColumnStatistics) -> tuple[Any, ...]:
+    """List the levels of a category in their order."""
     if setting.levels is None:
         if setting.kind == "ordinal" and any(isinstance(level, str) for level in found.levels):
-            raise InputError(
-                f"An ordinal column needs its order: column {shown(name)} is text. Give its levels from low "
-                "to high."
-            )
-        levels = tuple(sorted(found.levels))
-    else:  # each batch has checked that nothing else occurs, and has shown them in its own type
-        shown_as = {str(level).strip(): level for level in found.levels}
-        levels = tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
-    return levels, np.array([float(counts.get(level, 0)) / unit for level in levels])
+            raise no_order(name)
+        return tuple(sorted(found.levels))
+    # Each batch has checked that nothing else occurs, and has shown them in its own type.
+    shown_as = {str(level).strip(): level for level in found.levels}
+    return tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
 
 
 def _admissible(levels: Sequence[Any], found: ColumnStatistics, k: int) -> NDArray[np.bool_]:

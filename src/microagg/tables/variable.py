@@ -315,10 +315,7 @@ def _categories(
     if setting.levels is not None:
         place, levels = _declared(name, found, occurring, setting.levels, numbers)
     elif kind == "ordinal" and not (frame.is_ordered(name) or frame.is_numeric(name)):
-        raise InputError(
-            f"An ordinal column needs its order: column {shown(name)} is text. Give its levels from low to "
-            f'high, as in kinds={{{shown(name)}: ["low", "middle", "high"]}}, --kind or levels in the plan.'
-        )
+        raise no_order(name)
     if kind == "boolean" and len(occurring) > 2:
         third = int(np.argmax(~np.isin(numbers, [-1, *dict.fromkeys(numbers[numbers >= 0])][:3])))
         raise InputError(
@@ -332,6 +329,14 @@ def _categories(
     rows[ranks[there]] = there  # the first record of each level is written last
     return Variable(
         name, kind, values, setting, levels=levels, rows=rows, codes=tuple(codes), tags=tags
+    )
+
+
+def no_order(name: Any) -> InputError:
+    """Return the error about an ordinal column whose levels nobody put in order."""
+    return InputError(
+        f"An ordinal column needs its order: column {shown(name)} is text. Give its levels from low to "
+        f'high, as in kinds={{{shown(name)}: ["low", "middle", "high"]}}, --kind or levels in the plan.'
     )
 
 
