@@ -62,7 +62,9 @@ OF_SAMPLE = {
 
 # Groups that release the same are one class in the file, within which more is lost.
 OF_GROUPS = {"group_loss", "utility.group_loss", "utility.group_loss_by_column", "requirements"}
-ROW = re.compile(r"row [\d,]+ \([^()]*\)")  # Spark has no rows, and disk counts those of a batch
+# What may differ in a refusal: Spark has no rows, and disk counts those of a batch; of several parts of the
+# table that cannot be grouped, each engine names the first that it comes to.
+ROW = re.compile(r"row [\d,]+ \([^()]*\)|[\d,]+ records(?= that share both)")
 WORDS = [
     name
     for name, one in vars(Evidence).items()
@@ -217,7 +219,7 @@ def work(folder: Path, engine: str, plan: Plan, source: Path) -> Ended:
         said = run(Job(source, target, plan, engine=engine, keep_rejected=rejected)).evidence
     except InputError as error:
         assert not target.exists()
-        return Ended(None, None, ROW.sub("some row", str(error)))
+        return Ended(None, None, ROW.sub("some", str(error)))
     return Ended(said, read(rejected if said.rejected else target))
 
 
