@@ -129,9 +129,9 @@ METHODS: dict[str, Method] = {
             name="auto",
             family="our own",
             time="O(n log n)",
-            summary="chooses the method: the fastest exact one for a single column; for several, a start "
-            "that suits the number of records, then local search. Effort best also combines the groups of "
-            "many searches by integer programs",
+            summary="an exact method for a single column; for several columns, a start that suits the number "
+            "of records, then local search. Effort best also combines the groups of many searches by "
+            "integer programs",
             implementation="microagg.algorithms.auto:auto",
             univariate="microagg.algorithms.univariate.sorted_cut:fastest",
             options=(
