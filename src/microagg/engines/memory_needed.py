@@ -20,7 +20,7 @@ _BASE = 330 << 20  # Python, its libraries, and compiled code
 _RECORD = 140  # bytes for each record: labels, classes, order
 # For each value of a protected column: before, encoded, after, and what measures compute.
 _VALUE = 165
-_KNOWN = 60  # for each value of another column
+_KNOWN = 55  # for each value of another column
 _COORDINATE = 60  # for each coordinate of a category beyond the first
 _TEXT = 2.5  # copies of the text of a CSV file
 _TIMES = 6.0  # what a table takes for each byte of its Arrow table, while it is only counted
