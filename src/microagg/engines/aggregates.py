@@ -7,7 +7,7 @@ columns of their own type.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
-from microagg.compile.threads import each
+from microagg.compile.threads import share_with_helpers
 from microagg.encode.batch_statistics import Moments
 from microagg.engines.chunk_losses import column_squares
 from microagg.engines.encoding import Coder, Encoding, Records, Words
@@ -33,6 +33,7 @@ from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
 _IN_A_WORD = 16  # states of values
+_THREADS = 3  # that aggregate a chunk
 _SAMPLED = 40_000  # records of whole groups in which a release is measured, about
 
 
@@ -99,11 +100,21 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
             coder.spread,
         )
 
-    each(release, len(encoding.coders))
+    _by_columns(release, len(encoding.coders))
     mean = None
     if plan.weight is not None and plan.weight.release == "mean" and records.weights is not None:
         mean = mean_weights(records.weights, labels)
     return Shared(values, states, mean)
+
+
+def _by_columns(work: Callable[[int], None], columns: int) -> None:
+    """Work on columns in a few threads: each takes memory for the whole chunk."""
+
+    def on_some(begin: int, end: int, _: int) -> None:
+        for j in range(begin, end):
+            work(j)
+
+    share_with_helpers(on_some, columns, at_once=-(-columns // _THREADS))
 
 
 def variable_of_chunk(coder: Coder, values: Floats) -> Variable:
@@ -220,7 +231,7 @@ def sums_of(
         kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
         after[j] = Moments().add(y[kept], None if weights is None else w[kept])
 
-    each(add, columns)
+    _by_columns(add, columns)
     return Sums(
         within,
         released,
