@@ -21,7 +21,8 @@ from benchmarks.harness import show
 _JOB = """
 import json, resource, sys
 from pathlib import Path
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 from microagg.engines.memory_needed import needed
 from microagg.formats.batches import open_batches

@@ -22,7 +22,8 @@ _PIECE = 1 << 20
 _JOB = """
 import json, resource, sys, time
 from pathlib import Path
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 source, target, engine, effort, columns = sys.argv[1:]
 plan = Plan().override(k=5, columns=columns.split(","), effort=effort)

@@ -401,7 +401,8 @@ import sys
 from pathlib import Path
 from microagg.engines import disk
 disk.LEAF, disk.AT_ONCE = 600, 512
-from microagg.job.run import Job, run
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 source, target = map(Path, sys.argv[1:])
 plan = Plan().override(k=4, columns=["number", "whole", "kind", "spiked"], effort="fast")

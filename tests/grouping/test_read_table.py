@@ -123,7 +123,7 @@ def test_a_cycle_in_a_hierarchy():
 def test_a_stratum_under_k_is_named_with_its_size():
     table = of([1] * 7, s=["north"] * 3 + ["south"] * 2 + ["east"] * 2)
     words = refused(table, k=3, strata=["s"])
-    assert "'s' = 'south' has 2, and 1 more stratum" in words
+    assert "'s' = 'east' has 2, and 1 more stratum" in words
     units = of([1] * 6, s=["north"] * 3 + ["south"] * 3, u=[1, 2, 3, 1, 1, 2])
     assert "'s' = 'south' has 2" in refused(units, k=3, strata=["s"], unit="u")
 

@@ -16,7 +16,7 @@ from microagg.tables.variable import Variable
 def four(values, weights, among, persons):
     """Total, mean, median and standard deviation by their definitions."""
     rows = [(v, w) for v, w in zip(values, weights, strict=True) if not math.isnan(v)]
-    rows.sort(key=lambda row: row[0])
+    rows.sort()  # equal values by their weights
     n, mass = len(rows), sum(w for _, w in rows)
     mean = sum(v * w for v, w in rows) / mass
     square = sum(w * (v - mean) ** 2 for v, w in rows) / mass * n / (n - 1)

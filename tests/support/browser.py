@@ -22,6 +22,10 @@ def find_browser() -> str | None:
     return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
+class BrowserError(Exception):
+    """The browser's own error for a command."""
+
+
 class Browser:
     """A headless Chromium with one page; speaks the DevTools protocol, messages end with a zero."""
 
@@ -75,7 +79,8 @@ class Browser:
         while True:
             answer = self._receive()
             if answer.get("id") == self._number:
-                assert "error" not in answer, answer["error"]
+                if "error" in answer:
+                    raise BrowserError(answer["error"])
                 return answer["result"]
             self.events.append(answer)
 
@@ -143,9 +148,14 @@ class Browser:
 
     def holds(self, expression: str) -> bool:
         """Whether an expression is true; it is not while the page is being replaced."""
-        found = self.call(
-            "Runtime.evaluate", expression=f"Boolean({expression})", returnByValue=True
-        )
+        try:
+            found = self.call(
+                "Runtime.evaluate", expression=f"Boolean({expression})", returnByValue=True
+            )
+        except BrowserError as error:
+            if "navigated" in str(error):
+                return False
+            raise
         return "exceptionDetails" not in found and bool(found["result"]["value"])
 
     def evaluate(self, expression: str):
