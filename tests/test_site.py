@@ -6,6 +6,7 @@ import html
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import time
@@ -120,7 +121,7 @@ def run_notebook(path: Path, folder: Path) -> list[str]:
             program.append(source)
     shell = (
         "import subprocess, warnings, matplotlib\nmatplotlib.use('svg')\nwarnings.simplefilter('ignore')\n"
-        f"def shell(line):\n    line = {sys.executable!r} + ' -m ' + line\n"
+        f"def shell(line):\n    line = {shlex.quote(sys.executable)!r} + ' -m ' + line\n"
         "    code = int(line.partition('# exits with ')[2] or 0)\n"
         "    assert subprocess.run(line, shell=True).returncode == code, line\n"
     )

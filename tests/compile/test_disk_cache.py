@@ -63,7 +63,8 @@ def test_a_change_of_what_a_kernel_calls_is_seen(tmp_path):
     def run(number):
         for name, text in PACKAGE.items():
             (tmp_path / name).write_text(text.format(number), encoding="utf-8")
-        command = [sys.executable, "-c", script, str(tmp_path)]
+        # No bytecode: within a second Python would not see that a file changed.
+        command = [sys.executable, "-B", "-c", script, str(tmp_path)]
         return subprocess.check_output(command, text=True).split()
 
     assert run(1) == ["2", "0"]
