@@ -79,7 +79,8 @@ def check_k(k: Any, n: int) -> int:
     value = check_count("k, the least number of records in a group,", k)
     if value > n:
         raise InputError(
-            f"k={value} needs at least {plural(value, 'record')}; the table has {n:,}. Lower k or add records."
+            f"k={value} needs at least {plural(value, 'record')}; the table has {n:,}. Lower k or add "
+            "records."
         )
     return value
 
