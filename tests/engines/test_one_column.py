@@ -73,7 +73,7 @@ def test_stretches_that_never_meet_are_not_all_in_memory(exponent, monkeypatch):
     assert len(read) <= 30 * 4  # a few times each, however many have been put together
 
 
-def test_stretches_that_meet_are_notput_together(monkeypatch):
+def test_stretches_that_meet_are_not_put_together(monkeypatch):
     lengths = []
     new_line = chain.new_line
 
