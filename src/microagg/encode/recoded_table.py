@@ -1,16 +1,23 @@
-"""A table in memory before and after its columns are recoded."""
+"""The columns of a table before and after they are recoded, for all engines.
+
+What is counted in batches is merged, and gives the recodings of the table; then each batch is recoded by
+itself. A table in memory is one batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import level_text
 from microagg.encode.hierarchy import inner_nodes
+from microagg.encode.level_counts import Tally
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder, before_of, fit, recoded_plan, tally
 from microagg.errors import InputError, shown
@@ -21,13 +28,91 @@ from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.variable import Variable
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+Tallies = dict[Any, Tally]
+
+
+def tally_columns(frame: Frame, plan: Plan, is_csv: bool, units: Labels | None) -> Tallies:
+    """Count in a batch what the recodings of its columns need.
+
+    ``units`` are keys of whose records these are, the same in all batches; None: k counts records.
+    """
+    weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
+    words = missing_words(is_csv)
+    return {name: tally(frame, plan, name, words, units, weights) for name in plan.coarsened}
+
+
+def merge_tallies(one: Tallies, other: Tallies) -> Tallies:
+    """Put together what was counted in two batches."""
+    return {name: own.merge(other[name]) for name, own in one.items()}
+
+
+def fit_recoders(plan: Plan, counted: Tallies, frame: Frame, is_csv: bool) -> dict[Any, Recoder]:
+    """Fit the recodings to what was counted in all batches; ``frame`` has the types of the table."""
+    words = missing_words(is_csv)
+    return {name: fit(frame, plan, name, one, words) for name, one in counted.items()}
+
+
+def recoded_batch(
+    frame: Frame,
+    text: pa.Table | None,
+    recoders: Mapping[Any, Recoder],
+    coded: Mapping[Any, Coded] | None = None,
+    ordered: bool = False,
+) -> tuple[Frame, pa.Table | None]:
+    """Recode the columns of a batch, typed and as a CSV file holds it.
+
+    ``coded`` has the codes of a file for missing values, which bands keep; bands are categories if the
+    type of the column is to tell their order, else texts.
+    """
+    columns, facts = {}, {}
+    for name, recoder in recoders.items():
+        column = recoder.column(frame)
+        facts[name] = recoder.facts(frame, column)
+        if recoder.how.bands is not None:
+            if coded and name in coded:
+                column = _with_codes(column, coded[name])
+            column = _in_order(column, recoder.labels) if ordered else column
+        columns[name] = frame.arrow_like(name, column)
+    native = frame.with_columns(columns)
+    if isinstance(native, pa.Table):
+        fields = [
+            own.with_metadata(changed.as_metadata())
+            if (changed := facts.get(own.name)) is not None
+            else own
+            for own in native.schema
+        ]
+        native = native.cast(pa.schema(fields, native.schema.metadata))
+    after = Frame(native)
+    if text is not None:
+        for name in recoders:
+            at = text.column_names.index(name)
+            text = text.set_column(at, name, after.arrow_column(name))
+    return after, text
+
+
+def _with_codes(column: Any, coded: Coded) -> Any:
+    """Put the codes of a file for missing values into a column of bands."""
+    texts = [None if tag < 0 else _number(coded.codes[tag]) for tag in coded.tags.tolist()]
+    return pc.if_else(pa.array(coded.tags >= 0), pa.array(texts, column.type), column)
+
+
+def _number(code: float | str) -> str:
+    return code if isinstance(code, str) else f"{code:g}"
+
+
+def _in_order(column: Any, labels: Sequence[str]) -> Any:
+    """Return bands as an Arrow column of ordered categories; codes for missing values come last."""
+    others = [text for text in pc.unique(column).to_pylist() if text not in {*labels, None}]
+    listed = pa.array([*labels, *sorted(others)], pa.string())
+    indices = pc.index_in(column, value_set=listed).combine_chunks()
+    return pa.chunked_array(
+        [pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), listed, ordered=True)]
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class RecodedTable:
-    """A table whose columns are recoded by a plan."""
+    """A table in memory whose columns are recoded by a plan."""
 
     frame: Frame
     text: pa.Table | None
@@ -45,6 +130,50 @@ class RecodedTable:
             before = before_of(self.given, recoder)
             found[name] = Recoded(recoder, before if rows is None else before.taken(rows))
         return found
+
+
+def recode_table(
+    table: Frame,
+    plan: Plan,
+    text: pa.Table | None = None,
+    coded: Mapping[Any, Coded] | None = None,
+    fitted: Mapping[Any, Recoder] | None = None,
+) -> RecodedTable | None:
+    """Recode the columns of a table in memory by its plan; None if the plan recodes none.
+
+    ``text``, ``coded`` and ``fitted`` are as for :func:`microagg.grouping.read_table.take_in`.
+    """
+    if not plan.coarsened:
+        return None
+    check_recoded(plan, table.names)
+    recoders, is_csv = fitted, text is not None
+    if recoders is None:
+        written, unit = Frame(text) if is_csv else table, next(iter(plan.units), None)
+        units = None if unit is None else codes_as_written(written, unit, is_csv)
+        recoders = fit_recoders(plan, tally_columns(table, plan, is_csv, units), table, is_csv)
+    named = plan.missing.codes
+    coded = {
+        name: one
+        for name, one in (coded or {}).items()
+        if name in recoders and recoders[name].how.bands is not None and name not in named
+    }
+    frame, text = recoded_batch(table, text, recoders, coded, ordered=True)
+    codes = {name: tuple(map(_number, one.codes)) for name, one in coded.items()}
+    after = recoded_plan(plan, recoders.values())
+    after = replace(after, missing=replace(plan.missing, codes={**named, **codes}))
+    return RecodedTable(frame, text, after, table, recoders)
+
+
+def check_recoded(plan: Plan, names: Sequence[Any]) -> None:
+    """Refuse to recode a column that is not released by its values."""
+    roles = plan.roles(names)
+    released = {*roles.protected, *roles.known}
+    for name in plan.coarsened:
+        if name not in released:
+            raise InputError(
+                f"Only columns that are protected, known or strata can be recoded; {shown(name)} is not. "
+                "Leave its coarsen out, or change its role."
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,118 +204,51 @@ class Recoded:
         released : values of the recoded column, in the numbering of ``after``; NaN: missing
         after : the recoded column
         """
-        if self.recoder.how.bands is not None:
-            by_label = dict(zip(self.recoder.labels, self.recoder.places.tolist(), strict=True))
-            values = [by_label[str(level)] for level in after.levels]
-        elif after.is_category:
-            known = [*self._read.levels]
-            known += inner_nodes(self._read) if after.kind == "hierarchy" else self.before.merged
-            place = {level_text(level): at for at, level in reversed(list(enumerate(known)))}
-            values = [float(place[level_text(level)]) for level in after.levels]
-            if after.kind == "hierarchy":
-                values += [float(place.get(node, len(known))) for node in inner_nodes(after)]
-        else:
+        if not after.is_category:
             return np.asarray(released + (after.origin - self._read.origin))
-        there = ~np.isnan(released)
-        found = np.full(len(released), np.nan)
-        found[there] = np.array([*values, np.nan])[released[there].astype(np.int64)]
-        return found
-
-
-def recode_table(
-    table: Frame,
-    plan: Plan,
-    text: pa.Table | None = None,
-    coded: Mapping[Any, Coded] | None = None,
-    fitted: Mapping[Any, Recoder] | None = None,
-) -> RecodedTable | None:
-    """Recode the columns of a table by its plan; None if the plan recodes none.
-
-    ``text``, ``coded`` and ``fitted`` are as for :func:`microagg.grouping.read_table.take_in`.
-    """
-    import pyarrow as pa
-
-    if not plan.coarsened:
-        return None
-    check_recoded(plan, table.names)
-    words = missing_words(text is not None)
-    recoders, columns, facts = {}, {}, {}
-    codes = dict(plan.missing.codes)
-    for name in plan.coarsened:
-        if fitted is not None:
-            recoder = fitted[name]
+        levels, known = [*after.levels], [*self._read.levels]
+        if after.kind == "hierarchy":
+            levels, known = [*levels, *inner_nodes(after)], [*known, *inner_nodes(self._read)]
         else:
-            weights = None if plan.weight is None else weights_of(table, plan.weight.column)
-            found = tally(table, plan, name, words, _units(table, plan, text), weights)
-            recoder = fit(table, plan, name, found, words)
-        recoders[name] = recoder
-        column = recoder.column(table)
-        facts[name] = recoder.facts(table, column)
-        if recoder.how.bands is not None:
-            if name in (coded or {}) and name not in codes:
-                column = _with_codes(column, (coded or {})[name])
-                codes[name] = tuple(_number(code) for code in (coded or {})[name].codes)
-            column = _in_order(column, recoder.labels)
-        columns[name] = table.arrow_like(name, column)
-    native = table.with_columns(columns)
-    if isinstance(native, pa.Table):
-        fields = [
-            own.with_metadata(changed.as_metadata())
-            if (changed := facts.get(own.name)) is not None
-            else own
-            for own in native.schema
-        ]
-        native = native.cast(pa.schema(fields, native.schema.metadata))
-    frame = Frame(native)
-    if text is not None:
-        for name in recoders:
-            at = text.column_names.index(name)
-            text = text.set_column(at, name, frame.arrow_column(name))
-    after = recoded_plan(plan, recoders.values())
-    after = replace(after, missing=replace(plan.missing, codes=codes))
-    return RecodedTable(frame, text, after, table, recoders)
+            known += self.before.merged
+        return places_of_released(released, level_places(self.recoder, levels, known))
 
 
-def _with_codes(column: Any, coded: Coded) -> Any:
-    """Put the codes of a file for missing values into a column of bands."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
+def level_places(recoder: Recoder, levels: Iterable[Any], known: Sequence[Any]) -> Floats:
+    """Return where the levels of a recoded column stand, in the numbering of the original.
 
-    texts = [None if tag < 0 else _number(coded.codes[tag]) for tag in coded.tags.tolist()]
-    return pc.if_else(pa.array(coded.tags >= 0), pa.array(texts, column.type), column)
-
-
-def _number(code: float | str) -> str:
-    return code if isinstance(code, str) else f"{code:g}"
-
-
-def check_recoded(plan: Plan, names: Sequence[Any]) -> None:
-    """Refuse to recode a column that is not released by its values."""
-    roles = plan.roles(names)
-    released = {*roles.protected, *roles.known}
-    for name in plan.coarsened:
-        if name not in released:
-            raise InputError(
-                f"Only columns that are protected, known or strata can be recoded; {shown(name)} is not. "
-                "Leave its coarsen out, or change its role."
-            )
+    ``known`` are the levels of the original by their numbers, merged ones after them; a level that is none
+    of them stands after all.
+    """
+    if recoder.how.bands is not None:
+        places = dict(zip(recoder.labels, recoder.places.tolist(), strict=True))
+    else:
+        places = {level_text(level): at for at, level in reversed(list(enumerate(known)))}
+    return np.array([float(places.get(level_text(level), len(known))) for level in levels])
 
 
-def _in_order(column: Any, labels: Sequence[str]) -> Any:
-    """Return bands as an Arrow column of ordered categories; codes for missing values come last."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    others = [text for text in pc.unique(column).to_pylist() if text not in {*labels, None}]
-    listed = pa.array([*labels, *sorted(others)], pa.string())
-    indices = pc.index_in(column, value_set=listed).combine_chunks()
-    return pa.chunked_array(
-        [pa.DictionaryArray.from_arrays(indices.cast(pa.int32()), listed, ordered=True)]
-    )
+def places_of_released(released: Floats, places: Floats) -> Floats:
+    """Look up the places of released levels; NaN: missing."""
+    return np.append(places, np.nan)[np.where(np.isnan(released), -1, released).astype(np.int64)]
 
 
-def _units(table: Frame, plan: Plan, text: pa.Table | None) -> Labels | None:
-    if not plan.units:
-        return None
-    written = table if text is None else Frame(text)
-    return codes_as_written(written, plan.units[0], text is not None)
+def loss_by_recoding(recoder: Recoder) -> tuple[float, float]:
+    """Share of the information that a column loses by its recoding alone, and its weight in all losses."""
+    if not recoder.parts or recoder.how.kinds[0] != "nominal":
+        every = recoder.every
+        if not every.squares > 0:
+            return 0.0, 0.0
+        return recoder.lost / every.squares, recoder.before.importance * (every.count - 1)
+    mass = {level: part.weight for level, part in recoder.parts.items()}
+    total, count = sum(mass.values()), sum(part.count for part in recoder.parts.values())
+    spread = total - sum(one * one for one in mass.values()) / total
+    if not spread > 0:
+        return 0.0, 0.0
+    merged, shares = recoder.merged()
+    lost = 0.0
+    for one, share in zip(merged, shares, strict=True):
+        square = float(np.square(share).sum())
+        for level, own in zip(recoder.levels, share.tolist(), strict=True):
+            if recoder.becomes.get(level) == one:
+                lost += mass[level] * (1 - 2 * own + square)
+    return lost / spread, recoder.before.importance * (count - 1)

@@ -14,8 +14,8 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners
 from microagg.encode.number import NumberEncoder
 from microagg.encode.recode import Recoder
+from microagg.encode.recoded_table import level_places, loss_by_recoding, places_of_released
 from microagg.engines.encoding import Coder, Encoding
-from microagg.engines.recode_batches import level_places, loss_by_recoding
 from microagg.engines.table_summary import TableSummary
 from microagg.measure.column_losses import category_squares, number_squares
 
@@ -66,9 +66,8 @@ def _recoded_squares(
 ) -> tuple[float, float]:
     """Return the same of a recoded column against the original, whose squares are its values less one."""
     if coder.levels:
-        y = np.append(level_places(recoder, coder.levels), np.nan)[
-            np.where(np.isnan(y), -1, y).astype(np.int64)
-        ]
+        known = [*recoder.levels, *recoder.merged()[0]]
+        y = places_of_released(y, level_places(recoder, coder.levels, known))
     if recoder.how.kinds[0] == "nominal":
         mass = np.array([recoder.parts[level].weight for level in recoder.levels])
         p = mass / mass.sum()

@@ -26,8 +26,8 @@ from microagg.encode.inertia import Encoder
 from microagg.encode.missing import complete_records
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
+from microagg.encode.recoded_table import recoded_batch
 from microagg.encode.space import Axes
-from microagg.engines.recode_batches import recoded_batch, recoded_text
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
 from microagg.measure.coordinates import AttackerSpace
@@ -196,8 +196,8 @@ class Encoding:
         """Recode a batch, typed and as a CSV file holds it."""
         if not self.recoders:
             return table, written
-        new = recoded_batch(table, self.recoders)
-        return new, None if written is None else recoded_text(written, new, self.recoders)
+        frame, written = recoded_batch(Frame(table), written, self.recoders)
+        return frame.native, written
 
     def words(self, table: pa.Table, written: pa.Table | None = None) -> Words:
         """Turn a batch into records, one row of words each; records to be left out are not among them."""

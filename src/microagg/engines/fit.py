@@ -18,26 +18,28 @@ from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.inertia import Encoder, LevelCounts
 from microagg.encode.nominal import state_encoder
 from microagg.encode.recode import Recoder, recoded_plan
-from microagg.encode.recoded_table import check_recoded
+from microagg.encode.recoded_table import (
+    Tallies,
+    check_recoded,
+    fit_recoders,
+    merge_tallies,
+    recoded_batch,
+    tally_columns,
+)
 from microagg.encode.space import Axes, encoder_of_summary
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.encoding import Coder, Encoding
 from microagg.engines.rare_patterns import Rare, rare_records, with_rare_joined
-from microagg.engines.recode_batches import (
-    merged,
-    recoded_batch,
-    recoded_text,
-    recoders_of,
-    tallies,
-)
 from microagg.engines.table_checks import check_whole_table
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.engines.verbs import Parts
 from microagg.grouping.read_table import check_no_identifier, no_complete_record, no_records
 from microagg.measure.coordinates import AttackerSpace, state_encoders
+from microagg.measure.row_keys import row_keys
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
+from microagg.tables.as_written import values_as_written
 from microagg.tables.dates import dates_in_text
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable, no_order
@@ -51,9 +53,10 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     recoders: dict[Any, Recoder] = {}
     if plan.coarsened:
         check_recoded(plan, parts.names)
-        counted = parts.reduce(partial(tallies, plan=plan), merged, {*plan.coarsened, *extra})
+        columns = {*plan.coarsened, *extra}
+        counted = parts.reduce(partial(_tallies, plan=plan), merge_tallies, columns)
         if counted is not None:
-            recoders = recoders_of(plan, counted, parts.empty(), parts.is_text)
+            recoders = fit_recoders(plan, counted, Frame(parts.empty()), parts.is_text)
     after = recoded_plan(plan, recoders.values())
     roles = plan.roles(parts.names)
     asked = plan.blocks[0].require.distinct
@@ -81,6 +84,16 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
             encoding, partial(rare_records, encoding), partial(with_rare_joined, encoding)
         )
     return encoding, summary
+
+
+def _tallies(table: pa.Table, written: pa.Table | None, plan: Plan) -> Tallies:
+    """Count in a batch what recodings need; units by keys, which are the same in all batches."""
+    frame, units = Frame(table), None
+    if plan.units:
+        text = frame if written is None else Frame(written)
+        values = values_as_written(text, plan.units[0], written is not None)
+        units = row_keys([values])[:, 0].view(np.int64)
+    return tally_columns(frame, plan, written is not None, units)
 
 
 def _dates_in_text(parts: Parts, plan: Plan, summary: TableSummary) -> dict[Any, Column]:
@@ -115,9 +128,8 @@ def _recoded_summary(
     recoders: Mapping[Any, Recoder],
     log_units: Mapping[Any, float],
 ) -> TableSummary:
-    recoded = recoded_batch(table, recoders)
-    text = None if written is None else recoded_text(written, recoded, recoders)
-    return summarise(recoded, plan, text, log_units)
+    recoded, text = recoded_batch(Frame(table), written, recoders)
+    return summarise(recoded.native, plan, text, log_units)
 
 
 def encoding_of(
