@@ -191,7 +191,8 @@ class ColumnStatistics:
     holders: dict[Any, frozenset[int]] = field(default_factory=dict)
     """If k counts units: the least keys of the units that have each value, at most ``most_holders``."""
     most_holders: int = 0
-    missing: int = 0
+    missing_mass: dict[int, Fraction] = field(default_factory=dict)
+    """With weights: the sum of those of the records in each state of missing (1: missing, 2, …: a code)."""
     alike: ColumnStatistics | None = None
     """Of numbers with weights: the same as if every record counted alike."""
 
@@ -213,7 +214,7 @@ class ColumnStatistics:
             mass=_added(self.mass, other.mass),
             holders=least_keys(self.holders, other.holders, most),
             most_holders=most,
-            missing=self.missing + other.missing,
+            missing_mass=_added(self.missing_mass, other.missing_mass),
             alike=alike,
         )
 
@@ -233,6 +234,18 @@ def least_keys(
     none: frozenset[int] = frozenset()
     both = {value: one.get(value, none) | other.get(value, none) for value in {**one, **other}}
     return {value: frozenset(sorted(keys)[:most]) for value, keys in both.items()}
+
+
+def mass_by_number(numbers: NDArray[np.int64], weights: Floats) -> dict[int, Fraction]:
+    """Add up the weights of records with each number that occurs, exactly.
+
+    >>> mass_by_number(np.array([0, 2, 0]), np.array([0.5, 3.0, 0.25]))
+    {0: Fraction(3, 4), 2: Fraction(3, 1)}
+    """
+    return {
+        int(number): Moments().add(weights[numbers == number]).exact_total
+        for number in np.unique(numbers)
+    }
 
 
 def _added(one: dict[Any, Fraction], other: dict[Any, Fraction]) -> dict[Any, Fraction]:

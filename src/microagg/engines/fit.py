@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from microagg.base.typing import Floats
 from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.inertia import Encoder, LevelCounts
 from microagg.encode.nominal import state_encoder
@@ -161,7 +162,10 @@ def encoding_of(
     coders, seen = [], []
     for name, often in zip(columns, states, strict=True):
         found = summary.columns[name]
-        of_states = state_encoder(LevelCounts(often, records)) if mixed and len(often) > 1 else None
+        of_states = None
+        if mixed and len(often) > 1:
+            by_weight = _weights_of_states(summary, name, len(often)) / mean_weight
+            of_states = state_encoder(LevelCounts(by_weight if uneven else often, records))
         coder, encoder = _coder(
             name, plan, found, of_states, mean_weight, uneven, recoders.get(name)
         )
@@ -180,6 +184,13 @@ def encoding_of(
         is_csv,
         recoders=recoders,
     )
+
+
+def _weights_of_states(summary: TableSummary, name: Any, states: int) -> Floats:
+    """Add up the weights of the records in each state of a column: there, missing, with a code."""
+    gone = summary.columns[name].missing_mass
+    there = summary.weights.exact_total - sum(gone.values())
+    return np.array([float(there), *(float(gone.get(state, 0)) for state in range(1, states))])
 
 
 def _coder(

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_keys
+from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_keys, mass_by_number
 from microagg.encode.missing import complete_records, distinct_rows
 from microagg.encode.number import Transform
 from microagg.encode.prepare import weights_of
@@ -145,18 +145,18 @@ def _summary(
     variable: Variable, block: Block, weights: Floats | None, log_unit: float
 ) -> ColumnStatistics:
     there = ~variable.missing
-    found = ColumnStatistics(
-        variable.kind, missing=int(np.count_nonzero(~there)), log_unit=log_unit
-    )
+    found = ColumnStatistics(variable.kind, log_unit=log_unit)
     own = None if weights is None else weights[there]
+    if weights is not None:
+        found.missing_mass = mass_by_number(variable.states[~there], weights[~there])
     if variable.kind in CATEGORIES:
         numbers = variable.level_numbers[there]
         often = np.bincount(numbers, minlength=len(variable.levels))
         occurring = np.flatnonzero(often).tolist()
         found.levels = Counter({variable.levels[at]: int(often[at]) for at in occurring})
         if own is not None:
-            for at in occurring:
-                found.mass[variable.levels[at]] = Moments().add(own[numbers == at]).exact_total
+            masses = mass_by_number(numbers, own)
+            found.mass = {variable.levels[at]: mass for at, mass in masses.items()}
         return found
     values = used = variable.values[there]
     found.moments.add(values, own)

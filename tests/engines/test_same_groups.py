@@ -1,0 +1,48 @@
+"""Small tables get the same groups on every engine: they have one chunk, and one rule for each kind of column.
+
+Large tables are cut into chunks, so that their groups may differ; the rules by which groups form do not.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from microagg.job.job import Job
+from microagg.job.run import run
+from microagg.plan.plan import Plan
+
+N = 14
+
+
+def light_where_missing(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
+    """Records with a missing value weigh little: by weights few values are missing, by records many."""
+    gone = rng.random(N) < 0.25
+    weight = np.where(gone, 0.05, 1.0) * rng.uniform(1, 1.1, N)
+    table = {"a": np.where(gone, np.nan, rng.normal(size=N)), "b": rng.normal(size=N), "w": weight}
+    return pd.DataFrame(table), {"columns": ["a", "b"], "weight": "w"}
+
+
+CASES = {
+    "weights of missing values, majority": (light_where_missing, {"missing": "majority"}),
+    "weights of missing values, fill": (light_where_missing, {"missing": "fill"}),
+}
+
+
+def released(folder, engine: str, table: pd.DataFrame, plan: Plan) -> pd.DataFrame:
+    source, target = folder / "in.parquet", folder / f"{engine}.parquet"
+    table.to_parquet(source, index=False)
+    run(Job(source, target, plan, engine=engine))
+    return pd.read_parquet(target).sort_values("row", ignore_index=True)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_small_table_has_the_groups_of_memory(engine, case, tmp_path):
+    made, settings = CASES[case]
+    for seed in range(1 if engine == "spark" else 4):
+        table, own = made(np.random.default_rng(seed))
+        table["row"] = np.arange(len(table))
+        plan = Plan.of(k=3, known=["row"], effort="best", **own, **settings)
+        found, expected = (released(tmp_path, one, table, plan) for one in (engine, "memory"))
+        pd.testing.assert_frame_equal(found, expected, rtol=1e-9)
