@@ -107,9 +107,48 @@ def _required() -> Iterator[tuple[str, str]]:
         yield f"{method} k=3", _digest(release.partition.labels)
 
 
+def _kinds() -> Iterator[tuple[str, str]]:
+    """Columns of all kinds, with missing values: what each becomes in coordinates decides the groups."""
+    rng = np.random.default_rng(5)
+    n = 400
+    amount = np.where(rng.random(n) < 0.4, 0.0, rng.lognormal(3, 1, n).round(2))
+    columns: dict[str, Any] = {
+        "age": rng.integers(15, 90, n),
+        "wage": np.where(rng.random(n) < 0.1, np.nan, rng.lognormal(2, 0.6, n)),
+        "profit": rng.normal(5, 20, n),
+        "amount": np.where(rng.random(n) < 0.05, np.nan, amount),
+        "sector": rng.choice(["a", "b", "c", "d"], n),
+        "school": rng.choice(["low", "middle", "high"], n),
+        "code": rng.choice(["A11", "A12", "A21", "B11", "B12"], n),
+        "since": (np.datetime64("2020-01-01") + rng.integers(0, 900, n)).astype("datetime64[D]"),
+        "w": rng.uniform(1, 20, n),
+    }
+    frame = pa.table({name: pa.array(own, from_pandas=True) for name, own in columns.items()})
+    kinds: dict[str, Any] = {
+        "age": {"coarsen": {"bands": 10}},
+        "wage": {"kind": "number", "transform": "log"},
+        "profit": {"kind": "number", "transform": "log"},
+        "amount": "spiked",
+        "sector": {"kind": "nominal", "importance": 2.0},
+        "school": ["low", "middle", "high"],
+        "code": {"kind": "hierarchy", "prefixes": [1, 2]},
+    }
+    kinds_of = {name: {name: kinds[name]} for name in kinds}
+    kinds_of["profit by rank"] = {"profit": {"kind": "number", "transform": "rank"}}
+    kinds_of["log of amount"] = {"amount": {"kind": "spiked", "transform": "log"}}
+    kinds_of["all"] = kinds
+    for name, own in kinds_of.items():
+        for more in ({}, {"weight": "w"}, {"missing": "majority"}, {"scale": "robust"}):
+            given = {"columns": list(frame.column_names[:-1]), "kinds": {**kinds_of["code"], **own}}
+            release = microagg.protect(
+                frame, 3, drop=[] if "weight" in more else ["w"], **given, **more
+            )
+            yield f"kinds {name} {more or 'plain'}", _digest(release.partition.labels)
+
+
 def main() -> None:
     warnings.simplefilter("ignore", microagg.DisclosureRiskWarning)
-    for part in (_required, _weighted, _partitions):
+    for part in (_kinds, _required, _weighted, _partitions):
         for way, digest in part():
             print(f"{digest}  {way}")
             sys.stdout.flush()

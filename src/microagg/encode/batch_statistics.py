@@ -10,7 +10,7 @@ Everything merges by addition, so that batches may be summarised in other proces
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
@@ -19,7 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
-from microagg.base.typing import Floats
+from microagg.base.typing import Floats, Labels
+from microagg.encode.figures import Figures, Spread
+from microagg.encode.scale import scaling_of
+from microagg.encode.transform import Transform
 from microagg.errors import InputError, shown
 from microagg.kernels.exact_sums import BINS, LOW_BITS, OFFSET, add_moments
 
@@ -118,6 +121,20 @@ class Moments:
             return 0.0
         return float(np.sqrt(self.squares / mean_weight / (self.count - 1)))
 
+    def spread(self, scale: str, mean_weight: float, sketch: Sketch) -> Spread | None:
+        """Return what the scale of the column follows from; None where there is no value.
+
+        ``mean_weight`` is that of all records of the table; ``sketch`` is of the same values.
+        """
+        if not self.count:
+            return None
+        quartiles = None
+        if scale == "robust":
+            quartiles = sketch.quantile(0.25), sketch.quantile(0.75)
+        deviation = self.deviation_by(mean_weight)
+        scaling = scaling_of(scale, self.low, self.high, self.mean, deviation, quartiles)
+        return Spread(self.count, self.weight / mean_weight, self.low, self.high, scaling)
+
 
 @dataclass(eq=False)
 class Sketch:
@@ -177,10 +194,10 @@ class ColumnStatistics:
     """Of quantities and dates: all values that are there."""
     outside: Moments = field(default_factory=Moments)
     """Of spiked numbers: those off the spike."""
-    logarithms: Moments = field(default_factory=Moments)
-    """Of numbers that count by their logarithm, of spiked ones those off the spike."""
-    log_unit: float = 0.0
-    """Of these logarithms, see :class:`.Transform`."""
+    transform: Transform | None = None
+    """Of numbers that are transformed for the distance, once it is known."""
+    transformed: Moments = field(default_factory=Moments)
+    """Of these numbers, of spiked ones those off the spike."""
     sizes: Sketch = field(default_factory=Sketch)
     """Of the same numbers: absolute values above 0, from which that unit comes."""
     sketch: Sketch = field(default_factory=Sketch)
@@ -207,7 +224,7 @@ class ColumnStatistics:
             kind=self.kind if self.kind == other.kind else "number",
             moments=self.moments.merge(other.moments),
             outside=self.outside.merge(other.outside),
-            logarithms=self.logarithms.merge(other.logarithms),
+            transformed=self.transformed.merge(other.transformed),
             sketch=self.sketch.merge(other.sketch),
             sizes=self.sizes.merge(other.sizes),
             levels=levels,
@@ -217,6 +234,19 @@ class ColumnStatistics:
             missing_mass=_added(self.missing_mass, other.missing_mass),
             alike=alike,
         )
+
+    def figures(self, scale: str = "zscore", mean_weight: float = 1.0) -> Figures:
+        """Return what the encoder of numbers is fitted to; ``mean_weight`` is that of all records."""
+        given = scale, mean_weight, self.sketch
+        every = self.moments.spread(*given)
+        off = self.outside.spread(*given)
+        return Figures(every, off, self.transform, self.transformed.spread(*given))
+
+    def held(self, levels: Sequence[Any]) -> Labels:
+        """Count the units that hold each level, up to k of them, or the records where none are counted."""
+        if self.most_holders:
+            return np.array([len(self.holders.get(level, ())) for level in levels], dtype=np.int64)
+        return np.array([self.levels.get(level, 0) for level in levels], dtype=np.int64)
 
     def check_levels(self, name: Any) -> None:
         """Refuse more levels than a category can have."""

@@ -15,33 +15,22 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Encoder, LevelCounts, corners, count_levels
+from microagg.encode.inertia import Encoder, LevelCounts, corners
 from microagg.tables.variable import Variable
 
 MOST_COORDINATES = 64
 _SEED = 20061  # of the projection: the same for the same number of levels, whatever the plan's seed
 
 
-def encoder(
-    variable: Variable, weights: Floats | None = None, counts: LevelCounts | None = None
-) -> Encoder:
-    """Make the levels corners of a simplex; ``counts`` are of the whole table, if these are not all records.
+def encoder(levels: int, counts: LevelCounts) -> Encoder:
+    """Make the levels of a category, or the states of values, corners of a simplex.
 
-    >>> sex = Variable("sex", "nominal", np.array([0.0, 0.0, 1.0, 1.0]), levels=("f", "m"))
-    >>> encoder(sex).apply(sex.values).round(3).tolist()
-    [[-0.866], [-0.866], [0.866], [0.866]]
-    """
-    points = simplex(len(variable.levels))
-    return corners(points, counts or count_levels(variable.level_numbers, len(points), weights))
+    States are: there, missing, missing with a code.
 
-
-def state_encoder(counts: LevelCounts) -> Encoder:
-    """Make the states of values (there, missing, missing with a code) corners of a simplex.
-
-    >>> state_encoder(LevelCounts(np.array([2, 2]), 4)).apply(np.array([0.0, 1.0])).round(3).tolist()
+    >>> encoder(2, LevelCounts(np.array([2, 2]), 4)).apply(np.array([0.0, 1.0])).round(3).tolist()
     [[-0.866], [0.866]]
     """
-    return corners(simplex(len(counts.often)), counts)
+    return corners(simplex(levels), counts)
 
 
 def simplex(m: int) -> Floats:

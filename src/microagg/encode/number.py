@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.batch_statistics import ColumnStatistics
+from microagg.encode.figures import Figures
 from microagg.encode.inertia import Corners, Encoder, by_present, present_means
-from microagg.encode.scale import Scaling, fit_scale, scaling_of
+from microagg.encode.scale import Scaling
+from microagg.encode.transform import Transform
 from microagg.kernels.labels import group_means
-from microagg.plan.column import Column
 from microagg.plan.settings import check_aggregate
 from microagg.tables.variable import Variable
 
@@ -45,78 +45,12 @@ class NumberEncoder:
         return found
 
 
-def encoder(variable: Variable, scale: str, weights: Floats | None = None) -> Encoder:
-    """Fit the transform and the spread to the present values."""
-    there = ~variable.missing
-    if not there.any():
+def encoder(found: Figures) -> Encoder:
+    """Fit the coordinate to the figures of a column."""
+    used = found.transformed or found.every
+    if used is None:
         return Corners(np.zeros((1, 1)))
-    values = variable.values[there]
-    transform = fit_transform(values, variable.setting.transform)
-    column = transform.apply(values).reshape(-1, 1)
-    scaling = (
-        fit_scale(column, scale) if weights is None else fit_scale(column, scale, weights[there])
-    )
-    return NumberEncoder(transform, scaling)
-
-
-def from_summary(
-    setting: Column, found: ColumnStatistics, scale: str, mean_weight: float
-) -> Encoder:
-    """Fit the same to a summary of the column, whose values are not in memory.
-
-    ``mean_weight`` is that of all records of the table.
-    """
-    if not found.moments.count:
-        return Corners(np.zeros((1, 1)))
-    used = found.logarithms if found.logarithms.count else found.moments
-    quartiles = None
-    if scale == "robust":
-        quartiles = found.sketch.quantile(0.25), found.sketch.quantile(0.75)
-    deviation = used.deviation_by(mean_weight)
-    scaling = scaling_of(scale, used.low, used.high, used.mean, deviation, quartiles)
-    transformed = Transform("log", found.log_unit) if found.logarithms.count else Transform(None)
-    return NumberEncoder(transformed, scaling)
-
-
-@dataclass(frozen=True, eq=False)
-class Transform:
-    """A transform of numbers, for the distance alone."""
-
-    how: str | None
-    unit: float = 1.0
-    """Of logarithms where some values are not positive; 0 where all are."""
-    ordered: Floats | None = None
-    """Of ranks: the original values, ascending."""
-
-    def apply(self, values: Floats) -> Floats:
-        """Transform numbers, none of them missing."""
-        if self.how is None:
-            return values
-        if self.ordered is not None:
-            low = np.searchsorted(self.ordered, values)
-            return np.asarray((low + np.searchsorted(self.ordered, values, "right")) / 2)
-        if not self.unit:
-            return np.log(values)
-        return np.asarray(np.sign(values) * np.log1p(np.abs(values) / self.unit))
-
-
-def fit_transform(values: Floats, how: str | None) -> Transform:
-    """Fit a transform to numbers, none of them missing.
-
-    "log" is the logarithm where all values are positive; else sign(x)·log(1 + |x|/m) with m the median of
-    all |x| > 0, which is as indifferent to the unit. "rank" is the mean rank of equal values.
-
-    >>> fit_transform(np.array([1.0, 10.0]), "log").apply(np.array([1.0])).tolist()
-    [0.0]
-    >>> fit_transform(np.array([7.0, 7.0, 9.0]), "rank").apply(np.array([7.0, 9.0])).tolist()
-    [1.0, 2.5]
-    """
-    if how == "rank":
-        return Transform(how, ordered=np.sort(values))
-    if how is None or (values > 0).all():
-        return Transform(how, unit=0.0)
-    size = np.abs(values)
-    return Transform(how, unit=float(np.median(size[size > 0])) if size.any() else 1.0)
+    return NumberEncoder(found.transform or Transform(None), used.scaling)
 
 
 def release(

@@ -17,18 +17,14 @@ from microagg.encode.inertia import (
     LevelCounts,
     by_present,
     corners,
-    count_levels,
     present_means,
 )
 from microagg.tables.variable import Variable
 
 
-def encoder(
-    variable: Variable, weights: Floats | None = None, counts: LevelCounts | None = None
-) -> Encoder:
-    """Encode the place of a level as one coordinate; ``counts`` are as for nominal columns."""
-    points = _places(variable).reshape(-1, 1)
-    found = corners(points, counts or count_levels(variable.level_numbers, len(points), weights))
+def encoder(variable: Variable, counts: LevelCounts) -> Encoder:
+    """Encode the place of a level as one coordinate."""
+    found = corners(_places(variable).reshape(-1, 1), counts)
     return Corners(found.points * np.sqrt(variable.share))
 
 

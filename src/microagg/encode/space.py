@@ -17,7 +17,7 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode import hierarchy, nominal, number, ordinal, spiked
-from microagg.encode.batch_statistics import ColumnStatistics
+from microagg.encode.figures import Figures, figures_of
 from microagg.encode.inertia import Encoder, LevelCounts, count_levels
 from microagg.encode.scale import fit_scale
 from microagg.encode.strata import count_units
@@ -27,8 +27,6 @@ from microagg.tables.variable import Variable
 
 class _Kind(Protocol):
     """The file of a kind, other than of plain numbers."""
-
-    def encoder(self, variable: Variable, weights: Floats | None = None) -> Encoder: ...
 
     def release(
         self, variable: Variable, labels: Labels, g: int, weights: Floats | None = None
@@ -126,7 +124,8 @@ def space_of(
         encoder = encoder_of(variable, scale, weights)
         of_states = None
         if own is not None:
-            of_states = nominal.state_encoder(count_levels(own, int(own.max()) + 1, weights))
+            counts = count_levels(own, int(own.max()) + 1, weights)
+            of_states = nominal.encoder(len(counts.often), counts)
         axes.append(Axes(encoder, of_states, variable.setting.importance))
         coordinates += axes[-1].place(variable.values, own)
     matrix = np.ascontiguousarray(np.hstack(coordinates))
@@ -153,31 +152,25 @@ def are_plain(variables: Sequence[Variable]) -> bool:
 
 
 def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None = None) -> Encoder:
-    """Fit the encoder of a column, which takes its values, original or released, to coordinates."""
-    if variable.kind in ("number", "integer", "date"):
-        return number.encoder(variable, scale, weights)
-    return _KINDS[variable.kind].encoder(variable, weights)
+    """Fit the encoder of a column in memory, which takes its values, original or released, to coordinates."""
+    if variable.kind == "hierarchy":
+        return hierarchy.encoder(variable, weights)
+    if variable.is_category:
+        counts = count_levels(variable.level_numbers, max(len(variable.levels), 1), weights)
+        return fitted_encoder(variable, counts)
+    scale = "zscore" if variable.kind == "spiked" else scale
+    return fitted_encoder(variable, figures_of(variable, scale, weights))
 
 
-def encoder_of_summary(
-    variable: Variable,
-    found: ColumnStatistics,
-    scale: str = "zscore",
-    mean_weight: float = 1.0,
-    counts: LevelCounts | None = None,
-) -> Encoder:
-    """Fit the same to a summary of the column, whose values are not in memory.
-
-    ``variable`` has no values, ``mean_weight`` is that of all records of the table, and ``counts`` are those
-    of the levels of a category.
-    """
-    if variable.kind in ("number", "integer", "date"):
-        return number.from_summary(variable.setting, found, scale, mean_weight)
-    if variable.kind == "spiked":
-        return spiked.from_summary(variable.setting, found, mean_weight)
+def fitted_encoder(variable: Variable, found: LevelCounts | Figures) -> Encoder:
+    """Fit the encoder of a column to the counts of its levels or to its figures; its values do not matter."""
+    if isinstance(found, Figures):
+        return (
+            spiked.encoder(variable, found) if variable.kind == "spiked" else number.encoder(found)
+        )
     if variable.kind == "ordinal":
-        return ordinal.encoder(variable, counts=counts)
-    return nominal.encoder(variable, counts=counts)
+        return ordinal.encoder(variable, found)
+    return nominal.encoder(len(variable.levels), found)
 
 
 def released_values(
@@ -196,7 +189,9 @@ def released_values(
     return _KINDS[variable.kind].release(variable, labels, g, weights)
 
 
-def with_admissible(variable: Variable, k: int, units: Labels | None = None) -> Variable:
+def with_admissible(
+    variable: Variable, k: int, units: Labels | None = None, held: Labels | None = None
+) -> Variable:
     """Return a column of categories that releases only what at least k units of the table hold.
 
     Otherwise a group would release, for all its records, the category of one person.
@@ -206,6 +201,7 @@ def with_admissible(variable: Variable, k: int, units: Labels | None = None) -> 
     variable : all records of the table
     k : least number of units, or of records where no units are given
     units : (n,) the unit of each record
+    held : (levels,) units that hold each level, where the values are not in memory
 
     >>> job = Variable("job", "nominal", np.array([0.0, 0.0, 1.0]), levels=("clerk", "mayor"))
     >>> with_admissible(job, 2).admissible.tolist()
@@ -213,15 +209,22 @@ def with_admissible(variable: Variable, k: int, units: Labels | None = None) -> 
     """
     if not variable.is_category:
         return variable
+    if held is None:
+        held = _held(variable, units)
+    return replace(variable, admissible=held >= k)
+
+
+def _held(variable: Variable, units: Labels | None) -> Labels:
+    """Count the units that hold each level, and each node above the levels where these are released."""
     levels = variable.level_numbers
     there = levels >= 0
     own = np.flatnonzero(there) if units is None else units[there]
-    fit = count_units(levels[there], own, len(variable.levels)) >= k
+    found = count_units(levels[there], own, len(variable.levels))
     if variable.kind == "hierarchy" and variable.setting.release == "node":
         below = hierarchy.node_members(variable)
-        held = [len(np.unique(own[np.isin(levels[there], leaves)])) for leaves in below]
-        fit = np.append(fit, np.array(held) >= k)
-    return replace(variable, admissible=fit)
+        nodes = [len(np.unique(own[np.isin(levels[there], leaves)])) for leaves in below]
+        found = np.append(found, nodes)
+    return found
 
 
 def names_of_levels(variable: Variable) -> list[Any]:

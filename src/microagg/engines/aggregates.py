@@ -88,7 +88,7 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
 
     def release(j: int) -> None:
         coder = encoding.coders[j]
-        variable = variable_of_chunk(coder, np.ascontiguousarray(records.values[:, j]))
+        variable = coder.of_chunk(np.ascontiguousarray(records.values[:, j]))
         values[:, j], states[:, j] = release_column(
             variable,
             given[:, j],
@@ -115,22 +115,6 @@ def _by_columns(work: Callable[[int], None], columns: int) -> None:
             work(j)
 
     share_with_helpers(on_some, columns, at_once=-(-columns // _THREADS))
-
-
-def variable_of_chunk(coder: Coder, values: Floats) -> Variable:
-    """Return some values of a column, with what is known of the whole table."""
-    occurs = np.where(coder.often > 0, 0, -1)
-    return Variable(
-        coder.name,
-        coder.kind,
-        values,
-        coder.setting,
-        levels=coder.levels,
-        rows=occurs,
-        often=coder.often if len(coder.levels) else None,
-        admissible=coder.admissible,
-        places=coder.places,
-    )
 
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:

@@ -105,7 +105,7 @@ def total_squares(encoding: Encoding, summary: TableSummary) -> Floats:
             found[j] = _total_of_corners(coder)
         elif isinstance(coder.encoder, NumberEncoder):
             own = summary.columns[coder.name]
-            moments = own.logarithms if coder.setting.transform == "log" else own.moments
+            moments = own.moments if own.transform is None else own.transformed
             scaling = coder.encoder.scaling
             factor = float(np.ldexp(1.0, -int(scaling.exponent[0])) / scaling.spread[0])
             found[j] = moments.squares / encoding.mean_weight * factor**2

@@ -28,7 +28,7 @@ from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space
-from microagg.engines.aggregates import keeps_whole, variable_of_chunk
+from microagg.engines.aggregates import keeps_whole
 from microagg.engines.encoding import Encoding, Records, Words
 from microagg.errors import InputError
 from microagg.grouping.group_table import group
@@ -301,7 +301,7 @@ def _numbered(values: Any) -> Labels:
 def space_of_chunk(encoding: Encoding, records: Records) -> Space:
     """Coordinates of records, and what groups of them release."""
     variables = [
-        variable_of_chunk(coder, np.ascontiguousarray(records.values[:, j]))
+        coder.of_chunk(np.ascontiguousarray(records.values[:, j]))
         for j, coder in enumerate(encoding.coders)
     ]
     rounded = [coder.kind == "date" or keeps_whole(encoding, coder) for coder in encoding.coders]

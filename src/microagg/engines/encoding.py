@@ -45,32 +45,50 @@ Words = NDArray[np.uint64]
 class Coder(NamedTuple):
     """How one protected column becomes coordinates, and is released."""
 
-    name: Any
-    kind: str
-    setting: Column
+    variable: Variable
+    """The column without its values: what is known of it from the whole table."""
     axes: Axes
     recoder: Recoder | None
     """Of a recoded column: how it was, against which its loss counts."""
     mean_weight: float
     """What the weights of the recoder are in units of."""
-    levels: tuple[Any, ...] = ()
-    often: Floats = np.zeros(0)
-    admissible: NDArray[np.bool_] | None = None
-    """Of categories: which levels at least k units of the table hold, so that groups may release them."""
     spread: float = 0.0
     whole: bool = False
+
+    @property
+    def name(self) -> Any:
+        """Name of the column."""
+        return self.variable.name
+
+    @property
+    def kind(self) -> str:
+        """Kind of the column."""
+        return self.variable.kind
+
+    @property
+    def setting(self) -> Column:
+        """What the plan says of the column."""
+        return self.variable.setting
+
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """Levels of a category in the whole table."""
+        return self.variable.levels
+
+    @property
+    def often(self) -> Floats:
+        """How often each level occurs, in weights that have a mean of 1."""
+        assert self.variable.often is not None
+        return self.variable.often
 
     @property
     def encoder(self) -> Encoder:
         """What takes values to coordinates."""
         return self.axes.values
 
-    @property
-    def places(self) -> Floats | None:
-        """Of bands: where each stands; None: at its number."""
-        if self.recoder is None or self.kind != "ordinal":
-            return None
-        return self.recoder.places if self.recoder.how.bands is not None else None
+    def of_chunk(self, values: Floats) -> Variable:
+        """Return some values of the column, with what is known of the whole table."""
+        return replace(self.variable, values=values)
 
 
 class Records(NamedTuple):

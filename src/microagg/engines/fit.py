@@ -5,19 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from microagg.base.typing import Floats
+from microagg.encode import nominal
 from microagg.encode.batch_statistics import ColumnStatistics
+from microagg.encode.figures import Figures
 from microagg.encode.inertia import Encoder, LevelCounts
-from microagg.encode.nominal import state_encoder
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import (
     Tallies,
@@ -27,7 +27,7 @@ from microagg.encode.recoded_table import (
     recoded_batch,
     tally_columns,
 )
-from microagg.encode.space import Axes, encoder_of_summary
+from microagg.encode.space import Axes, fitted_encoder, with_admissible
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.encoding import Coder, Encoding
 from microagg.engines.rare_patterns import Rare, rare_records, with_rare_joined
@@ -165,7 +165,8 @@ def encoding_of(
         of_states = None
         if mixed and len(often) > 1:
             by_weight = _weights_of_states(summary, name, len(often)) / mean_weight
-            of_states = state_encoder(LevelCounts(by_weight if uneven else often, records))
+            counts = LevelCounts(by_weight if uneven else often, records)
+            of_states = nominal.encoder(len(often), counts)
         coder, encoder = _coder(
             name, plan, found, of_states, mean_weight, uneven, recoders.get(name)
         )
@@ -207,33 +208,28 @@ def _coder(
     ``mean_weight`` is that of all records, which count alike unless weights are uneven.
     """
     setting, block = plan.column(name), plan.blocks[0]
-    kind = setting.kind
+    fitted: LevelCounts | Figures
+    alike: LevelCounts | Figures
     if found.levels:
-        kind = kind or found.kind or "nominal"
-        levels = _levels(name, setting, found)
-        variable = Variable(name, kind, _NONE, setting, levels=levels)
-        variable = variable if recoder is None else recoder.placed(variable)
-        often = alike = np.array([float(found.levels.get(level, 0)) for level in levels])
+        kind, levels = setting.kind or found.kind or "nominal", _levels(name, setting, found)
+        counts = np.array([float(found.levels.get(level, 0)) for level in levels])
+        often, present = counts, int(counts.sum())
         if uneven:
             often = np.array([float(found.mass.get(level, 0)) / mean_weight for level in levels])
-        present = int(alike.sum())
         check_no_identifier(name, kind, setting, len(found.levels), present)
-        seen, encoder = (
-            encoder_of_summary(variable, found, counts=LevelCounts(counted, present))
-            for counted in (alike, often)
-        )
-        axes = Axes(encoder, of_states, setting.importance)
-        own = replace(setting, kind=kind, round="no")
-        given = levels, often, _admissible(levels, found, block.k or 1)
-        return Coder(name, kind, own, axes, recoder, mean_weight, *given), seen
-    moments = found.moments
-    kind = found.kind or kind or "number"
-    variable = Variable(name, kind, _NONE, setting)
-    encoder = encoder_of_summary(variable, found, block.scale, mean_weight)
-    seen = encoder_of_summary(variable, found.alike or found)
-    axes = Axes(encoder, of_states, setting.importance)
-    coder = Coder(name, kind, setting, axes, recoder, mean_weight)
-    return coder._replace(spread=moments.deviation, whole=moments.whole), seen
+        own, occurs = replace(setting, kind=kind, round="no"), np.where(counts > 0, 0, -1)
+        variable = Variable(name, kind, _NONE, own, levels, occurs, often=often)
+        variable = with_admissible(variable, block.k or 1, held=found.held(levels))
+        variable = variable if recoder is None else recoder.placed(variable)
+        fitted, alike = LevelCounts(often, present), LevelCounts(counts, present)
+    else:
+        variable = Variable(name, found.kind or setting.kind or "number", _NONE, setting)
+        scale = "zscore" if variable.kind == "spiked" else block.scale
+        fitted, alike = found.figures(scale, mean_weight), (found.alike or found).figures()
+    axes = Axes(fitted_encoder(variable, fitted), of_states, setting.importance)
+    spread, whole = found.moments.deviation, found.moments.whole
+    coder = Coder(variable, axes, recoder, mean_weight, spread, whole)
+    return coder, fitted_encoder(variable, alike)
 
 
 def _levels(name: Any, setting: Column, found: ColumnStatistics) -> tuple[Any, ...]:
@@ -245,10 +241,3 @@ def _levels(name: Any, setting: Column, found: ColumnStatistics) -> tuple[Any, .
     # Each batch has checked that nothing else occurs, and has shown them in its own type.
     shown_as = {str(level).strip(): level for level in found.levels}
     return tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
-
-
-def _admissible(levels: Sequence[Any], found: ColumnStatistics, k: int) -> NDArray[np.bool_]:
-    """Find the levels that at least k units of the table hold, or records where no units are counted."""
-    if found.most_holders:
-        return np.array([len(found.holders.get(level, ())) >= k for level in levels], dtype=bool)
-    return np.array([found.levels.get(level, 0) >= k for level in levels], dtype=bool)

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_keys, mass_by_number
+from microagg.encode.figures import present
 from microagg.encode.missing import complete_records, distinct_rows
-from microagg.encode.number import Transform
 from microagg.encode.prepare import weights_of
-from microagg.encode.spiked import spike_of
 from microagg.encode.strata import stratum_codes
+from microagg.encode.transform import Transform
 from microagg.grouping.read_table import check_relations, refused_as_missing
 from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Block
@@ -144,33 +144,30 @@ def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variabl
 def _summary(
     variable: Variable, block: Block, weights: Floats | None, log_unit: float
 ) -> ColumnStatistics:
-    there = ~variable.missing
-    found = ColumnStatistics(variable.kind, log_unit=log_unit)
-    own = None if weights is None else weights[there]
+    found, missing = ColumnStatistics(variable.kind), variable.missing
     if weights is not None:
-        found.missing_mass = mass_by_number(variable.states[~there], weights[~there])
+        found.missing_mass = mass_by_number(variable.states[missing], weights[missing])
+    every, used = present(variable, weights)
     if variable.kind in CATEGORIES:
-        numbers = variable.level_numbers[there]
+        numbers = every.values.astype(np.int64)
         often = np.bincount(numbers, minlength=len(variable.levels))
         occurring = np.flatnonzero(often).tolist()
         found.levels = Counter({variable.levels[at]: int(often[at]) for at in occurring})
-        if own is not None:
-            masses = mass_by_number(numbers, own)
+        if every.weights is not None:
+            masses = mass_by_number(numbers, every.weights)
             found.mass = {variable.levels[at]: mass for at, mass in masses.items()}
         return found
-    values = used = variable.values[there]
-    found.moments.add(values, own)
-    if variable.kind == "spiked":
-        off = values != spike_of(variable.setting)
-        used, own = values[off], None if own is None else own[off]
-        found.outside.add(used, own)
+    found.moments.add(*every)
+    if used is not every:
+        found.outside.add(*used)
     if variable.setting.transform == "log":
-        found.sizes.add(np.abs(used[used != 0]))
-        if log_unit or (used > 0).all():  # else the unit is found first, from the sizes
-            used = Transform("log", log_unit).apply(used)
-            found.logarithms.add(used, own)
-    if block.scale == "robust":
-        found.sketch.add(used)
+        found.sizes.add(np.abs(used.values[used.values != 0]))
+        if log_unit or (used.values > 0).all():  # else the unit is found first, from the sizes
+            found.transform = Transform("log", log_unit)
+            used = used._replace(values=found.transform.apply(used.values))
+            found.transformed.add(*used)
+    if block.scale == "robust" and variable.kind != "spiked":
+        found.sketch.add(used.values)
     if weights is not None:  # an attacker compares records, whatever their weights
         found.alike = _summary(variable, block, None, log_unit)
     return found

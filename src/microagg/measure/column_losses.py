@@ -32,9 +32,9 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.hierarchy import ancestors
-from microagg.encode.number import fit_transform
+from microagg.encode.space import encoder_of
 from microagg.encode.spiked import SpikedEncoder
-from microagg.encode.spiked import encoder as split_of
+from microagg.encode.transform import fit_transform
 from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.tables.variable import Variable
@@ -111,7 +111,7 @@ def _coordinates(both: Pair, j: int, there: NDArray[np.bool_] | None) -> tuple[F
         y = np.where(y < len(variable.levels), y, np.nan)  # no place in the order
         return x[:, None], y[:, None]
     if variable is not None and variable.kind == "spiked":
-        split = split_of(variable, both.weights)
+        split = encoder_of(variable, weights=both.weights)
         if isinstance(split, SpikedEncoder):
             return split.apply(x), np.where(np.isnan(y)[:, None], np.nan, split.apply(y))
     if variable is not None and variable.setting.transform is not None:
