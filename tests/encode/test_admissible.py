@@ -105,10 +105,10 @@ def test_holders_are_counted_in_parts_as_in_one(parts):
     for one in summaries[1:]:
         merged = one.merge(merged)
     for coder, other in zip(whole.coders, encoding_of(plan, merged).coders, strict=True):
-        assert coder.admissible.tolist() == other.admissible.tolist()
+        assert coder.variable.admissible.tolist() == other.variable.admissible.tolist()
         values = survey(1)[coder.name]
         held = holders(survey(1), coder.name, "home")
-        assert coder.admissible.tolist() == [held[level] >= 4 for level in coder.levels]
+        assert coder.variable.admissible.tolist() == [held[level] >= 4 for level in coder.levels]
         variable = Variable(
             coder.name,
             "nominal",
@@ -116,7 +116,10 @@ def test_holders_are_counted_in_parts_as_in_one(parts):
             levels=coder.levels,
         )
         units = survey(1)["home"].to_numpy()
-        assert with_admissible(variable, 4, units).admissible.tolist() == coder.admissible.tolist()
+        assert (
+            with_admissible(variable, 4, units).admissible.tolist()
+            == coder.variable.admissible.tolist()
+        )
 
 
 def ordinal(values, release=None):

@@ -1,4 +1,4 @@
-"""Small tables get the same groups on every engine: they have one chunk, and one rule for each kind of column.
+"""Small tables get the same groups on every engine: they have one chunk, and each kind has one rule.
 
 Large tables are cut into chunks, so that their groups may differ; the rules by which groups form do not.
 """

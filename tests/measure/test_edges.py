@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import microagg
+from microagg.encode import nominal
 from microagg.encode.inertia import LevelCounts
-from microagg.encode.nominal import state_encoder
 from microagg.evidence.usable import about_use, moved_figures
 from microagg.measure.before_and_after import Summary
 from microagg.measure.both_tables import Pair
@@ -94,7 +94,7 @@ def test_others_are_shown_if_they_are_k():
 
 def test_states_are_centred_with_an_inertia_of_n_less_one():
     often = np.array([5, 2, 1])
-    points = state_encoder(LevelCounts(often, 8)).apply(np.arange(3.0))
+    points = nominal.encoder(len(often), LevelCounts(often, 8)).apply(np.arange(3.0))
     assert often @ points == pytest.approx(0)
     assert often @ np.square(points).sum(axis=1) == pytest.approx(often.sum() - 1)
 

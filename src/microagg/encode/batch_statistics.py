@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
-from microagg.encode.figures import Figures, Spread
+from microagg.encode.number_figures import NumberFigures, Spread
 from microagg.encode.scale import scaling_of
 from microagg.encode.transform import Transform
 from microagg.errors import InputError, shown
@@ -235,12 +235,12 @@ class ColumnStatistics:
             alike=alike,
         )
 
-    def figures(self, scale: str = "zscore", mean_weight: float = 1.0) -> Figures:
+    def figures(self, scale: str = "zscore", mean_weight: float = 1.0) -> NumberFigures:
         """Return what the encoder of numbers is fitted to; ``mean_weight`` is that of all records."""
         given = scale, mean_weight, self.sketch
         every = self.moments.spread(*given)
         off = self.outside.spread(*given)
-        return Figures(every, off, self.transform, self.transformed.spread(*given))
+        return NumberFigures(every, off, self.transform, self.transformed.spread(*given))
 
     def held(self, levels: Sequence[Any]) -> Labels:
         """Count the units that hold each level, up to k of them, or the records where none are counted."""

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.figures import Figures
 from microagg.encode.inertia import Corners, Encoder, by_present, present_means
+from microagg.encode.number_figures import NumberFigures
 from microagg.encode.scale import Scaling
 from microagg.encode.transform import Transform
 from microagg.kernels.labels import group_means
@@ -45,7 +45,7 @@ class NumberEncoder:
         return found
 
 
-def encoder(found: Figures) -> Encoder:
+def encoder(found: NumberFigures) -> Encoder:
     """Fit the coordinate to the figures of a column."""
     used = found.transformed or found.every
     if used is None:

@@ -17,8 +17,8 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode import hierarchy, nominal, number, ordinal, spiked
-from microagg.encode.figures import Figures, figures_of
 from microagg.encode.inertia import Encoder, LevelCounts, count_levels
+from microagg.encode.number_figures import NumberFigures, figures_of
 from microagg.encode.scale import fit_scale
 from microagg.encode.strata import count_units
 from microagg.kernels.release_kinds import Releases
@@ -162,9 +162,9 @@ def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None
     return fitted_encoder(variable, figures_of(variable, scale, weights))
 
 
-def fitted_encoder(variable: Variable, found: LevelCounts | Figures) -> Encoder:
+def fitted_encoder(variable: Variable, found: LevelCounts | NumberFigures) -> Encoder:
     """Fit the encoder of a column to the counts of its levels or to its figures; its values do not matter."""
-    if isinstance(found, Figures):
+    if isinstance(found, NumberFigures):
         return (
             spiked.encoder(variable, found) if variable.kind == "spiked" else number.encoder(found)
         )

@@ -16,8 +16,8 @@ import pyarrow as pa
 from microagg.base.typing import Floats
 from microagg.encode import nominal
 from microagg.encode.batch_statistics import ColumnStatistics
-from microagg.encode.figures import Figures
 from microagg.encode.inertia import Encoder, LevelCounts
+from microagg.encode.number_figures import NumberFigures
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import (
     Tallies,
@@ -208,8 +208,8 @@ def _coder(
     ``mean_weight`` is that of all records, which count alike unless weights are uneven.
     """
     setting, block = plan.column(name), plan.blocks[0]
-    fitted: LevelCounts | Figures
-    alike: LevelCounts | Figures
+    fitted: LevelCounts | NumberFigures
+    alike: LevelCounts | NumberFigures
     if found.levels:
         kind, levels = setting.kind or found.kind or "nominal", _levels(name, setting, found)
         counts = np.array([float(found.levels.get(level, 0)) for level in levels])

@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_keys, mass_by_number
-from microagg.encode.figures import present
 from microagg.encode.missing import complete_records, distinct_rows
+from microagg.encode.number_figures import present
 from microagg.encode.prepare import weights_of
 from microagg.encode.strata import stratum_codes
 from microagg.encode.transform import Transform

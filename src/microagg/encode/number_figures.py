@@ -19,7 +19,7 @@ from microagg.tables.variable import Variable
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """Figures of numbers, none of them missing."""
+    """NumberFigures of numbers, none of them missing."""
 
     count: int
     weight: float
@@ -42,8 +42,8 @@ class Spread:
         return deviation * math.sqrt(self.count - 1)
 
 
-class Figures(NamedTuple):
-    """Figures of a column of numbers."""
+class NumberFigures(NamedTuple):
+    """NumberFigures of a column of numbers."""
 
     every: Spread | None
     """Of all values that are there; None: there is none."""
@@ -81,9 +81,12 @@ def present(variable: Variable, weights: Floats | None) -> tuple[Weighed, Weighe
     return every, Weighed(values[off], None if own is None else own[off])
 
 
-def figures_of(variable: Variable, scale: str = "zscore", weights: Floats | None = None) -> Figures:
+def figures_of(
+    variable: Variable, scale: str = "zscore", weights: Floats | None = None
+) -> NumberFigures:
     """Return the figures of a column in memory; ``weights`` have a mean of 1.
 
+    >>> import numpy as np
     >>> found = figures_of(Variable("x", "number", np.array([1.0, np.nan, 3.0])))
     >>> found.every.count, found.every.mean, round(found.every.length, 3)
     (2, 2.0, 1.414)
@@ -92,10 +95,10 @@ def figures_of(variable: Variable, scale: str = "zscore", weights: Floats | None
     off = _spread(used, scale) if used is not every else None
     how = variable.setting.transform
     if how is None or not len(used.values):
-        return Figures(_spread(every, scale), off)
+        return NumberFigures(_spread(every, scale), off)
     transform = fit_transform(used.values, how)
     transformed = _spread(used._replace(values=transform.apply(used.values)), scale)
-    return Figures(_spread(every, scale), off, transform, transformed)
+    return NumberFigures(_spread(every, scale), off, transform, transformed)
 
 
 def _spread(given: Weighed, scale: str) -> Spread | None:
