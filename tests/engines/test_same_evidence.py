@@ -169,6 +169,11 @@ def classes_of(target: TrialTable, said: Evidence) -> np.ndarray:
 
 def _states(plan: Plan, after: pa.Table) -> np.ndarray:
     """States of the released values, in which each code for missing is one of its own."""
+    for at, name in enumerate(after.column_names):
+        texts = after[name].type in (pa.string(), pa.large_string())
+        if texts and plan.column(name).kind == "date" and not any(after[name].to_pylist()):
+            # Blanked throughout: a CSV file does not tell that these were dates.
+            after = after.set_column(at, name, pa.nulls(len(after), pa.date32()))
     read = take_in(Frame(after), replace(plan, missing=replace(plan.missing, policy="fill")))
     return np.column_stack([variable.states for variable in read.variables.values()])
 

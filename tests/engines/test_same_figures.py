@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from command import here, said
+from microagg.engines import disk, gathered_on_disk
 from microagg.job.job import Job
 from microagg.job.run import run
 from microagg.plan.plan import Plan
@@ -206,6 +207,41 @@ def test_a_pattern_all_of_whose_records_are_joined_with_others_is_no_short_one(p
     found, _, _, after = protect(engine, table, k=5, columns=["a", "b"])
     assert after["a"].isna().all()
     assert found.signs.missing_counts["a"].blanked == 2
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("how", [{"round": 1000}, {"top": 5000}, {"bands": 2000}])
+def test_groups_do_not_lose_what_a_recoding_loses_where_they_share_nothing(protect, engine, how):
+    rng = np.random.default_rng(9)
+    n = 300
+    table = pd.DataFrame({"a": rng.normal(size=n), "pay": rng.lognormal(8, 1, n)})
+    table["weight"], table["row"] = rng.integers(1, 9, n).astype(float), np.arange(n)
+    known, coarsen = ["row", "pay"], {"pay": how}
+    found, loss, of_groups, _ = protect(
+        engine, table, k=4, columns=["a"], weight="weight", known=known, coarsen=coarsen
+    )
+    assert of_groups == pytest.approx(loss, rel=1e-9)
+    assert found.utility.group_loss_by_column["pay"] == pytest.approx(
+        found.utility.by_column["pay"], rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_levels_that_only_dropped_records_have_are_none_of_the_release(
+    protect, engine, monkeypatch
+):
+    for module in (disk, gathered_on_disk):
+        monkeypatch.setattr(module, "AT_ONCE", 128)
+    rng = np.random.default_rng(10)
+    n = 512
+    table = pd.DataFrame({"a": rng.normal(size=n), "job": rng.choice(["x", "y"], n)})
+    table["row"] = np.arange(n)
+    table.loc[:127, "a"] = np.nan  # no record of the first batch is kept
+    table.loc[300, ["a", "job"]] = [np.nan, "z"]
+    found, _, _, after = protect(engine, table, k=4, columns=["a", "job"], missing="drop")
+    assert found.dropped == 129
+    assert after["row"].tolist() == table["row"][table["a"].notna()].tolist()
+    assert set(after["job"]) <= {"x", "y"}
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import microagg
@@ -18,8 +19,11 @@ from microagg.measure.known_columns import Known, as_in_file, known_risk
 from microagg.measure.linkage import Linkage
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.propensity import _ranks
+from microagg.measure.read_protected import protected_values
 from microagg.measure.utility import utility_of
-from microagg.tables.variable import Variable
+from microagg.plan.column import Column
+from microagg.tables.frame import Frame
+from microagg.tables.variable import Variable, variable_of
 
 
 def numbers(x, y):
@@ -35,6 +39,17 @@ def test_a_column_of_which_nothing_is_released_deviates_by_nothing():
     assert found.il1s_by_column == found.mean_deviation == found.variance_deviation == {"x": 0.0}
     assert found.total_variation == {"x": 0.0}
     assert set(found.quantile_deviations["x"].values()) == {0.0}
+
+
+@pytest.mark.parametrize("kind", ["number", "date"])
+@pytest.mark.parametrize("blank", ["", " ", "NA", None])
+def test_a_column_of_a_csv_file_that_was_blanked_throughout_is_text_without_values(kind, blank):
+    values = [1.0, 2.5] if kind == "number" else ["2024-01-31", "2024-02-01"]
+    before, after = (Frame(pa.table({"x": one})) for one in (values, [blank, blank]))
+    if blank is None:
+        after = Frame(pa.table({"x": pa.array([None, None], pa.string())}))
+    found = protected_values(variable_of(before, "x", Column(kind)), before, after)
+    assert np.isnan(found).all()
 
 
 def test_one_column_and_one_record_go_together_with_nothing():

@@ -95,6 +95,14 @@ def test_a_code_is_no_level():
     assert found.levels == ("a", "b")
 
 
+def test_a_code_is_no_level_of_an_ordered_type():
+    values = pd.Categorical(["b", "?", "a"], ["z", "b", "a", "?"], ordered=True)
+    frame = Frame(pd.DataFrame({"x": values}))
+    assert variable_of(frame, "x", None, ["?"]).levels == ("z", "b", "a")
+    declared = Column("ordinal", levels=("z", "b", "a"))
+    assert variable_of(frame, "x", declared, ["?"]).states.tolist() == [0, 2, 0]
+
+
 def test_a_code_that_does_not_occur_changes_nothing():
     found = variable_of(Frame(pa.table({"x": [1, None, 3]})), "x", None, [-8])
     assert found.tags is None

@@ -27,6 +27,7 @@ from microagg.comparing.trials import (
     try_plans,
 )
 from microagg.errors import MicroaggError
+from microagg.evidence.sentences import worst_first
 from microagg.plan.change_role import decided, role_of
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
@@ -397,7 +398,7 @@ class SearchState:
         gives += "".join(f"; {one.short}" for one in counted.analyses)
         if self._meets(counted):
             return f"Counted on all records: {gives}; {asked} was asked for."
-        worst = sorted(counted.by_column, key=lambda name: -counted.by_column[name])[:3]
+        worst = worst_first(counted.by_column)[:3]
         most = ", ".join(f"{listed_names([n])} ({percent(counted.by_column[n])})" for n in worst)
         fixed = [
             name

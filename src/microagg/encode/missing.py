@@ -120,7 +120,7 @@ def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
     """
     code, width = np.zeros(len(states), dtype=np.int64), 1
     for column in states.T:  # each row becomes one number, each column a digit of it
-        base = int(column.max()) + 1
+        base = int(column.max(initial=0)) + 1
         if width * base > _LARGEST_CODE:
             found, code = np.unique(code, return_inverse=True)
             code, width = code.reshape(-1), len(found)
@@ -130,7 +130,7 @@ def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
         which = number[code]
     else:
         which = np.unique(code, return_inverse=True)[1].reshape(-1)
-    first = np.empty(int(which.max()) + 1, dtype=np.int64)
+    first = np.empty(int(which.max(initial=-1)) + 1, dtype=np.int64)
     first[which[::-1]] = np.arange(len(which))[::-1]
     return states[first], which
 

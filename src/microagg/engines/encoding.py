@@ -285,7 +285,8 @@ class Encoding:
         if found.kind not in CATEGORIES:
             return found
         number = {level: at for at, level in enumerate(coder.levels)}
-        place = np.array([*(number[level] for level in found.levels), -1], dtype=np.float64)
+        # Levels that only records have which are left out are none of the table.
+        place = np.array([*(number.get(level, -1) for level in found.levels), -1], dtype=np.float64)
         numbers = place[found.level_numbers]
         return replace(found, values=np.where(numbers < 0, np.nan, numbers), levels=coder.levels)
 

@@ -135,8 +135,9 @@ class Shelf:
                     rows = int(ends[place + 1] - ends[place])
                     file.seek(begin + 8 * width * int(ends[place]))
                     found.append(np.fromfile(file, np.uint64, rows * width).reshape(rows, width))
-        if not found:
-            return np.zeros((0, 0), dtype=np.uint64)
+        if not found:  # such as for a batch whose records are all left out
+            width = max((width for _, _, width in self._index.values()), default=0)
+            return np.zeros((0, width), dtype=np.uint64)
         return np.concatenate(found)
 
     def remove(self) -> None:

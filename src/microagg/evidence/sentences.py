@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -154,10 +154,21 @@ def loss_words(utility: Utility) -> str:
     return "; ".join([said, *([most] if (most := most_lost_words(utility)) else [])])
 
 
+def worst_first(losses: Mapping[Any, float]) -> list[Any]:
+    """Order columns by what they lost; those that lost the same, as far as it is said, stay in their order.
+
+    The last digits of a double are of the way it was added up, which differs between engines.
+
+    >>> worst_first({"age": 99.99999999999996, "job": 3.0, "town": 100.0})
+    ['age', 'town', 'job']
+    """
+    return sorted(losses, key=lambda name: -few_digits(losses[name], DIGITS))
+
+
 def most_lost_words(utility: Utility) -> str:
     """Say which columns lost most, and what the groups lose where that differs; empty for one number."""
     by = utility.by_column
-    worst = sorted(by, key=lambda name: -by[name])[:_COSTLY]
+    worst = worst_first(by)[:_COSTLY]
     said = []
     if len(by) > 1:
         said.append("most in " + ", ".join(f"{names([n])} ({percent(by[n])})" for n in worst))

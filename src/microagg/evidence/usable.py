@@ -12,7 +12,7 @@ from typing import Any
 
 from microagg.base.formatting import names, percent, share
 from microagg.errors import shown
-from microagg.evidence.sentences import Caution
+from microagg.evidence.sentences import Caution, worst_first
 from microagg.measure.before_and_after import Summary
 
 MOST_LOST = 50.0
@@ -46,7 +46,8 @@ def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caut
     ]
     if not found:
         return []
-    found.sort(key=lambda one: -one[1])
+    order = worst_first(losses)
+    found.sort(key=lambda one: order.index(one[0]))
     said = ", ".join(f"{names([name])} ({_lost(lost, row)})" for name, lost, row in found[:_NAMED])
     spoilt = [name for name, _, _ in found]
     more = f", and in {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""

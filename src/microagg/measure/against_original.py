@@ -56,6 +56,7 @@ def against_original(
         labels=np.column_stack(groups),
         states=np.column_stack(states),
         before=before,
+        recoded_only=frozenset(recoded) - frozenset(both.names),
         after=_as_numbers(both.after, recoded),
     )
 

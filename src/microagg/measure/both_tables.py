@@ -55,6 +55,9 @@ class Pair:
     """(n,) a number for each combination of strata and released weight, which groups share in addition to
     protected values; None: they share only these."""
 
+    recoded_only: frozenset[Any] = frozenset()
+    """Columns that no group shares: they lose what their recoding loses, whatever the groups are."""
+
     def __len__(self) -> int:
         return len(self.original)
 

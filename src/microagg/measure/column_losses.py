@@ -13,7 +13,8 @@ coordinates:
   times theirs, and a changed value costs 2;
 - hierarchy: that of the ancestors at each depth, every depth with an equal share; a node above the codes is
   the mean of its codes;
-- a level that several became by recoding is the mean of their records, and so is a band of numbers.
+- a level that several became by recoding is the mean of their records, and so is a band of numbers; where no
+  group shares a recoded column, both losses are that of its recoding.
 
 Only records with an original value count. A value that was blanked counts as the column's mean. Where
 weights are given every record counts by its weight.
@@ -89,6 +90,8 @@ def _column(both: Pair, j: int) -> tuple[float, float, float]:
     else:
         C, R = _coordinates(both, j, there)
         within, released = _numbers(C, R, groups, w)
+    if both.names[j] in both.recoded_only:
+        within = released or 0.0
     varies = released is not None
     return (within, released or 0.0, importance * (len(x) - 1)) if varies else (0.0, 0.0, 0.0)
 

@@ -14,6 +14,8 @@ from microagg.errors import InputError, shown
 from microagg.tables.dates import instants
 from microagg.tables.finite import check_not_infinite
 from microagg.tables.frame import Frame
+from microagg.tables.frame_libraries import is_text
+from microagg.tables.numbers_in_text import MISSING_WORDS
 from microagg.tables.variable import Variable
 
 _DAY = 86_400  # seconds
@@ -48,6 +50,8 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
     name = variable.name
     if variable.is_category:
         return _levels(variable, after)
+    if _is_blank(after, name):
+        return np.full(len(after), np.nan)
     if variable.kind == "date":
         return _dates(variable, before, after)
     if not after.is_numeric(name):
@@ -58,6 +62,19 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
     values = after.doubles(name)
     check_not_infinite(values, name, "compare with the original")
     return values
+
+
+def _is_blank(frame: Frame, name: Any) -> bool:
+    """Return whether no record has a value; a CSV file tells no type of such a column, so that it is text."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    column = frame.arrow_column(name)
+    if is_text(column.type):
+        words = pa.array(MISSING_WORDS, column.type)
+        blank = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)
+        return bool(pc.all(pc.or_(blank, pc.is_null(column)), min_count=0).as_py())
+    return bool(column.null_count == len(column))
 
 
 def has_bands(frame: Frame, name: Any) -> bool:
@@ -106,8 +123,6 @@ def _dates(variable: Variable, before: Frame, after: Frame) -> Floats:
 
     name = variable.name
     column = after.arrow_column(name)
-    if column.null_count == len(column):
-        return np.full(len(column), np.nan)
     try:
         if variable.format is not None:
             column = _parsed(column, variable.format)

@@ -295,8 +295,8 @@ def _categories(
 ) -> Variable:
     numbers, found = frame.categories(name, missing_words)
     tags = None
+    meant = [_matching(code, found) for code in codes]
     if codes:
-        meant = [_matching(code, found) for code in codes]
         number = np.full(len(found) + 1, -1)
         for tag, level in enumerate(meant):
             if level is not None:
@@ -305,10 +305,10 @@ def _categories(
         numbers = np.where(tags >= 0, -1, numbers)
         tags = tags if (tags >= 0).any() else None
     occurs = np.bincount(numbers[numbers >= 0], minlength=len(found)) > 0
-    in_order = kind == "ordinal" and frame.is_ordered(
-        name
-    )  # levels that do not occur keep their place
-    occurring = [level for level in range(len(found)) if occurs[level] or in_order]
+    if kind == "ordinal" and frame.is_ordered(name):
+        # Levels that do not occur keep their place, but a code for missing values is no level.
+        occurs = ~np.isin(np.arange(len(found)), [level for level in meant if level is not None])
+    occurring = np.flatnonzero(occurs).tolist()
     place = np.full(len(found) + 1, -1)
     place[occurring] = np.arange(len(occurring))
     levels = tuple(found[level] for level in occurring)
