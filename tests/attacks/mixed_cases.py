@@ -132,8 +132,7 @@ def draw_for_engines(seed: int, keep_rows: bool = False, times: int = 1) -> Mixe
         plan["unit"] = {**plan["unit"], "mode": "count"}
     plan["block"] = plan["block"][:1]
     block = plan["block"][0]
-    gone = {"hierarchy", "double"}
-    block["columns"] = [name for name in block["columns"] if name not in gone] or ["turnover"]
+    block["columns"] = [name for name in block["columns"] if name != "double"] or ["turnover"]
     if block["columns"] == ["turnover"]:
         plan["drop"] = [name for name in plan["drop"] if name != "turnover"]
         plan["confidential"] = [name for name in plan["confidential"] if name != "turnover"]
@@ -158,7 +157,7 @@ def draw_for_engines(seed: int, keep_rows: bool = False, times: int = 1) -> Mixe
     }
     plan["drop"] = [name for name in plan["drop"] if name not in asked]
     plan["confidential"] = list(dict.fromkeys([*plan["confidential"], *sorted(asked)]))
-    frame = case.frame.drop(columns=[name for name in gone if name in case.frame])
+    frame = case.frame.drop(columns=["double"], errors="ignore")
     others = [name for name in (*QUANTITIES, *_OTHER) if name not in block["columns"]]
     frame = frame.drop(columns=[name for name in others if name in frame])
     codes = {name: own for name, own in case.codes.items() if name in block["columns"]}

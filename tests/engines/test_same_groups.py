@@ -24,7 +24,34 @@ def light_where_missing(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
     return pd.DataFrame(table), {"columns": ["a", "b"], "weight": "w"}
 
 
+def codes(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
+    """Codes of a hierarchy, some of which one record has."""
+    names = rng.choice(
+        ["A11", "A12", "A13", "A21", "B11", "B12"], N, p=[0.3, 0.3, 0.1, 0.1, 0.1, 0.1]
+    )
+    table = {"code": names, "a": rng.normal(size=N), "w": rng.uniform(1, 9, N)}
+    return pd.DataFrame(table), {"columns": ["code", "a"], "weight": "w"}
+
+
+def by_prefixes(release: str | None) -> dict:
+    return {"kinds": {"code": {"kind": "hierarchy", "prefixes": [1, 2], "release": release}}}
+
+
+PARENTS = {
+    "A11": "A1",
+    "A12": "A1",
+    "A13": "A1",
+    "A21": "A2",
+    "B11": "B",
+    "B12": "B",
+    "A1": "A",
+    "A2": "A",
+}
+
 CASES = {
+    "codes by prefixes": (codes, by_prefixes(None)),
+    "nodes above codes": (codes, by_prefixes("node")),
+    "codes by parents": (codes, {"kinds": {"code": {"kind": "hierarchy", "parents": PARENTS}}}),
     "weights of missing values, majority": (light_where_missing, {"missing": "majority"}),
     "weights of missing values, fill": (light_where_missing, {"missing": "fill"}),
 }

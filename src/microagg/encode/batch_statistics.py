@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
-from microagg.base.typing import Floats, Labels
+from microagg.base.typing import Floats
 from microagg.encode.number_figures import NumberFigures, Spread
 from microagg.encode.scale import scaling_of
 from microagg.encode.transform import Transform
@@ -242,11 +242,12 @@ class ColumnStatistics:
         off = self.outside.spread(*given)
         return NumberFigures(every, off, self.transform, self.transformed.spread(*given))
 
-    def held(self, levels: Sequence[Any]) -> Labels:
-        """Count the units that hold each level, up to k of them, or the records where none are counted."""
+    def held(self, levels: Sequence[Any]) -> int:
+        """Count the units that hold one of some levels, k or more if there are k; or the records."""
         if self.most_holders:
-            return np.array([len(self.holders.get(level, ())) for level in levels], dtype=np.int64)
-        return np.array([self.levels.get(level, 0) for level in levels], dtype=np.int64)
+            none: frozenset[int] = frozenset()
+            return len(none.union(*(self.holders.get(level, none) for level in levels)))
+        return sum(self.levels.get(level, 0) for level in levels)
 
     def check_levels(self, name: Any) -> None:
         """Refuse more levels than a category can have."""

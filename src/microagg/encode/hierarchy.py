@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Corners, Encoder, corners, count_levels
+from microagg.encode.inertia import Corners, Encoder, LevelCounts, corners
 from microagg.encode.nominal import MOST_COORDINATES, simplex
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable
@@ -97,29 +97,30 @@ def node_members(variable: Variable) -> list[Labels]:
     return found
 
 
-def encoder(variable: Variable, weights: Floats | None = None) -> Encoder:
+def encoder(variable: Variable, counts: LevelCounts) -> Encoder:
     """Encode the ancestor at each depth as a category; all depths have the same inertia, together m − 1.
 
     A node above the codes is where the mean of its codes is.
     """
     if not variable.levels:  # all values are missing
         return Corners(np.zeros((1, 1)))
-    levels = variable.level_numbers
+    often, present = counts
     depths = []
     for names in ancestors(variable):
         number = np.array(_numbers(names))
-        of_records = np.append(number, -1)[levels]
-        nodes = int(number.max()) + 1
-        counts = count_levels(of_records, nodes, weights)
-        depths.append(corners(simplex(nodes), counts).points[number])
+        of_nodes: Floats = np.bincount(number, weights=often).astype(np.float64)
+        points_of = corners(simplex(len(of_nodes)), LevelCounts(of_nodes, present)).points
+        depths.append(points_of[number])
     points = np.hstack(depths)
     if points.shape[1] > MOST_COORDINATES:
         width = points.shape[1]
         fewer = simplex(width + MOST_COORDINATES)[:width, :MOST_COORDINATES]
         points = np.einsum("ij,jk->ik", points, fewer)
-    of_nodes = [points[below].mean(axis=0) for below in node_members(variable)]
-    points = np.vstack([points, *of_nodes])
-    return corners(points, count_levels(levels, len(points), weights))
+    means = [points[below].mean(axis=0) for below in node_members(variable)]
+    points = np.vstack([points, *means])
+    with_nodes = np.zeros(len(points))  # which no record has
+    with_nodes[: len(often)] = often
+    return corners(points, LevelCounts(with_nodes, present))
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:
@@ -142,12 +143,14 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     mass = np.bincount(place.reshape(-1), weights=w)
     groups, leaves = pairs // m, pairs % m
     total = np.bincount(groups, weights=mass, minlength=g)
-    overall = np.bincount(level, weights=w, minlength=m).astype(np.float64)
+    overall = variable.often
+    if overall is None:
+        overall = np.bincount(level, weights=w, minlength=m).astype(np.float64)
     own, tried = _candidates(variable, groups, leaves, overall)
     score = np.zeros(len(own))
     for names in ancestors(variable):
         number = np.array(_numbers(names))
-        shares = np.bincount(number[level], weights=w) / w.sum()
+        shares = np.bincount(number, weights=overall) / overall.sum()
         gini = 1 - np.square(shares).sum()
         if gini <= 0:
             continue

@@ -153,8 +153,6 @@ def are_plain(variables: Sequence[Variable]) -> bool:
 
 def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None = None) -> Encoder:
     """Fit the encoder of a column in memory, which takes its values, original or released, to coordinates."""
-    if variable.kind == "hierarchy":
-        return hierarchy.encoder(variable, weights)
     if variable.is_category:
         counts = count_levels(variable.level_numbers, max(len(variable.levels), 1), weights)
         return fitted_encoder(variable, counts)
@@ -170,6 +168,8 @@ def fitted_encoder(variable: Variable, found: LevelCounts | NumberFigures) -> En
         )
     if variable.kind == "ordinal":
         return ordinal.encoder(variable, found)
+    if variable.kind == "hierarchy":
+        return hierarchy.encoder(variable, found)
     return nominal.encoder(len(variable.levels), found)
 
 

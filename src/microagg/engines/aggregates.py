@@ -17,6 +17,7 @@ import pyarrow as pa
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_with_helpers
 from microagg.encode.batch_statistics import Moments
+from microagg.encode.space import names_of_levels
 from microagg.engines.chunk_losses import column_squares
 from microagg.engines.encoding import Coder, Encoding, Records, Words
 from microagg.grouping.require.requirement import Requirement
@@ -148,7 +149,10 @@ def put_back(encoding: Encoding, table: pa.Table, shared: Shared) -> pa.Table:
 def _native_category(frame: Frame, variable: Variable, values: Floats, states: Labels) -> Any:
     """Make the released column of levels, which the batch need not have."""
     at = pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
-    array = pa.array(list(variable.levels)).take(at)
+    levels = names_of_levels(variable)
+    array = pa.array(
+        levels if len(levels) == len(variable.levels) else list(map(str, levels))
+    ).take(at)
     if (states >= 2).any():
         array = with_codes(array, states, variable.codes)
     return array.cast(frame.arrow_column(variable.name).type)

@@ -76,6 +76,7 @@ class _Lack(NamedTuple):
     """What a table that is read in parts, on disk or Spark, has to be like, and when a plan asks for more."""
 
     rule: str
+    why: str
     fact: str
     asked: Callable[[Plan, Block], object]
     """What is asked for: put into the fact, if it is a text; nothing: the plan can be carried out."""
@@ -88,60 +89,89 @@ def _columns(plan: Plan, block: Block, **settings: str) -> bool:
 
 
 _IN_PARTS = (
-    _Lack("one block of columns", "the plan has several", lambda p, b: len(p.blocks) > 1),
+    _Lack(
+        "one block of columns",
+        "each record travels with one group",
+        "the plan has several",
+        lambda p, b: len(p.blocks) > 1,
+    ),
     _Lack(
         "one partition",
+        "each record travels with one group",
         "per_column asks for one a column",
         lambda p, b: b.per_column and len(b.columns or ()) > 1,
     ),
     _Lack(
         "units that are counted",
+        "the records of a unit may lie in several parts",
         "mode is together",
         lambda p, b: p.unit_of(b).mode == "together",
     ),
-    _Lack("strata of k units", "small is merge", lambda p, b: p.strata_of(b).small == "merge"),
-    _Lack("identifiers that are dropped", "renumber names some", lambda p, b: p.renumber),
-    _Lack("rows in the order they came", "shuffle is true", lambda p, b: p.shuffle),
-    _Lack("all records", "suppress leaves some out", lambda p, b: p.suppress.most > 0),
+    _Lack(
+        "strata of k units",
+        "which strata are alike is not compared",
+        "small is merge",
+        lambda p, b: p.strata_of(b).small == "merge",
+    ),
+    _Lack(
+        "identifiers that are dropped",
+        "new numbers are drawn for all records at once",
+        "renumber names some",
+        lambda p, b: p.renumber,
+    ),
+    _Lack(
+        "rows in the order they came",
+        "it is written as it is read",
+        "shuffle is true",
+        lambda p, b: p.shuffle,
+    ),
+    _Lack(
+        "all records",
+        "which ones cost most shows only in the groups of all",
+        "suppress leaves some out",
+        lambda p, b: p.suppress.most > 0,
+    ),
     _Lack(
         "recodings without a hierarchy",
+        "codes go up in it by all levels together",
         "coarsen names a column of kind hierarchy",
         lambda p, b: any(p.column(name).kind == "hierarchy" for name in p.coarsened),
     ),
     _Lack(
         "recodings of all records",
+        "they are fitted before records are left out",
         "missing is drop",
         lambda p, b: p.coarsened and p.missing.policy == "drop",
     ),
     _Lack(
         "requirements of a group by itself",
+        "no part knows how values are spread in the whole table",
         "{} is asked",
         lambda p, b: ", ".join(
             key for key, rule in RULES.items() if not rule.in_parts and getattr(b.require, key)
         ),
     ),
     _Lack(
-        "kinds without a hierarchy",
-        "a column is of kind hierarchy",
-        lambda p, b: _columns(p, b, kind="hierarchy"),
-    ),
-    _Lack(
         "values or their logarithms",
+        "ranks need all values in one order",
         "a transform is rank",
         lambda p, b: _columns(p, b, transform="rank"),
     ),
     _Lack(
         "values rounded one by one",
+        "a total is kept by rounding one group after the other",
         "round is totals",
         lambda p, b: _columns(p, b, round="totals"),
     ),
     _Lack(
         f"up to {MOST_CODES} codes for missing values in a column",
+        "a value keeps its code in four bits",
         "one has more",
         lambda p, b: any(len(codes) > MOST_CODES for codes in p.missing.codes.values()),
     ),
     _Lack(
         "groups that release means",
+        "its losses are sums, which means alone have",
         "the aggregate is {}",
         lambda p, b: "" if b.released == "mean" else b.released,
     ),
@@ -153,8 +183,8 @@ def check_plan_in_parts(plan: Plan) -> None:
     for lack in _IN_PARTS:
         if found := lack.asked(plan, plan.blocks[0]):
             raise InputError(
-                f"A table that is read in parts has {lack.rule}; {lack.fact.format(found)}. Leave that out, "
-                "or say engine = memory where the table fits."
+                f"A table that is read in parts has {lack.rule}, since {lack.why}; "
+                f"{lack.fact.format(found)}. Leave that out, or say engine = memory where the table fits."
             )
 
 

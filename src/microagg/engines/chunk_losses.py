@@ -17,9 +17,9 @@ from microagg.encode.recode import Recoder
 from microagg.encode.recoded_table import level_places, loss_by_recoding, places_of_released
 from microagg.engines.encoding import Coder, Encoding
 from microagg.engines.table_summary import TableSummary
-from microagg.measure.column_losses import category_squares, number_squares
+from microagg.measure.column_losses import category_shares, depths_of, number_squares
 
-_UNORDERED = ("boolean", "nominal")
+_UNORDERED = ("boolean", "nominal", "hierarchy")
 
 
 class Loss(NamedTuple):
@@ -44,14 +44,11 @@ def column_squares(
         return _recoded_squares(coder, coder.recoder, x, y, labels, weights)
     if coder.kind in _UNORDERED:
         # From the categories: the coordinates of many levels are projected and distort distances.
-        mass = float(coder.often.sum())
-        p = coder.often / mass if mass > 0 else coder.often
-        total = mass * (1 - float(np.square(p).sum()))
-        if not total > 0:
-            return 0.0, 0.0
+        depths, above = depths_of(coder.variable)
         level = x.astype(np.int64)
-        within, released = category_squares(level, y, labels, weights, p, np.arange(len(p)))
-        unit = _total_of_corners(coder) / total
+        shares = category_shares(depths, above, coder.often, level, y, labels, weights)
+        within, released = shares or (0.0, 0.0)
+        unit = _total_of_corners(coder)
         return within * unit, released * unit
     before = coder.encoder.apply(x)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -68,23 +65,25 @@ def _recoded_squares(
     if coder.levels:
         known = [*recoder.levels, *recoder.merged()[0]]
         y = places_of_released(y, level_places(recoder, coder.levels, known))
+    unit = _present(recoder)
     if recoder.how.kinds[0] == "nominal":
         mass = np.array([recoder.parts[level].weight for level in recoder.levels])
-        p = mass / mass.sum()
-        total = mass.sum() / coder.mean_weight * (1 - float(np.square(p).sum()))
-        merged, shares = recoder.merged()
-        within, released = category_squares(
-            x.astype(np.int64), y, labels, weights, p, np.arange(len(p)), shares if merged else None
+        merged, above = recoder.merged()
+        depths, level = [np.arange(len(mass))], x.astype(np.int64)
+        often = mass / coder.mean_weight
+        shares = category_shares(
+            depths, above if merged else None, often, level, y, labels, weights
         )
+        within, released = shares or (0.0, 0.0)
     else:
         total = recoder.every.squares / coder.mean_weight
+        unit = unit / total if total > 0 else 0.0
         centre = np.array([recoder.every.mean])
         within, released = number_squares(x[:, None], y[:, None], labels, weights, centre)
-    unit = _present(recoder) / total if total > 0 else 0.0
     return within * unit, released * unit
 
 
-def _present(recoder: Recoder) -> int:
+def _present(recoder: Recoder) -> float:
     """Return the number of values of the original less one; 0 where nothing varies."""
     if recoder.how.kinds[0] == "nominal":
         return sum(one.count for one in recoder.parts.values()) - 1 if len(recoder.parts) > 1 else 0
@@ -117,7 +116,8 @@ def total_squares(encoding: Encoding, summary: TableSummary) -> Floats:
 def _total_of_corners(coder: Coder) -> float:
     """Squares of all records about their mean, where each level of a category is a point."""
     assert isinstance(coder.encoder, Corners)
-    return float(coder.often @ np.square(coder.encoder.points).sum(axis=1))
+    points = coder.encoder.points[: len(coder.often)]  # nodes of a hierarchy come after the levels
+    return float(coder.often @ np.square(points).sum(axis=1))
 
 
 def inertia(encoding: Encoding, summary: TableSummary) -> Floats:

@@ -21,6 +21,7 @@ from microagg.algorithms.result import Partition
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import Moments
 from microagg.encode.level_counts import Share
+from microagg.encode.space import names_of_levels
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.chunk_losses import loss_of, total_squares
 from microagg.engines.encoding import Encoding, Words
@@ -118,9 +119,9 @@ def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
     for j, coder in enumerate(encoding.coders):
         own = intake.variables[coder.name]
         if coder.levels:
-            place = {level: at for at, level in enumerate(own.levels)}
-            more = len(own.levels)
-            numbers = [place.get(level, more + at) for at, level in enumerate(coder.levels)]
+            known, released = names_of_levels(own), names_of_levels(coder.variable)
+            place = {level: at for at, level in reversed(list(enumerate(known)))}
+            numbers = [place.get(name, len(known) + at) for at, name in enumerate(released)]
             there = ~np.isnan(values[:, j])
             found[there, j] = np.array(numbers, dtype=np.float64)[values[there, j].astype(np.int64)]
         elif coder.kind == "date":

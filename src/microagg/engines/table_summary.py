@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_keys, mass_by_number
+from microagg.encode.hierarchy import ancestors
 from microagg.encode.missing import complete_records, distinct_rows
 from microagg.encode.number_figures import present
 from microagg.encode.prepare import weights_of
@@ -93,6 +94,8 @@ def summarise(
     for name in block.columns or ():
         variable = coded_variable(frame, plan, name, written is not None)
         variables[name] = variable
+        if variable.kind == "hierarchy":
+            ancestors(variable)  # which refuses codes that the hierarchy does not have
         columns[name] = _summary(variable, block, weights, log_units.get(name, 0.0))
         columns[name].check_levels(name)
         if units is not None and columns[name].levels:

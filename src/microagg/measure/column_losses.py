@@ -26,6 +26,7 @@ protected rows or, where some row is alone in its class, by equal released value
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -191,44 +192,50 @@ def _centroids(C: Floats, groups: Labels, weight: Floats | None) -> Floats:
 def _categories(
     variable: Variable, x: Floats, y: Floats, groups: Labels, w: Floats | None
 ) -> tuple[float, float | None]:
-    """Return the same of level numbers, mean over the depths of a hierarchy that vary."""
-    weight = np.ones(len(x)) if w is None else w
-    level = x.astype(np.int64)
-    names = (
-        ancestors(variable) if variable.kind == "hierarchy" else [list(map(str, variable.levels))]
-    )
-    depths = [_numbered(of_depth) for of_depth in names[:-1]] + [np.arange(len(variable.levels))]
-    above = _codes_above(names) if variable.kind == "hierarchy" else variable.merged_from
-    found = [
-        shares
-        for numbers in depths
-        if (shares := _depth(numbers, above, level, y, groups, weight)) is not None
-    ]
-    if not found:
-        return 0.0, None
-    within, released = np.mean(found, axis=0).tolist()
-    return within, released
+    """Return the same of level numbers."""
+    weight, level = np.ones(len(x)) if w is None else w, x.astype(np.int64)
+    depths, above = depths_of(variable)
+    often = np.bincount(level, weights=weight, minlength=len(depths[-1])).astype(np.float64)
+    found = category_shares(depths, above, often, level, y, groups, weight)
+    return (0.0, None) if found is None else found
 
 
-def _depth(
-    numbers: Labels,
+def depths_of(variable: Variable) -> tuple[list[Labels], Floats | None]:
+    """Return the ancestor of each level for each depth, and the shares of levels in what may be released.
+
+    A category without a hierarchy has one depth; for the shares see :func:`category_squares`.
+    """
+    levels = np.arange(len(variable.levels))
+    if variable.kind != "hierarchy":
+        return [levels], variable.merged_from
+    names = ancestors(variable)
+    return [*map(_numbered, names[:-1]), levels], _codes_above(names)
+
+
+def category_shares(
+    depths: Sequence[Labels],
     above: Floats | None,
+    often: Floats,
     level: Labels,
     y: Floats,
     groups: Labels,
     weight: Floats,
 ) -> tuple[float, float] | None:
-    """Squares within groups and to released values over SST, of the ancestors at a depth; None: all are one.
+    """Squares within groups and to released values over SST, mean over the depths that vary; None: none does.
 
-    ``numbers`` has the ancestor of each level, ``above`` the shares of the levels below each node.
+    ``often`` has the weight of each level in the whole table, the others are as for
+    :func:`category_squares`.
     """
-    mass = float(weight.sum())
-    p = np.bincount(numbers[level], weights=weight, minlength=int(numbers.max()) + 1) / mass
-    if np.count_nonzero(p) < 2:
+    found, mass = [], float(often.sum())
+    for numbers in depths:
+        p = np.bincount(numbers, weights=often) / mass
+        if np.count_nonzero(p) > 1:
+            squares = category_squares(level, y, groups, weight, p, numbers, above)
+            found.append(np.array(squares) / (mass * (1 - float(np.square(p).sum()))))
+    if not found:
         return None
-    total = mass * (1 - float(np.square(p).sum()))
-    within, released = category_squares(level, y, groups, weight, p, numbers, above)
-    return within / total, released / total
+    within, released = np.mean(found, axis=0).tolist()
+    return within, released
 
 
 def category_squares(
