@@ -8,7 +8,7 @@ they do on numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
@@ -190,7 +190,10 @@ def released_values(
 
 
 def with_admissible(
-    variable: Variable, k: int, units: Labels | None = None, held: Labels | None = None
+    variable: Variable,
+    k: int,
+    units: Labels | None = None,
+    held: Callable[[Sequence[Any]], int] | None = None,
 ) -> Variable:
     """Return a column of categories that releases only what at least k units of the table hold.
 
@@ -201,7 +204,7 @@ def with_admissible(
     variable : all records of the table
     k : least number of units, or of records where no units are given
     units : (n,) the unit of each record
-    held : (levels,) units that hold each level, where the values are not in memory
+    held : counts the units that hold one of some levels, where the values are not in memory
 
     >>> job = Variable("job", "nominal", np.array([0.0, 0.0, 1.0]), levels=("clerk", "mayor"))
     >>> with_admissible(job, 2).admissible.tolist()
@@ -209,22 +212,23 @@ def with_admissible(
     """
     if not variable.is_category:
         return variable
-    if held is None:
-        held = _held(variable, units)
-    return replace(variable, admissible=held >= k)
-
-
-def _held(variable: Variable, units: Labels | None) -> Labels:
-    """Count the units that hold each level, and each node above the levels where these are released."""
+    nodes = []  # above the levels, where these are released
+    if variable.kind == "hierarchy" and variable.setting.release == "node":
+        nodes = hierarchy.node_members(variable)
+    if held is not None:
+        sets = [
+            *([level] for level in variable.levels),
+            *([variable.levels[at] for at in own] for own in nodes),
+        ]
+        return replace(
+            variable, admissible=np.array([held(one) for one in sets], dtype=np.int64) >= k
+        )
     levels = variable.level_numbers
     there = levels >= 0
-    own = np.flatnonzero(there) if units is None else units[there]
-    found = count_units(levels[there], own, len(variable.levels))
-    if variable.kind == "hierarchy" and variable.setting.release == "node":
-        below = hierarchy.node_members(variable)
-        nodes = [len(np.unique(own[np.isin(levels[there], leaves)])) for leaves in below]
-        found = np.append(found, nodes)
-    return found
+    own_units = np.flatnonzero(there) if units is None else units[there]
+    found = count_units(levels[there], own_units, len(variable.levels))
+    of_nodes = [len(np.unique(own_units[np.isin(levels[there], own)])) for own in nodes]
+    return replace(variable, admissible=np.append(found, of_nodes) >= k)
 
 
 def names_of_levels(variable: Variable) -> list[Any]:

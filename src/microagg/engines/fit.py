@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.base.typing import Floats, Labels
+from microagg.base.typing import Floats
 from microagg.encode import nominal
 from microagg.encode.batch_statistics import ColumnStatistics
-from microagg.encode.hierarchy import node_members
 from microagg.encode.inertia import Encoder, LevelCounts
 from microagg.encode.number_figures import NumberFigures
 from microagg.encode.recode import Recoder, recoded_plan
@@ -220,7 +219,7 @@ def _coder(
         check_no_identifier(name, kind, setting, len(found.levels), present)
         own, occurs = replace(setting, kind=kind, round="no"), np.where(counts > 0, 0, -1)
         variable = Variable(name, kind, _NONE, own, levels, occurs, often=often)
-        variable = with_admissible(variable, block.k or 1, held=_held(variable, found))
+        variable = with_admissible(variable, block.k or 1, held=found.held)
         variable = variable if recoder is None else recoder.placed(variable)
         fitted, alike = LevelCounts(often, present), LevelCounts(counts, present)
     else:
@@ -242,11 +241,3 @@ def _levels(name: Any, setting: Column, found: ColumnStatistics) -> tuple[Any, .
     # Each batch has checked that nothing else occurs, and has shown them in its own type.
     shown_as = {str(level).strip(): level for level in found.levels}
     return tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
-
-
-def _held(variable: Variable, found: ColumnStatistics) -> Labels:
-    """Count the units that hold each level, and each node above the levels where these are released."""
-    sets = [(level,) for level in variable.levels]
-    if variable.kind == "hierarchy" and variable.setting.release == "node":
-        sets += [tuple(variable.levels[at] for at in below) for below in node_members(variable)]
-    return np.array([found.held(levels) for levels in sets], dtype=np.int64)
