@@ -22,11 +22,12 @@ TRADE_OFF = (
 def percent(value: float | None) -> str:
     """Write a percentage with three digits but at most two decimals; with one digit if it is tiny.
 
-    >>> [percent(value) for value in (53.14, 5.897, 100.0, 0.0, 0.0004, None)]
-    ['53.1 %', '5.90 %', '100 %', '0 %', '0.0004 %', '–']
+    >>> [percent(value) for value in (53.14, 5.897, 100.0, 0.0, 0.0004, 3e-14, None)]
+    ['53.1 %', '5.90 %', '100 %', '0 %', '0.0004 %', '0 %', '–']
     """
     if value is None:
         return "–"
+    value = round(value, 9)  # further digits are of the order in which it was added up
     if value == 0:
         return "0 %"
     if abs(value) >= 9.995:
