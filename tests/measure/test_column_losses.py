@@ -116,6 +116,15 @@ def _flat(value, name=""):
     return {} if isinstance(value, list) else {name: value}
 
 
+def test_groups_of_one_category_lose_nothing_whatever_their_weights():
+    for seed in range(99):
+        rng = np.random.default_rng(seed)
+        groups, weights = rng.integers(0, 20, 200), rng.uniform(0.5, 9, 200)
+        sex = column("nominal", groups % 2, ["f", "m"])
+        found = losses(pair_of(sex, sex.values, groups, weights=weights))
+        assert (found.within.item(), found.released.item()) == (0, 0)
+
+
 def test_losses_equal_those_of_the_coordinates_that_the_grouping_uses():
     both = random_pair(
         np.random.default_rng(3), ["number", "spiked", "ordinal", "nominal", "hierarchy"], 40

@@ -282,8 +282,9 @@ def category_squares(
         of_group = np.bincount(group, weights=weight[there])
         cells, cell = np.unique(group * np.int64(m) + own[there], return_inverse=True)
         of_cell = np.bincount(cell.reshape(-1), weights=weight[there])
-        within += float(of_group.sum() - (np.square(of_cell) / of_group[cells // m]).sum())
-    return max(within, 0.0), float(weight @ released)
+        # Cell by cell, so that groups of one level lose nothing at all, whatever is rounded.
+        within += float((of_cell * (1 - of_cell / of_group[cells // m])).sum())
+    return within, float(weight @ released)
 
 
 def _codes_above(names: list[list[str]]) -> Floats:
