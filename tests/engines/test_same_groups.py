@@ -48,12 +48,25 @@ PARENTS = {
     "A2": "A",
 }
 
+
+def whole_numbers_off_the_spike(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
+    """Spiked whole numbers none of which is the spike, and categories, whose loss is that of the release."""
+    n = 24
+    table = {
+        "hours": rng.integers(1, 3, n),
+        "job": rng.choice([*"xyz"], n),
+        "b": rng.normal(size=n),
+    }
+    return pd.DataFrame(table), {"columns": ["hours", "job", "b"], "kinds": {"hours": "spiked"}}
+
+
 CASES = {
     "codes by prefixes": (codes, by_prefixes(None)),
     "nodes above codes": (codes, by_prefixes("node")),
     "codes by parents": (codes, {"kinds": {"code": {"kind": "hierarchy", "parents": PARENTS}}}),
     "weights of missing values, majority": (light_where_missing, {"missing": "majority"}),
     "weights of missing values, fill": (light_where_missing, {"missing": "fill"}),
+    "spiked numbers that are rounded": (whole_numbers_off_the_spike, {"round": "nearest"}),
 }
 
 
@@ -67,7 +80,7 @@ def released(folder, engine: str, table: pd.DataFrame, plan: Plan) -> pd.DataFra
 @pytest.mark.parametrize("case", CASES)
 def test_a_small_table_has_the_groups_of_memory(engine, case, tmp_path):
     made, settings = CASES[case]
-    for seed in range(1 if engine == "spark" else 4):
+    for seed in [1] if engine == "spark" else range(1, 5):
         table, own = made(np.random.default_rng(seed))
         table["row"] = np.arange(len(table))
         plan = Plan.of(k=3, known=["row"], effort="best", **own, **settings)

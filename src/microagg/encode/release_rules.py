@@ -42,7 +42,6 @@ class _SearchedColumn(NamedTuple):
     encoder: Encoder
     coordinates: Floats  # (n, c) times the root of its importance
     missing: NDArray[np.bool_]  # (n,) where a group releases no value because a record has none
-    rounded: bool
 
 
 class _ReleaseRule(NamedTuple):
@@ -64,7 +63,6 @@ def with_releases(
     weights: Floats | None,
     policy: str,
     aggregate: str,
-    rounded: Sequence[bool],
 ) -> Space:
     """Add what groups release to a space; the same space if the SSE of every column is its loss.
 
@@ -76,7 +74,6 @@ def with_releases(
     weights : (n,) with a mean of 1 over the table; None: all equal
     policy : for missing values
     aggregate : of numbers and dates
-    rounded : of each column, whether it is released as whole numbers
     """
     if all(one.kind in _BY_SSE for one in variables):
         return space
@@ -87,7 +84,7 @@ def with_releases(
         width, more = axes.widths
         own = space.matrix[:, at : at + width]
         missing = variable.missing if shared else states[:, j] != 0
-        column = _SearchedColumn(variable, axes.values, own, missing, rounded[j])
+        column = _SearchedColumn(variable, axes.values, own, missing)
         rule = _rule(column, weights, aggregate, shared)
         slope = _SLOPE if rule is not None and rule.kind == MODE else 1.0
         factors.append(np.repeat([np.sqrt(slope), 1.0], [width, more]))
@@ -149,7 +146,7 @@ def _rule(
     if not isinstance(encoder, NumberEncoder) or transformed or aggregate != "mean":
         return None
     some = variable.values[~variable.missing][:1]
-    if one.rounded and len(some):  # a part of a table may have none
+    if _is_rounded(variable) and len(some):  # a part of a table may have none
         at, after = encoder.apply(np.concatenate([np.rint(some), np.rint(some) + 1]))[:, 0]
         importance = np.sqrt(variable.setting.importance)
         step = float(after - at) * importance
@@ -159,6 +156,13 @@ def _rule(
     if shared and one.missing.any():
         return _ReleaseRule(MEAN, there, one.coordinates[:, 0], blank)
     return None
+
+
+def _is_rounded(variable: Variable) -> bool:
+    """Tell whether groups release the nearest whole number: of spiked columns the search takes the mean."""
+    return variable.kind == "date" or (
+        variable.kind == "integer" and variable.setting.round == "nearest"
+    )
 
 
 def _mode(one: _SearchedColumn, weights: Floats | None) -> _ReleaseRule:

@@ -28,7 +28,6 @@ from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space
-from microagg.engines.aggregates import keeps_whole
 from microagg.engines.encoding import Encoding, Records, Words
 from microagg.errors import InputError
 from microagg.grouping.group_table import group
@@ -304,7 +303,6 @@ def space_of_chunk(encoding: Encoding, records: Records) -> Space:
         coder.of_chunk(np.ascontiguousarray(records.values[:, j]))
         for j, coder in enumerate(encoding.coders)
     ]
-    rounded = [coder.kind == "date" or keeps_whole(encoding, coder) for coder in encoding.coders]
     space = Space(
         encoding.coordinates(records),
         "none",
@@ -317,7 +315,6 @@ def space_of_chunk(encoding: Encoding, records: Records) -> Space:
         None,  # how often each level occurs in the whole table is known
         encoding.plan.missing.policy,
         encoding.block.released,
-        rounded,
     )
 
 

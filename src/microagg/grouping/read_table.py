@@ -373,12 +373,7 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
         found = space
         if unit.mode != "together":  # whose groups of places in households are made afterwards
             able = [with_admissible(variable, k, units) for variable in variables]
-            rounded = [
-                one.kind == "date"
-                or (one.kind == "integer" and plan.column(one.name).round == "nearest")
-                for one in variables
-            ]
-            found = with_releases(space, able, states, weights, policy, block.released, rounded)
+            found = with_releases(space, able, states, weights, policy, block.released)
         return PartInput(variables, found, states, cells, merged, requirements)
 
     # Whole households have patterns of their own, see households.py.

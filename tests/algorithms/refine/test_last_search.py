@@ -48,6 +48,8 @@ def mixed(rng, n, policy="pattern", weighted=False):
         kind, setting = column["kind"], {"importance": column.get("importance", 1.0)}
         if kind == "spiked":
             setting |= {"spike": column["spike"], "release": column.get("release")}
+        if column.get("rounded"):
+            setting["round"] = "nearest"
         one = Variable(str(at), kind, values, Column(kind, **setting))
         if kind in ("nominal", "ordinal"):
             m = 5 if kind == "ordinal" else int(np.nanmax(values)) + 1
@@ -62,8 +64,7 @@ def mixed(rng, n, policy="pattern", weighted=False):
     heavy = weights if weighted else None
     space = space_of(variables, "zscore", heavy, states=policy != "pattern")
     states = np.column_stack([one.states for one in variables])
-    rounded = [bool(column.get("rounded")) for column in columns]
-    found = with_releases(space, variables, states, heavy, policy, "mean", rounded)
+    found = with_releases(space, variables, states, heavy, policy, "mean")
     return columns, found, weights
 
 
