@@ -23,6 +23,7 @@ from microagg.plan.plan import Plan
 
 N = 240
 ROW = re.compile(r"row [\d,]+ \(the first record is row 1\)")
+STRATUM = re.compile(r"[\d,]+ records(?= that share both)")  # of which engines name any one
 
 # A wrong plan each, by what is wrong; settings that are None are taken away.
 WRONG = {
@@ -100,7 +101,12 @@ def source(tmp_path_factory):
             "region": ["north"] * (N - 2) + ["south"] * 2,
             "weight": rng.uniform(1, 2, N),
             "bad_weight": np.append(rng.uniform(1, 2, N - 1), -1.0),
-            "ill": rng.choice(["flu", "cold"], N),
+            "ill": [
+                *rng.choice(["flu", "cold"], N // 2),
+                *["flu"] * 100,
+                *["cold"] * (N // 2 - 100),
+            ],
+            "mostly_flu": np.where(np.arange(N) < N // 2, "no", "yes"),
             "few": np.arange(N) % 5,
             "half": np.where(np.arange(N) % 2, "yes", "no"),
             "text": [*map(str, rng.integers(0, 90, N - 1)), "?"],
@@ -152,6 +158,43 @@ def test_spark_refuses_as_memory_does(spark, source, wrong):
 def test_spark_refuses_every_wrong_plan_as_memory_does(spark, source, wrong):
     kind, words = refusal(source, wrong, "memory")
     assert refusal(source, wrong, "spark") == (kind, ROW.sub("some row", words))
+
+
+# What the table breaks even as one group, where groups cannot cross strata.
+TOO_MUCH = {
+    "recursive": {"strata": ["half"], "require": {"recursive": {"ill": {"c": 0.5, "l": 2}}}},
+    "entropy": {"strata": ["half"], "require": {"entropy": {"ill": 2.0}}},
+    "dominance": {"strata": ["half"], "require": {"n_k": {"age": {"n": 1, "k": 0.1}}}},
+    "dominance of units": {
+        "strata": ["half"],
+        "require": {"p_percent": {"age": 1e6}},
+        "unit": "home",
+    },
+    "in one stratum": {
+        "strata": ["mostly_flu"],
+        "require": {"recursive": {"ill": {"c": 3, "l": 2}}},
+    },
+    "in one stratum, and many values to blank": {
+        "strata": ["mostly_flu"],
+        "require": {"recursive": {"ill": {"c": 3, "l": 2}}},
+        "missing": {"policy": "pattern", "most": 0.0},
+        "k": 15,
+    },
+}
+
+
+@pytest.mark.parametrize("asked", TOO_MUCH)
+@pytest.mark.parametrize("records", [60, 1000])  # of a chunk
+def test_what_no_groups_can_satisfy_is_said_alike(engine, source, records, asked, monkeypatch):
+    if engine == "spark" and (records, asked) not in [(60, "recursive"), (60, "in one stratum")]:
+        pytest.skip("a job on Spark takes seconds")
+    for module in ("disk", "spark.on_spark"):
+        monkeypatch.setattr(f"microagg.engines.{module}.LEAF", records)
+    monkeypatch.setitem(WRONG, asked, TOO_MUCH[asked])
+    found, expected = (refusal(source, asked, one) for one in (engine, "memory"))
+    assert [STRATUM.sub("some", words) for words in found] == [
+        STRATUM.sub("some", words) for words in expected
+    ]
 
 
 def test_every_lack_is_declared_with_the_way_out():

@@ -33,7 +33,7 @@ class Alone(NamedTuple):
 def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     """Protect a table; released rows are in the order of the original ones."""
     encoding = encoding_of(plan, summarise(table, plan))
-    encoding = with_rare_joined(encoding, [encoding.words(table)])
+    encoding, _ = with_rare_joined(encoding, [encoding.words(table)])
     kept = encoding.kept(encoding.variables(table))
     rows = np.arange(table.num_rows) if kept is None else np.flatnonzero(kept)
     words = np.column_stack([encoding.words(table), np.arange(len(rows), dtype=np.uint64)])

@@ -16,7 +16,7 @@ Same      Which records are in a chunk depends on the plan, its seed and the rec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -167,8 +167,8 @@ class ChunkPlan:
                 return found
 
             found = chunks(0, len(starts) - 1)
-            if found is None:
-                raise InputError(why_not(list(range(int(starts[0]), int(starts[-1])))))
+            if found is None:  # name the whole table if it is the cause
+                raise InputError(why_not(list(range(self.n_places()))))
             for chunk in found:
                 for place in chunk:
                     joined[place] = chunk[0]
@@ -328,10 +328,7 @@ def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> 
     cells = np.zeros(len(records), np.int64) if cells is None else _numbered(cells)
     weights = encoding.relative_weights(records) if encoding.weighs else None
     wanted = requirements(encoding, records)
-    if wanted:
-        check_feasible(wanted if len(records) == encoding.records else ())
-        for cell in range(int(cells.max()) + 1):
-            check_feasible(within(wanted, np.flatnonzero(cells == cell)))
+    check_feasible(_of_groups(encoding, wanted, cells))
     found = group(
         space,
         replace(block, scale="none", bound=False),
@@ -444,12 +441,34 @@ def sound_chunks(
             return f"A part of the table is smaller than k = {encoding.k}. Lower k, or name coarser strata."
         return broken_by(places) if asked else ""
 
+    if encoding.block.require and plan.n_places() > 1:
+        for packed in range(plan.n_packed):  # whose cells are in no tree
+            if why_not([packed]):
+                raise InputError(why_not(list(range(plan.n_places()))))
     return plan.with_sound(why_not)
 
 
-def broken_requirement(encoding: Encoding, words: Words) -> str:
-    """Say what records do not satisfy as one group, although it is required; nothing if they do."""
-    rules: Sequence[Requirement] = requirements(encoding, encoding.records_of(words))
-    if len(words) < encoding.records:
-        rules = within(rules, np.arange(len(words)))
-    return next((rule.reason() for rule in rules if not rule.feasible()), "")
+def broken_requirement(encoding: Encoding, words: Words, by_strata: bool = False) -> str:
+    """Say what the records of a cell, or the whole table, break as one group of all that is required.
+
+    Nothing if they break nothing. ``by_strata`` judges strata, before rare patterns are joined.
+    """
+    records = encoding.records_of(words)
+    wanted, cells = requirements(encoding, records), encoding.apart(records)
+    if by_strata and records.cells is not None:
+        cells = encoding.strata[records.cells]
+    numbers = np.zeros(len(records), np.int64) if cells is None else _numbered(cells)
+    judged = _of_groups(encoding, wanted, numbers)
+    return next((rule.reason() for rule in judged if not rule.feasible()), "")
+
+
+def _of_groups(
+    encoding: Encoding, wanted: Sequence[Requirement], cells: Labels
+) -> Iterator[Requirement]:
+    """List what is required of all records, if these are the whole table, and of those of each cell."""
+    if not wanted:
+        return
+    if len(cells) == encoding.records:
+        yield from wanted
+    for cell in range(int(cells.max()) + 1):
+        yield from within(wanted, np.flatnonzero(cells == cell))

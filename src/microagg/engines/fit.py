@@ -30,11 +30,15 @@ from microagg.encode.recoded_table import (
 from microagg.encode.space import Axes, fitted_encoder, with_admissible
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.encoding import Coder, Encoding
-from microagg.engines.rare_patterns import Rare, rare_records, with_rare_joined
+from microagg.engines.rare_patterns import join_rare_patterns
 from microagg.engines.table_checks import check_whole_table
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.engines.verbs import Parts
-from microagg.grouping.read_table import check_no_identifier, no_complete_record, no_records
+from microagg.grouping.read_table import (
+    check_no_identifier,
+    no_complete_record,
+    no_records,
+)
 from microagg.measure.coordinates import AttackerSpace, state_encoders
 from microagg.measure.row_keys import row_keys
 from microagg.plan.column import Column
@@ -80,11 +84,7 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
         summary = summary_by(after, log_units)
     encoding = replace(encoding_of(after, summary, parts.is_text, recoders), given=plan)
     check_whole_table(after, summary)
-    if Rare(encoding).any:
-        encoding = parts.gather(
-            encoding, partial(rare_records, encoding), partial(with_rare_joined, encoding)
-        )
-    return encoding, summary
+    return join_rare_patterns(parts, encoding), summary
 
 
 def _tallies(table: pa.Table, written: pa.Table | None, plan: Plan) -> Tallies:

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.encode.missing import join_enough, join_rare
-from microagg.engines.chunks import requirements
+from microagg.engines.chunks import broken_requirement, requirements
 from microagg.engines.encoding import Encoding, Words
 from microagg.engines.table_summary import Cell
+from microagg.engines.verbs import Parts
+from microagg.errors import InputError
 from microagg.grouping.read_table import check_blanked_patterns
 from microagg.grouping.require.from_plan import within
 
@@ -69,6 +72,29 @@ class Rare:
         return np.concatenate([none, *(self._held[cell] for cell in sorted(self._held))])
 
 
+def join_rare_patterns(parts: Parts, encoding: Encoding) -> Encoding:
+    """Join rare patterns by blanking; refuse too many blanks, after strata that cannot be groups at all."""
+    if not Rare(encoding).any:
+        return encoding
+    found, blanked = parts.gather(
+        encoding, partial(rare_records, encoding), partial(with_rare_joined, encoding)
+    )
+    try:
+        check_blanked_patterns(encoding.patterns, encoding.sizes, blanked, encoding.plan)
+    except InputError:
+        if encoding.block.require:
+            parts.gather(encoding, lambda words: words, partial(_check_strata, encoding))
+        raise
+    return found
+
+
+def _check_strata(encoding: Encoding, batches: Iterable[Words]) -> None:
+    """Refuse a table or stratum that breaks a requirement even as one group; ``batches`` are all records."""
+    broken = broken_requirement(encoding, np.concatenate(list(batches)), by_strata=True)
+    if broken:
+        raise InputError(broken)
+
+
 def held_at_most(encoding: Encoding) -> int:
     """Return the records of a common pattern that are held; all of one that has no more."""
     return max(_LENT, 8 * encoding.k)
@@ -81,14 +107,14 @@ def rare_records(encoding: Encoding, words: Words) -> Words:
     return rare.words()
 
 
-def with_rare_joined(encoding: Encoding, batches: Iterable[Words]) -> Encoding:
-    """Return the encoding by which no pattern has fewer than k units, at the fewest values blanked.
+def with_rare_joined(encoding: Encoding, batches: Iterable[Words]) -> tuple[Encoding, int]:
+    """Return the encoding by which no pattern has fewer than k units, and the fewest values to blank for it.
 
     ``batches`` are the words of all records; they are looked through only if some pattern is rare.
     """
     rare = Rare(encoding)
     if not rare.any:
-        return encoding
+        return encoding, 0
     for words in batches:
         rare.add(words)
     kept = rare.words()
@@ -112,8 +138,7 @@ def with_rare_joined(encoding: Encoding, batches: Iterable[Words]) -> Encoding:
             return all(rule.feasible() for rule in within(rules, rows))
 
         joined = join_enough(joined, states, strata, satisfied, some_of)
-    check_blanked_patterns(encoding.patterns, encoding.sizes, joined.blanked, encoding.plan)
-    return _with_cells(encoding, records, joined.states)
+    return _with_cells(encoding, records, joined.states), joined.blanked
 
 
 def _with_cells(encoding: Encoding, records: Any, states: Labels) -> Encoding:

@@ -252,7 +252,7 @@ def _with_sound_chunks(
     records: DataFrame, encoding: Encoding, plan: ChunkPlan, width: int
 ) -> ChunkPlan:
     """Join chunks that cannot be groups by themselves."""
-    if not plan.rounds:
+    if plan.n_places() == 1 or not (plan.rounds or encoding.block.require):
         return plan  # every cell is in one chunk, and large enough
     placed = mapped(records, partial(_assigned, encoding, plan), word_schema(width, "chunk"))
     counts, broken = np.zeros(plan.n_places(), np.int64), [""] * plan.n_places()

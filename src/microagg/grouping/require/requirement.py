@@ -8,7 +8,7 @@ that the whole table breaks. The docstring of each requirement has the proof.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -149,7 +149,7 @@ def check_amounts(amounts: Floats, column: str, what: str) -> None:
         )
 
 
-def check_feasible(requirements: Sequence[Requirement]) -> None:
+def check_feasible(requirements: Iterable[Requirement]) -> None:
     """Refuse requirements that the whole table breaks: then no partition could satisfy them.
 
     Each is closed under union, and the union of all groups is the whole table.
