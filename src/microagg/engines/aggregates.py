@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_with_helpers
@@ -133,7 +134,7 @@ def put_back(encoding: Encoding, table: pa.Table, shared: Shared) -> pa.Table:
     for j, (coder, variable) in enumerate(zip(encoding.coders, encoding.read(frame), strict=True)):
         given = frame, variable, np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
         if coder.kind in CATEGORIES:
-            new[coder.name] = _native_category(*given)
+            new[coder.name] = _native_category(*given, coder.variable.admissible)
         else:
             new[coder.name] = native_column(*given, keeps_whole(encoding, coder))
     if shared.weights is not None and encoding.plan.weight is not None:
@@ -146,8 +147,13 @@ def put_back(encoding: Encoding, table: pa.Table, shared: Shared) -> pa.Table:
     return found.select([name for name in found.column_names if name not in gone])
 
 
-def _native_category(frame: Frame, variable: Variable, values: Floats, states: Labels) -> Any:
-    """Make the released column of levels, which the batch need not have."""
+def _native_category(
+    frame: Frame, variable: Variable, values: Floats, states: Labels, admissible: Any
+) -> Any:
+    """Make the released column of levels, which the batch need not have.
+
+    A type with an order lists the same levels in all batches: those that may be released.
+    """
     at = pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
     levels = names_of_levels(variable)
     array = pa.array(
@@ -155,7 +161,13 @@ def _native_category(frame: Frame, variable: Variable, values: Floats, states: L
     ).take(at)
     if (states >= 2).any():
         array = with_codes(array, states, variable.codes)
-    return array.cast(frame.arrow_column(variable.name).type)
+    kind = frame.arrow_column(variable.name).type
+    if not frame.is_ordered(variable.name):
+        return array.cast(kind)
+    fit = np.flatnonzero(admissible).tolist()
+    listed = pa.array([*(levels[at] for at in fit), *map(str, variable.codes)], kind.value_type)
+    numbers = pc.index_in(array.cast(kind.value_type), value_set=listed).cast(kind.index_type)
+    return pa.DictionaryArray.from_arrays(numbers, listed, ordered=True)
 
 
 @dataclass(eq=False)

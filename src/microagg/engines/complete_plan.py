@@ -6,6 +6,7 @@ What the draft says about all records, that a column has one value throughout, i
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -40,6 +41,21 @@ def completed(parts: Parts, plan: Plan) -> Completed:
         keys = parts.reduce(partial(_some_keys, columns=constant), _all_keys, constant)
         _check_constant(constant, keys or ())
     return found
+
+
+def with_order_of_types(found: Completed, head: pa.Table, is_csv: bool) -> Completed:
+    """Name the levels of protected columns whose type says their order, which Spark does not hand on.
+
+    ``head`` has the first records as the file holds them.
+    """
+    plan, frame = found.plan, Frame(head)
+    columns = dict(plan.columns)
+    for name in plan.blocks[0].columns or ():
+        setting, codes = plan.column(name), plan.missing.codes.get(name, ())
+        if setting.kind is None and setting.coarsen is None and frame.is_ordered(name):
+            levels = variable_of(frame, name, setting, codes, missing_words(is_csv)).levels
+            columns[name] = setting.of_kind("ordinal", levels=levels)
+    return replace(found, plan=replace(plan, columns=columns))
 
 
 def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any], int]:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any, Protocol
 
 from microagg.drafting.draft import Completed
-from microagg.engines.complete_plan import completed
+from microagg.engines.complete_plan import completed, with_order_of_types
 from microagg.engines.passes import source_changed
 from microagg.engines.verbs import Parts
 from microagg.evidence.evidence import Evidence
@@ -45,6 +45,7 @@ class EngineInParts(Engine):
     def complete(self) -> Completed:
         """Fill in the plan by what the first records look like."""
         found = completed(self.parts(), self.job.plan)
+        found = with_order_of_types(found, self.source.head, self.source.is_text)
         self.job.check_analyses(self.source.schema, found.plan)
         return found
 
