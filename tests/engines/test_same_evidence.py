@@ -26,6 +26,7 @@ from command import here, said
 from engine_tables import mixed_table
 from microagg import InputError
 from microagg.comparing.trials import TrialTable
+from microagg.delivering.observer import Observer
 from microagg.delivering.write_and_count import as_required
 from microagg.engines import disk, gathered_on_disk
 from microagg.evidence import Evidence
@@ -306,6 +307,26 @@ def test_the_command_says_the_same_on_every_engine(engine, tmp_path, made, plan)
         for some in (told, by_memory)
     ]
     assert gists[0] == gists[1]
+
+
+def test_every_engine_says_how_far_it_is(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("microagg.engines.spark.spark_progress._EVERY", 0.01)
+    monkeypatch.setattr(disk, "LEAF", 2500)
+    heard = []
+
+    class Hears(Observer):
+        def progress(self, stage, done, total):
+            heard.append((stage, int(done), total))
+
+    rng = np.random.default_rng(2)
+    pq.write_table(
+        pa.table({name: rng.normal(size=9000) for name in "ab"}), tmp_path / "in.parquet"
+    )
+    job = Job(tmp_path / "in.parquet", tmp_path / "out.parquet", Plan.of(k=3, columns=["a", "b"]))
+    run(replace(job, engine=engine), Hears())
+    shares = [done / total for stage, done, total in heard if stage == "grouping"]
+    assert shares
+    assert 0 <= min(shares) < max(shares) <= 1
 
 
 def test_what_is_of_a_sample_is_what_is_said_to_be(tmp_path, monkeypatch):

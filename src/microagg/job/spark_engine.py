@@ -5,12 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING
 
 from microagg.delivering.delivery import Delivery
 from microagg.drafting.draft import Completed
 from microagg.engines.spark.on_spark import SparkParts, group_in_spark
 from microagg.engines.spark.spark_frames import on_spark, positional
+from microagg.engines.spark.spark_progress import progress_of
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.engines.spark.spark_session import exposure_words, session_on
 from microagg.engines.spark.spark_warm import warm_executors
@@ -66,7 +68,8 @@ class SparkEngine(EngineInParts):
         on_plan(plan)
         with self.clock.time("partition"):
             warm_executors(self._session, plan)
-            self.release = SparkRelease.of(group_in_spark(self._frame, plan))
+            with progress_of(self._session, partial(self.hears.progress, "grouping")):
+                self.release = SparkRelease.of(group_in_spark(self._frame, plan))
         self.closing.callback(self._unpersist)
 
     def _unpersist(self) -> None:
