@@ -129,9 +129,8 @@ def test_scales_are_those_of_the_whole_table(scale):
     found = encoding.coordinates(encoding.records_of(encoding.words(table)))
     variables = [variable_of(Frame(table), name, Column()) for name in ("a", "b")]
     expected = space_of(variables, scale).scaled
-    near = 0.02 if scale == "robust" else 1e-9  # quartiles come from a sketch
     assert found - found.mean(axis=0) == pytest.approx(
-        expected - expected.mean(axis=0), rel=near, abs=near
+        expected - expected.mean(axis=0), rel=1e-9, abs=1e-9
     )
 
 

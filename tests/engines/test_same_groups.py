@@ -60,6 +60,13 @@ def whole_numbers_off_the_spike(rng: np.random.Generator) -> tuple[pd.DataFrame,
     return pd.DataFrame(table), {"columns": ["hours", "job", "b"], "kinds": {"hours": "spiked"}}
 
 
+def heavy_tails(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
+    """Large values weigh much, so that quartiles by weights are far from those by records."""
+    pay = rng.lognormal(0, 1, N)
+    table = {"pay": pay, "b": rng.normal(size=N), "w": 1 + 9.0 * (pay > 1)}
+    return pd.DataFrame(table), {"columns": ["pay", "b"]}
+
+
 SIZES = ["tiny", "small", "mid", "large"]
 
 
@@ -76,6 +83,7 @@ CASES = {
     "codes by parents": (codes, {"kinds": {"code": {"kind": "hierarchy", "parents": PARENTS}}}),
     "weights of missing values, majority": (light_where_missing, {"missing": "majority"}),
     "weights of missing values, fill": (light_where_missing, {"missing": "fill"}),
+    "quartiles of weighted numbers": (heavy_tails, {"scale": "robust", "weight": "w"}),
     "ordered categories": (ordered_categories, {}),
     "spiked numbers that are rounded": (whole_numbers_off_the_spike, {"round": "nearest"}),
 }

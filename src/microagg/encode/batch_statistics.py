@@ -1,8 +1,8 @@
 """Statistics of a table that is read in batches; those of the batches merge in any order.
 
 Sums are exact (kernels/exact_sums.py), so that a table has the same summary, to the last digit, however it is
-cut into batches and in whatever order these come. Quantiles come from a sketch that counts values by their
-leading bits; it is off by at most one part in 256 of a value.
+cut into batches and in whatever order these come. Quantiles come from a sketch that counts values; where
+very many differ, by their leading bits, and it is off by at most one part in 256 of a value.
 
 Everything merges by addition, so that batches may be summarised in other processes or machines.
 """
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats
 from microagg.encode.number_figures import NumberFigures, Spread
-from microagg.encode.scale import scaling_of
+from microagg.encode.scale import ROUNDING, scaling_of
 from microagg.encode.transform import Transform
 from microagg.errors import InputError, shown
 from microagg.kernels.exact_sums import BINS, LOW_BITS, OFFSET, add_moments
@@ -29,6 +29,7 @@ from microagg.kernels.exact_sums import BINS, LOW_BITS, OFFSET, add_moments
 _LARGEST = 1e150  # whose square is a double
 _MANTISSA = 53
 _DROPPED = 45  # bits of a double that the sketch does not look at: 7 of its 52 digits are left
+_FEW_VALUES = 1 << 16  # different ones, up to which the sketch counts each
 levels_at_most = 1 << 20  # of a category
 
 
@@ -138,50 +139,83 @@ class Moments:
 
 @dataclass(eq=False)
 class Sketch:
-    """Counts of values by their sign, their power of two and their first seven bits."""
+    """How often values occur, or with which weight: each, or those that agree in their leading bits.
 
-    counts: Counter[int] = field(default_factory=Counter)
+    They are counted by sign, power of two and first seven bits once there are too many different ones.
+    """
 
-    def add(self, values: Floats) -> Sketch:
+    mass: dict[int, float] = field(default_factory=dict)
+    """By the bits of values, so that these ascend."""
+    dropped: int = 0
+    """Bits of a double that are not looked at."""
+    weighted: bool = False
+
+    def add(self, values: Floats, weights: Floats | None = None) -> Sketch:
         """Count values, none of them missing; the same object comes back."""
         bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
         # Negative doubles descend as their bits ascend.
-        ordered = np.where(bits < 0, np.iinfo(np.int64).min - bits, bits) >> _DROPPED
-        found, often = np.unique(ordered, return_counts=True)
-        self.counts.update(dict(zip(found.tolist(), often.tolist(), strict=True)))
+        ordered = np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+        found, mass = _summed(ordered, weights)
+        dropped = _DROPPED if self.dropped or len(found) > _FEW_VALUES else 0
+        if dropped:
+            found, mass = _summed(found >> dropped, mass)
+        both = self.merge(Sketch(dict(zip(found.tolist(), mass.tolist(), strict=True)), dropped))
+        self.mass, self.dropped = both.mass, both.dropped
+        self.weighted = self.weighted or weights is not None
         return self
 
     def merge(self, other: Sketch) -> Sketch:
         """Return the sketch of both together."""
-        return Sketch(self.counts + other.counts)
+        one, other = (
+            found._coarse() if (self.dropped or other.dropped) and not found.dropped else found
+            for found in (self, other)
+        )
+        both = Sketch(dict(one.mass), one.dropped, one.weighted or other.weighted)
+        for key, mass in other.mass.items():
+            both.mass[key] = both.mass.get(key, 0.0) + mass
+        return both._coarse() if not both.dropped and len(both.mass) > _FEW_VALUES else both
+
+    def _coarse(self) -> Sketch:
+        """Return the sketch by leading bits."""
+        mass: dict[int, float] = {}
+        for key, own in self.mass.items():
+            mass[key >> _DROPPED] = mass.get(key >> _DROPPED, 0.0) + own
+        return Sketch(mass, _DROPPED, self.weighted)
 
     def quantile(self, share: float) -> float:
-        """Return the value below which a share of all values lies, to one part in 256.
+        """Return the value below which a share of all values lies, as a table in memory has it.
 
-        >>> abs(Sketch().add(np.arange(1.0, 1001.0)).quantile(0.25) / 250 - 1) < 1 / 256
-        True
+        Of very many different values it is off by one part in 256 at most.
+
+        >>> Sketch().add(np.array([1.0, 2.0, 100.0, 300.0])).quantile(0.5)
+        51.0
+        >>> Sketch().add(np.array([1.0, 2.0]), np.array([3.0, 1.0])).quantile(0.5)
+        1.0
         """
-        return self._nearly(share * self.counts.total())
+        keys = np.array(sorted(self.mass), dtype=np.int64)
+        upto = np.cumsum([self.mass[key] for key in keys.tolist()])
+        if self.weighted:  # a share that is reached but for rounding is reached
+            return self._value(keys[np.searchsorted(upto, share * upto[-1] * (1 - ROUNDING))])
+        rank = share * (upto[-1] - 1)
+        low, high = (
+            self._value(keys[np.searchsorted(upto, at, side="right")])
+            for at in (np.floor(rank), np.ceil(rank))
+        )
+        return float(low + (rank - np.floor(rank)) * (high - low))
 
-    def median(self) -> float:
-        """Return the mean of the two values in the middle, to one part in 256.
-
-        >>> abs(Sketch().add(np.array([1.0, 2.0, 100.0, 300.0])).median() / 51 - 1) < 1 / 256
-        True
-        """
-        half = self.counts.total() / 2
-        return (self._nearly(np.ceil(half)) + self._nearly(np.floor(half) + 1)) / 2
-
-    def _nearly(self, rank: float) -> float:
-        """Return the value of a rank, the least one having rank 1."""
-        places = np.array(sorted(self.counts), dtype=np.int64)
-        upto = np.cumsum([self.counts[place] for place in places.tolist()])
-        at = int(np.searchsorted(upto, rank))
-        middle = (places[at] << _DROPPED) + (1 << (_DROPPED - 1))
-        if places[at] == 0:
+    def _value(self, key: Any) -> float:
+        """Return the value of a key, or one in the middle of those that have it."""
+        if not key:
             return 0.0
+        middle = (key << self.dropped) + (1 << self.dropped >> 1)
         bits = np.iinfo(np.int64).min - middle if middle < 0 else middle
         return float(np.array([bits], dtype=np.int64).view(np.float64)[0])
+
+
+def _summed(keys: NDArray[np.int64], weights: Floats | None) -> tuple[NDArray[np.int64], Floats]:
+    """Return the different keys, ascending, and the sum of the weights of each, which are 1 if not given."""
+    found, which = np.unique(keys, return_inverse=True)
+    return found, np.bincount(which.reshape(-1), weights).astype(np.float64)
 
 
 @dataclass(eq=False)

@@ -23,7 +23,7 @@ from microagg.plan.settings import check_scale
 # Beyond this a sum of squared differences may overflow.
 _LARGEST_RANGE = 1e140
 _FEW = 1 << 16  # values that are looked at at a time
-_ROUNDING = 1e-12  # of a sum of weights, at most
+ROUNDING = 1e-12  # of a sum of weights, at most
 # The interquartile range of a normal distribution with standard deviation 1.
 _NORMAL_IQR = 1.3489795003921634
 
@@ -180,6 +180,6 @@ def _weighted_quantiles(Y: Floats, weights: Floats, shares: tuple[float, ...]) -
         order = np.argsort(column, kind="stable")
         reached = np.cumsum(weights[order])
         # A share that is reached but for rounding is reached.
-        at = np.searchsorted(reached, np.array(shares) * reached[-1] * (1 - _ROUNDING))
+        at = np.searchsorted(reached, np.array(shares) * reached[-1] * (1 - ROUNDING))
         found[:, j] = column[order[at]]
     return found

@@ -117,8 +117,8 @@ def _units_of_logarithms(summary: TableSummary) -> dict[Any, float]:
     found = {}
     for name, column in summary.columns.items():
         used = column.outside if column.kind == "spiked" else column.moments
-        if column.sizes.counts and used.low <= 0:
-            found[name] = column.sizes.median()
+        if column.sizes.mass and used.low <= 0:
+            found[name] = column.sizes.quantile(0.5)
     return found
 
 
@@ -225,7 +225,9 @@ def _coder(
     else:
         variable = Variable(name, found.kind or setting.kind or "number", _NONE, setting)
         scale = "zscore" if variable.kind == "spiked" else block.scale
-        fitted, alike = found.figures(scale, mean_weight), (found.alike or found).figures()
+        each = found.alike or found
+        fitted = found.figures(scale, mean_weight) if uneven else each.figures(scale)
+        alike = each.figures()
     axes = Axes(fitted_encoder(variable, fitted), of_states, setting.importance)
     spread, whole = found.moments.deviation, found.moments.whole
     coder = Coder(variable, axes, recoder, mean_weight, spread, whole)

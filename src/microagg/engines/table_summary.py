@@ -170,7 +170,7 @@ def _summary(
             used = used._replace(values=found.transform.apply(used.values))
             found.transformed.add(*used)
     if block.scale == "robust" and variable.kind != "spiked":
-        found.sketch.add(used.values)
+        found.sketch.add(used.values, used.weights)
     if weights is not None:  # an attacker compares records, whatever their weights
         found.alike = _summary(variable, block, None, log_unit)
     return found
