@@ -17,6 +17,7 @@ import pytest
 from website.execute import Runner, blocks_of
 
 import microagg
+import one_process
 from command import here, said
 from conftest import reference_file
 from engine_tables import LEAF, in_order, mixed_plan, mixed_table
@@ -25,8 +26,10 @@ from microagg.engines import complete_plan as completing
 from microagg.engines.spark import on_spark as engine
 from microagg.engines.spark import spark_frames
 from microagg.engines.spark.on_spark import group_in_spark
+from microagg.engines.spark.spark_bundles import in_bundles, numbers_of, word_columns, words_of
 from microagg.engines.spark.spark_frames import on_spark
 from microagg.engines.spark.spark_release import SparkRelease
+from microagg.engines.spark.spark_tasks import task_of, travelling_numbers
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.protecting.protect import protect_table
 from microagg.tables.frame import Frame
@@ -63,6 +66,52 @@ def test_the_same_as_in_one_process(spark, mixed, alone):
     assert release.data.columns == [name for name in mixed.column_names if name != "note"]
     assert all(one.holds for one in release.verify())
     release.unpersist()
+
+
+@pytest.mark.parametrize(
+    ("share", "plan"),
+    [
+        (0.6, mixed_plan(unit="person")),
+        (0.6, microagg.Plan().override(k=4, columns=["wealth", "weight"], method="pca")),
+        (0.02, microagg.Plan().override(k=4, columns=["wealth", "weight"], method="pca")),
+    ],
+    ids=["judged by all records", "sound by the sample", "counted in all records"],
+)
+def test_a_sample_that_is_not_the_whole_table_plans_the_same_chunks(
+    spark, mixed, share, plan, monkeypatch
+):
+    for module in (engine, one_process):
+        monkeypatch.setattr(module, "sample_share", lambda _: share)
+    frame = spark.createDataFrame(mixed).coalesce(2)
+    release = SparkRelease.of(group_in_spark(frame, plan, LEAF))
+    same_as(protect_alone(mixed, plan, LEAF), release)
+    release.unpersist()
+
+
+def test_each_chunk_has_a_task_of_its_own(spark):
+    """Spark sends numbers to tasks as it is reckoned here."""
+    keys = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 300)
+    frame = spark.createDataFrame(pa.table({"key": keys}))
+    for tasks in (1, 2, 7, 64):
+        sent = frame.selectExpr("key", f"pmod(hash(key), {tasks}) AS task").toArrow()
+        assert (task_of(sent["key"].to_numpy(), tasks) == sent["task"].to_numpy()).all()
+        numbers = travelling_numbers(3 * tasks, tasks)
+        assert (numbers % (3 * tasks) == np.arange(3 * tasks)).all()
+        assert (task_of(numbers, tasks) == np.arange(3 * tasks) % tasks).all()
+
+
+@pytest.mark.parametrize("n", [0, 1, 5000])
+def test_bundles_give_back_what_was_put_in(n):
+    chance = np.random.default_rng(n)
+    words = chance.integers(0, 2**64, (n, 5), dtype=np.uint64)
+    ways = chance.integers(0, 3, n)
+    table = in_bundles(word_columns(words), ways)
+    assert table.num_rows <= n / 100 + 3  # few rows for many records
+    for way in range(3):
+        own = table.filter(pc.equal(table["chunk"], way))
+        assert (words_of(own) == words[ways == way]).all()
+    halves = pa.concat_tables([table.slice(0, 1), table.slice(1)])  # as Spark hands them on
+    assert (numbers_of(halves["w3"]) == numbers_of(table["w3"])).all()
 
 
 def test_columns_of_which_little_is_left_are_judged_by_the_same_figures(spark):

@@ -21,6 +21,7 @@ from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
 from microagg.delivering.observer import Observer
 from microagg.drafting.guess import Guess
+from microagg.engines.spark.spark_session import is_local
 from microagg.errors import StopSearch
 from microagg.evidence import Evidence
 from microagg.formats.addresses import Place
@@ -76,7 +77,7 @@ class _Listener(Observer):
 def parts_of(job: Job, plan: Plan, records: int | None) -> list[str]:
     """Return the parts that a job needs compiled here; Spark compiles where it runs."""
     if job.engine == "spark":
-        return []
+        return needed(plan, None, bound=False, engine="spark") if is_local(job.master) else []
     return needed(plan, records, bound=job.report is not None and not job.public, engine=job.engine)
 
 

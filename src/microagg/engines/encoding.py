@@ -270,6 +270,10 @@ class Encoding:
         """Find the records of a batch that are released; None: all."""
         return complete_records(variables) if self.plan.missing.policy == "drop" else None
 
+    def kept_rows(self, table: pa.Table) -> NDArray[np.bool_] | None:
+        """Find the rows of a batch that are released; None: all, which needs no look at them."""
+        return self.kept(self.variables(table)) if self.plan.missing.policy == "drop" else None
+
     def variables(self, table: pa.Table) -> list[Variable]:
         """Read the protected columns of a batch, recoded."""
         return self.read(Frame(self.recoded(table)[0]))

@@ -41,14 +41,17 @@ class Places(NamedTuple):
     """Each confidential column."""
     unit: Any
     """What k counts; None: records."""
+    originals: Sequence[Any] = ()
+    """The protected values before, where they are at hand as well."""
 
 
 def count_release(
-    rows: Countable, at: Places, k: int, unique_before: int, promises: Sequence[Promise] = ()
+    rows: Countable, at: Places, k: int, unique_before: int = 0, promises: Sequence[Promise] = ()
 ) -> tuple[list[Verification], Counts]:
     """Count what was promised, and the classes for attackers who know few or many columns.
 
-    ``unique_before`` is the number of records whose original values no other has.
+    ``unique_before`` is the number of records whose original values no other has, where these are not counted
+    here.
     """
     seen = [*at.shared, *at.known]
     by: dict[Any, list[Any]] = {"alone": [*at.values]}
@@ -58,8 +61,13 @@ def count_release(
         by["claimed"] = [*seen, *at.confidential.values()]
         by |= {("stake", name): [*seen, column] for name, column in at.confidential.items()}
     asked = [Question(own, at.unit) for own in by.values()]
+    if at.originals:
+        by["before"] = [*at.originals]
+        asked.append(Question(by["before"]))
     verified, counted = count_promises(rows, promises, asked)
     found = dict(zip(by, counted, strict=True))
+    if at.originals:
+        unique_before = found["before"].unique
     known = found["known" if "known" in found else "alone"]
     counts = Counts(found["alone"], known, unique_before)
     if not at.confidential:

@@ -15,7 +15,7 @@ from microagg.engines.spark.spark_frames import on_spark, positional
 from microagg.engines.spark.spark_progress import progress_of
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.engines.spark.spark_session import exposure_words, session_on
-from microagg.engines.spark.spark_warm import warm_executors
+from microagg.engines.spark.spark_warm import is_warm, warm_executors
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.batches import open_batches
 from microagg.job.engine_in_parts import EngineInParts
@@ -44,7 +44,8 @@ class SparkEngine(EngineInParts):
         left_out = super().read()
         self.closing.enter_context(warnings.catch_warnings())
         warnings.simplefilter("ignore", FutureWarning)  # of Spark about versions of pandas
-        self._session = session = self.closing.enter_context(session_on(self.job.master))
+        opened = session_on(self.job.master, self.records)
+        self._session = session = self.closing.enter_context(opened)
         if words := exposure_words(session):
             self.hears.exposed(words)
         self._frame = session.read.parquet(str(self.job.reads.absolute()))
@@ -67,7 +68,8 @@ class SparkEngine(EngineInParts):
         plan = self.drafted.plan
         on_plan(plan)
         with self.clock.time("partition"):
-            warm_executors(self._session, plan)
+            if not is_warm(self._session, plan):
+                warm_executors(self._session, plan)
             with progress_of(self._session, partial(self.hears.progress, "grouping")):
                 self.release = SparkRelease.of(group_in_spark(self._frame, plan))
         self.closing.callback(self._unpersist)

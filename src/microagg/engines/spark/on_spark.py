@@ -34,8 +34,15 @@ from microagg.engines.encoding import Encoding, Words
 from microagg.engines.finishing import added_up, finish_chunk
 from microagg.engines.fit import fit
 from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places
-from microagg.engines.spark.spark_column import cut_column
-from microagg.engines.spark.spark_counts import class_sizes
+from microagg.engines.spark.spark_bundles import (
+    bundle_schema,
+    in_bundles,
+    numbers_of,
+    word_columns,
+    word_names,
+    words_of,
+)
+from microagg.engines.spark.spark_column import count_places, cut_column
 from microagg.engines.spark.spark_frames import (
     Layout,
     by_chunk,
@@ -46,9 +53,6 @@ from microagg.engines.spark.spark_frames import (
     positional,
     reduced,
     unpack,
-    word_columns,
-    word_schema,
-    words_of,
 )
 from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
@@ -61,7 +65,8 @@ from microagg.plan.sections import Roles
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_REPORT = "report"  # column with the figures of a chunk, at one of its records
+_REPORT = "report"  # column with the figures of a chunk, at one of its bundles
+_BUCKET = 1 << 16  # rows that meet their values at a time, about
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +128,11 @@ class SparkParts:
         layout = self.layout
 
         def chosen(rows: pa.Table) -> pa.Table:
-            return pa.table(word_columns(choose(encoding.words(layout.with_nested_as_text(rows)))))
+            return in_bundles(
+                word_columns(choose(encoding.words(layout.with_nested_as_text(rows))))
+            )
 
-        few = mapped(self.rows, chosen, word_schema(encoding.width))
+        few = mapped(self.rows, chosen, bundle_schema(word_names(encoding.width)))
         return in_one_task(few, lambda tables: work(map(words_of, tables)))
 
 
@@ -142,6 +149,7 @@ class ChunkReport(NamedTuple):
     number: int
     sums: Sums
     seen: Seen
+    sampled: Words  # first words of the keys of records in whole groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +162,13 @@ class Grouped:
     roles: Roles
     rounds: int
     """Of re-chunking."""
-    unique_before: int
-    """Records whose protected values no other has."""
     sums: Sums
     sought: Sought
     """A sample, as an attacker would see it, with the keys of each: (s, key columns)."""
+    sampled: Words
+    """First words of the keys of all rows in the sample of whole groups, ascending."""
     released: DataFrame
-    """What each record releases, by the key of its row; persisted."""
+    """What each record releases, by the key of its row, in bundles; persisted."""
 
     @property
     def key_columns(self) -> dict[Any, str]:
@@ -191,19 +199,18 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
         keyed = _keyed_columns(roles)
         width = encoding.width + len(keyed)
         encode = partial(_encoded, encoding, parts.layout, list(keyed.values()))
-        records = mapped(parts.rows, encode, word_schema(width))
+        records = mapped(parts.rows, encode, bundle_schema(word_names(width)))
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            places = _planned(records, encoding, width, leaf or LEAF)
+            places, sound = _planned(records, encoding, width, leaf or LEAF)
             if isinstance(places, Splits):
                 moved, chunks = cut_column(records, encoding, places, width)
                 turns, last = 0, partial(_finished_column, encoding)
             else:
-                places = _with_sound_chunks(records, encoding, places, width)
+                if not sound:
+                    places = _with_sound_chunks(records, encoding, places)
                 moved, chunks = _moved(records, encoding, places, width)
                 turns, last = places.rounds, partial(_finished_chunk, encoding, places)
-            alone = [f"w{j}" for j in range(len(encoding.coders) + len(encoding.recoded_columns))]
-            unique = class_sizes(records, alone).unique
             released = by_chunk(moved, chunks, last, _schema_of_released(encoding, len(keyed)))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
@@ -214,7 +221,10 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
         finally:
             records.unpersist()
     sums = added_up(encoding, [chunk.sums for chunk in reports])
-    return Grouped(parts, encoding, summary, roles, turns, unique, sums, _sample(reports), released)
+    sampled = np.unique(np.concatenate([chunk.sampled for chunk in reports]))
+    return Grouped(
+        parts, encoding, summary, roles, turns, sums, _sample(reports), sampled, released
+    )
 
 
 def _encoded(
@@ -227,42 +237,65 @@ def _encoded(
         seen, _ = encoding.recoded(table)
         keys = [row_keys([seen.column(name) for name in names])[:, :1] for names in keyed]
         extra = np.hstack(keys)
-        kept = encoding.kept(encoding.variables(table))
+        kept = encoding.kept_rows(table)
         words = np.hstack([words, extra if kept is None else extra[kept]])
-    return pa.table(word_columns(words))
+    return in_bundles(word_columns(words))
 
 
-def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> ChunkPlan | Splits:
-    """Plan the chunks, or stretches, from a sample, in one task."""
+def _planned(
+    records: DataFrame, encoding: Encoding, width: int, leaf: int
+) -> tuple[ChunkPlan | Splits, bool]:
+    """Plan the chunks, or stretches, from a sample, in one task; and tell whether they are sound."""
     share, stretch = sample_share(encoding.records), STRETCH
 
     def sampled(rows: pa.Table) -> pa.Table:
-        keys = encoding.records_of(words_of(rows)).keys
-        return rows.filter(pa.array(in_sample(keys, share)))
+        words = words_of(rows)
+        return in_bundles(word_columns(words[in_sample(encoding.records_of(words).keys, share)]))
 
-    def planned(tables: Iterable[pa.Table]) -> ChunkPlan | Splits:
+    def planned(tables: Iterable[pa.Table]) -> tuple[ChunkPlan | Splits, bool]:
         none = np.zeros((0, width), np.uint64)
         words = np.concatenate([none, *map(words_of, tables)])
-        return plan_places(encoding, words, leaf, stretch)
+        found = plan_places(encoding, words, leaf, stretch)
+        if isinstance(found, Splits):
+            return found, True
+        return _sound_in_sample(encoding, found, words, is_whole=share >= 1.0)
 
-    return in_one_task(mapped(records, sampled, word_schema(width)), planned)
+    some = records if share >= 1.0 else mapped(records, sampled, records.schema)
+    return in_one_task(some, planned)
 
 
-def _with_sound_chunks(
-    records: DataFrame, encoding: Encoding, plan: ChunkPlan, width: int
-) -> ChunkPlan:
-    """Join chunks that cannot be groups by themselves."""
+def _sound_in_sample(
+    encoding: Encoding, plan: ChunkPlan, words: Words, is_whole: bool
+) -> tuple[ChunkPlan, bool]:
+    """Join chunks that cannot be groups by themselves, as far as a sample tells.
+
+    Where the sample is the whole table, it tells all. Else a chunk is sound if k of its records are in the
+    sample; whether requirements hold is then left to a look at all records.
+    """
     if plan.n_places() == 1 or not (plan.rounds or encoding.block.require):
-        return plan  # every cell is in one chunk, and large enough
-    placed = mapped(records, partial(_assigned, encoding, plan), word_schema(width, "chunk"))
+        return plan, True  # every cell is in one chunk, and large enough
+    places = places_of(encoding, plan, words)
+    counts = np.bincount(places, minlength=plan.n_places())
+    if is_whole:
+
+        def broken_by(those: list[int]) -> str:
+            return broken_requirement(encoding, words[np.isin(places, those)])
+
+        return sound_chunks(encoding, plan, counts, broken_by), True
+    asked = encoding.unit is not None or bool(encoding.block.require)
+    return plan, not asked and bool((counts >= encoding.k).all())
+
+
+def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) -> ChunkPlan:
+    """Join chunks that cannot be groups by themselves, by all records."""
+    placed = mapped(records, partial(_assigned, encoding, plan), records.schema)
     counts, broken = np.zeros(plan.n_places(), np.int64), [""] * plan.n_places()
     work, schema = partial(_judged, encoding), "chunk long, records long, broken string"
     if encoding.unit is not None or encoding.block.require:
         for found in by_chunk(placed, plan.n_places(), work, schema).collect():
             counts[found.chunk], broken[found.chunk] = found.records, found.broken
     else:
-        for found in placed.groupBy("chunk").count().toDF("chunk", "records").collect():
-            counts[found.chunk] = found.records
+        counts = count_places(placed, plan.n_places())
 
     def broken_by(places: list[int]) -> str:
         if not any(broken[place] for place in places):  # all that is required holds for unions, too
@@ -275,22 +308,24 @@ def _with_sound_chunks(
 
 
 def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
-    """Add the chunk of each record."""
-    return rows.append_column("chunk", pa.array(places_of(encoding, plan, words_of(rows))))
+    """Send each record to its chunk."""
+    words = words_of(rows)
+    return in_bundles(word_columns(words), places_of(encoding, plan, words))
 
 
 def _judged(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
     """Say what the records of a chunk break, as one group, of all that is required."""
-    broken = broken_requirement(encoding, words_of(rows))
-    return pa.table({"chunk": [number], "records": [rows.num_rows], "broken": [broken]})
+    words = words_of(rows)
+    broken = broken_requirement(encoding, words)
+    return pa.table({"chunk": [number], "records": [len(words)], "broken": [broken]})
 
 
 def _moved(
     records: DataFrame, encoding: Encoding, plan: ChunkPlan, width: int
 ) -> tuple[DataFrame, int]:
     """Work on the chunks turn after turn, but for the last; records by chunk, and the number of chunks."""
-    moved = mapped(records, partial(_assigned, encoding, plan), word_schema(width, "chunk"))
-    schema = word_schema(width, "group", "chunk")
+    moved = mapped(records, partial(_assigned, encoding, plan), records.schema)
+    schema = bundle_schema([*word_names(width), "group"])
     for turn in range(plan.rounds):
         moved = by_chunk(moved, plan.n_places(turn), partial(_worked, encoding, plan, turn), schema)
     return moved, plan.n_places(plan.rounds)
@@ -300,21 +335,21 @@ def _worked(
     encoding: Encoding, plan: ChunkPlan, turn: int, number: int, rows: pa.Table
 ) -> pa.Table:
     """Return all records of a chunk with their groups, and their chunk in the next turn."""
-    groups = rows.column("group").to_numpy() if turn else None
+    groups = numbers_of(rows.column("group")) if turn else None
     found = work_on_chunk(encoding, plan, number, words_of(rows), groups, turn)
-    return pa.table({**word_columns(found.words), "group": found.groups, "chunk": found.chunks})
+    return in_bundles({**word_columns(found.words), "group": found.groups}, found.chunks)
 
 
 def _finished_chunk(encoding: Encoding, plan: ChunkPlan, number: int, rows: pa.Table) -> pa.Table:
     """Return what all records of a chunk release after the last turn."""
-    groups = rows.column("group").to_numpy() if plan.rounds else None
+    groups = numbers_of(rows.column("group")) if plan.rounds else None
     found = work_on_chunk(encoding, plan, number, words_of(rows), groups, plan.rounds)
     return _finished(encoding, number, found.words, found.groups)
 
 
 def _finished_column(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
     """Return what all records release whose groups end in a stretch of one column."""
-    words, groups = words_of(rows), rows.column("group").to_numpy()
+    words, groups = words_of(rows), numbers_of(rows.column("group"))
     records = encoding.records_of(words)
     keys = records.keys
     order = np.lexsort((keys[:, 1], keys[:, 0], records.values[:, 0], groups))
@@ -325,9 +360,9 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
     """Return what each record of a chunk releases, by the key of its row.
 
     Records with the same ``values`` release the same in the protected columns, those of a ``class`` also the
-    same weight and stratum; ``unit``, ``v0``, ``v1`` … (see :attr:`Grouped.key_columns`) are keys.
-    ``whole_group`` is the group of records in the sample of whole groups, −1 of others. At one record stand
-    the figures of the chunk.
+    same weight and stratum; those with the same ``before`` had the same there. ``unit``, ``v0``, ``v1`` …
+    (see :attr:`Grouped.key_columns`) are keys. ``whole_group`` is the group of records
+    in the sample of whole groups, −1 of others. At one bundle stand the figures of the chunk.
     """
     found = finish_chunk(encoding, words, groups)
     records, shared = found.records, found.shared
@@ -337,39 +372,50 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
     before = encoding.attacker.place(some.values, encoding.original_states(some))
     after = encoding.attacker.place(shared.values[chosen], shared.states[chosen])
     report = ChunkReport(
-        number, found.sums, Seen(records.keys[chosen], Sought(before, after, records.extra[chosen]))
+        number,
+        found.sums,
+        Seen(records.keys[chosen], Sought(before, after, records.extra[chosen])),
+        records.keys[found.sampled, 0],
     )
-    out = shared.words()
+    out, originals = shared.words(), len(encoding.coders) + len(encoding.recoded_columns)
     whole = np.full(len(records), -1, dtype=np.int64)
     whole[found.sampled] = (number << 32) + found.labels[found.sampled]
     strata = np.zeros(len(records), np.int64)
     if records.cells is not None:
         strata = encoding.strata[records.cells]
-    columns: dict[str, Any] = {
-        "h1": np.ascontiguousarray(records.keys[:, 0]).view(np.int64),
-        "h2": np.ascontiguousarray(records.keys[:, 1]).view(np.int64),
+    first, second = np.ascontiguousarray(records.keys.T).view(np.int64)
+    columns: dict[str, Labels] = {
+        "h1": first,
+        "h2": second,
         "values": _one_word(word_columns(shared._replace(weights=None).words()).values()),
         "class": _one_word([*word_columns(out).values(), strata]),
+        "before": _one_word(list(word_columns(words).values())[:originals]),
         "whole_group": whole,
         **word_columns(out, "s"),
     }
     if records.units is not None:
         columns["unit"] = records.units
     columns |= word_columns(np.ascontiguousarray(records.extra), "v")
-    first = pa.array([pack(report)], pa.binary())
-    columns[_REPORT] = pa.concat_arrays([first, pa.nulls(len(records) - 1, pa.binary())])
-    return pa.table(columns)
+    bundles = in_bundles(columns, np.mod(first, buckets_of(encoding)), "bucket")
+    reports = [pack(report), *[None] * (bundles.num_rows - 1)]
+    return bundles.append_column(_REPORT, pa.array(reports, pa.binary()))
+
+
+def buckets_of(encoding: Encoding) -> int:
+    """Return in how many buckets rows meet what they release."""
+    return -(-encoding.records // _BUCKET)
 
 
 def _one_word(columns: Iterable[Labels]) -> Labels:
-    return np.ascontiguousarray(row_keys([pa.array(one) for one in columns])[:, 0]).view(np.int64)
+    arrays = [pa.array(np.ascontiguousarray(one)) for one in columns]
+    return np.ascontiguousarray(row_keys(arrays)[:, 0]).view(np.int64)
 
 
 def _schema_of_released(encoding: Encoding, keyed: int) -> str:
     width = Shared.of_no_record(encoding).words().shape[1]
-    names = ["h1", "h2", "values", "class", "whole_group", *(f"s{j}" for j in range(width))]
-    names += [*["unit"] * (encoding.unit is not None), *(f"v{j}" for j in range(keyed))]
-    return f"{', '.join(f'`{name}` long' for name in names)}, {_REPORT} binary"
+    names = ["h1", "h2", "values", "class", "before", "whole_group", *word_names(width, "s")]
+    names += [*["unit"] * (encoding.unit is not None), *word_names(keyed, "v"), _REPORT]
+    return bundle_schema(names, "bucket")
 
 
 def _reports(released: DataFrame) -> list[ChunkReport]:

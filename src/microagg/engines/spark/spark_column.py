@@ -6,12 +6,14 @@ The driver sees columns of the order at which groups may begin and end, a few fo
 
 from __future__ import annotations
 
+import operator
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.algorithms.univariate.chain import Starts, trace
 from microagg.algorithms.univariate.stretches import Crossing, crossing
@@ -26,15 +28,15 @@ from microagg.engines.one_column import (
     sorted_words,
     values_to_cut,
 )
-from microagg.engines.spark.spark_frames import (
-    by_chunk,
-    mapped,
-    pack,
-    unpack,
+from microagg.engines.spark.spark_bundles import (
+    bundle_schema,
+    in_bundles,
+    numbers_of,
     word_columns,
-    word_schema,
+    word_names,
     words_of,
 )
+from microagg.engines.spark.spark_frames import by_chunk, mapped, pack, reduced, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -48,15 +50,11 @@ def cut_column(
     ``width`` is the number of words of a record.
     """
     places = splits.first[-1]
-    with_groups = word_schema(width, "group", "chunk")
+    with_groups = bundle_schema([*word_names(width), "group"])
     moved = np.arange(places)  # the stretch that each place belongs to
     while True:
-        placed = mapped(
-            records, partial(_placed, encoding, splits, moved), word_schema(width, "chunk")
-        )
-        counts = np.zeros(places, dtype=np.int64)
-        for row in placed.groupBy("chunk").count().toDF("chunk", "records").collect():
-            counts[row.chunk] = row.records
+        placed = mapped(records, partial(_placed, encoding, splits, moved), records.schema)
+        counts = count_places(placed, places)
         stretches = [
             [place for place in range(low, high) if counts[place]]
             for low, high in pairwise(splits.first)
@@ -76,9 +74,21 @@ def cut_column(
     return by_chunk(ordered, places, ends, with_groups), places
 
 
+def count_places(placed: DataFrame, places: int) -> Labels:
+    """Count the records that go to each place."""
+
+    def counted(rows: pa.Table) -> Labels:
+        lengths = pc.binary_length(rows.column("w0")).to_numpy() // 8
+        return np.bincount(rows.column("chunk").to_numpy(), lengths, places).astype(np.int64)
+
+    found = reduced(placed.select("chunk", "w0"), counted, operator.add)
+    return np.zeros(places, dtype=np.int64) if found is None else found
+
+
 def _placed(encoding: Encoding, splits: Splits, moved: Labels, rows: pa.Table) -> pa.Table:
-    """Add to records their stretch of the order."""
-    return rows.append_column("chunk", pa.array(moved[places_of(encoding, splits, words_of(rows))]))
+    """Send records to their stretch of the order."""
+    words = words_of(rows)
+    return in_bundles(word_columns(words), moved[places_of(encoding, splits, words)])
 
 
 def _in_order(
@@ -105,7 +115,7 @@ def _in_order(
 
 
 def _with_groups(words: Words, groups: Labels, chunks: Labels) -> pa.Table:
-    return pa.table({**word_columns(words), "group": groups, "chunk": chunks})
+    return in_bundles({**word_columns(words), "group": groups}, chunks)
 
 
 def _crossing(encoding: Encoding, begins: dict[int, int], number: int, rows: pa.Table) -> pa.Table:
@@ -116,7 +126,7 @@ def _crossing(encoding: Encoding, begins: dict[int, int], number: int, rows: pa.
 def _cut(
     encoding: Encoding, begins: dict[int, int], number: int, rows: pa.Table
 ) -> tuple[Crossing, Any, Words, Labels]:
-    columns = rows.column("group").to_numpy()
+    columns = numbers_of(rows.column("group"))
     order = np.argsort(columns, kind="stable")
     words, columns = words_of(rows)[order], columns[order]
     values = values_to_cut(encoding, words, int(columns[0]))

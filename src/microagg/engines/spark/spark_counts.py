@@ -9,20 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from microagg.encode.batch_statistics import Moments
+from microagg.engines.spark.spark_bundles import unbundled, word_names
 from microagg.engines.spark.spark_frames import (
     Layout,
     mapped,
     on_spark,
     positional,
     reduced,
-    word_columns,
-    word_schema,
 )
 from microagg.errors import InputError, listed, shown
 from microagg.measure.agreement import is_common
@@ -36,33 +35,67 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def class_sizes(
-    keys: DataFrame, by: Sequence[str], distinct: Sequence[str] = (), common: bool = False
-) -> ClassSizes:
-    """Count classes by columns of keys.
+class _Classes(NamedTuple):
+    """Classes to count, by columns of keys."""
 
-    Parameters
-    ----------
-    keys : a row for each record, without missing keys
-    by : columns that are equal in a class
-    distinct : columns whose distinct combinations are counted in each class; none: records are
-    common : whether to mark classes whose only value of the first of these is common
+    by: Sequence[str]
+    """Columns that are equal in a class."""
+    distinct: Sequence[str] = ()
+    """Columns whose distinct combinations are counted in each class; none: records are."""
+    common: Sequence[int] | None = None
+    """Values of the first of these that are common, where classes that have one are to be marked."""
+
+
+def _class_sizes(keys: DataFrame, wanted: Sequence[_Classes]) -> list[ClassSizes]:
+    """Count several kinds of classes at the same time; all of them have distinct columns, or none.
+
+    ``keys`` has a row for each record, without missing keys.
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    records = F.count(F.lit(1)).alias("records")
-    figures = [records]
+    by = [f"k{j}" for j in range(max(len(one.by) for one in wanted))]
+    distinct = [f"d{j}" for j in range(len(wanted[0].distinct))]
+    marked = wanted[0].common is not None
+    each = []
+    for number, one in enumerate(wanted):
+        row = {"kind": F.lit(number), **dict.fromkeys(by, F.lit(0).cast("long"))}
+        row |= dict(
+            zip([*by[: len(one.by)], *distinct], map(F.col, [*one.by, *one.distinct]), strict=True)
+        )
+        if one.common is not None:
+            row["common"] = F.col(one.distinct[0]).isin(list(one.common)).cast("long")
+        each.append([column.alias(name) for name, column in row.items()])
+    rows = keys.select(*each[0])
+    if len(each) > 1:
+        rows = keys.select(F.inline(F.array(*(F.struct(*row) for row in each))))
+    figures = {"records": F.count(F.lit(1))}
     if distinct:
-        figures.append(F.countDistinct(*distinct).alias("units"))
-    if common:
-        half = is_common(F.col("records"), keys.count())
-        rows = keys.groupBy(distinct[0]).agg(records).where(half).collect()
-        has_it = F.max(distinct[0]).isin([row[0] for row in rows])
-        figures.append(has_it.cast("long").alias("common"))
-    classes = keys.groupBy(*by).agg(*figures)
-    sizes = classes.groupBy(*classes.columns[len(by) :]).agg(F.count(F.lit(1)).alias("classes"))
-    found = sizes.toArrow()
-    return ClassSizes.of(**{name: found[name].to_numpy() for name in found.column_names})
+        figures["units"] = F.countDistinct(*distinct)
+    if marked:
+        figures["common"] = F.max("common")
+    classes = rows.groupBy("kind", *by).agg(*(own.alias(name) for name, own in figures.items()))
+    sizes = classes.groupBy("kind", *figures).agg(F.count(F.lit(1)).alias("classes"))
+    found = {
+        name: column.to_numpy()
+        for name, column in zip(sizes.columns, sizes.toArrow().columns, strict=True)
+    }
+    kinds = found.pop("kind")
+    return [
+        ClassSizes.of(**{name: own[kinds == number] for name, own in found.items()})
+        for number in range(len(wanted))
+    ]
+
+
+def _common_values(frame: DataFrame, columns: Sequence[str], records: int) -> list[list[int]]:
+    """Find the keys of each column that are common; ``records`` is the number of all records."""
+    from pyspark.sql import functions as F  # noqa: N812
+
+    each = (F.struct(F.lit(at).alias("at"), F.col(c).alias("key")) for at, c in enumerate(columns))
+    often = unbundled(frame, columns).select(F.inline(F.array(*each))).groupBy("at", "key").count()
+    found: list[list[int]] = [[] for _ in columns]
+    for row in often.where(is_common(F.col("count"), records)).collect():
+        found[row["at"]].append(row["key"])
+    return found
 
 
 @dataclass(frozen=True)
@@ -70,8 +103,6 @@ class CountsOnSpark:
     """A Spark DataFrame whose records are counted."""
 
     frame: DataFrame
-    are_keys: bool = False
-    """Whether its columns are keys already."""
     units: Mapping[Any, pa.Array] = field(default_factory=dict)
 
     @cached_property
@@ -89,12 +120,9 @@ class CountsOnSpark:
         """Count keys; tasks turn rows into keys."""
         found = []
         for asked in questions:
-            keys, by = self.frame, asked.by
             distinct = [] if asked.distinct is None else [asked.distinct]
-            if not self.are_keys:
-                keys = _hashed(self.frame, asked, [*by, *distinct])
-                by, distinct = ["w0", "w1"], ["w2", "w3"] if distinct else []
-            found.append(class_sizes(keys, by, distinct, asked.common))
+            keys = _hashed(self.frame, asked, [*asked.by, *distinct])
+            found += _class_sizes(keys, [_Classes(["w0", "w1"], ["w2", "w3"] if distinct else [])])
         return found
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
@@ -102,14 +130,40 @@ class CountsOnSpark:
         return {name: why_left_out(self.written, name) for name in columns}
 
 
+@dataclass(frozen=True)
+class KeysOnSpark(CountsOnSpark):
+    """A Spark DataFrame of bundles, whose columns are keys already."""
+
+    records: int = 0
+
+    def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
+        """Count questions of one form at the same time."""
+        forms: dict[tuple[bool, bool], list[int]] = {}
+        for at, asked in enumerate(questions):
+            forms.setdefault((asked.distinct is not None, asked.common), []).append(at)
+        found: dict[int, ClassSizes] = {}
+        for (has_distinct, common), places in forms.items():
+            some = [questions[at] for at in places]
+            wanted = [_Classes(asked.by, [asked.distinct][: int(has_distinct)]) for asked in some]
+            names = dict.fromkeys(name for one in wanted for name in (*one.by, *one.distinct))
+            keys = unbundled(self.frame, list(names))
+            if common:
+                often = _common_values(self.frame, [asked.distinct for asked in some], self.records)
+                wanted = [one._replace(common=own) for one, own in zip(wanted, often, strict=True)]
+            found |= dict(zip(places, _class_sizes(keys, wanted), strict=True))
+        return [found[at] for at in range(len(questions))]
+
+
 def _hashed(frame: DataFrame, asked: Question, columns: Sequence[str]) -> DataFrame:
     """Turn rows into the keys of their classes and of their distinct values."""
+    names = word_names(2 if asked.distinct is None else 4)
     layout, rows = _narrow(frame, columns)
 
     def hashed(rows: pa.Table) -> pa.Table:
-        return pa.table(word_columns(np.hstack(keys_of(Frame(layout.table(rows)), asked))))
+        words = np.hstack(keys_of(Frame(layout.table(rows)), asked)).view(np.int64)
+        return pa.table(dict(zip(names, np.ascontiguousarray(words.T), strict=True)))
 
-    return mapped(rows, hashed, word_schema(2 if asked.distinct is None else 4))
+    return mapped(rows, hashed, ", ".join(f"{name} long" for name in names))
 
 
 def count_shared(frame: DataFrame, promise: Promise) -> Verification:

@@ -2,9 +2,9 @@
 
 A step is a function of an Arrow table, or of all rows with one key. It is sent to the workers, keeps nothing
 between calls, and whatever Spark does twice, or in another order, gives the same. Columns have plain names
-on the way: ``c0``, ``c1``, … are those of the user, ``w0``, … the words of a record as whole numbers,
-``s0``, … the words of what it releases. Errors that leave a worker hold no value of the table, for they end
-up in logs.
+on the way: ``c0``, ``c1``, … are those of the user, ``w0``, … the words of records as whole numbers,
+``s0``, … the words of what they release (see :mod:`microagg.engines.spark.spark_bundles`). Errors that leave
+a worker hold no value of the table, for they end up in logs.
 """
 
 from __future__ import annotations
@@ -20,20 +20,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from microagg import errors
 from microagg.compile.threads import limit_threads
-from microagg.engines.encoding import Words
+from microagg.engines.spark.spark_tasks import MOST_TASKS, travelling_numbers
 from microagg.errors import InputError, MicroaggError, fault_words, listed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, GroupedData
 
 AT_ONCE = 1 << 17  # rows of the tables into which the batches of Spark are gathered
-_TASKS_A_CHUNK = 4  # so that few chunks share a task by chance
-_MOST_TASKS = 4096
+_BYTES_AT_ONCE = 1 << 26
 _PACKED = "packed binary"
 # Of Java, which then answers no more, or of a worker.
 _GONE = re.compile(
@@ -86,9 +84,13 @@ def in_one_task(frame: DataFrame, work: Callable[[Iterator[pa.Table]], Found]) -
 def by_chunk(
     frame: DataFrame, chunks: int, work: Callable[[int, pa.Table], pa.Table], schema: Any
 ) -> DataFrame:
-    """Work on all rows of each chunk; the number of tasks is set, since Spark would join small ones."""
-    spread = frame.repartition(min(_TASKS_A_CHUNK * chunks, _MOST_TASKS), "chunk")
-    return spread.groupBy("chunk").applyInArrow(_of_two(work), schema)
+    """Work on all rows of each chunk."""
+    apply = _of_two(work)
+
+    def arrived(key: tuple[pa.Scalar, ...], rows: pa.Table) -> Any:
+        return apply(key[0].as_py() % chunks, rows)
+
+    return _in_own_tasks(frame, "chunk", chunks).applyInArrow(arrived, schema)
 
 
 def joined(
@@ -99,16 +101,28 @@ def joined(
     schema: Any,
 ) -> DataFrame:
     """Bring the rows and the values of each bucket together."""
-    tasks = min(buckets, _MOST_TASKS)
-    one, other = (part.repartition(tasks, "bucket").groupBy("bucket") for part in (rows, values))
+    one, other = (_in_own_tasks(part, "bucket", buckets) for part in (rows, values))
     return one.cogroup(other).applyInArrow(_of_two(work), schema)
 
 
+def _in_own_tasks(frame: DataFrame, column: str, parts: int) -> GroupedData:
+    """Group rows by the part 0, 1, … that a column names, each in a task of its own while there are enough.
+
+    The number of tasks is set, since Spark would join small ones.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    tasks = min(parts, MOST_TASKS)
+    numbers = ", ".join(f"{number}L" for number in travelling_numbers(parts, tasks))
+    spread = frame.withColumn(column, F.expr(f"array({numbers})[{column}]"))
+    return spread.repartition(tasks, column).groupBy(column)
+
+
 def _of_two(work: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """As a plain function of two arguments, which Spark counts; a key comes as its number."""
+    """As a plain function of two arguments, which Spark counts."""
 
     def apply(one: Any, other: Any) -> Any:
-        return _guarded(work, one[0].as_py() if isinstance(one, tuple) else one, other)
+        return _guarded(work, one, other)
 
     return apply
 
@@ -128,15 +142,15 @@ def _guarded(work: Callable[..., Any], *given: Any) -> Any:
 
 
 def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Tables of about AT_ONCE rows."""
+    """Tables of about AT_ONCE rows, or of fewer large ones."""
     held: list[pa.RecordBatch] = []
-    rows = 0
+    rows = size = 0
     for batch in batches:
         held.append(batch)
-        rows += batch.num_rows
-        if rows >= AT_ONCE:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= AT_ONCE or size >= _BYTES_AT_ONCE:
             yield pa.Table.from_batches(held)
-            held, rows = [], 0
+            held, rows, size = [], 0, 0
     if rows:
         yield pa.Table.from_batches(held)
 
@@ -236,24 +250,3 @@ def positional(frame: DataFrame) -> tuple[Layout, DataFrame]:
     )
     texts = [F.to_json(F.struct(f"c{j}")).alias(f"t{at}") for at, j in enumerate(nested)]
     return Layout(names, nested), plain.select("*", *texts)
-
-
-def word_schema(width: int, *more: str) -> str:
-    """Spark's schema of records of some words, and of further whole numbers."""
-    return ", ".join(f"{name} long" for name in [*(f"w{j}" for j in range(width)), *more])
-
-
-def word_columns(words: Words, letter: str = "w") -> dict[str, Any]:
-    """Words as columns of whole numbers."""
-    signed = words.view(np.int64)
-    return {f"{letter}{j}": np.ascontiguousarray(signed[:, j]) for j in range(words.shape[1])}
-
-
-def words_of(table: pa.Table, letter: str = "w") -> Words:
-    """Read what :func:`word_columns` gave."""
-    names = [name for name in table.column_names if name[0] == letter and name[1:].isdigit()]
-    names.sort(key=lambda name: int(name[1:]))
-    found = np.empty((table.num_rows, len(names)), dtype=np.int64)
-    for j, name in enumerate(names):
-        found[:, j] = table.column(name).to_numpy()
-    return found.view(np.uint64)

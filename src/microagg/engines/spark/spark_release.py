@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -19,9 +19,10 @@ from microagg.engines.evidence_at_scale import measured_at_scale
 from microagg.engines.finishing import required
 from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.spark.on_spark import Grouped
-from microagg.engines.spark.spark_counts import CountsOnSpark, count_shared
-from microagg.engines.spark.spark_frames import on_spark, reduced, words_of
-from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows, word_names
+from microagg.engines.spark.spark_bundles import numbers_of, words_of
+from microagg.engines.spark.spark_counts import KeysOnSpark, count_shared
+from microagg.engines.spark.spark_frames import on_spark, reduced
+from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.evidence.sentences import Caution
@@ -116,14 +117,14 @@ class SparkRelease:
         """Measure; the parameters are as for :func:`microagg.engines.evidence_at_scale.measured_at_scale`."""
         grouped = self._grouped
         with on_spark():
-            linked = {view: self._link(view) for view in views_of(self.roles)}
+            linked = self._link()
             measure = partial(
                 measured_at_scale,
                 plan=self.plan,
                 summary=grouped.summary,
                 sums=grouped.sums,
                 counts=self._count(),
-                alone=self._link(),
+                alone=linked[None],
                 with_known=linked.get("known"),
                 if_claimed=linked.get("claimed"),
                 **measures,
@@ -132,8 +133,8 @@ class SparkRelease:
 
     def _count(self) -> Counts:
         """Count classes by the keys that records have."""
-        grouped, rows = self._grouped, CountsOnSpark(self._grouped.released, are_keys=True)
-        encoding, key_of = grouped.encoding, grouped.key_columns
+        grouped, encoding, key_of = self._grouped, self._grouped.encoding, self._grouped.key_columns
+        rows = KeysOnSpark(grouped.released, records=self.records)
         (promise,) = self.plan.promises()
         protected = [coder.name for coder in encoding.coders]
         at = Places(
@@ -142,8 +143,9 @@ class SparkRelease:
             known=[key_of["known"]] if self.roles.known else [],
             confidential={name: key_of[name,] for name in self.roles.confidential},
             unit=None if encoding.unit is None else "unit",
+            originals=["before"],
         )
-        return count_release(rows, at, encoding.k, grouped.unique_before)[1]
+        return count_release(rows, at, encoding.k)[1]
 
     def counted(self, part: Path, target: Path, found: Sequence[Verification]) -> CountedFile:
         """Return what was counted in a temporary file, with the figures of all requirements, if it holds."""
@@ -152,26 +154,18 @@ class SparkRelease:
         refuse_broken(counted, target, self.records)
         return counted
 
-    def _link(self, view: str | None = None) -> Linkage:
-        """Look for the sampled records among all released ones, with the columns of a view."""
-        from pyspark.sql import functions as F  # noqa: N812
-
-        grouped, by, keys = self._grouped, ["values"], None
-        encoding, sought, frame = grouped.encoding, grouped.sought, grouped.released
-        if view is not None:
-            assert sought.known is not None
+    def _link(self) -> dict[str | None, Linkage]:
+        """Look for the sampled records among all released ones, alone (None) and with what views add."""
+        grouped = self._grouped
+        sought: dict[str | None, _SoughtBy] = {None: _SoughtBy(grouped.sought._replace(known=None))}
+        for view in views_of(self.roles):
+            assert grouped.sought.known is not None
             column = grouped.key_columns[view]
-            by = ["class", column]
-            keys = np.ascontiguousarray(sought.known[:, int(column[1:])])
-            frame = frame.where(frame[column].isin(np.unique(keys.view(np.int64)).tolist()))
-        sought = sought._replace(known=keys)
-        classes = frame.groupBy(*by).agg(
-            F.count(F.lit(1)).alias("records"),
-            *(F.first(name).alias(name) for name in word_names(frame)),
-        )
-        near = reduced(classes, partial(_count_near, encoding, sought), merged_counts)
+            keys = np.ascontiguousarray(grouped.sought.known[:, int(column[1:])])
+            sought[view] = _SoughtBy(grouped.sought._replace(known=keys), "class", column)
+        near = reduced(grouped.released, partial(_count_near, grouped.encoding, sought), _merged)
         assert near is not None  # there are records
-        return linkage_of(near, self.records)
+        return {view: linkage_of(near[view], self.records) for view in sought}
 
     def report(self, path: str | Path, **measures: Any) -> None:
         """Write the board's report as an HTML file, and every number of it as JSON next to it.
@@ -187,9 +181,37 @@ class SparkRelease:
         self._grouped.released.unpersist()
 
 
-def _count_near(encoding: Encoding, sought: Sought, rows: pa.Table) -> Labels:
-    """Count the records of some classes that are as near to each sought record as its twin."""
-    shared = Shared.of(words_of(rows, "s"), len(encoding.coders))
-    known = None if sought.known is None else words_of(rows, "v")[:, 0]
-    released = ReleasedRows(shared.values, shared.states, rows.column("records").to_numpy(), known)
-    return count_near(encoding.attacker, sought, [released])
+class _SoughtBy(NamedTuple):
+    """Records to look for, and the columns that tell released ones from each other."""
+
+    sought: Sought
+    classes: str = "values"
+    known: str | None = None
+
+
+def _count_near(
+    encoding: Encoding, sought: Mapping[str | None, _SoughtBy], rows: pa.Table
+) -> dict[str | None, Labels]:
+    """Count, for each view, the records in some bundles that are as near to each sought one as its twin."""
+    words, found = words_of(rows, "s"), {}
+    for view, own in sought.items():
+        classes, known = numbers_of(rows.column(own.classes)), np.zeros(len(words), np.int64)
+        order = np.argsort(classes, kind="stable")
+        if own.known is not None:
+            known = numbers_of(rows.column(own.known))
+            order = np.lexsort((known, classes))
+        ordered = np.column_stack([classes, known])[order]
+        begins = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
+        first, sizes = order[begins], np.diff(np.append(begins, len(order)))
+        shared = Shared.of(words[first], len(encoding.coders))
+        keys = None if own.known is None else known[first].view(np.uint64)
+        released = ReleasedRows(shared.values, shared.states, sizes, keys)
+        found[view] = count_near(encoding.attacker, own.sought, [released])
+    return found
+
+
+def _merged(
+    one: dict[str | None, Labels], other: dict[str | None, Labels]
+) -> dict[str | None, Labels]:
+    """Put together what was counted in two parts of the records."""
+    return {view: merged_counts(one[view], other[view]) for view in one}

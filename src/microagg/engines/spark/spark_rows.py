@@ -6,7 +6,7 @@ Rows of the sample that is measured never come to the driver: what comes are the
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,10 +15,11 @@ import pyarrow as pa
 
 from microagg.base.typing import Labels
 from microagg.engines.aggregates import Shared, put_back
-from microagg.engines.encoding import Encoding
+from microagg.engines.encoding import Encoding, Words
 from microagg.engines.evidence_at_scale import Sample
-from microagg.engines.spark.on_spark import Grouped
-from microagg.engines.spark.spark_frames import Layout, joined, mapped, pack, unpack, words_of
+from microagg.engines.spark.on_spark import Grouped, buckets_of
+from microagg.engines.spark.spark_bundles import bundle_schema, in_bundles, numbers_of, words_of
+from microagg.engines.spark.spark_frames import Layout, joined, mapped, pack, unpack
 from microagg.errors import InputError
 from microagg.evidence.measured import Measured
 from microagg.measure.row_keys import row_keys
@@ -27,18 +28,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-_BUCKET = 1 << 16  # rows that meet their values at a time, about
-
 
 def released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
     """Return released rows, and the same with the unit as an extra column if it is dropped."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     encoding, layout = grouped.encoding, grouped.parts.layout
-    buckets = -(-encoding.records // _BUCKET)
+    buckets = buckets_of(encoding)
     names, schema, arrow, unit = _schema(grouped)
-    bucket = F.pmod(F.col("h1"), F.lit(buckets)).alias("bucket")
-    values = grouped.released.select("h1", "h2", *word_names(grouped.released), bucket)
+    values = grouped.released.select("bucket", "h1", "h2", *released_words(grouped.released))
     work = partial(_put_back, encoding, layout, arrow, unit)
     found = joined(_keyed_rows(grouped, buckets), values, buckets, work, schema)
     if unit is None:
@@ -48,29 +44,37 @@ def released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
     return found.drop(found.columns[-1]).toDF(*names), whole
 
 
-def word_names(released: DataFrame) -> list[str]:
+def released_words(released: DataFrame) -> list[str]:
     """Columns of the words of what records release."""
     return [name for name in released.columns if re.fullmatch(r"s\d+", name)]
 
 
-def _keyed_rows(grouped: Grouped, buckets: int) -> DataFrame:
-    """Return the rows of the table that are released, with their keys and buckets."""
+def _keyed_rows(grouped: Grouped, buckets: int, wanted: Words | None = None) -> DataFrame:
+    """Return the rows of the table that are released, with their keys and buckets.
+
+    ``wanted`` are the first words of the keys of some rows, ascending; None: of all.
+    """
     from pyspark.sql.types import LongType, StructField, StructType
 
     rows, layout = grouped.parts.rows, grouped.parts.layout
     more = [StructField(name, LongType()) for name in ("h1", "h2", "bucket")]
     schema = StructType([*rows.schema.fields[: len(layout.names)], *more])
-    return mapped(rows, partial(_keyed, grouped.encoding, layout, buckets), schema)
+    return mapped(rows, partial(_keyed, grouped.encoding, layout, buckets, wanted), schema)
 
 
-def _keyed(encoding: Encoding, layout: Layout, buckets: int, rows: pa.Table) -> pa.Table:
+def _keyed(
+    encoding: Encoding, layout: Layout, buckets: int, wanted: Words | None, rows: pa.Table
+) -> pa.Table:
     table = layout.with_nested_as_text(rows)
-    kept = encoding.kept(encoding.variables(table))
-    keys = row_keys([table.column(j) for j in range(table.num_columns)]).view(np.int64)
+    keys = row_keys([table.column(j) for j in range(table.num_columns)])
+    if wanted is not None:
+        some = np.flatnonzero(np.isin(keys[:, 0], wanted))
+        rows, table, keys = rows.take(pa.array(some)), table.take(pa.array(some)), keys[some]
+    kept, keys = encoding.kept_rows(table), keys.view(np.int64)
     out = rows.select([f"c{j}" for j in range(len(layout.names))])
     for at in (0, 1):
         out = out.append_column(f"h{at + 1}", pa.array(np.ascontiguousarray(keys[:, at])))
-    # As Spark's pmod has it: never below 0.
+    # As chunks have it: never below 0.
     out = out.append_column("bucket", pa.array(np.mod(keys[:, 0], buckets)))
     return out if kept is None else out.filter(pa.array(kept))
 
@@ -88,12 +92,12 @@ def _put_back(
     Both are brought into the order of the keys. Rows with the same key are equal in all columns, so that it
     does not matter which of them gets which of their values. ``unit`` is the place of a dropped unit.
     """
-    order, keys = _by_key(rows)
-    other, their_keys = _by_key(values)
+    words = words_of(values, "s")
+    order, keys = _by_key(_keys_of(rows, pa.ChunkedArray.to_numpy))
+    other, their_keys = _by_key(_keys_of(values, numbers_of), words)
     if not np.array_equal(keys, their_keys):
         raise _rows_changed()
-    rows, values = rows.take(pa.array(order)), values.take(pa.array(other))
-    shared = Shared.of(words_of(values, "s"), len(encoding.coders))
+    rows, shared = rows.take(pa.array(order)), Shared.of(words[other], len(encoding.coders))
     columns = list(put_back(encoding, layout.table(rows), shared).columns)
     if unit is not None:
         columns.append(rows.column(f"c{unit}"))
@@ -101,11 +105,18 @@ def _put_back(
     return pa.table(cast, schema=schema)
 
 
-def _by_key(rows: pa.Table) -> tuple[Labels, Labels]:
-    """Order of the keys, in which values that share a key follow each other, and the sorted keys."""
-    keys = np.column_stack([rows.column(name).to_numpy() for name in ("h1", "h2")])
-    more = tuple(words_of(rows, "s").T[::-1])
-    order = np.lexsort((*more, keys[:, 1], keys[:, 0]))
+def _keys_of(rows: pa.Table, read: Callable[[pa.ChunkedArray], Labels]) -> Labels:
+    """Return the keys of rows, (n, 2)."""
+    return np.column_stack([read(rows.column(name)) for name in ("h1", "h2")])
+
+
+def _by_key(keys: Labels, words: Words | None = None) -> tuple[Labels, Labels]:
+    """Order of the keys, and of the words of equal ones, and the sorted keys."""
+    order = np.argsort(keys[:, 0], kind="stable")
+    first = keys[order, 0]
+    if (first[1:] == first[:-1]).any():  # equal rows, mostly
+        more = () if words is None else tuple(words.T[::-1])
+        order = np.lexsort((*more, keys[:, 1], keys[:, 0]))
     return order, keys[order]
 
 
@@ -141,14 +152,12 @@ def measured_in_one_task(
     grouped: Grouped, measure: Callable[[Encoding, Sample], Measured]
 ) -> Measured:
     """Bring the sample of whole groups together in one task, and measure it there."""
-    from pyspark.sql import functions as F  # noqa: N812
-
     encoding, layout = grouped.encoding, grouped.parts.layout
-    chosen = grouped.released.where("whole_group >= 0").withColumn("bucket", F.lit(0))
+    names = ["h1", "h2", "whole_group", *released_words(grouped.released)]
+    schema = bundle_schema(names, "bucket")
+    chosen = mapped(grouped.released.select(*names), partial(_in_whole_groups, names), schema)
     # Keys tell nothing of the records, and go to all workers, so that no row moves that is not wanted.
-    keys = F.broadcast(chosen.select(F.col("h1").alias("wanted")).distinct())
-    rows = _keyed_rows(grouped, 1)
-    rows = rows.join(keys, F.col("h1") == F.col("wanted"), "left_semi")
+    rows = _keyed_rows(grouped, 1, grouped.sampled)
     # What is known of the whole table is mostly zeros, which otherwise would have to be sent apart.
     packed = pack((encoding, measure))
 
@@ -162,20 +171,27 @@ def measured_in_one_task(
     return found
 
 
+def _in_whole_groups(names: Sequence[str], rows: pa.Table) -> pa.Table:
+    """Choose the records in the sample of whole groups."""
+    columns = {name: numbers_of(rows.column(name)) for name in names}
+    wanted = columns["whole_group"] >= 0
+    return in_bundles({name: own[wanted] for name, own in columns.items()}, way="bucket")
+
+
 def _sample(encoding: Encoding, layout: Layout, rows: pa.Table, values: pa.Table) -> Sample:
     """Rows of whole groups, before and after."""
-    own, other = _matched(rows, values)
-    rows, values = rows.take(pa.array(own)), values.take(pa.array(other))
-    shared = Shared.of(words_of(values, "s"), len(encoding.coders))
-    before = layout.table(rows)
-    labels = values.column("whole_group").to_numpy()
+    words = words_of(values, "s")
+    own, other = _matched(rows, values, words)
+    shared = Shared.of(words[other], len(encoding.coders))
+    before = layout.table(rows.take(pa.array(own)))
+    labels = numbers_of(values.column("whole_group"))[other]
     return Sample(before, put_back(encoding, before, shared), None, labels, shared)
 
 
-def _matched(rows: pa.Table, values: pa.Table) -> tuple[Labels, Labels]:
+def _matched(rows: pa.Table, values: pa.Table, words: Words) -> tuple[Labels, Labels]:
     """Places of rows and of their values, by key; of equal rows as many as have values here."""
-    order, theirs = _by_key(rows)
-    other, wanted = _by_key(values)
+    order, theirs = _by_key(_keys_of(rows, pa.ChunkedArray.to_numpy))
+    other, wanted = _by_key(_keys_of(values, numbers_of), words)
     both = np.concatenate([theirs, wanted])
     ranks = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
     own, sought = ranks[: len(theirs)], ranks[len(theirs) :]

@@ -41,6 +41,11 @@ _NEEDED = {
     "spark.authenticate": "anyone who reaches its ports can join in",
     "spark.io.encryption.enabled": "records lie readable on the disks of its machines",
 }
+# What Java does for few records is sooner done than its better compiler has compiled it, which takes
+# processors away from the workers on the same machine.
+_QUICK = " -XX:TieredStopAtLevel=1"
+_FEW = 2_000_000  # records
+_PARTITIONS = "spark.sql.shuffle.partitions"  # 200, if nobody says otherwise: many for one machine
 _START = "microagg-spark-"
 _FOLDER: list[Path] = []  # of this process, once there is one; Java keeps to it as long as it runs
 
@@ -54,11 +59,17 @@ def check_spark() -> None:
         )
 
 
+def is_local(master: str | None) -> bool:
+    """Tell whether a master stands for this machine alone; None: it is not known."""
+    return master is not None and re.fullmatch(r"local(\[.*\])?", master) is not None
+
+
 @contextmanager
-def session_on(master: str | None = None) -> Iterator[SparkSession]:
+def session_on(master: str | None = None, records: int | None = None) -> Iterator[SparkSession]:
     """Yield the session there is, or one on a master that ends with the block; workers use this very Python.
 
-    A session on this machine alone is for its owner; see the head of this file.
+    A session on this machine alone is for its owner; see the head of this file. ``records`` is the size of
+    the table that it is for, where that is known.
     """
     from pyspark.sql import SparkSession
 
@@ -68,15 +79,17 @@ def session_on(master: str | None = None) -> Iterator[SparkSession]:
         yield running
         return
     folder = _private_folder()
+    quick = is_local(master) and records is not None and records < _FEW
+    # For whatever Java puts down besides records.
+    options = f"-Djava.io.tmpdir={folder}{_QUICK if quick else ''}"
     settings = {
         "spark.ui.showConsoleProgress": "false",
-        # For whatever Java puts down besides records.
-        "spark.driver.defaultJavaOptions": f"-Djava.io.tmpdir={folder}",
+        "spark.driver.defaultJavaOptions": options,
     }
     # Spark would prefer SPARK_LOCAL_DIRS to the folder that is set here. While Java starts, pyspark keeps its
     # key in a temporary file, which a killed run leaves behind.
     with _without("SPARK_LOCAL_DIRS"), _temporary_files_in(folder):
-        local = re.fullmatch(r"local(\[.*\])?", _master(master, settings)) is not None
+        local = is_local(_master(master, settings))
         if local:
             settings |= {**_PRIVATE, "spark.local.dir": str(folder)}
         builder: Any = SparkSession.builder.appName("microagg")
@@ -92,6 +105,8 @@ def session_on(master: str | None = None) -> Iterator[SparkSession]:
         # What goes wrong is said in our own words.
         context: Any = session.sparkContext
         context.setLogLevel("ERROR")
+        if local and not context.getConf().contains(_PARTITIONS):
+            session.conf.set(_PARTITIONS, 8 * context.defaultParallelism)
         context._accumulatorServer.handle_error = lambda *_: None
         yield session
     finally:

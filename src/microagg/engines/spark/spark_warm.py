@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from microagg.compile.threads import limit_threads
 from microagg.engines.spark.spark_frames import on_spark, reduced
+from microagg.engines.spark.spark_session import is_local
 from microagg.formats.atomic import lock
 from microagg.plan.plan import Plan
-from microagg.warming.needed import needed
-from microagg.warming.warm import Warming, notes_folder
+from microagg.warming.needed import AFTER_GROUPING, needed
+from microagg.warming.warm import Warming, lacking, notes_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,15 +31,32 @@ def warm_executors(session: SparkSession, plan: Plan) -> int:
     Spark spreads the tasks over its executors as it likes, most often over all; a machine that got none
     compiles when its work begins.
     """
-    tasks = session.sparkContext.defaultParallelism
+    context = session.sparkContext
+    tasks = context.defaultParallelism
+    at_once = int(context.getConf().get("spark.executor.cores", "1"))
     frame = session.range(0, tasks, 1, tasks)
     parts = tuple(needed(plan, None, bound=False, engine="spark"))
+    work = partial(_compiled, parts, tasks if is_local(context.master) else at_once)
     with on_spark():
-        return reduced(frame, partial(_compiled, parts), operator.add) or 0
+        return reduced(frame, work, operator.add) or 0
 
 
-def _compiled(parts: tuple[str, ...], _: pa.Table) -> int:
-    """Compile what is not there yet on some machine, one task at a time; the number of parts."""
+def is_warm(session: SparkSession, plan: Plan) -> bool:
+    """Tell whether Spark runs here and groups can be made without compiling.
+
+    What is used after that, a command may be compiling meanwhile.
+    """
+    parts = needed(plan, None, bound=False, engine="spark")
+    before = [part for part in parts if part not in AFTER_GROUPING]
+    return is_local(session.sparkContext.master) and not lacking(before)
+
+
+def _compiled(parts: tuple[str, ...], processes: int, _: pa.Table) -> int:
+    """Compile what is not there yet on some machine, one task at a time; the number of parts.
+
+    Other tasks wait, so that their processors can be used.
+    """
+    limit_threads(processes)
     folder = notes_folder()
     if folder is None:
         return 0
