@@ -94,6 +94,20 @@ def test_categories_by_hand(weighted):
     assert summaries(both, 4)[0].frequent is None  # three records have it
 
 
+def test_of_two_categories_the_order_of_records_does_not_tell_which_moved_most():
+    rng = np.random.default_rng(0)
+    before, after = rng.integers(0, 2, (2, 240)).astype(float)
+    weights = rng.uniform(0.5, 9, 240)
+    named = set()
+    for _ in range(30):
+        rows = rng.permutation(240)
+        sex = Variable("sex", "nominal", before[rows], levels=("f", "m"))
+        given = {"variables": [sex], "weights": weights[rows] / weights.mean()}
+        (row,) = summaries(Pair(["sex"], before[rows, None], after[rows, None], **given), 3)
+        named.add(row.moved)
+    assert len(named) == 1
+
+
 def test_the_category_whose_share_moved_most():
     x = np.repeat([0.0, 1.0, 2.0], [10, 10, 10])
     y = np.repeat([0.0, 1.0, 2.0], [11, 14, 5])

@@ -15,6 +15,7 @@ from microagg.measure.estimates import window
 from microagg.measure.timescale import time_scale
 
 _LARGEST = sys.float_info.max
+_ROUNDING = 1e-12  # of a share, at most
 
 Numbers = tuple[float, float]
 
@@ -129,9 +130,11 @@ def _moved_most(
     levels = bars(codes, names, among)["levels"]
     named = [names.index(level) for level in levels if level != OTHERS]
     before, after = (mass[named] / mass.sum() for mass in masses)
-    if not (off := np.abs(after - before)).any():
+    off = np.abs(after - before)
+    if not off.max(initial=0.0) > _ROUNDING:
         return None, None
-    most = int(np.argmax(off))
+    # Of two categories both change alike, whatever the order of records leaves of it when rounded.
+    most = int(np.argmax(off > off.max() - _ROUNDING))
     return names[named[most]], (float(before[most]), float(after[most]))
 
 
