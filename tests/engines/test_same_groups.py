@@ -9,7 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from attacks.mixed_cases import draw_wide
+from microagg.encode.space import space_of
+from microagg.engines.disk import DiskParts
+from microagg.engines.fit import fit
+from microagg.errors import InputError
+from microagg.formats.batches import open_batches
+from microagg.formats.files import read_file
+from microagg.grouping.read_table import take_in
 from microagg.job.job import Job
+from microagg.job.memory_engine import records_of
 from microagg.job.run import run
 from microagg.plan.plan import Plan
 
@@ -119,3 +128,27 @@ def test_the_type_of_released_categories_keeps_their_order(engine, tmp_path, mon
     after = released(tmp_path, engine, table, plan)["size"].cat
     assert after.ordered
     assert [size for size in after.categories if size != "tiny"] == SIZES[1:]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_coordinates_of_random_plans_are_those_of_memory(seed, tmp_path):
+    try:
+        case = draw_wide(seed)
+        case.write(source := tmp_path / f"drawn{case.ending}")
+        read = records_of(read_file(source))
+        found = take_in(read.frame, case.plan, read.text, read.coded)
+        encoding, _ = fit(DiskParts(open_batches(source)), case.plan)
+    except InputError:  # which tests of refusals compare
+        return
+    (block,) = found.plan.blocks
+    policy, weights = found.plan.missing.policy, found.relative_weights
+    variables = [found.variables[name] for name in block.columns]
+    states = policy in ("majority", "fill")
+    expected = space_of(variables, block.scale, weights, states).scaled
+    words = [
+        encoding.words(batch.table, batch.as_written if case.ending == ".csv" else None)
+        for batch in open_batches(source).batches()
+    ]
+    coordinates = encoding.coordinates(encoding.records_of(np.concatenate(words)))
+    apart = coordinates - expected
+    assert np.abs(apart - apart.mean(axis=0)).max() <= 1e-7 * max(np.abs(expected).max(), 1)
