@@ -76,6 +76,14 @@ def heavy_tails(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
     return pd.DataFrame(table), {"columns": ["pay", "b"]}
 
 
+def days(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
+    """Days as times to the microsecond, whose weighted means are hardly ever whole days."""
+    n = 60
+    day = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.integers(0, 900, n), "D")
+    table = {"day": day.astype("datetime64[us]"), "b": rng.normal(size=n)}
+    return pd.DataFrame(table | {"w": rng.uniform(0.5, 9, n)}), {"columns": ["day", "b"]}
+
+
 SIZES = ["tiny", "small", "mid", "large"]
 
 
@@ -93,6 +101,7 @@ CASES = {
     "weights of missing values, majority": (light_where_missing, {"missing": "majority"}),
     "weights of missing values, fill": (light_where_missing, {"missing": "fill"}),
     "quartiles of weighted numbers": (heavy_tails, {"scale": "robust", "weight": "w"}),
+    "means of times": (days, {"weight": "w"}),
     "ordered categories": (ordered_categories, {}),
     "spiked numbers that are rounded": (whole_numbers_off_the_spike, {"round": "nearest"}),
 }

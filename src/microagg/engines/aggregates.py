@@ -90,7 +90,10 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
 
     def release(j: int) -> None:
         coder = encoding.coders[j]
-        variable = coder.of_chunk(np.ascontiguousarray(records.values[:, j]))
+        own, origin = np.ascontiguousarray(records.values[:, j]), 0.0
+        if coder.kind == "date" and not np.isnan(own).all():
+            origin = float(np.nanmin(own))  # so far from 0, microseconds are at the end of a double
+        variable = coder.of_chunk(own - origin)
         values[:, j], states[:, j] = release_column(
             variable,
             given[:, j],
@@ -101,6 +104,7 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
             keeps_whole(encoding, coder),
             coder.spread,
         )
+        values[:, j] += origin
 
     _by_columns(release, len(encoding.coders))
     mean = None
