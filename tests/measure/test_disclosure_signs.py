@@ -68,6 +68,15 @@ def test_chance_of_one_value_is_the_hypergeometric_one():
     assert found.one_value == 1 - 10 / 250  # each second household ends within a group
 
 
+def test_what_chance_gives_does_not_depend_on_the_order_of_records():
+    rng = np.random.default_rng(1)
+    labels, homes = np.arange(300) // 5, rng.integers(0, 90, 300)
+    rows = rng.permutation(300)
+    renamed = rng.permutation(90)[homes]
+    found = units_in_groups(labels, Known(homes), 4)
+    assert units_in_groups(labels[rows], Known(renamed[rows]), 4) == found
+
+
 def test_sex_region_and_measurements_are_no_units_but_firms_are():
     rng = np.random.default_rng(0)
     firms = np.repeat(np.arange(200), 12)  # a year of months each, in groups of three of one firm

@@ -122,8 +122,10 @@ def units_in_groups(labels: Labels, column: Known, k: int) -> UnitsInGroups:
     groups = len(group_sizes(labels))
     one_value, below_k = _homogeneous(labels, codes, k)
     times = max(1, min(-(-_GROUPS_BY_CHANCE // groups), _RECORDS_BY_CHANCE // len(codes)))
-    drawn = np.random.default_rng(0).permuted(np.tile(codes, (times, 1)), axis=1).reshape(-1)
-    apart = (labels + groups * np.arange(times)[:, None]).reshape(-1)  # groups of each draw
+    # From the frequencies alone, so that the order of records makes no difference.
+    values, slots = _by_frequency(codes), _by_frequency(labels)
+    drawn = np.random.default_rng(0).permuted(np.tile(values, (times, 1)), axis=1).reshape(-1)
+    apart = (slots + groups * np.arange(times)[:, None]).reshape(-1)  # groups of each draw
     one_by_chance, below_by_chance = _homogeneous(apart, drawn, k)
     sizes = column.sizes[column.sizes > 0]
     excess = max(one_value - one_by_chance, below_k - below_by_chance)
@@ -142,6 +144,16 @@ def units_in_groups(labels: Labels, column: Known, k: int) -> UnitsInGroups:
             and excess >= _EXCESS
         ),
     )
+
+
+def _by_frequency(codes: Labels) -> Labels:
+    """Return the values of records, numbered by how often they occur and put in that order.
+
+    >>> _by_frequency(np.array([7, 3, 7])).tolist()
+    [0, 1, 1]
+    """
+    often = np.sort(np.unique(codes, return_counts=True)[1])
+    return np.repeat(np.arange(len(often)), often)
 
 
 def identifier(column: Known) -> Identifier:
