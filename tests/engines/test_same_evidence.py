@@ -65,7 +65,7 @@ OF_SAMPLE = {
 OF_GROUPS = {"group_loss", "utility.group_loss", "utility.group_loss_by_column", "requirements"}
 # What may differ in a refusal: Spark has no rows, and disk counts those of a batch; of several parts of the
 # table that cannot be grouped, each engine names the first that it comes to.
-ROW = re.compile(r"row [\d,]+ \([^()]*\)|[\d,]+ records(?= that share both)")
+ROW = re.compile(r"some row|row [\d,]+ \([^()]*\)|[\d,]+ records(?= that share both)")
 WORDS = [
     name
     for name, one in vars(Evidence).items()
