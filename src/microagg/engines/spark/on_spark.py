@@ -11,7 +11,7 @@ same: a chunk is solved in the order of the keys of its records, and values find
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -65,6 +65,7 @@ from microagg.plan.sections import Roles
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+BEFORE = "before"  # key of the protected values of a record as they came, before any recoding
 _REPORT = "report"  # column with the figures of a chunk, at one of its bundles
 _BUCKET = 1 << 16  # rows that meet their values at a time, about
 
@@ -177,8 +178,9 @@ class Grouped:
 
 
 def _keyed_columns(roles: Roles) -> dict[Any, list[str]]:
-    """Return the columns for each key of a record: views of an attacker, and each confidential column."""
-    return {**views_of(roles), **{(name,): [name] for name in roles.confidential}}
+    """Return the columns for each key of a record: views of an attacker, confidential ones, originals."""
+    claimed = {(name,): [name] for name in roles.confidential}
+    return {**views_of(roles), **claimed, BEFORE: list(roles.protected)}
 
 
 def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Grouped:
@@ -198,7 +200,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
         encoding, summary = fit(parts, plan)
         keyed = _keyed_columns(roles)
         width = encoding.width + len(keyed)
-        encode = partial(_encoded, encoding, parts.layout, list(keyed.values()))
+        encode = partial(_encoded, encoding, parts.layout, keyed)
         records = mapped(parts.rows, encode, bundle_schema(word_names(width)))
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
@@ -228,17 +230,16 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
 
 
 def _encoded(
-    encoding: Encoding, layout: Layout, keyed: Sequence[list[str]], rows: pa.Table
+    encoding: Encoding, layout: Layout, keyed: Mapping[Any, list[str]], rows: pa.Table
 ) -> pa.Table:
     """Turn rows into records: their words, and a key for each of some lists of columns."""
     table = layout.with_nested_as_text(rows)
-    words = encoding.words(table)
-    if keyed:
-        seen, _ = encoding.recoded(table)
-        keys = [row_keys([seen.column(name) for name in names])[:, :1] for names in keyed]
-        extra = np.hstack(keys)
-        kept = encoding.kept_rows(table)
-        words = np.hstack([words, extra if kept is None else extra[kept]])
+    words, (recoded, _), keys = encoding.words(table), encoding.recoded(table), []
+    for key, names in keyed.items():
+        seen = table if key == BEFORE else recoded
+        keys.append(row_keys([seen.column(name) for name in names])[:, :1])
+    extra, kept = np.hstack(keys), encoding.kept_rows(table)
+    words = np.hstack([words, extra if kept is None else extra[kept]])
     return in_bundles(word_columns(words))
 
 
@@ -360,9 +361,9 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
     """Return what each record of a chunk releases, by the key of its row.
 
     Records with the same ``values`` release the same in the protected columns, those of a ``class`` also the
-    same weight and stratum; those with the same ``before`` had the same there. ``unit``, ``v0``, ``v1`` …
-    (see :attr:`Grouped.key_columns`) are keys. ``whole_group`` is the group of records
-    in the sample of whole groups, −1 of others. At one bundle stand the figures of the chunk.
+    same weight and stratum. ``unit``, ``v0``, ``v1`` … (see :attr:`Grouped.key_columns`) are keys.
+    ``whole_group`` is the group of records in the sample of whole groups, −1 of others. At one bundle stand
+    the figures of the chunk.
     """
     found = finish_chunk(encoding, words, groups)
     records, shared = found.records, found.shared
@@ -377,7 +378,7 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
         Seen(records.keys[chosen], Sought(before, after, records.extra[chosen])),
         records.keys[found.sampled, 0],
     )
-    out, originals = shared.words(), len(encoding.coders) + len(encoding.recoded_columns)
+    out = shared.words()
     whole = np.full(len(records), -1, dtype=np.int64)
     whole[found.sampled] = (number << 32) + found.labels[found.sampled]
     strata = np.zeros(len(records), np.int64)
@@ -389,7 +390,6 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
         "h2": second,
         "values": _one_word(word_columns(shared._replace(weights=None).words()).values()),
         "class": _one_word([*word_columns(out).values(), strata]),
-        "before": _one_word(list(word_columns(words).values())[:originals]),
         "whole_group": whole,
         **word_columns(out, "s"),
     }
@@ -413,7 +413,7 @@ def _one_word(columns: Iterable[Labels]) -> Labels:
 
 def _schema_of_released(encoding: Encoding, keyed: int) -> str:
     width = Shared.of_no_record(encoding).words().shape[1]
-    names = ["h1", "h2", "values", "class", "before", "whole_group", *word_names(width, "s")]
+    names = ["h1", "h2", "values", "class", "whole_group", *word_names(width, "s")]
     names += [*["unit"] * (encoding.unit is not None), *word_names(keyed, "v"), _REPORT]
     return bundle_schema(names, "bucket")
 

@@ -18,7 +18,7 @@ from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import measured_at_scale
 from microagg.engines.finishing import required
 from microagg.engines.release_counts import Counts, Places, count_release
-from microagg.engines.spark.on_spark import Grouped
+from microagg.engines.spark.on_spark import BEFORE, Grouped
 from microagg.engines.spark.spark_bundles import numbers_of, words_of
 from microagg.engines.spark.spark_counts import KeysOnSpark, count_shared
 from microagg.engines.spark.spark_frames import on_spark, reduced
@@ -143,7 +143,7 @@ class SparkRelease:
             known=[key_of["known"]] if self.roles.known else [],
             confidential={name: key_of[name,] for name in self.roles.confidential},
             unit=None if encoding.unit is None else "unit",
-            originals=["before"],
+            originals=[key_of[BEFORE]],
         )
         return count_release(rows, at, encoding.k)[1]
 
