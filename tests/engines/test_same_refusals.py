@@ -183,11 +183,11 @@ TOO_MUCH = {
 }
 
 
-@pytest.mark.parametrize("asked", TOO_MUCH)
-@pytest.mark.parametrize("records", [60, 1000])  # of a chunk
-def test_what_no_groups_can_satisfy_is_said_alike(engine, source, records, asked, monkeypatch):
-    if engine == "spark" and (records, asked) not in [(60, "recursive"), (60, "in one stratum")]:
-        pytest.skip("a job on Spark takes seconds")
+CHUNKS = [60, 1000]  # records of one
+TOO_MUCH_ON_SPARK = [(60, "recursive"), (60, "in one stratum")]
+
+
+def check_said_alike(engine, source, records, asked, monkeypatch):
     for module in ("disk", "spark.on_spark"):
         monkeypatch.setattr(f"microagg.engines.{module}.LEAF", records)
     monkeypatch.setitem(WRONG, asked, TOO_MUCH[asked])
@@ -195,6 +195,24 @@ def test_what_no_groups_can_satisfy_is_said_alike(engine, source, records, asked
     assert [STRATUM.sub("some", words) for words in found] == [
         STRATUM.sub("some", words) for words in expected
     ]
+
+
+@pytest.mark.parametrize("asked", TOO_MUCH)
+@pytest.mark.parametrize("records", CHUNKS)
+def test_what_no_groups_can_satisfy_is_said_alike(source, records, asked, monkeypatch):
+    check_said_alike("disk", source, records, asked, monkeypatch)
+
+
+@pytest.mark.parametrize(("records", "asked"), TOO_MUCH_ON_SPARK)
+def test_spark_says_so_too(spark, source, records, asked, monkeypatch):
+    check_said_alike("spark", source, records, asked, monkeypatch)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("asked", TOO_MUCH)
+@pytest.mark.parametrize("records", CHUNKS)
+def test_spark_says_all_of_it_alike(spark, source, records, asked, monkeypatch):
+    check_said_alike("spark", source, records, asked, monkeypatch)
 
 
 def test_every_lack_is_declared_with_the_way_out():
