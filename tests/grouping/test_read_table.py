@@ -89,6 +89,7 @@ CASES = {
         {"kinds": {"x": "date"}},
         ["'x'", "several ways"],
     ),
+    "no date at all": (of(["", " "]), {"kinds": {"x": "date"}}, ["'x'", "without a single value"]),
     "numbers as dates": (of([1, 2]), {"kinds": {"x": "date"}}, ["'x'", "numbers"]),
     "text without an order": (of(["a", SECRET]), {"kinds": {"x": "ordinal"}}, ["'x'", "order"]),
     "text among numbers": (of(["1", "2", "3", SECRET]), {}, ["'x'", "row 4"]),

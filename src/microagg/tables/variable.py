@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
@@ -279,6 +280,8 @@ def _why_no_dates(column: Any, codes: Sequence[Any]) -> str:
     """Say what keeps texts from being dates."""
     if not is_text(column.type):
         return ""
+    if not pc.any(pc.not_equal(pc.utf8_trim_whitespace(column), "")).as_py():
+        return " without a single value"
     row = first_no_date(column, codes)
     if row is None:
         return " written in several ways, or with day and month in an order that nobody can know"
