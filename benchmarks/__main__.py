@@ -36,7 +36,11 @@ BENCHMARKS = (
 
 
 def main() -> None:
-    names = [word for word in sys.argv[1:] if not word.startswith("--")]
+    names = [word for word in sys.argv[1:] if not word.startswith("-")]
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown or {"-h", "--help"} & {*sys.argv}:
+        print(f"{__doc__}\nBenchmarks: {', '.join(BENCHMARKS)}")
+        sys.exit(2 if unknown else 0)
     for name in names or BENCHMARKS:
         import_module(f"benchmarks.{name}").main()
 
