@@ -1,4 +1,4 @@
-"""Small tables get the same groups on every engine: they have one chunk, and each kind has one rule.
+"""Groups form by the same rules on every engine: shown by small tables, which have one chunk.
 
 Large tables are cut into chunks, so that their groups may differ; the rules by which groups form do not.
 """
@@ -137,6 +137,21 @@ def test_the_type_of_released_categories_keeps_their_order(engine, tmp_path, mon
     after = released(tmp_path, engine, table, plan)["size"].cat
     assert after.ordered
     assert [size for size in after.categories if size != "tiny"] == SIZES[1:]
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_the_type_lists_no_category_that_the_file_does_not_have(engine, tmp_path, monkeypatch):
+    """Ten records are of the middle size, but it is nearest to the mean of no group."""
+    monkeypatch.setattr("microagg.engines.disk.AT_ONCE", 8)
+    sizes = [*["small", "small", "mid"] * 5, *["large", "large", "mid"] * 5]
+    table = pd.DataFrame({"size": pd.Categorical(sizes, ["small", "mid", "large"], ordered=True)})
+    table["x"] = np.repeat(np.arange(10.0), 3)
+    table["row"] = np.arange(len(table))
+    kinds = {"x": {"kind": "number", "importance": 100.0}}
+    plan = Plan.of(k=3, columns=["size", "x"], known=["row"], kinds=kinds)
+    after = released(tmp_path, engine, table, plan)["size"]
+    assert set(after) == {"small", "large"}
+    assert list(after.cat.categories) == ["small", "large"]
 
 
 @pytest.mark.parametrize("seed", range(60))

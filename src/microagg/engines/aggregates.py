@@ -7,8 +7,8 @@ columns of their own type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -156,7 +156,7 @@ def _native_category(
 ) -> Any:
     """Make the released column of levels, which the batch need not have.
 
-    A type with an order lists the same levels in all batches: those that may be released.
+    A type with an order lists the same levels in all batches: those that are ``admissible``.
     """
     at = pa.array(np.nan_to_num(values).astype(np.int64), mask=np.isnan(values))
     levels = names_of_levels(variable)
@@ -172,6 +172,21 @@ def _native_category(
     listed = pa.array([*(levels[at] for at in fit), *map(str, variable.codes)], kind.value_type)
     numbers = pc.index_in(array.cast(kind.value_type), value_set=listed).cast(kind.index_type)
     return pa.DictionaryArray.from_arrays(numbers, listed, ordered=True)
+
+
+def listing_released_levels(encoding: Encoding, released: Iterable[Floats]) -> Encoding:
+    """Let a type with an order list only levels that some group releases; others would reveal originals.
+
+    ``released`` are the values of groups, (groups, columns).
+    """
+    coders = list(encoding.coders)
+    lists = {j: np.zeros(len(c.levels), bool) for j, c in enumerate(coders) if c.kind == "ordinal"}
+    for values in released if lists else ():
+        for j, seen in lists.items():
+            seen[values[~np.isnan(values[:, j]), j].astype(np.int64)] = True
+    for j, seen in lists.items():
+        coders[j] = coders[j]._replace(variable=replace(coders[j].variable, admissible=seen))
+    return replace(encoding, coders=tuple(coders))
 
 
 @dataclass(eq=False)

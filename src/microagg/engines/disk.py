@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from microagg.base.typing import Labels
 from microagg.compile.threads import at_work, thread_count
-from microagg.engines.aggregates import Shared, Sums, put_back
+from microagg.engines.aggregates import Shared, Sums, listing_released_levels, put_back
 from microagg.engines.chunks import (
     LEAF,
     ChunkPlan,
@@ -140,6 +140,8 @@ class DiskRun:
 
     def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
         """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
+        released = (groups.values for groups in self.released_groups())
+        encoding = listing_released_levels(self.encoding, released)
         for batch in self._passes:
             n = batch.table.num_rows
             kept = self.encoding.kept(self.encoding.variables(batch.table))
@@ -148,7 +150,7 @@ class DiskRun:
             if not np.array_equal(rows - batch.first, wanted):
                 raise AssertionError("records were lost or doubled on the way")
             table = batch.table if kept is None else batch.table.take(pa.array(wanted))
-            yield put_back(self.encoding, table, shared), batch, kept
+            yield put_back(encoding, table, shared), batch, kept
 
 
 def group_from_disk(
