@@ -109,7 +109,7 @@ _IN_PARTS = (
     ),
     _Lack(
         "strata of k units",
-        "which strata are alike is not compared",
+        "strata are not compared with each other",
         "small is merge",
         lambda p, b: p.strata_of(b).small == "merge",
     ),
@@ -127,13 +127,13 @@ _IN_PARTS = (
     ),
     _Lack(
         "all records",
-        "which ones cost most shows only in the groups of all",
+        "the costliest ones show only once all are grouped",
         "suppress leaves some out",
         lambda p, b: p.suppress.most > 0,
     ),
     _Lack(
         "recodings without a hierarchy",
-        "codes go up in it by all levels together",
+        "rare codes move up by the counts of all codes at once",
         "coarsen names a column of kind hierarchy",
         lambda p, b: any(p.column(name).kind == "hierarchy" for name in p.coarsened),
     ),
@@ -171,7 +171,7 @@ _IN_PARTS = (
     ),
     _Lack(
         "groups that release means",
-        "its losses are sums, which means alone have",
+        "only the losses of means add up over parts",
         "the aggregate is {}",
         lambda p, b: "" if b.released == "mean" else b.released,
     ),
