@@ -8,31 +8,45 @@ export PYTHONDONTWRITEBYTECODE :=
 
 # A process that has no tests left takes some from another; tests/conftest.py says how many processes.
 SIDE_BY_SIDE := --numprocesses auto --dist worksteal
+# The same every run: the order of tests, the examples that hypothesis draws (tests/conftest.py), the order in sets.
+SAME := PYTHONHASHSEED=1 $(PY) -m pytest $(SIDE_BY_SIDE) --randomly-seed=1
+# Other orders and examples every run; a failing example is printed, and becomes an `@example` of its test.
+FRESH := $(SIDE_BY_SIDE) --hypothesis-profile fresh
 
 .PHONY: demo test test-all test-lowest test-next quick checked compiled lint types bench papers pictures figures docs package dated release clean
 
 # The versions that the tests last passed with; CONSTRAINTS= takes the newest.
 CONSTRAINTS ?= --constraint constraints.txt
 
-$(VENV)/installed: pyproject.toml constraints.txt
+$(VENV)/made:
 	@$(PYTHON) tests/support/patiently.py "making an environment in $(VENV)" venv $(VENV)
-	@$(PY) tests/support/patiently.py "installing what is needed, once" pip install --no-compile --editable ".[dev]" $(CONSTRAINTS)
 	@touch $@
 
-demo: $(VENV)/installed
+INSTALL := pip install --no-compile --editable
+
+# The demo needs a tenth of what the tests need, and is what most people try first.
+$(VENV)/demo: $(VENV)/made pyproject.toml constraints.txt
+	@$(PY) tests/support/patiently.py "installing what the demo needs, once" $(INSTALL) ".[demo]" $(CONSTRAINTS)
+	@touch $@
+
+$(VENV)/installed: $(VENV)/made pyproject.toml constraints.txt
+	@$(PY) tests/support/patiently.py "installing what is needed, once" $(INSTALL) ".[dev]" $(CONSTRAINTS)
+	@touch $(VENV)/demo $@
+
+demo: $(VENV)/demo
 	$(PY) -m microagg demo
 
 test: checked
-	$(PY) -m pytest $(SIDE_BY_SIDE)
+	$(SAME)
 
 # About a minute, for the work at hand: lint, types, and the tests of what differs from main.
 quick: $(VENV)/installed
 	$(MAKE) --no-print-directory --jobs=2 lint types
-	$(PY) -m pytest $(SIDE_BY_SIDE) -q -m "not long and not costly" $$($(PY) tests/support/touched.py)
+	$(SAME) -q -m "not long and not costly" $$($(PY) tests/support/touched.py)
 
-# All that `make test` does, and the full sweeps of which it takes samples.
+# All that `make test` does, and the full sweeps of which it takes samples, with examples drawn anew.
 test-all: checked
-	$(PY) -m pytest $(SIDE_BY_SIDE) -m "" --hypothesis-profile long
+	$(PY) -m pytest $(FRESH) -m ""
 
 # Types are checked while kernels are compiled.
 checked: $(VENV)/installed
@@ -102,7 +116,7 @@ test-next:
 	build/next/bin/python -m pip install --quiet --pre numba numpy pandas polars pyarrow scikit-learn
 	build/next/bin/python -m pip install --quiet ".[dev]" || build/next/bin/python -m pip install --quiet --no-deps .
 	build/next/bin/python -m pip install --quiet --pre --upgrade numba numpy pandas polars pyarrow scikit-learn
-	build/next/bin/python -m pytest $(SIDE_BY_SIDE) -o filterwarnings=default tests
+	build/next/bin/python -m pytest $(FRESH) -o filterwarnings=default tests
 
 # The oldest dependencies that pyproject.toml allows, in an environment of their own.
 test-lowest:

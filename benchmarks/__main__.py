@@ -23,6 +23,7 @@ BENCHMARKS = (
     "univariate",
     "one_column",
     "measures",
+    "analyses",
     "requirements",
     "fingerprints",
     "gower",
@@ -31,9 +32,10 @@ BENCHMARKS = (
     "scale",
     "memory",
     "spark",
+    "nist",
     "attacks",
 )
-WHEN_NAMED = ("page", "reference")
+WHEN_NAMED = ("attack_peers", "page", "reference")
 
 
 def main() -> None:

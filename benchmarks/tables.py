@@ -1,4 +1,4 @@
-"""Reading, checking, verifying and writing a large CSV file, against pandas."""
+"""A long CSV file, read, checked, verified and written, against pandas; wide ones, time over columns."""
 
 from __future__ import annotations
 
@@ -34,6 +34,23 @@ def pandas_round_trip(path: Path) -> None:
     pd.read_csv(path).to_csv(path.with_name("pandas.csv"), index=False)
 
 
+def wide() -> None:
+    """Time of whole jobs over the number of columns; 60 records, so that columns are what costs."""
+    sizes, seconds = [1_000, 2_000, 4_000, 10_000], []
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "wide.csv"
+        for m in sizes:
+            X = np.random.default_rng(0).normal(size=(60, m)).round(3)
+            pd.DataFrame(X, columns=[f"c{j}" for j in range(m)]).to_csv(path, index=False)
+            seconds.append(min(sum(around(path, 5).values()) for _ in range(2)))
+    show(
+        "microagg protect, 60 records, all stages",
+        ["columns", "seconds", "ms per column"],
+        [[f"{m:,}", total, 1000 * total / m] for m, total in zip(sizes, seconds, strict=True)],
+    )
+    print(f"growth exponent over columns: {growth_exponent(sizes, seconds):.2f}\n")
+
+
 def main() -> None:
     sizes = [100_000, 300_000, 1_000_000]
     rows, totals = [], []
@@ -54,6 +71,7 @@ def main() -> None:
         rows,
     )
     print(f"growth exponent over n: {growth_exponent(sizes, totals):.2f}\n")
+    wide()
 
 
 if __name__ == "__main__":

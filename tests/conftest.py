@@ -32,20 +32,26 @@ typer.testing._get_command = functools.cache(typer.main.get_command)
 # Looking for garbage among all that was imported and collected takes a tenth of the time at the usual rate.
 gc.set_threshold(50_000)
 
-# `make test` takes a sample of what hypothesis can think of, `make test-all` more of it.
-for _profile, _examples in (("microagg", 25), ("long", 100)):
+# `make test` draws the same examples each time, `make test-all` and the weekly workflow more and new ones. An
+# example that fails there is printed, and becomes an explicit one of its test (`@example`).
+for _profile, _examples, _same in (("same", 25, True), ("fresh", 100, False)):
     hypothesis.settings.register_profile(
         _profile,
         deadline=None,  # the first example compiles kernels
         max_examples=_examples,
+        derandomize=_same,
         print_blob=True,
         suppress_health_check=[hypothesis.HealthCheck.too_slow],
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if not config.getoption("--hypothesis-profile"):
-        hypothesis.settings.load_profile("microagg")
+    hypothesis.settings.load_profile(config.getoption("--hypothesis-profile") or "same")
+    if hypothesis.settings().derandomize:
+        # Hypothesis also draws numbers and texts that stand in our modules, in those imported so far: which
+        # these are depends on the tests that ran before in the same process.
+        providers = hypothesis.internal.conjecture.providers
+        providers._get_local_constants = lambda: getattr(providers, "_local_constants", None)
 
 
 # What these fixtures give takes seconds to minutes to make, once for each process. Tests that use one come
@@ -57,6 +63,9 @@ _MINUTES = ("spark", "cluster", "site")  # which `make quick` leaves to `make te
 def costly(item: pytest.Item | None) -> str | None:
     """Name of the first costly fixture that a test uses."""
     used = set(getattr(item, "fixturenames", ()))
+    used -= set(
+        getattr(getattr(item, "callspec", None), "params", ())
+    )  # a parameter may be called so too
     if item is not None and re.search(r"/engines/.*[\[-]spark[\]-]", item.nodeid):
         used.add("spark")  # asked for when the test runs
     return next((name for name in _COSTLY if name in used), None)
@@ -82,8 +91,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(optionalhook=True)  # who runs one test needs no xdist
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than processors: tests wait for Java, a browser and other processes."""
-    return (os.cpu_count() or 1) + 1
+    """One process a processor, and two at least: Java, a browser and kernels have threads of their own."""
+    return max(os.cpu_count() or 1, 2)
 
 
 def without(what: str, reason: str) -> NoReturn:

@@ -1,4 +1,4 @@
-"""English that a machine can hold: plain words and names, short sentences, plain docstrings, right plurals.
+"""English that a machine can hold: short sentences, plain docstrings, right plurals.
 
 That docstrings of functions begin with a verb is a rule of ruff (D401).
 """
@@ -23,32 +23,6 @@ from command import here
 ROOT = Path(microagg.__file__).parent
 REPOSITORY = Path(__file__).parents[1]
 
-# Words that have to be read twice, each with a plain one.
-DIALECT = {
-    "so many": "the number, or the number of",
-    "lest": "so that … not",
-    "told(?! to)": "reported, said, given",
-    "untold": "lost, not reported",
-    "tells of": "reports",
-    "tell of": "report",
-    "beside": "extra, next to, in addition to",
-    "spoken for": "has another role",
-    "(?<!each )(?<!both )(?<!all )(?<!one )(?<!more )of which": "a sentence of its own",
-    "heard": "reaches, is received",
-    "whoever": "anyone who",
-    "makes of": "turns into",
-    "make of": "turn into",
-    "said of": "said about",
-    "is through": "is finished",
-    "mend": "fix",
-}
-DIALECT_WORDS = re.compile(rf"\b({'|'.join(DIALECT)})\b", re.IGNORECASE)
-
-# Names that explain nothing to a newcomer.
-DIALECT_NAMES = re.compile(
-    r"(?:^|_)(?:told|untold|beside|lest|recipe|spoken_for|stays_whole)(?:_|$)"
-)
-
 # First words of a docstring that ask instead of saying what the function does or returns.
 RIDDLES = {"How", "If", "Of", "That", "These", "This", "Those", "What", "When", "Where", "Whether"}
 RIDDLES |= {"Which", "Who", "Whose", "Why"}
@@ -62,7 +36,7 @@ class Text(NamedTuple):
 
     path: Path
     line: int
-    kind: str  # docstring, comment, message, name, template, page
+    kind: str  # docstring, comment, message
     words: str
     first_of_function: bool = False
 
@@ -93,25 +67,14 @@ def texts_of_module(path: Path) -> Iterator[Text]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in inner:
             yield Text(path, node.lineno, "message", node.value)
-    names: set[str] = set()  # each is judged once, where it first stands
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         if token.type == tokenize.COMMENT:
             yield Text(path, token.start[0], "comment", token.string)
-        elif token.type == tokenize.NAME and token.string not in names:
-            names.add(token.string)
-            yield Text(path, token.start[0], "name", token.string)
 
 
 def texts() -> Iterator[Text]:
     for path in sorted(ROOT.rglob("*.py")):
         yield from texts_of_module(path)
-    for path in sorted(ROOT.rglob("templates/*.html")):
-        lines = re.sub(r"{#.*?#}|<(script|style).*?</\1>", "", path.read_text("utf-8"), flags=re.S)
-        for at, line in enumerate(lines.splitlines(), 1):
-            yield Text(path, at, "template", re.sub(r"<[^>]*>|{[{%].*?[}%]}", " ", line))
-    for path in [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]:
-        for at, line in enumerate(path.read_text("utf-8").splitlines(), 1):
-            yield Text(path, at, "page", line)
 
 
 def is_sentence(text: Text) -> bool:
@@ -132,8 +95,6 @@ NOUNS += "|patterns|levels|categories|methods|points|plans|parts|seconds|minutes
 HAND_MADE = re.compile(rf"{HOLE} (?:{NOUNS})\b")
 
 RULES = {
-    "dialect": lambda text: text.kind != "name" and DIALECT_WORDS.search(text.words),
-    "name": lambda text: text.kind == "name" and DIALECT_NAMES.search(text.words),
     "riddle": lambda text: text.first_of_function and text.words.split()[0] in RIDDLES,
     "plural by hand": lambda text: text.kind == "message" and HAND_MADE.search(text.words),
     "long sentence": lambda text: is_sentence(text) and longest_sentence(text.words) > MOST_WORDS,
@@ -163,18 +124,6 @@ def test_files_named_in_comments_exist(every_text):
         if not any(path.endswith(f"/{named}") for path in known)
     ]
     assert not lost, "\n".join(lost)
-
-
-def test_no_class_or_module_has_the_name_of_another():
-    homes: dict[str, list[str]] = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        where = str(path.relative_to(ROOT))
-        if not path.name.startswith("__"):
-            homes.setdefault(path.name, []).append(where)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                homes.setdefault(node.name.lstrip("_"), []).append(f"{where}:{node.lineno}")
-    assert {name: found for name, found in homes.items() if len(found) > 1} == {}
 
 
 # --- what is rendered ----------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import json
 import re
 import tomllib
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -92,6 +93,13 @@ def read(path: Path) -> pd.DataFrame:
     if path.suffix == ".csv":
         return pd.read_csv(path, keep_default_na=False, na_values=["", "NA"])
     return pd.read_parquet(path)
+
+
+@pytest.fixture(autouse=True)
+def _the_order_that_was_drawn(monkeypatch):
+    """Of all orders the given one is drawn, so that the rows of both files can be compared."""
+    # The package has a function of the name of this module.
+    monkeypatch.setattr(import_module("microagg.protecting.protect"), "random_order", np.arange)
 
 
 def carried_out(name: str, folder: Path, months: int = 12) -> Done:
@@ -226,7 +234,7 @@ def whole_numbers_stay_whole_and_keep_their_totals(done: Done) -> None:
             assert abs(totals[0] - totals[1]) <= size * weights[1].max()
 
 
-def weighted_totals_of_regions_are_exact(done: Done) -> None:
+def weighted_totals_of_regions_are_kept(done: Done) -> None:
     spiked = [column for column in done.protected if done.kind(column) == "spiked"]
     assert len(spiked) == 6
     sums = []
@@ -234,7 +242,15 @@ def weighted_totals_of_regions_are_exact(done: Done) -> None:
         weighted = frame[spiked].mul(frame["rb050"], axis=0).assign(weights=frame["rb050"])
         sums.append(weighted.groupby(frame["db040"]).sum())
     assert sums[0].shape == (9, 7)
-    np.testing.assert_allclose(sums[1], sums[0], rtol=1e-12)
+    # A released value and a released weight are rounded to a millionth of their standard deviation each.
+    weights = done.before["rb050"]
+    moved = [1e-6 * weights.max() * done.before[column].std() for column in spiked]
+    moved = [
+        move + 1e-6 * weights.std() * done.before[column].max()
+        for column, move in zip(spiked, moved, strict=True)
+    ]
+    most = np.outer(done.before.groupby("db040").size(), [*moved, 1e-6 * weights.std()])
+    assert (np.abs(sums[1] - sums[0]).to_numpy() <= most).all()
     assert abs(sums[1]["weights"].sum() - 8_182_222) < 1
 
 
@@ -261,7 +277,7 @@ CHECKS = [
     whole_numbers_stay_whole_and_keep_their_totals,
 ]
 MORE = {
-    "eusilc": [weighted_totals_of_regions_are_exact],
+    "eusilc": [weighted_totals_of_regions_are_kept],
     "mpls_stops": [times_are_released_as_means_within_strata],
     "flights": [times_are_released_as_means_within_strata],
 }

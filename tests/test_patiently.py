@@ -7,12 +7,22 @@ import sys
 from patiently import EVERY, patiently
 
 
-def test_it_repeats_the_last_line_while_a_command_runs_and_returns_its_exit_code():
+def test_it_repeats_the_last_line_while_a_command_runs_and_returns_its_exit_code(tmp_path):
     said: list[str] = []
-    code = "import time; print('Downloading numpy', flush=True); time.sleep(0.6)"
-    assert patiently("installing", [sys.executable, "-c", code], said.append, every=0.1) == 0
+    heard = tmp_path / "heard"
+    code = (
+        "import pathlib, sys, time; print('Downloading numpy', flush=True)\n"
+        "while not pathlib.Path(sys.argv[1]).exists(): time.sleep(0.01)"
+    )
+
+    def say(words: str) -> None:
+        said.append(words)
+        if words.endswith(" s: Downloading numpy"):
+            heard.touch()
+
+    assert patiently("installing", [sys.executable, "-c", code, str(heard)], say, every=0.1) == 0
     assert said[0] == "installing ..."
-    assert said[-1].endswith(" s: Downloading numpy")
+    assert heard.exists()
     assert EVERY < 5
 
 

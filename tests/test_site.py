@@ -260,26 +260,11 @@ def searched(browser, words: str) -> list[tuple[str, str]]:
     return [(address, text) for address, text in found]
 
 
-# What somebody asks, and the page that answers.
-QUESTIONS = {
-    "semidefinite": None,  # on any page: that the search works at all
-    "choose k": "tutorials/choosing-k.html",
-    "protect households": "tutorials/household.html",
-    "coarsen": "how-to/coarsen.html",
-    "which method": "methods/index.html",
-    "is it GDPR anonymous": "data-protection.html",
-}
-
-
-def test_search_finds_the_right_page_first_in_pages_opened_as_files(site, browser):
-    for words, page in QUESTIONS.items():
-        browser.open(site / "index.html", 1280, 900)
-        address, text = searched(browser, words)[0]
-        if page is None:
-            assert words in text.lower()
-        else:
-            assert re.sub(r"[?#].*", "", address).endswith(page), (words, address)
-        assert not [url for url in browser.requests if not url.startswith("file:")]
+def test_search_works_in_pages_opened_as_files(site, browser):
+    browser.open(site / "index.html", 1280, 900)
+    _, text = searched(browser, "semidefinite")[0]
+    assert "semidefinite" in text.lower()
+    assert not [url for url in browser.requests if not url.startswith("file:")]
 
 
 def test_doctests_are_compared():

@@ -1,4 +1,4 @@
-"""What differs between Linux, macOS and Windows, tried here by substitution."""
+"""What differs between Linux, macOS and Windows and can be tried on any of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import ast
 import io
 import os
 import re
-import shutil
 import signal
 import sys
 from pathlib import Path, PureWindowsPath
@@ -14,56 +13,25 @@ from pathlib import Path, PureWindowsPath
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 
 import microagg
-from microagg import TableError
 from microagg.cli import main as command
 from microagg.compile import threads
+from microagg.compile.warm import PARTS, note
 from microagg.engines import scratch
 from microagg.errors import InputError
 from microagg.formats import atomic
 from microagg.formats.addresses import as_place
 from microagg.formats.endings import kind_by_ending
-from microagg.job.job import Job
-from microagg.job.run import run
 from microagg.page import process, serve
 from microagg.plan.plan import Plan
 from microagg.tables import dates
 from microagg.tables.dates import instants, to_arrow
-from microagg.warming import warm
-from microagg.warming.needed import PARTS
 
 TESTS = Path(__file__).parent
 # What Windows does not let stand in the name of a file.
 _FORBIDDEN = re.compile(r'[<>:"/\\|?*\x00-\x1f]|[. ]$')
-
-
-@pytest.fixture
-def windows(monkeypatch, tmp_path):
-    """Without locks, owners and flags of files, as on Windows; a file that is open cannot be removed.
-
-    pytest needs owners to make its temporary folder, so that comes first.
-    """
-    for module in (atomic, scratch):
-        monkeypatch.setattr(module, "HAS_LOCKS", False)
-    for name in ("getuid", "sched_getaffinity", "register_at_fork", "nice", "fchmod"):
-        monkeypatch.delattr(os, name, raising=False)
-    for name in ("O_CLOEXEC", "O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"):
-        monkeypatch.delattr(os, name, raising=False)
-    monkeypatch.setattr(shutil, "_use_fd_functions", False)  # which need these flags
-    unlink = Path.unlink
-
-    def of_closed(path, missing_ok=False):
-        found = Path("/proc/self/fd")
-        if found.exists():
-            held = {os.path.realpath(one) for one in found.iterdir()}
-            if os.path.realpath(path) in held:
-                raise PermissionError(13, "The file is used by another process", str(path))
-        unlink(path, missing_ok=missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", of_closed)
 
 
 def test_processors_are_counted_where_there_is_no_affinity(monkeypatch):
@@ -102,36 +70,9 @@ def test_a_terminal_that_cannot_be_set_or_lacks_letters(monkeypatch):
     assert narrow.buffer.getvalue() == b"Gr\\xf6\\xdfe" + os.linesep.encode()
 
 
-def test_a_table_larger_than_memory_where_there_are_no_locks_and_owners(windows, tmp_path):
-    table = pa.table({"age": np.arange(400.0) % 90, "income": np.arange(400.0) ** 1.5})
-    source, target = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    pq.write_table(table, source)
-    plan = Plan.of(k=3, columns=["age", "income"], effort="fast")
-    assert run(Job(source, target, plan, engine="disk")).evidence.verdict == "green"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
-
-
-def test_two_runs_where_there_are_no_locks(windows, tmp_path):
-    target = tmp_path / "out.parquet"
-    with scratch.opened_scratch(target, {"run": 1}) as found:
-        found.keep("words", [1, 2])
-        assert found.kept("words") == [1, 2]
-        if sys.platform == "linux":  # the fixture looks for open files there
-            with (
-                pytest.raises(TableError, match="One run at a time writes"),
-                scratch.opened_scratch(target, {"run": 2}),
-            ):
-                pass
-    assert list(tmp_path.iterdir()) == []
-    (tmp_path / ".out.parquet.lock").touch()  # left by a run that was killed
-    with scratch.opened_scratch(target, {"run": 3}):
-        pass
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_names_of_files_are_allowed_everywhere(tmp_path):
     with atomic.replacing(tmp_path / "out.csv") as part:
-        names = [part.name, *map(warm._note, PARTS)]
+        names = [part.name, *map(note, PARTS)]
     with scratch.opened_scratch(tmp_path / "out.parquet", {}) as found:
         found.shelf("rows").put(0, np.zeros((2, 1), np.uint64), np.zeros(2, np.int64))
         names += [path.name for path in tmp_path.rglob("*")]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from microagg.algorithms.result import Partition
     from microagg.algorithms.univariate.sorted_cut import cut_sorted
     from microagg.algorithms.variable_size.spanning_tree import minimum_spanning_tree
+    from microagg.comparing.attack import attack
     from microagg.comparing.comparison import compare, suggest
     from microagg.comparing.prices import Prices, prices
     from microagg.comparing.search import search
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from microagg.grouping.improve import lower_bound, refine
     from microagg.grouping.partition import partition
     from microagg.job.run import protect_file
+    from microagg.measure.fidelity import fidelity
     from microagg.measure.risk import risk
     from microagg.measure.utility import utility
     from microagg.measure.verify import Verification, verify
@@ -70,11 +72,13 @@ __all__ = [
     "TableError",
     "Verification",
     "VerificationError",
+    "attack",
     "compare",
     "count_partitions",
     "cut",
     "cut_sorted",
     "draft",
+    "fidelity",
     "lower_bound",
     "methods",
     "minimum_spanning_tree",
@@ -107,11 +111,13 @@ _HOMES = {
     "Release": "protecting.release",
     "Roles": "plan.sections",
     "Verification": "measure.verify",
+    "attack": "comparing.attack",
     "compare": "comparing.comparison",
     "count_partitions": "grouping.count_partitions",
     "cut": "algorithms.ordering.cut",
     "cut_sorted": "algorithms.univariate.sorted_cut",
     "draft": "drafting.draft",
+    "fidelity": "measure.fidelity",
     "lower_bound": "grouping.improve",
     "methods": "plan.registry",
     "minimum_spanning_tree": "algorithms.variable_size.spanning_tree",

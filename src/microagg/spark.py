@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from microagg.engines.spark.spark_session import check_spark, exposure_words
 from microagg.errors import DisclosureRiskWarning
+from microagg.evidence.cautions import warn_of
 from microagg.plan.plan import UNSET, Plan, Promise
 
 if TYPE_CHECKING:
@@ -64,21 +65,21 @@ def protect(
         encryption.
     """
     check_spark()
+    from microagg.engines.capabilities import check_plan_in_parts
     from microagg.engines.complete_plan import completed
     from microagg.engines.spark.on_spark import SparkParts, group_in_spark
     from microagg.engines.spark.spark_frames import on_spark, positional
     from microagg.engines.spark.spark_release import SparkRelease
 
     whole = (Plan() if plan is None else plan).override(k=k, **settings)
+    check_plan_in_parts(whole, on_spark=True)
     leaf = None if block_records is None else max(int(block_records), 2 * (whole.k or 1))
     if words := exposure_words(df.sparkSession):
         warnings.warn(words, DisclosureRiskWarning, stacklevel=2)
     with on_spark():
         plan = completed(SparkParts(*positional(df)), whole).plan
     release = SparkRelease.of(group_in_spark(df, plan, leaf))
-    for caution in release.cautions:
-        if caution.severity != "note" and caution.disclosure:
-            warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
+    warn_of(release.cautions)
     return release
 
 

@@ -46,11 +46,11 @@ def classes(cells: dict[Any, list[Any]], names: list[Any]) -> list[list[int]]:
 class Checked:
     """A release, the rows of the original in the order of the file, and all that is to hold.
 
-    ``claims`` has what is said of the release: its verdict, cells and recoded records. ``by_row`` says that
-    the rows of the file are in an order of their own, and are found by their number.
+    ``claims`` has what is said of the release: its verdict, cells and recoded records. Rows of a file
+    in random order are found by their number.
     """
 
-    def __init__(self, case: Mixed, claims: Any, target: Path, by_row: bool = False) -> None:
+    def __init__(self, case: Mixed, claims: Any, target: Path) -> None:
         self.case, self.claims, self.plan = case, claims, case.plan
         self.after = read_back(target)
         frame = case.frame
@@ -58,7 +58,7 @@ class Checked:
             gone = [is_missing(self._cells(frame, n), self._codes(n)) for n in self.protected]
             frame = frame[~np.any(gone, axis=0)].reset_index(drop=True)
         self.rows = len(frame)
-        if self.plan.shuffle or by_row:
+        if not self.plan.keep_order:
             order = [float(row) for row in self.after["row"]]
             frame = frame.set_index("row", drop=False).loc[order].reset_index(drop=True)
         self.before = as_cells(frame)
@@ -198,7 +198,9 @@ class Checked:
             if strata.columns and not self.claims.recoded:
                 parts = classes(self.before, list(strata.columns))
             for rows in parts:
-                assert released[rows].sum() == pytest.approx(self.weight[rows].sum(), rel=1e-9)
+                total = self.weight[rows].sum()
+                rounded = 1e-6 * np.std(self.weight, ddof=1) * len(rows)
+                assert released[rows].sum() == pytest.approx(total, rel=1e-9, abs=rounded)
             for name in block.columns or ():
                 setting = self.plan.column(name)
                 whole = self.plan.column(name).round != "no" and name in ("integer", "spiked")
@@ -216,8 +218,9 @@ class Checked:
                         continue
                     assert np.isfinite(x[there]).all()
                     w, v = self.weight[there], released[there]
-                    # Without weights means are rounded to a millionth of the standard deviation.
-                    slack = 0.0 if len(set(self.weight)) > 1 else 1e-6 * spread * len(there)
+                    # Means and the weight are rounded to a millionth of the standard deviation.
+                    slack = 1e-6 * spread * max(w.sum(), len(there))
+                    slack += 1e-6 * np.std(self.weight, ddof=1) * np.abs(y[there]).sum()
                     total = float((w * x[there]).sum())
                     assert abs(float((v * y[there]).sum()) - total) <= 1e-9 * abs(total) + slack
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -102,12 +103,17 @@ def reasons_for_amber(checked: Any) -> list[str]:
 
 
 def _disclosed(values: list[Any], rows_alike: list[list[int]]) -> int:
-    """Records whose confidential value all have who look like them, unless half of everybody has it."""
+    """Records whose confidential value all have who look like them, unless it is common.
+
+    Half of everybody has a common value; of numbers with many values, more than a tenth.
+    """
     times = Counter(values)
+    amounts = len(times) >= 13 and all(value == GONE or isinstance(value, Real) for value in times)
+    often = len(values) / 10 if amounts else len(values) / 2 - 0.5
     return sum(
         len(rows)
         for rows in rows_alike
-        if len({values[row] for row in rows}) == 1 and 2 * times[values[rows[0]]] < len(values)
+        if len({values[row] for row in rows}) == 1 and times[values[rows[0]]] <= often
     )
 
 

@@ -99,7 +99,7 @@ def draw_mixed(seed: int, times: int = 1) -> Mixed:
         units[rng.random(n) < 0.1] = pd.NA
     columns["household"] = units
     columns["name"] = [f"person {i}" for i in rng.permutation(n)]
-    # Tells rows apart in a shuffled file, and looks like a quantity: an id could not be confidential.
+    # Tells rows apart in a file in random order, and looks like a quantity: an id could not be confidential.
     columns["row"] = np.square(1 + np.arange(n)) * 1.25
     if "gross" not in columns and "number" in kinds and "number" not in codes:
         columns["double"] = columns["number"] * 2
@@ -109,23 +109,17 @@ def draw_mixed(seed: int, times: int = 1) -> Mixed:
     return Mixed(frame.drop(columns=left), plan, ending, codes)
 
 
-def draw_for_engines(seed: int, keep_rows: bool = False, times: int = 1) -> Mixed:
-    """Draw a table and a plan that every engine can carry out.
-
-    ``keep_rows`` keeps the number of each row, for files whose rows are in an order of their own.
-    """
+def draw_for_engines(seed: int, times: int = 1) -> Mixed:
+    """Draw a table and a plan that every engine can carry out; the file has the number of each row."""
     case = draw_mixed(seed, times)
     plan = case.plan.as_dict()
     if plan.get("round") == "totals":
         del plan["round"]
-    for name in ("renumber", "shuffle", "relation"):
+    for name in ("renumber", "keep_order", "relation"):
         plan.pop(name, None)
-    kept = {"row"} if keep_rows else set()
-    plan["drop"] = sorted({*plan.get("drop", []), *case.plan.renumber} - kept)
+    plan["drop"] = sorted({*plan.get("drop", []), *case.plan.renumber} - {"row"})
     secret = [name for name in case.plan.confidential if name not in ("row",)]
-    plan["confidential"] = [*secret, *kept]
-    if not keep_rows and "row" not in plan["drop"]:
-        plan["drop"].append("row")
+    plan["confidential"] = [*secret, "row"]
     if "strata" in plan:
         plan["strata"]["small"] = "error"
     if "unit" in plan:
@@ -165,12 +159,12 @@ def draw_for_engines(seed: int, keep_rows: bool = False, times: int = 1) -> Mixe
     return Mixed(frame, Plan.from_dict(plan), ".parquet", codes)
 
 
-def draw_wide(seed: int, keep_rows: bool = False) -> Mixed:
+def draw_wide(seed: int, only_parquet: bool = False) -> Mixed:
     """Draw a case for every engine with a few hundred records, and settings that :func:`draw_mixed` has not.
 
     A column of dates may be text, and a column whose logarithm counts may have zeros.
     """
-    case = draw_for_engines(seed, keep_rows, times=5)
+    case = draw_for_engines(seed, times=5)
     rng = np.random.default_rng([seed, 28])
     frame, plan = case.frame.copy(), case.plan.as_dict()
     block, columns = plan["block"][0], plan.setdefault("columns", {})
@@ -202,7 +196,7 @@ def draw_wide(seed: int, keep_rows: bool = False) -> Mixed:
             : 1 + (protected[0] in QUANTITIES)
         ]
     plan["columns"] = {name: own for name, own in columns.items() if own}
-    ending = ".csv" if not keep_rows and _chance(rng, 0.3) else ".parquet"
+    ending = ".csv" if not only_parquet and _chance(rng, 0.3) else ".parquet"
     return Mixed(frame, Plan.from_dict(plan), ending, case.codes)
 
 
@@ -240,8 +234,8 @@ def _plan(
         left.append("double")
     settings["kinds"] = _kinds(rng, protected)
     drop, confidential, renumber = ["name"], ["illness"], []
-    shuffle = _chance(rng, 0.2)
-    (confidential if shuffle else drop).append("row")
+    keeps_order = _chance(rng, 0.2)
+    (drop if keeps_order else confidential).append("row")
     (confidential if _chance(rng, 0.5) else drop).append("turnover")
     left += [name for name in ("sex", "wave", "region", "w") if _chance(rng, 0.55)]
     free = [name for name in ("region", "wave") if name not in left]
@@ -272,7 +266,7 @@ def _plan(
         "most": float(rng.choice([0.01, 0.2, 1.0], p=[0.2, 0.3, 0.5])),
         "codes": codes,
     }
-    settings["shuffle"] = shuffle
+    settings["keep_order"] = True if keeps_order else None
     settings["round"] = str(rng.choice(["no", "no", "nearest", "totals"]))
     if _chance(rng, 0.1):
         settings["digits"] = int(rng.integers(-1, 3))
@@ -383,6 +377,7 @@ def draw_linked(seed: int) -> Mixed:
         k=int(rng.integers(2, 5)),
         columns=protected,
         method=str(rng.choice(["mdav", "auto"])),
+        keep_order=True,
         **settings,
     )
     ending = str(rng.choice([".csv", ".parquet"]))

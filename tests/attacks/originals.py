@@ -86,6 +86,7 @@ def _draw_plan(rng: np.random.Generator) -> Plan:
         # A small change of one member of a mean shows in no file only if few digits are released.
         digits=int(rng.integers(-2, 1)) if aggregate in ("mean", "midrange") else None,
         seed=int(rng.integers(0, 5)),
+        keep_order=True,  # files are compared row by row
     )
 
 

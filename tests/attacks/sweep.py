@@ -89,7 +89,7 @@ def carry_out(folder: Path, case: Mixed, engine: str = "memory", public: bool = 
         return Ended(None)
     assert done.exit_code in (0, 1), f"{done.exit_code}: {done.stderr}"
     claims = Claims(case.plan, json.loads(done.stdout), done.exit_code)
-    checked = Checked(case, claims, target, by_row=engine == "spark")
+    checked = Checked(case, claims, target)
     compared = checked.check()
     if public:
         _check_public(report, claims)
@@ -129,7 +129,7 @@ def compare_engines(folder: Path, seeds: Iterable[int], engine: str) -> Counter[
     ends: Counter[str] = Counter()
     for seed in seeds:
         try:
-            case = draw_for_engines(seed, keep_rows=engine == "spark")
+            case = draw_for_engines(seed)
         except InputError:
             ends["no plan"] += 1
             continue

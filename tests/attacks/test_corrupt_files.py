@@ -135,14 +135,6 @@ def as_workbook(path: Path) -> None:
     write_file(table().select(["age", "pay", "text", "flag"]), path)
 
 
-def as_fixed(path: Path) -> None:
-    """A file of fixed width and its description."""
-    ages = table()["age"].to_pylist()
-    path.write_bytes(b"".join(f"{age:3}{age * 7:6}x{age % 3}\n".encode() for age in ages))
-    words = 'AGE 1 3 "99"\n    <NUMERIC>\nPAY 4 6\n    <NUMERIC>\n    <DECIMALS> 1\nCITY 10 2 "9"\n'
-    path.with_suffix(".rda").write_text(words)
-
-
 def as_folder(path: Path) -> None:
     """Parquet files in folders that tell a column."""
     for year in (2023, 2024):
@@ -181,7 +173,6 @@ WRITERS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "stata": ("dta", as_stata),
     "transport": ("xpt", as_transport),
     "workbook": ("xlsx", as_workbook),
-    "fixed": ("dat", as_fixed),
     "folder": ("", as_folder),
     "csv in utf-16": ("csv", in_encoding("utf-16")),
     "csv in latin-1": ("csv", in_encoding("latin-1")),
@@ -194,11 +185,10 @@ ENCODINGS = {"csv in latin-1": "latin-1"}
 
 
 def part_to_damage(path: Path, seed: int) -> Path:
-    """The file that is damaged: of a folder one of its files, or the description of the columns."""
+    """The file that is damaged: of a folder one of its files."""
     if path.is_dir():
         return path / f"year={2023 + seed % 2}" / "part.parquet"
-    description = path.with_suffix(".rda")
-    return description if seed % 2 and description.exists() else path
+    return path
 
 
 def damaged(data: bytes, seed: int) -> bytes:

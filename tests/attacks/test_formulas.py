@@ -22,7 +22,7 @@ from microagg.plan.plan import Plan
 HOSTILE = ["=1+1", "+1+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", '=HYPERLINK("http://x")']
 HARMLESS = ["-5", "+49 30 1234", "-", "-1,234.50", "1-2", "a=b", "", "mail@example.org", "-1.5e-7"]
 N = 30
-PLAN = Plan.of(k=3, columns=["pay"], confidential=["note", "kind"])
+PLAN = Plan.of(k=3, columns=["pay"], confidential=["note", "kind"], keep_order=True)
 
 
 def table() -> pa.Table:
@@ -145,3 +145,26 @@ def test_a_column_named_like_a_formula_is_said(tmp_path):
     outcome = run(Job(tmp_path / "in.parquet", tmp_path / "out.csv", plan))
     (caution,) = [c for c in outcome.evidence.cautions if "formula" in c.words]
     assert caution.columns == ("=cmd",)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("ending", [".parquet", ".csv"])
+def test_names_like_formulas_are_escaped_with_the_texts(tmp_path, engine, ending):
+    given = table().set_column(2, "kind", table()["kind"].cast(pa.string()))
+    given = given.rename_columns(["=pay", "@note", "-kind", "+number"])
+    given = given.append_column(
+        "'@note", given["@note"]
+    )  # which an apostrophe more would make twice
+    write_file(given, tmp_path / f"in{ending}")
+    plan = Plan.of(
+        k=3, columns=["=pay"], confidential=["@note", "'@note"], known=["+number"], drop=["-kind"]
+    )
+    job = Job(
+        tmp_path / f"in{ending}", tmp_path / "out.csv", plan, engine=engine, escape_formulas=True
+    )
+    outcome = run(job)
+    assert outcome.evidence.counted.holds
+    assert not [c for c in outcome.evidence.cautions if "formula" in c.words]
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as file:
+        assert next(csv.reader(file)) == ["'=pay", "''@note", "'+number", "'@note"]
+    assert "'=1+1" in cells(tmp_path / "out.csv", "''@note")

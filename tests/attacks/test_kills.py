@@ -1,8 +1,9 @@
-"""Runs that are killed or interrupted at random moments: a whole file or none, and no false word.
+"""Runs that are killed or interrupted at any moment: a whole file or none, and no false word.
 
-Each run is a process forked from one that has loaded everything, so that most signals fall into the
-work itself; a run on Spark starts from nothing, with a Java of its own. ``make test-all`` sends many more
-of them, and ``python tests/attacks/test_kills.py FOLDER parquet kill spark 0 50`` as many as it is asked for.
+Each run is a process forked from one that has loaded everything. It sends itself the signal at one of its
+calls, so that the moment is the same every time. A run on Spark starts from nothing, with a Java of its own,
+and is killed after a while. ``make test-all`` sends many more signals, and
+``python tests/attacks/test_kills.py FOLDER parquet kill spark 0 50`` as many as it is asked for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ending import end_at
 from microagg.cli.main import main as command
 from microagg.formats.files import write_file
 from microagg.measure.verify import verify
@@ -40,8 +42,15 @@ def table() -> pa.Table:
     return pa.table({"age": chance.integers(18, 90, n), "pay": chance.normal(size=n), "city": city})
 
 
-def start(source: Path, target: Path, said: Path, engine: str) -> int:
-    """Run the command in a forked process; return its number."""
+def start(
+    source: Path,
+    target: Path,
+    said: Path,
+    engine: str,
+    call: int = 0,
+    sent: signal.Signals = signal.SIGTERM,
+) -> int:
+    """Run the command in a forked process that gets a signal at one of its calls; return its number."""
     child = os.fork()
     if child:
         return child
@@ -53,7 +62,12 @@ def start(source: Path, target: Path, said: Path, engine: str) -> int:
             environment = {**os.environ, "TMPDIR": str(source.with_name("tmp"))}
             words = [sys.executable, "-m", *asked(source, target, engine)]
             os.execve(sys.executable, words, environment)
-        run(source, target, engine)
+        calls = end_at(call, sent)
+        try:
+            run(source, target, engine)
+        finally:
+            sys.setprofile(None)
+            said.with_name("calls.txt").write_text(str(calls()))
         code = 0
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 1
@@ -74,7 +88,7 @@ def asked(source: Path, target: Path, engine: str) -> list[str]:
         ",".join(COLUMNS),
     ]
     words += ["--method", "mdav", "--engine", engine]
-    return [*words, "--master", "local[2]"] if engine == "spark" else words
+    return [*words, *(["--master", "local[2]"] if engine == "spark" else ["--keep-order"])]
 
 
 def run(source: Path, target: Path, engine: str) -> None:
@@ -132,16 +146,17 @@ def parts_in(folder: Path) -> list[str]:
 
 
 def fault_of(
-    source: Path, target: Path, sent: signal.Signals, wait: float, engine: str
+    source: Path, target: Path, sent: signal.Signals, moment: float, engine: str
 ) -> str | None:
-    """Start a run, send a signal after a while; return what is wrong then, if anything is."""
+    """Start a run that gets a signal at a call, on Spark after seconds; return what is wrong then."""
     original = source.read_bytes()
     before = content(target)
     said = source.with_name("said.txt")
-    child = start(source, target, said, engine)
-    time.sleep(wait)
-    with contextlib.suppress(ProcessLookupError):
-        os.kill(child, sent)
+    child = start(source, target, said, engine, int(moment), sent)
+    if engine == "spark":
+        time.sleep(moment)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, sent)
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     words = said.read_text() if said.exists() else ""
     after = content(target)
@@ -179,6 +194,8 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
     began = time.perf_counter()
     os.waitpid(start(source, target, folder / "said.txt", engine), 0)
     whole = time.perf_counter() - began
+    if engine != "spark":
+        whole = int((folder / "calls.txt").read_text())
     faults, ended = {}, 0
     for seed in range(low, high):
         chance = random.Random(seed)
@@ -210,6 +227,7 @@ def attack(folder: Path, ending: str, word: str, engine: str, seeds: range) -> d
     bounds = [str(seeds.start), str(seeds.stop)]
     done = subprocess.run(
         [sys.executable, __file__, str(folder), ending, word, engine, *bounds],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -82,7 +82,7 @@ def test_strata_are_merged_only_where_a_record_has_one_group():
 def test_strata_of_a_csv_file_are_told_apart_by_their_text(tmp_path: Path, texts):
     source, target = tmp_path / "in.csv", tmp_path / "out.csv"
     pd.DataFrame({"a": np.arange(8) + 0.5, "s": texts * 4}).to_csv(source, index=False)
-    run(Job(source, target, Plan.of(k=2, columns=["a"], strata=["s"])))
+    run(Job(source, target, Plan.of(k=2, columns=["a"], strata=["s"], keep_order=True)))
     after = pd.read_csv(target, dtype=str)
     assert after["s"].tolist() == texts * 4
     assert smallest_class(after, ["a", "s"]) >= 2
@@ -181,9 +181,11 @@ def test_mean_weights_keep_totals_in_columns_of_few_digits(library, kind):
     found = released(frame, k=3, columns=["a"], weight="w").data
     plain = found.to_pydict() if library == "arrow" else found
     w, a = ([float(value) for value in plain[name]] for name in ("w", "a"))
-    assert sum(w) == pytest.approx(total, rel=1e-12)
+    assert sum(w) == pytest.approx(total, rel=1e-6)
     given = [float(x) * y for x, y in zip(weights.to_pylist(), values.to_pylist(), strict=True)]
-    assert sum(x * y for x, y in zip(w, a, strict=True)) == pytest.approx(sum(given), rel=1e-9)
+    assert sum(x * y for x, y in zip(w, a, strict=True)) == pytest.approx(
+        sum(given), abs=1e-6 * (24 + total)
+    )
 
 
 # Proofs say what they are about.
@@ -246,11 +248,11 @@ def test_groups_of_strata_are_searched_by_the_measure_of_the_loss():
     assert found.partition.labels[:n].tolist() == alone.labels.tolist()
 
 
-@pytest.mark.parametrize("shuffle", [False, True])
-def test_the_public_page_tells_known_values_apart_as_the_file_does(tmp_path, shuffle):
+@pytest.mark.parametrize("keep_order", [None, False, True])
+def test_the_public_page_tells_known_values_apart_as_the_file_does(tmp_path, keep_order):
     source, target, report = (tmp_path / name for name in ("in.csv", "out.csv", "r.html"))
     source.write_text("a,wave\n1,1.5\n2,1.50\n8,1.5\n9,1.50\n")
-    plan = Plan.of(k=2, columns=["a"], shuffle=shuffle)
+    plan = Plan.of(k=2, columns=["a"], keep_order=keep_order)
     outcome = run(Job(source, target, plan, report=report, public=True))
     assert "1.50" in target.read_text()
     assert outcome.evidence.verdict == "amber"

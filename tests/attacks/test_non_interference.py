@@ -31,26 +31,29 @@ from microagg.cli.main import app
 from microagg.errors import InputError
 from microagg.plan.plan import Plan
 from microagg.protecting.release import Release
-from microagg.report.loss_bands import EDGES
+from microagg.report.loss_bands import EDGES, TIMES
 from microagg.report.public import Bands
 
 _TRIES = 16  # changes that are tried on one table in search of one that the file does not show
 
 
 def figures(release: Release) -> dict[str, float]:
-    """What the bands are made of, in percent."""
+    """What the bands are made of, in percent; of tables, as a multiple of what another sample gives."""
     found = release.evidence
     return {
         "information_loss": found.utility.information_loss,
         "record_linkage_alone": 100 * found.alone.record_linkage,
         "record_linkage_with_known": 100 * found.with_known.record_linkage,
         "unique_before": 100 * found.alone.unique_before,
+        "tables_one": found.fidelity.multiple(1),
+        "tables_two": found.fidelity.multiple(2),
+        "tables_three": found.fidelity.multiple(3),
     }
 
 
-def an_edge_lies_between(a: float, b: float) -> bool:
+def an_edge_lies_between(name: str, a: float, b: float) -> bool:
     low, high = sorted((a, b))
-    return any(low < edge <= high for edge in EDGES)
+    return any(low < edge <= high for edge in (TIMES if name.startswith("tables") else EDGES))
 
 
 def hidden_pair(seed: int) -> tuple[Release, Release] | None:
@@ -72,14 +75,14 @@ def hidden_pair(seed: int) -> tuple[Release, Release] | None:
 
 
 def mixed_case(seed: int) -> Case | None:
-    """A mixed table and a plan that draws nothing from chance: no shuffle, no new numbers."""
+    """A mixed table and a plan that draws nothing from chance: no order, no new numbers."""
     try:
         drawn = draw_mixed(seed)
     except InputError:  # settings that exclude each other
         return None
     plan = replace(
         drawn.plan,
-        shuffle=False,
+        keep_order=True,
         renumber=(),
         drop=tuple(dict.fromkeys([*drawn.plan.drop, *drawn.plan.renumber])),
         # A change of one member of a mean shows in no file only if few digits are released.
@@ -133,7 +136,8 @@ def check_pair(one: Release, other: Release, folder: Path, pages: bool) -> bool:
         return False
     before, after = figures(one), figures(other)
     for name in bands[0]:
-        assert (bands[0][name] != bands[1][name]) == an_edge_lies_between(before[name], after[name])
+        is_between = an_edge_lies_between(name, before[name], after[name])
+        assert (bands[0][name] != bands[1][name]) == is_between
     models = [json.loads(twin) for twin in twins]
     assert [model.pop("bands") for model in models] == bands
     assert models[0] == models[1]
@@ -218,7 +222,15 @@ def test_the_command_writes_the_same_public_report_for_both_originals(tmp_path):
         source = folder / f"{side}.csv"
         pacsv.write_csv(pa.table({"income": values, "region": ["n", "s"] * 20}), source)
         words = ["protect", source, folder / "safe.csv", "-k", 5, "-c", "income", "--public"]
-        words += ["--aggregate", "median", "--report", folder / "r.html", "--max-loss", 90]
+        words += [
+            "--aggregate",
+            "median",
+            "--report",
+            folder / "r.html",
+            "--max-loss",
+            90,
+            "--keep-order",
+        ]
         done = CliRunner().invoke(app, [str(word) for word in words])
         assert done.exit_code == 0, done.output
         outputs.append([(folder / name).read_bytes() for name in ("safe.csv", "r.html", "r.json")])
@@ -232,11 +244,12 @@ def test_an_allowlist_is_all_there_is():
     model = released(draw_case(np.random.default_rng(0))).report_model(public=True)
     assert set(model) == {
         "kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands",
-        "cautions",
+        "cautions", "within_groups",
         "classes", "pictures", "files",
         "judged", "versions", "promise", "verdict", "counted", "requirements",
     }  # fmt: skip
     assert set(model["bands"]) == {
         "information_loss", "record_linkage_alone", "record_linkage_with_known", "unique_before",
+        "tables_one", "tables_two", "tables_three",
     }  # fmt: skip
     assert not {"seed", "accept"} & set(model["plan"])

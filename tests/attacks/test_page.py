@@ -134,7 +134,13 @@ def taken(folder: Path, frame: pd.DataFrame) -> dict[str, bytes]:
         visitor.wait(lambda: server.desk.table is not None)
         visitor.wait()
         plan = server.desk.plan.override(
-            k=5, method="mdav", columns=["pay"], aggregate="median", known=["region"], bound=False
+            k=5,
+            method="mdav",
+            columns=["pay"],
+            aggregate="median",
+            known=["region"],
+            bound=False,
+            keep_order=True,
         )
         server.desk.edit(plan)
         server.desk.new_release(plan, ".csv")

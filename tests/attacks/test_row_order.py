@@ -1,4 +1,4 @@
-"""Row order: what is written is in the order of the source, on disk as in memory, batch by batch."""
+"""Row order that is kept: the file is in the order of the source, on disk as in memory, batch by batch."""
 
 from __future__ import annotations
 
@@ -55,6 +55,7 @@ def test_released_rows_are_in_the_order_of_the_source(
         known=["row"],
         missing=missing,
         effort="fast",
+        keep_order=True,
     )
     run(Job(source, target, plan, engine=engine))
     after = read(target)

@@ -164,7 +164,8 @@ def test_a_public_comparison_tells_bands_and_nothing_else():
     row = int(np.argsort(values)[15])
     texts, bare = set(), set()
     exact = set()
-    for value in around(values[row], 0.3 * values[row], 15):
+    candidates = around(values[row], 0.3 * values[row], 15)
+    for value in candidates:
         values[row] = value
         found = compared(values)
         model = _public_model(found)
@@ -175,7 +176,7 @@ def test_a_public_comparison_tells_bands_and_nothing_else():
         bare.add(json.dumps(model))
         exact.add(json.dumps([cell.information_loss for cell in found.cells]))
     assert len(bare) == 1
-    assert len(exact) == 15 or len(exact) == 16  # full digits tell every candidate from the others
+    assert len(exact) == len(candidates)  # full digits tell every candidate from the others
     assert len(texts) <= 5
 
 

@@ -122,28 +122,39 @@ def test_ranges_of_k():
     assert _whole_numbers("3, 5,10-12") == [3, 5, 10, 11, 12]
 
 
-def press_ctrl_c(monkeypatch, times, first="mst"):
+def press_ctrl_c(monkeypatch, times, first=True):
     """Let somebody press Ctrl-C while mdav is at work, after another method is done."""
     grouping = import_module("microagg.grouping.one_cell")
-    real = grouping.partition
+    comparing = import_module("microagg.cli.compare_command")
+    partition, try_prepared = grouping.partition, comparing.try_prepared
     finished = threading.Event()
 
     def work(X, k, *, method, progress=None, **settings):
         if len(X) > 50 and method == "mdav":
-            finished.wait(60)
+            assert finished.wait(60)
             for _ in range(times):
+                listening = signal.getsignal(signal.SIGINT)
                 os.kill(os.getpid(), signal.SIGINT)
-                time.sleep(0.5)
+                while (
+                    signal.getsignal(signal.SIGINT) is listening is not signal.default_int_handler
+                ):
+                    time.sleep(0.01)
             for _ in range(3000):
                 time.sleep(0.01)
                 progress(1)
-        found = real(X, k, method=method, progress=progress, **settings)
-        if len(X) > 50 and method == first:
-            threading.Timer(0.5, finished.set).start()
-        return found
+        return partition(X, k, method=method, progress=progress, **settings)
+
+    def watched(trials, hear):
+        def heard(done, total):
+            if done.tried:
+                finished.set()
+            hear(done, total)
+
+        return try_prepared(trials, heard)
 
     monkeypatch.setattr(grouping, "partition", work)
-    if first is None:
+    monkeypatch.setattr(comparing, "try_prepared", watched)
+    if not first:
         finished.set()
 
 
@@ -170,7 +181,7 @@ def test_a_second_ctrl_c_ends(survey, monkeypatch):
 
 @pytest.mark.posix
 def test_ctrl_c_before_anything_is_done_ends(survey, monkeypatch):
-    press_ctrl_c(monkeypatch, 1, first=None)
+    press_ctrl_c(monkeypatch, 1, first=False)
     done = run(survey, "-m", "mdav", "-k", 3)
     assert done.exit_code == 130
     assert "Interrupted: nothing was written" in said(done)

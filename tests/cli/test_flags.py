@@ -79,6 +79,7 @@ from microagg.plan.sections import Missing, Strata, Weight
         ({"confidential": ['"a=b"=c=d']}, {"confidential": {"a=b": "c=d"}}),
         ({"max_agreeing": 0.1}, {"max_agreeing": 0.1}),
         ({"max_moved": 0.5}, {"max_moved": 0.5}),
+        ({"max_tables": 1.5}, {"max_tables": 1.5}),
         (
             {"suppress": 0.01, "suppress_weighted": True},
             {"suppress": {"most": 0.01, "weighted": True}},

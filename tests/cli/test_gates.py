@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import time
+import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 
 import microagg
 from command import here, said
@@ -123,34 +125,49 @@ def test_an_analysis_that_cannot_work_is_refused_before_the_grouping(
     assert told in said(done)
 
 
-def test_a_log_hears_where_a_long_job_is(survey, monkeypatch):
+@pytest.fixture
+def lines(monkeypatch):
+    """What the command writes on stderr, with a way to wait until it has written something."""
+    print_line, came, written = Console.print, threading.Condition(), []
+
+    def printed(console, *words, **settings):
+        with came:
+            written.extend(" ".join(str(word).split()) for word in words)
+            came.notify_all()
+        print_line(console, *words, **settings)
+
+    def wait_for(start):
+        with came:
+            assert came.wait_for(lambda: any(line.startswith(start) for line in written), 60)
+
+    monkeypatch.setattr(Console, "print", printed)
+    return SimpleNamespace(written=written, wait_for=wait_for)
+
+
+def test_a_log_hears_where_a_long_job_is(survey, monkeypatch, lines):
     monkeypatch.setattr("microagg.cli.show._SECONDS_BETWEEN_LINES", 0.01)
 
     def slow(*_, progress=None, **__):
-        for done in (30, 60):
-            progress(done)
-            time.sleep(0.05)
+        if progress is not None:
+            progress(30)
+            lines.wait_for("working grouping 50 %, ")
         raise InputError("enough")
 
     monkeypatch.setattr(sys.modules["microagg.protecting.protect"], "group", slow)
-    lines = [" ".join(line.split()) for line in protect(survey).stderr.splitlines()]
-    beats = [line for line in lines if line.startswith("working")]
-    assert any(line.startswith("working grouping 50 %, 0 s so far") for line in beats)
-    assert not [
-        line for line in protect(survey, "--quiet").stderr.splitlines() if "working" in line
-    ]
+    protect(survey)
+    assert "Error: enough" in lines.written
+    lines.written.clear()
+    protect(survey, "--quiet")
+    assert not [line for line in lines.written if "working" in line]
 
 
-def test_who_waits_hears_every_few_seconds_that_kernels_are_compiled(capsys):
+def test_who_waits_hears_every_few_seconds_that_kernels_are_compiled(lines):
     speaker = Speaker(as_json=False, quiet=False, every=0.01)
     with speaker.progress("grouping") as note:
         note(Compiled(1), 4)
-        time.sleep(0.05)
+        lines.wait_for("working compiling 25 %, ")
         speaker.doing = "writing"
-        time.sleep(0.05)
-    lines = [" ".join(line.split()) for line in capsys.readouterr().err.splitlines()]
-    assert lines[0] == "working compiling 25 %, 0 s so far"
-    assert lines[-1] == "working writing, 0 s so far"
+        lines.wait_for("working writing, ")
     assert WATCHED <= 5
 
 
@@ -199,7 +216,7 @@ def test_linkage_is_accepted_with_what_an_attacker_knows(survey):
     ],
 )
 def test_measure_has_gates(survey, words, code, told):
-    protect(survey)
+    protect(survey, "--keep-order")
     done = here("measure", survey, survey.with_name("safe.csv"), *words)
     assert done.returncode == code, done.stderr
     assert told in said(done)
@@ -217,7 +234,7 @@ def test_linkage_of_measure_counts_only_what_stayed_the_same(survey):
 
 
 def test_quiet_measuring_says_nothing_but_warnings(survey):
-    protect(survey)
+    protect(survey, "--keep-order")
     done = here("measure", survey, survey.with_name("safe.csv"), "--k", 4, "--quiet")
     assert (done.returncode, done.stdout) == (0, "")
     assert done.stderr.splitlines()

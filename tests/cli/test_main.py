@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -302,22 +301,23 @@ def long_job(tmp_path):
     return path
 
 
+MDAV = ["--k", "2", "--method", "mdav"]
+
+
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.posix
 def test_interrupted_while_grouping(long_job, tmp_path, how, code):
     out = tmp_path / "safe.parquet"
+    command = "from microagg.cli import main, show; show._SECONDS_BETWEEN_LINES = 0.1; main.main()"
     process = subprocess.Popen(
-        [*COMMAND, "protect", str(long_job), str(out), "--k", "2", "--method", "mdav"],
+        [*(sys.executable, "-c", command, "protect", str(long_job), str(out)), *MDAV],
         stderr=subprocess.PIPE,
         text=True,
         bufsize=0,
     )
     assert process.stderr is not None
-    first = process.stderr.readline()
-    if first.startswith("compiling"):
-        first = process.stderr.readline()
-    assert "150,000 records" in first  # reading is over, grouping begins
-    time.sleep(1.0)
+    while "grouping" not in (line := process.stderr.readline()):
+        assert line
     process.send_signal(how)
     _, words = process.communicate(timeout=60)
     assert process.returncode == code
@@ -336,16 +336,20 @@ def searched(tmp_path):
 
 
 def watch_search(command):
-    """Run a command on a terminal of its own until it tells what it has found so far."""
+    """Run a command on a terminal of its own until it reports what it has found so far."""
     leader, follower = os.openpty()
     process = subprocess.Popen(
         command, stderr=follower, env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100"}
     )
     os.close(follower)
-    seen = b""
-    while b"IL" not in seen:
-        seen += os.read(leader, 1024)
+    read_until(leader, b"IL")
     return process, leader
+
+
+def read_until(leader, words):
+    seen = b""
+    while words not in seen:
+        seen += os.read(leader, 1024)
 
 
 def read_on(leader):
@@ -371,14 +375,31 @@ def test_ctrl_c_ends_a_search_with_a_verified_release(searched):
     assert len(out.read_text().splitlines()) == 601
 
 
+# The command, which waits for a second Ctrl-C as soon as it has heard the first.
+WAITS = """
+import signal, sys, time
+from microagg.cli.main import main
+set_handler = signal.signal
+def waiting(number, handler):
+    before = set_handler(number, handler)
+    if getattr(before, "__name__", "") == "ask":
+        print("the first was heard", file=sys.stderr, flush=True)
+        for _ in range(600):
+            time.sleep(0.1)
+    return before
+signal.signal = waiting
+main()
+"""
+
+
 @pytest.mark.posix
 def test_a_second_ctrl_c_ends_the_command(searched):
     out, command = searched
     out.write_text("a\n1\n")
-    process, leader = watch_search(command)
-    for _ in range(2):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.02)  # the first one is obeyed within a tenth of a second
+    process, leader = watch_search([sys.executable, "-c", WAITS, *command[len(COMMAND) :]])
+    process.send_signal(signal.SIGINT)
+    read_until(leader, b"the first was heard")
+    process.send_signal(signal.SIGINT)
     words = read_on(leader)
     assert process.wait(timeout=60) == 130
     assert "Interrupted: nothing was written." in words
@@ -456,6 +477,20 @@ def test_output_that_cannot_be_written_is_no_verdict():
         )
     assert done.returncode == 2
     assert "No space left" in done.stderr
+
+
+@pytest.mark.posix
+def test_words_that_nobody_reads_change_nothing(survey, tmp_path):
+    reading, writing = os.pipe()
+    os.close(reading)
+    words = ["protect", survey, tmp_path / "out.csv", "-k", 3, "--json"]
+    done = subprocess.run(
+        [*COMMAND, *map(str, words)], stdout=subprocess.PIPE, stderr=writing, check=False
+    )
+    os.close(writing)
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["verdict"] == "green"
+    assert (tmp_path / "out.csv").exists()
 
 
 def test_mistakes_are_found_before_the_file_is_read(tmp_path):

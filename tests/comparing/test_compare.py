@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -225,15 +226,17 @@ def test_ways_to_name_k(frame, k, sizes):
     json.dumps(found.as_dict(), allow_nan=False)
 
 
-def slow(monkeypatch, seconds, methods=("mdav",), valid=False):
+def slow(monkeypatch, seconds, methods=("mdav",), valid=False, clock=time):
     """Let some methods take longer on tables of more than a few records."""
     real = grouping.partition
 
     def work(X, k, *, method, progress=None, **settings):
-        ends = time.monotonic() + seconds
+        ends = clock.monotonic() + seconds
         stopped = False
-        while method in methods and len(X) > 50 and time.monotonic() < ends and not stopped:
+        while method in methods and len(X) > 50 and clock.monotonic() < ends and not stopped:
             time.sleep(0.01)
+            if clock is not time:
+                clock.seconds += 0.1
             try:
                 progress(1)
             except StopSearch:
@@ -247,12 +250,17 @@ def slow(monkeypatch, seconds, methods=("mdav",), valid=False):
 
 
 def test_what_does_not_fit_the_budget_is_told(frame, monkeypatch):
-    slow(monkeypatch, 60)
+    """By a clock that goes only while a slow method is at work: other methods take no time on any machine."""
+    clock = SimpleNamespace(seconds=0.0)
+    clock.monotonic = lambda: clock.seconds
+    for module in ("method_trials", "trials"):
+        monkeypatch.setattr(f"microagg.comparing.{module}.time", clock)
+    slow(monkeypatch, 60, clock=clock)
     found = microagg.compare(
         frame,
         [3, 5],
         ["auto", "mdav", "mst"],
-        budget=3,  # not less: the quick ones must be done in their share on a busy machine too
+        budget=3,
         workers=1,
         options={"auto": {"effort": "fast"}},
     )
@@ -373,11 +381,13 @@ def test_no_time_is_left_for_the_search(frame, monkeypatch):
     assert all(not cell.tried for cell in searched)
 
 
-def test_the_call_in_the_report_repeats_it(frame, tmp_path):
+def test_the_call_in_the_report_repeats_it(frame, tmp_path, monkeypatch):
     found = microagg.compare(frame, [3], ["mdav"], max_loss=40, scale="range", random_state=7)
     found.report(tmp_path / "c.html")
-    call = json.loads((tmp_path / "c.json").read_text())["repeat"]["command"]
-    again = eval(call, {"microagg": microagg, "frame": frame})
+    twin = json.loads((tmp_path / "c.json").read_text())
+    (tmp_path / "plan.toml").write_text(twin["plan_text"])
+    monkeypatch.chdir(tmp_path)
+    again = eval(twin["repeat"]["command"], {"microagg": microagg, "frame": frame})
     assert [(c.method, c.k, c.information_loss) for c in again.cells] == [
         (c.method, c.k, c.information_loss) for c in found.cells
     ]
@@ -453,3 +463,20 @@ def test_a_public_report_of_many_choices_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"at most 15 choices.* here are 16"):
         found.report(tmp_path / "p.html", public=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_kinds_of_release_are_compared_by_tables():
+    rng = np.random.default_rng(5)
+    age = rng.normal(40, 12, 400)
+    frame = pd.DataFrame({"age": age, "pay": age * 50 + rng.normal(0, 400, 400)})
+    found = microagg.compare(frame, k=[5, 10], release=["mean", "swap"], columns=["age", "pay"])
+    assert [(one.release, one.k) for one in found.cells] == [
+        (release, k) for release in ("mean", "swap") for k in (5, 10)
+    ]
+    means, swapped = found.cells[:2], found.cells[2:]
+    for mean, swap in zip(means, swapped, strict=True):
+        assert swap.tables < mean.tables
+        assert swap.tables_multiple < mean.tables_multiple
+    assert {row["release"] for row in found.rows} == {"mean", "swap"}
+    with pytest.raises(InputError, match="release"):
+        microagg.compare(frame, k=5, release=["median"], columns=["age", "pay"])

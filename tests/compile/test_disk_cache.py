@@ -192,6 +192,40 @@ def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch):
         kept._refuse_foreign(str(tmp_path))
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files here")
+@pytest.mark.posix
+@pytest.mark.parametrize("inside", [True, False])
+def test_a_folder_that_everybody_can_write_to_is_refused(tmp_path, monkeypatch, inside):
+    """What is in it could be renamed, and other code put in its place, whoever owns what is in it."""
+    named, folder = tmp_path / "named", tmp_path / "named" / "kernels"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(named))
+    kept._refuse_foreign(str(folder))
+    loose = folder if inside else named
+    loose.chmod(0o777)
+    with pytest.raises(InputError, match=r"can be written to by every user.* Set NUMBA_CACHE_DIR"):
+        kept._refuse_foreign(str(folder))
+    loose.chmod(0o1777)  # like the system's folder for temporary files
+    kept._refuse_foreign(str(folder))
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files here")
+def test_a_named_folder_of_another_user_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    (tmp_path / "kernels").mkdir()
+    facts = os.stat
+    own = facts(tmp_path / "kernels")
+    other = os.stat_result((*own[:4], own.st_uid + 1, *own[5:]))
+
+    def seen(path, **settings):
+        return other if path == str(tmp_path) else facts(path, **settings)
+
+    monkeypatch.setattr(kept, "_trusted", lambda: {own.st_uid})
+    monkeypatch.setattr(os, "stat", seen)
+    with pytest.raises(InputError, match="belongs to another user"):
+        kept._refuse_foreign(str(tmp_path / "kernels"))
+
+
 def test_how_code_is_kept_changes_no_code():
     names = {path.relative_to(ROOT).as_posix() for path in stamp.sources()}
     assert not names & {"compile/disk_cache.py", "compile/source_digest.py"}

@@ -32,7 +32,9 @@ _SETTINGS = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.authenticate": "true",
     "spark.io.encryption.enabled": "true",
+    "spark.python.daemon.module": "spark_daemon",
 }
+_SUPPORT = Path(__file__).parents[1] / "support"
 
 
 def _required() -> None:
@@ -53,6 +55,7 @@ def _session(master: str, folder: Path, **settings: str) -> Iterator[Any]:
         patch.setenv("PYSPARK_PYTHON", sys.executable)  # not the python3 that comes first
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
         patch.setenv("SPARK_HOME", str(_home(folder)))
+        patch.setenv("PYTHONPATH", str(_SUPPORT), prepend=os.pathsep)  # for spark_daemon
         builder = SparkSession.builder.master(master).appName("microagg tests")
         beside = {"spark.sql.warehouse.dir": str(folder / "warehouse")}
         for name, value in {**_SETTINGS, **beside, **settings}.items():

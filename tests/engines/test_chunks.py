@@ -220,6 +220,7 @@ _ASKED: dict[str, object] = {
     "entropy": {"town": 1.5},
     "recursive": {"town": (3, 2)},
     "closeness": {"town": 0.4},
+    "hidden": {"town": 5},
     "p_percent": {"amount": 10},
     "n_k": {"amount": (1, 80)},
     "population": 12,

@@ -65,6 +65,18 @@ def test_values_that_mean_nothing_are_refused_on_spark_too(source):
     assert [path.name for path in source.parent.iterdir()] == ["in.parquet"]
 
 
+@pytest.mark.parametrize("master", ["nosuch", "local[x]", "spark:/host", "", "local[2"])
+def test_a_master_that_does_not_exist_is_refused_before_spark_starts(source, master, monkeypatch):
+    def started(*_):
+        raise AssertionError("Spark was started")
+
+    monkeypatch.setattr("microagg.job.spark_engine.session_on", started)
+    asked = ["protect", source, source.with_name("out"), "-k", 3, "--engine", "spark"]
+    done = here(*asked, "--master", master)
+    assert done.returncode == 2
+    assert "Error: master is where Spark runs: local, local[2]" in said(done)
+
+
 def test_protect_file_refuses_the_same(source):
     target = source.with_name("out")
     for engine, settings in (
@@ -92,7 +104,7 @@ def test_disk_that_nobody_asked_for_refuses_what_it_does_not_use(source):
     ("flags", "words"),
     [
         (["-c", "x,nix"], "nix"),
-        (["-c", "x,y", "--shuffle"], "shuffle is true"),
+        (["-c", "x,y", "--keep-order"], "keep_order is true"),
         (["-c", "x,y", "--analysis", "x by nix"], "nix"),
     ],
 )

@@ -12,6 +12,7 @@ from command import here, said
 from microagg.engines import disk, gathered_on_disk
 from microagg.job.job import Job
 from microagg.job.run import run
+from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 
 ENGINES = ["memory", "disk", "spark"]
@@ -288,7 +289,7 @@ def test_the_command_says_both_losses_and_fails_by_the_released_one(tmp_path):
     for engine in ("memory", "disk"):
         done = here(
             "protect", tmp_path / "in.csv", tmp_path / f"{engine}.csv", "--k", "3", "--columns", "a,b",
-            "--digits=-1", "--max-loss", "5", "--engine", engine, "--json",
+            "--digits=-1", "--max-loss", "5", "--engine", engine, "--json", "--keep-order",
             "--keep-rejected", tmp_path / f"rejected {engine}.csv",
         )  # fmt: skip
         assert done.returncode == 1
@@ -393,3 +394,37 @@ def _merged_share(x, y, least):
     released = np.array([places[level] for level in y])
     total = np.square(hot - hot.mean()).to_numpy().sum()
     return 100 * np.square(hot.to_numpy() - released).sum() / total
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_times_in_nanoseconds(protect, engine, zone):
+    """Spark has microseconds: what is finer is cut off there, before 1970 too."""
+    chance = np.random.default_rng(0)
+    times = pd.Series(chance.integers(-(10**18), 10**18, 60).astype("datetime64[ns]"))
+    seen = times.sample(frac=1, random_state=0, ignore_index=True)
+    table = pd.DataFrame({"row": range(60), "born": times, "seen": seen})
+    table = table.assign(**{n: table[n].dt.tz_localize(zone) for n in ("born", "seen")})
+    found, loss, *_, after = protect(engine, table, k=5, columns=["born"], known=["row", "seen"])
+    assert (after["seen"].dt.tz is None) is (zone is None)
+    expected = table["seen"].dt.floor("us" if engine == "spark" else "ns")
+    assert (after["seen"] == expected).all()
+    means = table["born"].groupby(after["born"]).transform("mean")
+    assert (abs(means - after["born"]) <= pd.Timedelta("2us")).all()
+    assert after["born"].value_counts().min() >= 5
+    assert 0 < loss < 1
+    assert found.counted.holds
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_nodes_of_a_hierarchy_by_parents(protect, engine):
+    parents = {"a1": "a", "a2": "a", "b1": "b", "b2": "b", "b3": "b", "a": "all", "b": "all"}
+    chance = np.random.default_rng(0)
+    table = pd.DataFrame({"row": range(60), "x": chance.normal(size=60)})
+    table["code"] = chance.choice(["a1", "a2", "b1", "b2", "b3"], 60)
+    kinds = {"code": Column("hierarchy", parents=parents, release="node")}
+    *_, after = protect(engine, table, k=5, columns=["x", "code"], kinds=kinds)
+    chains = {code: {code, parents[code], "all"} for code in parents if len(code) == 2}
+    assert all(new in chains[old] for old, new in zip(table["code"], after["code"], strict=True))
+    assert set(after["code"]) & {"a", "b", "all"}
+    assert after.groupby(["x", "code"]).size().min() >= 5

@@ -27,9 +27,8 @@ from microagg.engines.spark import on_spark as engine
 from microagg.engines.spark import spark_frames
 from microagg.engines.spark.on_spark import group_in_spark
 from microagg.engines.spark.spark_bundles import in_bundles, numbers_of, word_columns, words_of
-from microagg.engines.spark.spark_frames import on_spark
+from microagg.engines.spark.spark_frames import by_chunk, on_spark
 from microagg.engines.spark.spark_release import SparkRelease
-from microagg.engines.spark.spark_tasks import task_of, travelling_numbers
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.protecting.protect import protect_table
 from microagg.tables.frame import Frame
@@ -89,15 +88,14 @@ def test_a_sample_that_is_not_the_whole_table_plans_the_same_chunks(
 
 
 def test_each_chunk_has_a_task_of_its_own(spark):
-    """Spark sends numbers to tasks as it is reckoned here."""
-    keys = np.random.default_rng(0).integers(-(2**63), 2**63 - 1, 300)
-    frame = spark.createDataFrame(pa.table({"key": keys}))
-    for tasks in (1, 2, 7, 64):
-        sent = frame.selectExpr("key", f"pmod(hash(key), {tasks}) AS task").toArrow()
-        assert (task_of(sent["key"].to_numpy(), tasks) == sent["task"].to_numpy()).all()
-        numbers = travelling_numbers(3 * tasks, tasks)
-        assert (numbers % (3 * tasks) == np.arange(3 * tasks)).all()
-        assert (task_of(numbers, tasks) == np.arange(3 * tasks) % tasks).all()
+    chunks = pa.table({"chunk": np.repeat(np.arange(7), 5)})
+
+    def arrived(number, rows):
+        return pa.table({"chunk": [number], "rows": [rows.num_rows]})
+
+    done = by_chunk(spark.createDataFrame(chunks), 7, arrived, "chunk long, rows long")
+    rows = done.selectExpr("chunk", "rows", "spark_partition_id() AS task").collect()
+    assert sorted(tuple(row) for row in rows) == [(chunk, 5, chunk) for chunk in range(7)]
 
 
 @pytest.mark.parametrize("n", [0, 1, 5000])
@@ -167,9 +165,9 @@ def test_rows_in_another_order_and_workers_that_die_change_nothing(
     release.unpersist()
 
 
-def by_id(frame_or_table) -> pa.Table:
+def by_id(frame_or_table, name: str = "id") -> pa.Table:
     table = frame_or_table if isinstance(frame_or_table, pa.Table) else frame_or_table.toArrow()
-    return table.sort_by("id").combine_chunks()
+    return table.sort_by(name).combine_chunks()
 
 
 @pytest.fixture(scope="module")
@@ -179,7 +177,7 @@ def persons():
     n = 1500
     return pa.table(
         {
-            "id": np.arange(n) ** 1.1,
+            "amount": np.arange(n) ** 1.1,
             "height": chance.normal(170, 10, n).round(1),
             "weight": pa.array(chance.normal(70, 12, n).round(1), mask=chance.random(n) < 0.05),
             "sex": chance.choice(["f", "m"], n),
@@ -198,16 +196,16 @@ def test_evidence_is_what_memory_has(spark, persons):
             spark.createDataFrame(persons).repartition(3),
             k=3,
             columns=["height", "weight"],
-            confidential=["id"],
+            confidential=["amount"],
             drop=["person"],
             unit="person",
             block_records=400,
         )
     found = release.evidence
-    data = by_id(release.data)
-    assert data.column_names == ["id", "height", "weight", "sex"]
+    data = by_id(release.data, "amount")
+    assert data.column_names == ["amount", "height", "weight", "sex"]
     assert data["sex"].equals(persons["sex"])
-    # Nobody but this test can count the dropped unit, which the id leads back to.
+    # Nobody but this test can count the dropped unit, which the amount leads back to.
     units = data.append_column("person", persons["person"])
     counted = microagg.verify(units, 3, ["height", "weight"], "person")
     assert release.verify()[0] == counted
@@ -411,12 +409,8 @@ def test_what_is_refused(spark, persons):
         microagg.spark.protect(frame, k=3, columns=["heihgt"])
     with pytest.raises(InputError, match="stands for several"):
         microagg.spark.protect(frame.select("*", "sex"), k=3, columns=["height"])
-    with pytest.raises(InputError, match="each stratum needs at least k = 800 records"):
-        microagg.spark.protect(frame, k=800, columns=["height"], strata=["sex"])
-    with pytest.raises(InputError, match="must have no missing values by the policy error"):
-        microagg.spark.protect(frame, k=3, columns=["weight"], missing="error")
-    with pytest.raises(InputError, match="shuffle is true"):
-        microagg.spark.protect(frame, k=3, columns=["height"], shuffle=True)
+    with pytest.raises(InputError, match="keep_order is true"):
+        microagg.spark.protect(frame, k=3, columns=["height"], keep_order=True)
 
     # Values that are others whenever they are read.
     def draw(batches):

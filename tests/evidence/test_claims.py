@@ -45,7 +45,7 @@ def test_with_a_unit_all_that_is_said_of_known_columns_counts_units():
         c for c in found.cautions if "by someone who knows the unprotected columns" in c.words
     ]
     assert told.columns == ("sex",)
-    assert "k would hold without sex." in told.advice
+    assert "This makes k hold: --drop sex." in told.advice
     assert found.verdict == "amber"
     assert "Every record can be narrowed down to fewer than 2 units (household)" in told.words
     dropped = microagg.protect(
@@ -261,7 +261,7 @@ def test_a_proof_says_that_it_is_about_the_groups_where_the_released_values_lose
         release = microagg.protect(frame, k=3, columns=[*"ab"], digits=digits, method="mdav")
         bounded = release.with_bound()
         word, sentence = bounded.evidence.proof(bounded.parts[0])
-        assert word == "no" or word.startswith("by at most")
+        assert word.startswith("by at most")
         own = percent(float(f"{bounded.partition.information_loss:.3g}"))
         assert (f"these groups alone lose {own}." in sentence) == apart
         assert (

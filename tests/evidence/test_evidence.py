@@ -56,7 +56,8 @@ def found(release, words):
 def test_green_if_k_holds_alone_and_nothing_is_known():
     evidence = protected(BASE).evidence
     assert evidence.verdict == "green"
-    assert evidence.cautions == []
+    (note,) = evidence.cautions  # said once, of every frame that keeps its order
+    assert (note.severity, "order and index of the original" in note.words) == ("note", True)
     assert evidence.verdict_words == "k = 3 holds in the table (not yet written)."
     assert evidence.known_words == ""
 
@@ -66,7 +67,7 @@ def test_green_if_k_holds_with_what_is_known():
     assert release.with_known.smallest_class >= 3
     evidence = release.evidence
     assert evidence.verdict == "green"
-    assert [c.severity for c in evidence.cautions] == ["note"]
+    assert [c.severity for c in evidence.cautions] == ["note", "note"]
     assert "also against someone who knows every unprotected column" in evidence.verdict_words
 
 
@@ -180,7 +181,7 @@ def test_known_columns_are_ranked_with_a_way_out():
     assert caution.columns[0] == "person"  # the most harmful first
     assert "harmless" not in caution.columns
     assert "Every record can be narrowed down to fewer than 3" in caution.words
-    assert "k would hold without these 2 columns: parity, person" in caution.advice
+    assert "This makes k hold: --drop parity,person." in caution.advice
     assert release.evidence.harms[0].name == "person"
     assert not found(with_column(labels() % 2), "by someone who knows the unprotected columns")
 

@@ -13,7 +13,7 @@ import pytest
 
 from microagg import TableError
 from microagg.formats import atomic
-from microagg.formats.atomic import replacing, replacing_all
+from microagg.formats.atomic import check_target, replacing, replacing_all
 
 
 def names(folder: Path) -> list[str]:
@@ -125,6 +125,14 @@ def test_a_folder_is_never_replaced(tmp_path):
     with pytest.raises(TableError, match=r"must be an ordinary file; .*out\.csv' is not one"):
         write(target)
     assert target.is_dir()
+
+
+def test_a_file_is_not_replaced_by_a_folder(tmp_path):
+    (tmp_path / "out.parquet").write_text("old")
+    with pytest.raises(
+        TableError, match=r"is a folder of Parquet files; .*out\.parquet' is a file"
+    ):
+        check_target(tmp_path / "out.parquet", folder=True)
 
 
 @pytest.mark.posix
@@ -276,8 +284,10 @@ def test_the_file_of_another_run_takes_its_name_though_we_wrote_meanwhile(tmp_pa
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a file left open
-def test_an_interrupt_while_the_temporary_file_is_made_or_removed_leaves_nothing(tmp_path):
+@pytest.mark.posix
+def test_an_interrupt_while_the_temporary_file_is_made_or_removed_leaves_nothing(tmp_path, umask):
     """Interrupt after each line that runs here, one after the other."""
+    usual = umask(0o022)
     for line in range(1, 200):
         seen = 0
 
@@ -301,6 +311,7 @@ def test_an_interrupt_while_the_temporary_file_is_made_or_removed_leaves_nothing
         finally:
             sys.settrace(before)
         assert [name for name in names(tmp_path) if ".part" in name] == [], line
+        assert umask(0o022) == usual, line
     assert 30 < line < 199
 
 

@@ -28,7 +28,7 @@ def survey():
 def protect(source, target, *flags):
     done = here(
         "protect", source, target, "--k", 5, "--columns", "income,sex,age", "--kind", "sex=nominal",
-        "--effort", "fast", *flags,
+        "--effort", "fast", "--keep-order", *flags,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return said(done)

@@ -72,7 +72,7 @@ def protect_file(source: Path, target: Path, **settings) -> microagg.Release:
     """As the command does it."""
     read = read_file(source, settings.get("columns"))
     changed = settings.get("columns", read.table.column_names)
-    release = microagg.protect(to_the_letter(read, changed), k=3, **settings)
+    release = microagg.protect(to_the_letter(read, changed), k=3, keep_order=True, **settings)
     same = source.suffix == target.suffix
     release.write(target, read.format if same else read.format.for_another(None))
     return release
@@ -280,7 +280,7 @@ def test_csv_to_csv_changes_the_protected_column_only(tmp_path):
     source.write_bytes(text.encode("latin-1"))
     read = read_file(source, csv=CsvFormat(encoding="latin-1", decimal=","))
     table = to_the_letter(read, ["age"])
-    microagg.protect(table, k=3, columns=["age"]).write(target, read.format)
+    microagg.protect(table, k=3, columns=["age"], keep_order=True).write(target, read.format)
     means = ["31,66667"] * 3 + ["64"] * 3
     expected = "zip;age;note;paid\r\n" + "".join(
         rows.format(i % 2, mean) for i, mean in enumerate(means)

@@ -29,7 +29,7 @@ def survey():
 
 
 def protect(source, target, *flags):
-    done = here("protect", source, target, "--k", 3, "--effort", "fast", *flags)
+    done = here("protect", source, target, "--k", 3, "--effort", "fast", "--keep-order", *flags)
     assert done.returncode == 0, done.stderr
     return done
 

@@ -36,7 +36,8 @@ COLUMNS = ["age", "income"]
 
 
 def protected(**settings):
-    chosen = {"k": 3, "columns": COLUMNS, "effort": "fast", **settings}
+    # Rows of the file are compared with those of the survey.
+    chosen = {"k": 3, "columns": COLUMNS, "effort": "fast", "keep_order": True, **settings}
     with pytest.warns(microagg.DisclosureRiskWarning):
         return microagg.protect(SURVEY, **chosen)
 
@@ -144,6 +145,7 @@ def test_households_move_together(tmp_path):
             columns=["age", "income", "rent"],
             unit={"column": "household", "mode": "together"},
             effort="fast",
+            keep_order=True,
         )
     found = written(release, tmp_path)
     # A value of the household stays one; its members are at the same places of the same households.
@@ -171,7 +173,13 @@ def test_what_is_required_holds_for_members_of_whole_households(tmp_path, rule):
     }[rule]
     with pytest.warns(microagg.DisclosureRiskWarning):
         release = microagg.protect(
-            frame, k=3, columns=COLUMNS, unit=TOGETHER, require={rule: asked}, effort="fast"
+            frame,
+            k=3,
+            columns=COLUMNS,
+            unit=TOGETHER,
+            require={rule: asked},
+            effort="fast",
+            keep_order=True,
         )
     found = written(release, tmp_path)
     codes = pd.factorize(frame.diagnosis)[0]
@@ -203,7 +211,12 @@ def test_pooled_sizes_satisfy_with_all_their_members(tmp_path):
     frame = pd.DataFrame({"household": household, "age": age, "diagnosis": diagnosis})
     with pytest.warns(microagg.DisclosureRiskWarning):
         release = microagg.protect(
-            frame, k=4, columns=["age"], unit=TOGETHER, require={"distinct": {"diagnosis": 2}}
+            frame,
+            k=4,
+            columns=["age"],
+            unit=TOGETHER,
+            require={"distinct": {"diagnosis": 2}},
+            keep_order=True,
         )
     found = written(release, tmp_path)
     assert frame.diagnosis.groupby(found.age).nunique().min() >= 2
@@ -222,6 +235,7 @@ def test_small_strata_of_whole_households_are_merged(tmp_path):
             unit=TOGETHER,
             strata={"columns": ["region"], "small": "merge"},
             effort="fast",
+            keep_order=True,
         )
     assert any("Small strata were merged" in str(one.message) for one in told)
     found = written(release, tmp_path)

@@ -103,6 +103,7 @@ def test_weighted_means_and_squares_are_right_to_the_last_digits(triples, offset
 
 
 @given(weighted_values)
+@example([(0, 44423, 1.9), (0, 0, 31303.0)])
 def test_weighted_totals_are_kept_in_every_group_and_in_all(triples):
     labels = canonical_labels(np.array([label for label, _, _ in triples]))
     column = np.array([abs(value) + 1.0 for _, value, _ in triples])
@@ -119,7 +120,7 @@ def test_weighted_totals_are_kept_in_every_group_and_in_all(triples):
                 *map(naive_weighted.exactly, (weights[own], released[own])), strict=True
             )
         )
-        assert abs(after - before) <= 1e-12 * before
+        assert abs(after - before) <= 1e-14 * before
 
 
 def test_weights_in_any_unit_and_equal_values():

@@ -18,8 +18,11 @@ def naive(values, groups, near):
     n, exact, close = len(values), 0, 0
     for value, group in zip(values, groups, strict=True):
         own = [v for v, g in zip(values, groups, strict=True) if g == group]
+        often = values.count(value)
+        if often * 10 > n if near else often * 2 >= n:  # no news
+            continue
         if set(own) == {value}:
-            exact += values.count(value) * 2 < n
+            exact += 1
             continue
         if not near or None in own:
             continue
@@ -41,10 +44,10 @@ def counted(values, groups, near):
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([None, 0, 100, 101, 104, 105, 111, -100, -104, 2]), st.integers(0, 3)
+            st.sampled_from([None, 0, 100, 101, 104, 105, 111, -100, -104, 2]), st.integers(0, 9)
         ),
         min_size=1,
-        max_size=14,
+        max_size=50,
     ),
     st.booleans(),
 )

@@ -108,7 +108,7 @@ def test_one_record_is_one_group():
 
 
 def labels_of(table, columns, k):
-    return microagg.protect(table.select(columns), k=k).partition.labels
+    return microagg.protect(table.select(columns), k=k, columns=columns).partition.labels
 
 
 def test_groups_of_eia_are_months_of_one_utility(reference_table):

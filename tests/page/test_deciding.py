@@ -33,7 +33,10 @@ def folder(tmp_path_factory):
     return found
 
 
-@pytest.mark.parametrize(("width", "dark"), [(WIDE, False), (NARROW, True)])
+# Every screen is looked at in a narrow window too, and tests/page/test_way.py goes its way in the dark.
+@pytest.mark.parametrize(
+    ("width", "dark"), [(WIDE, False), pytest.param(NARROW, True, marks=pytest.mark.long)]
+)
 def test_deciding(browser, folder, tmp_path, width, dark):
     browser.leave()
     with served(folder / "survey.dta", folder, temporary=tmp_path) as server:

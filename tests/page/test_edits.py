@@ -191,12 +191,27 @@ CASES = {
         {},
     ),
     "accepted": (
-        [{"what": "accept", "loss": 10, "linkage": "0.1", "agreeing": "0.2", "moved": "0.5"}],
-        {"max_loss": 10, "max_linkage": 0.1, "max_agreeing": 0.2, "max_moved": 0.5},
+        [
+            {
+                "what": "accept",
+                "loss": 10,
+                "linkage": "0.1",
+                "agreeing": "0.2",
+                "moved": "0.5",
+                "tables": 2,
+            }
+        ],
+        {
+            "max_loss": 10,
+            "max_linkage": 0.1,
+            "max_agreeing": 0.2,
+            "max_moved": 0.5,
+            "max_tables": 2,
+        },
     ),
     "whole": (
-        [{"what": "whole", "round": "totals", "digits": 2, "seed": 7, "shuffle": "yes"}],
-        {"round": "totals", "digits": 2, "random_state": 7, "shuffle": True},
+        [{"what": "whole", "round": "totals", "digits": 2, "seed": 7, "keep_order": "yes"}],
+        {"round": "totals", "digits": 2, "random_state": 7, "keep_order": True},
     ),
     "relations": (
         [{"what": "whole", "relations": "income >= rent\n"}],

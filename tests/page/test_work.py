@@ -181,7 +181,10 @@ def test_the_file_is_what_the_command_writes(released, tmp_path):
                 "--report", report)  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer = released.get("take/2/file")
-    assert answer.body == bodies[5] == out.read_bytes()
+    assert answer.body == bodies[5]
+    # Each file has its own random order of rows.
+    assert answer.body.splitlines()[0] == out.read_bytes().splitlines()[0]
+    assert sorted(answer.body.splitlines()) == sorted(out.read_bytes().splitlines())
     assert 'filename="survey-safe.csv"' in answer.headers["content-disposition"]
     assert microagg.verify(out, 5, ["income", "rent", "age"]).holds
     ours = released.get("take/2/numbers").text
@@ -194,9 +197,7 @@ def test_both_reports_can_be_taken_away(released):
     assert "For the disclosure board" in board
     assert "For the disclosure board" not in public
     assert '"public": true' in released.get("take/1/public-numbers").text
-    text = released.get("take/1").text
-    assert "microagg protect" in text
-    assert "microagg.protect(frame" in text
+    assert "microagg protect" in released.get("take/1").text
     assert released.get("take/1/lock").status == 404
     assert released.get("take/9").status == 404
 

@@ -191,7 +191,6 @@ def test_blocks_have_units_and_strata_of_their_own():
 def test_what_the_one_block_has_is_the_plans():
     own = Plan(blocks=(Block(("a",), 3, unit="u", strata=["s"]),))
     assert own == Plan.of(columns=["a"], k=3, unit="u", strata=["s"])
-    assert own.settings() == {"columns": ["a"], "k": 3, "strata": ["s"], "unit": "u"}
     assert Plan(strata=Strata(("s",)), blocks=(Block(("a",), strata=[]),)).all_strata == []
 
 

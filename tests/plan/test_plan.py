@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
-import types
-from unittest.mock import patch
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg.cli.flags import plan_of
-from microagg.cli.main import app
 from microagg.errors import InputError
 from microagg.plan.block import Block, Require
 from microagg.plan.column import Column
-from microagg.plan.flag_values import split_names
+from microagg.plan.flag_values import join_names, split_names
 from microagg.plan.plan import UNSET, Plan
 from microagg.plan.sections import Unit
 from plans import NAMES, plans
@@ -40,76 +35,9 @@ def test_a_file_leads_back(tmp_path_factory, plan):
     assert Plan.from_toml(path) == plan
 
 
-@given(plans())
-def test_the_call_leads_back(plan):
-    found = []
-
-    def protect(frame, plan=None, **settings):
-        found.append(Plan.of(**settings) if plan is None else plan)
-
-    stand_in = types.SimpleNamespace(protect=protect, Plan=Plan)
-    eval(plan.as_call(), {"microagg": stand_in, "frame": None})
-    assert found == [plan]
-
-
-@given(plans(several=False))
-def test_keywords_lead_back(plan):
-    assert Plan.of(**plan.settings()) == plan
-
-
-class Parsed(BaseException):
-    """Ends the command as soon as it has its plan."""
-
-
-def plan_of_words(words):
-    """Let the command itself read its words, and end it before it reads the file."""
-    assert words[0] == "microagg"
-
-    def stop(flags):
-        raise Parsed(plan_of(flags))
-
-    with patch("microagg.cli.main.plan_of", stop), pytest.raises(Parsed) as caught:
-        app(words[1:], standalone_mode=False)
-    return caught.value.args[0]
-
-
-@given(plans())
-def test_the_command_leads_back(tmp_path_factory, plan):
-    path = tmp_path_factory.mktemp("plan") / "plan.toml"
-    words = plan.as_command("IN", "OUT", str(path))
-    if "--plan" in words:
-        path.write_bytes(plan.to_toml().encode())
-    assert plan_of_words(words) == plan
-
-
-def looks_like_a_number(value):
-    return isinstance(value, str) and re.fullmatch(
-        r"-?(0|[1-9]\d*)(\.\d+)?(e[+-]?\d+)?", value, re.A | re.I
-    )
-
-
-@given(plans())
-def test_what_flags_cannot_say_needs_a_file(plan):
-    words = plan.as_command("IN", "OUT", "P.toml")
-    settings = ("round", "release", "spike", "prefixes", "parents")
-    values = [v for c in plan.columns.values() for v in c.levels or ()]
-    values += [v for codes in plan.missing.codes.values() for v in codes]
-    by_file = (
-        len(plan.blocks) > 1
-        or plan.round == "totals"
-        or any(getattr(c, name) is not None for c in plan.columns.values() for name in settings)
-        or any(c.kind == "nominal" and c.levels for c in plan.columns.values())
-        or any(isinstance(v, bool) or looks_like_a_number(v) for v in values)
-        or any(not isinstance(analysis, str) for analysis in plan.analyses)
-    )
-    assert (words[4:] == ["--plan", "P.toml"]) == by_file
-
-
 @given(st.lists(NAMES, min_size=1, unique=True))
 def test_lists_of_names_lead_back(names):
-    words = Plan.of(columns=names, drop="longer than eight").as_command("IN", "OUT")[4:]
-    named = " ".join(words[: words.index("--drop")]).removeprefix("--columns")
-    assert split_names([named[1:]]) == names
+    assert split_names([join_names(names)]) == names
 
 
 @given(plans())
@@ -122,7 +50,7 @@ def test_unset_changes_nothing(plan):
             "confidential",
             "known",
             "unit",
-            "shuffle",
+            "keep_order",
             "round",
             "digits",
             "kinds",
@@ -137,6 +65,7 @@ def test_unset_changes_nothing(plan):
             "max_linkage",
             "max_agreeing",
             "max_moved",
+            "max_tables",
             "analyses",
             "suppress",
             "effort",
@@ -238,7 +167,7 @@ ALMOST = st.fixed_dictionaries(
         "missing": WRONG
         | table(policy=WRONG, most=WRONG, codes=WRONG | st.dictionaries(KEYS, WRONG, max_size=2)),
         "relation": WRONG | st.lists(table(holds=WRONG | st.just("a <= b")), max_size=2),
-        "shuffle": WRONG,
+        "keep_order": WRONG,
         "round": WRONG,
         "digits": WRONG,
         "columns": WRONG
@@ -295,7 +224,8 @@ def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
         ({"drop": {"a": 1}}, "drop takes names"),
         ({"unit": {"column": ["a"]}}, "unit"),
         ({"unit": ["a"]}, "unit"),
-        ({"shuffle": "yes"}, "shuffle is true or false"),
+        ({"keep_order": "yes"}, "keep_order is true or false"),
+        ({"shuffle": True}, "did you mean keep_order"),
         ({"round": True}, "round is one of"),
         ({"digits": 2.0}, "number of decimals"),
         ({"columns": ["a"]}, "columns is a table"),
@@ -303,6 +233,7 @@ def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
         ({"accept": {"loss": -1}}, "percentage"),
         ({"accept": {"linkage": 20}}, "share"),
         ({"accept": {"agreeing": 20}}, "max_agreeing is a share of the records"),
+        ({"accept": {"tables": -1}}, "max_tables is a multiple from 0 up"),
         ({"accept": {"moved": -1}}, "max_moved is a share of a 95 % interval"),
         ({"suppress": {"most": 1}}, "share of the records from 0 to 0.5"),
         ({"suppress": {"most": 0.1, "weighted": "yes"}}, "true or false"),
@@ -369,6 +300,13 @@ def test_no_data_go_in(data):
 @pytest.mark.parametrize("text", ["k = ", "a = 1\na = 2", "\x00", "[[block]"])
 def test_what_is_no_toml_is_an_input_error(text):
     with pytest.raises(InputError, match="not a TOML file"):
+        Plan.from_toml_text(text)
+
+
+@pytest.mark.parametrize("brackets", ["[]", ["{a=", "}"]])
+def test_a_plan_of_too_many_brackets_is_an_input_error(brackets):
+    text = f"drop = {brackets[0] * 20_000}{brackets[1] * 20_000}"
+    with pytest.raises(InputError, match=r"at most four deep; .* Remove brackets"):
         Plan.from_toml_text(text)
 
 

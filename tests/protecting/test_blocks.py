@@ -17,6 +17,7 @@ from microagg.tables.frame import Frame
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.errors.DisclosureRiskWarning")
 
 PLAN = """microagg = 1
+keep_order = true
 drop = ["firm"]
 renumber = ["plant"]
 confidential = ["risk"]
@@ -167,7 +168,7 @@ k = 2
 """
     plan = Plan.from_toml_text(text)
     roles = plan.roles(["a", "b", "hid"])
-    model = public_model(Frame(frame), plan, roles, Bands("", "", "", ""), None)
+    model = public_model(Frame(frame), plan, roles, Bands(*[""] * 5), None)
     assert model["verdict"] == "amber"
 
 

@@ -95,28 +95,33 @@ def test_long_ids_that_no_double_tells_apart_stay_different(library):
 
 def test_shuffled_rows_are_the_same_rows_in_another_order(frame):
     plain = columns_of(protect(frame).data)
-    shuffled = columns_of(protect(frame, shuffle=True).data)
+    shuffled = columns_of(protect(frame, keep_order=False).data)
     rows = [list(zip(*table.values(), strict=True)) for table in (plain, shuffled)]
     assert rows[0] != rows[1]
     assert sorted(rows[0]) == sorted(rows[1])
-    assert columns_of(protect(frame, shuffle=True).data) != shuffled
+    assert columns_of(protect(frame, keep_order=False).data) != shuffled
 
 
 def test_a_shuffled_frame_of_pandas_does_not_tell_the_order_by_its_labels():
-    release = protect(pd.DataFrame(COLUMNS), shuffle=True)
+    release = protect(pd.DataFrame(COLUMNS), keep_order=False)
     assert release.data.index.equals(pd.RangeIndex(N))
     named = pd.DataFrame(COLUMNS, index=pd.Index([f"r{i}" for i in range(N)], name="row"))
-    shuffled = protect(named, shuffle=True).data
+    shuffled = protect(named, keep_order=False).data
     assert sorted(shuffled.index) == sorted(named.index)
     assert (shuffled["name"] == named["name"].loc[shuffled.index]).all()
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
-def test_a_shuffled_table_is_written_as_it_is(tmp_path, frame, ending):
-    release = protect(frame, shuffle=True, drop=["name"], renumber=["household"])
+@pytest.mark.parametrize("keep_order", [None, False, True])
+def test_a_file_is_in_random_order_unless_its_order_is_kept(tmp_path, frame, ending, keep_order):
+    release = protect(frame, keep_order=keep_order, drop=["name"], renumber=["household"])
     assert release.write(tmp_path / f"safe.{ending}").holds
     written = read_file(tmp_path / f"safe.{ending}").table.to_pydict()
-    assert written == columns_of(release.data)
+    data = columns_of(release.data)
+    assert (written == data) is (keep_order is not None)
+    assert sorted(zip(*written.values(), strict=True)) == sorted(zip(*data.values(), strict=True))
+    given = columns_of(frame)["illness"]
+    assert (data["illness"] == given) is (keep_order is not False)
 
 
 # Units
@@ -249,7 +254,7 @@ def test_risk_and_measure_agree(frame):
 
 
 def test_the_measures_are_those_of_the_rows_given_though_shuffled(frame):
-    plain, shuffled = protect(frame), protect(frame, shuffle=True)
+    plain, shuffled = protect(frame), protect(frame, keep_order=False)
     assert shuffled.risk.as_dict() == plain.risk.as_dict()
     assert shuffled.utility.as_dict() == plain.utility.as_dict()
     assert shuffled.with_known.as_dict() == plain.with_known.as_dict()

@@ -153,7 +153,7 @@ def test_first_screen(browser, pages, name):
         "[...document.querySelectorAll('.card .name')].map(e => e.getBoundingClientRect().top)"
     )
     known, proof = bool(model["columns"]["known"]), name != "by itself"
-    assert len(tops) == 2 + known + proof
+    assert len(tops) == 3 + known + proof
     assert len(set(tops)) == 1
     figures = browser.evaluate(
         "[...document.querySelectorAll('.card b:not(.words)')].map(e => e.getBoundingClientRect().top)"

@@ -18,6 +18,7 @@ from microagg.evidence.measured import Signs
 from microagg.measure.before_and_after import summaries
 from microagg.measure.both_tables import Pair
 from microagg.measure.chart_data import bars, column, pictures_of
+from microagg.measure.fidelity import columns_of, fidelity_of
 from microagg.measure.known_columns import known_risk
 from microagg.measure.risk import Ask, risk_of
 from microagg.measure.utility import utility_of
@@ -102,6 +103,7 @@ def evidence_of(frame, **settings):
         roles=plan.roles(list(frame.columns)),
         parts=[Part(np.arange(len(frame)), NAMES, found, len(NAMES))],
         utility=utility_of(both, ["income by job", "income ~ benefit"]),
+        fidelity=fidelity_of(columns_of(both)),
         alone=risk_of(both, ask),
         with_known=known_risk(both, {}, K),
         if_confidential_known=known_risk(both, {}, K),
@@ -187,7 +189,7 @@ def test_public_report_of_every_kind(made):
 def test_codes_of_missing_values_are_no_numbers_of_the_public_report():
     frame = pd.DataFrame({"x": [1.0] * 5 + [2.0] * 5 + [-8.0] * 5})
     plan = Plan.of(k=5, columns=["x"], missing={"codes": {"x": [-8]}})
-    bands = Bands("under 1 %", "under 1 %", "under 1 %", "under 1 %")
+    bands = Bands(*["under 1 %"] * 4, "as another sample")
     model = public_model(Frame(frame), plan, plan.roles(["x"]), bands, None)
     assert model["pictures"]["distributions"]["x"]["ends"] == [1.0, 2.0]
     assert model["classes"]["alone"]["classes"] == 3

@@ -17,7 +17,7 @@ import microagg
 from microagg import InputError, Plan, TableError
 from microagg.formats.atomic import sha256
 from microagg.measure.chart_data import bin_cuts, distribution
-from microagg.report.loss_bands import band
+from microagg.report.loss_bands import band, band_of_times
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -112,7 +112,7 @@ def test_first_screen_and_twin(frame, tmp_path):
         "Confidential columns",
         "Unprotected columns, the most harmful first",
         "What other k would give",
-        "--confidential illness",
+        "--plan plan.toml",
         f"microagg {microagg.__version__}",
         hashlib.sha256(source.read_bytes()).hexdigest(),
         hashlib.sha256((tmp_path / "safe.csv").read_bytes()).hexdigest(),
@@ -133,7 +133,7 @@ def test_first_screen_and_twin(frame, tmp_path):
     assert {row["k"] for row in twin["alternatives"]["cells"]} == {2, 5, 10, 20}
 
 
-def test_the_plan_in_the_report_is_the_plan(frame, tmp_path):
+def test_the_plan_in_the_report_is_the_plan(frame, tmp_path, monkeypatch):
     release = microagg.protect(
         frame, k=5, columns=["income", "age"], drop=["region", "illness"], **QUICK
     )
@@ -141,6 +141,8 @@ def test_the_plan_in_the_report_is_the_plan(frame, tmp_path):
     assert Plan.from_dict(twin["plan"]) == release.plan
     assert Plan.from_toml_text(twin["plan_text"]) == release.plan
     assert 'drop = ["region", "illness"]' in Texts(page).text
+    (tmp_path / "plan.toml").write_text(twin["plan_text"])
+    monkeypatch.chdir(tmp_path)
     again = eval(twin["repeat"]["command"], {"microagg": microagg, "frame": frame})
     pd.testing.assert_frame_equal(again.data, release.data)
 
@@ -222,7 +224,7 @@ def test_names_and_values_are_text(tmp_path):
     page, twin = written(release, tmp_path / "r.html", analyses=[[HOSTILE, "by", "group"]])
     found = Texts(page)
     assert not {"script", "img"} & set(found.tags)
-    assert found.tags.count("b") == 3  # those of the cards
+    assert found.tags.count("b") == 4  # those of the cards
     assert "{{ 7 * 7 }}" in found.text
     assert "\x1b" not in page
     assert HOSTILE in twin["columns"]["protected"]
@@ -280,7 +282,7 @@ PUBLIC = {
     "requirements",
     *("kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands", "classes"),
     *("pictures", "files", "versions", "promise", "requirements", "verdict", "counted"),
-    *("cautions", "judged"),
+    *("cautions", "judged", "within_groups"),
 }
 
 
@@ -322,6 +324,9 @@ def test_public_holds_what_is_listed_and_nothing_else(frame, tmp_path):
         "record_linkage_alone": band(100 * release.risk.record_linkage),
         "record_linkage_with_known": band(100 * release.with_known.record_linkage),
         "unique_before": band(100 * release.risk.unique_before),
+        "tables_one": band_of_times(release.fidelity.multiple(1)),
+        "tables_two": band_of_times(release.fidelity.multiple(2)),
+        "tables_three": band_of_times(release.fidelity.multiple(3)),
     }
     assert full["risk"]["alone"]["dominance"]["income"]["largest"] > 0.5
     assert "computed from the released file and the plan" in Texts(page).text
@@ -468,15 +473,20 @@ def test_auto_names_what_it_ran(frame, usual, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "settings", [{"cost": "sae"}, {"aggregate": "median"}, {"group_cost": 1e6}]
+    ("settings", "words"),
+    [
+        ({"cost": "sae"}, "Not computed: bounds are for means"),
+        ({"aggregate": "median"}, "Not computed: bounds are for means"),
+        ({"group_cost": 1e6}, "others may lose less"),
+    ],
 )
 def test_the_best_groups_for_something_else_are_not_called_the_least_loss(
-    frame, tmp_path, settings
+    frame, tmp_path, settings, words
 ):
     release = microagg.protect(frame, k=5, columns=["income"], method="wilber", **settings)
     page = written(release, tmp_path / "r.html")[0]
     assert "no groups with this k lose less" not in page
-    assert "others may lose less" in page or "Not computed: bounds are for means" in page
+    assert words in page
 
 
 def test_no_group_of_two_is_shown_even_for_k_of_two(frame, tmp_path):
@@ -511,3 +521,21 @@ def test_other_k_are_tried_with_the_same_settings(frame, tmp_path):
         _, twin = written(release, tmp_path / "r.html", compare=True)
         (own,) = (cell for cell in twin["alternatives"]["cells"] if cell["k"] == 5)
         assert own["information_loss"] == pytest.approx(release.utility.information_loss, rel=6e-3)
+
+
+def test_a_public_report_of_swapped_values_says_what_the_file_shows(tmp_path):
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"age": rng.normal(40, 9, 90).round(1), "pay": rng.normal(9, 2, 90)})
+    release = microagg.protect(frame, k=5, columns=["age", "pay"], release="swap")
+    release.report(tmp_path / "public.html", public=True)
+    model = json.loads((tmp_path / "public.json").read_text())
+    assert model["verdict"] == "grey"
+    assert model["classes"] is None
+    assert model["counted"] == "counted in the file, the rarest value is that of 5 records"
+    page = (tmp_path / "public.html").read_text()
+    assert "dealt to its rows at random" in page
+    assert "releases its mean" not in page
+    release.report(tmp_path / "board.html")
+    board = (tmp_path / "board.html").read_text()
+    assert "No row belongs to one person" in board
+    assert "records found by the true values" not in board

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 import pyarrow as pa
 
@@ -54,3 +56,18 @@ def mixed_plan(**more: object) -> Plan:
 def in_order(table: pa.Table) -> pa.Table:
     """Rows by all their columns, to compare tables whose rows are in any order."""
     return table.sort_by([(name, "ascending") for name in table.column_names]).combine_chunks()
+
+
+class Groups(NamedTuple):
+    """The groups of a release on Spark, which a task sends in the place of measures."""
+
+    labels: np.ndarray
+
+    def without_records(self) -> Groups:
+        """What leaves a task: all of it, in tests."""
+        return self
+
+
+def groups_by_row(encoding: Any, sample: Any) -> Groups:
+    """The group of each record, in the order of the numbers of the rows, if the sample has all of them."""
+    return Groups(sample.labels[np.argsort(sample.before["row"])])

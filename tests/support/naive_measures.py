@@ -67,8 +67,8 @@ def total_variation(x, y):
     return sum(abs(before[b] - after[b]) for b in range(len(cuts) + 1)) / (2 * n)
 
 
-def sd_disclosure(original, protected, percent, masked=False):
-    units = [sd(column) for column in columns(protected if masked else original)]
+def sd_disclosure(original, protected, percent):
+    units = [sd(column) for column in columns(original)]
     near = 0
     for row, other in zip(original, protected, strict=True):
         near += all(
@@ -220,3 +220,10 @@ def rank_correlation(x, y):
         ]
 
     return correlation(mean_ranks([a for a, _ in rows]), mean_ranks([b for _, b in rows]))
+
+
+def in_another_cell(original, released):
+    """Share of the records in another cell of the table of all columns; rows need not correspond."""
+    before, after = Counter(map(tuple, original)), Counter(map(tuple, released))
+    n, m = before.total(), after.total()
+    return sum(abs(before[cell] / n - after[cell] / m) for cell in before | after) / 2

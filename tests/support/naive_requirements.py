@@ -50,6 +50,26 @@ def closeness(codes, most, ordered, rows):
     return max(0.0, far - most)
 
 
+def hidden(values, percent, is_number, rows):
+    """Share of the rows whose value the others give away; a missing one is None."""
+    is_number = is_number and len(set(values)) >= 13
+    times = Counter(values)
+    group, given = [values[i] for i in rows], 0
+    for x in group:
+        if times[x] * 10 > len(values) if is_number else times[x] * 2 >= len(values):
+            continue
+        if not is_number or x is None or None in group or len(set(group)) == 1:
+            given += len(set(group)) == 1
+            continue
+        reach = Fraction(str(percent)) / 100 * abs(Fraction(x))
+
+        def near(y, x=x, reach=reach):
+            return y is not None and abs(Fraction(y) - Fraction(x)) <= reach
+
+        given += all(map(near, group)) and sum(map(near, values)) * 2 < len(values)
+    return given / len(rows)
+
+
 def contributions(amounts, units, rows):
     sums = {}
     for i in rows:

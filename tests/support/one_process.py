@@ -70,7 +70,7 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
         if not out.shape[1]:
             out = np.empty((len(rows), shared.words().shape[1]), dtype=np.uint64)
         out[inside.extra[:, 0].astype(np.int64)] = shared.words()
-    shared = Shared.of(out, len(encoding.coders))
+    shared = Shared.of(out, encoding)
     data = put_back(encoding, table.take(pa.array(rows)), shared)
     rules = requirements(encoding, records.taken(slice(0)))
     total = reduce(lambda one, other: one.merge(other, rules), sums)

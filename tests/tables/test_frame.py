@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -411,6 +412,18 @@ def test_wide_frames_keep_their_order(make):
     again = Frame(wide.with_columns(new))
     assert again.names == names
     assert [again.values(name)[0] for name in names] == [j + 0.5 * (j % 2 == 0) for j in range(400)]
+
+
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_reading_a_column_does_not_list_all_names(make, monkeypatch):
+    wide = Frame(make({f"c{j}": [float(j), 1.0] for j in range(30)}))
+    listed = []
+    names = nw.DataFrame.columns
+    monkeypatch.setattr(
+        nw.DataFrame, "columns", property(lambda frame: listed.append(1) or names.fget(frame))
+    )
+    assert [wide.values(name)[0] for name in wide.names] == list(range(30))
+    assert not listed
 
 
 # Odd cells

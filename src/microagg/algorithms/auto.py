@@ -1,7 +1,7 @@
 """auto: the method for anyone who does not want to choose one.
 
 One column goes to the exact univariate methods (see the registry). Several get MDAV's groups as a
-start and are refined (methods/refine). MDAV takes more than linear time, so that it gets large
+start and are refined (algorithms/refine). MDAV takes more than linear time, so that it gets large
 tables in blocks: the groups along their borders are worse at first, which refinement repairs. In small
 tables refinement takes enough steps for each group that the start does not matter: there
 the blocks are the groups, and a first call need not wait until MDAV is compiled. Tables with more

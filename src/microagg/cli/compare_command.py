@@ -46,7 +46,7 @@ def compare_file(
             raise InputError(
                 "A search for a target tries many k; a public comparison takes no target."
             )
-        check_public(len(trials.methods) * len(trials.sizes))
+        check_public(len(trials.methods) * len(trials.sizes) * len(trials.releases))
     speaker.say("trying", f"{trials.announcement}; Ctrl-C ends it and keeps what is done")
     with speaker.progress("comparing") as bar, speaker.stoppable() as asked:
 
@@ -91,10 +91,12 @@ def _print_table(found: Comparison) -> None:
     from rich.text import Text
 
     table = Table(box=None)
+    with_tables = len(found.settings["release"]) > 1
     titles = (
         "method",
         "k",
         "groups",
+        *(("release", "tables %", "× sample") if with_tables else ()),
         "loss %",
         "linked %",
         "below k %",
@@ -102,18 +104,24 @@ def _print_table(found: Comparison) -> None:
         "worth choosing",
     )
     for title in titles:
-        right = title not in ("method", "worth choosing")
+        right = title not in ("method", "release", "worth choosing")
         table.add_column(title, justify="right" if right else "left")
     for choice in found.cells:
         if choice.information_loss is None or choice.linkage is None:
             why = "cannot" if choice.tried else choice.problem
-            table.add_row(choice.method, str(choice.k), *"–––––", Text(str(why)))
+            blanks = ["–", choice.release, *"––––––"] if with_tables else [*"–––––"]
+            table.add_row(choice.method, str(choice.k), *blanks, Text(str(why)))
             continue
+        fidelity: list[str] = []
+        if with_tables:
+            moved = share(choice.tables or 0.0).removesuffix(" %")
+            fidelity = [choice.release, moved, f"{choice.tables_multiple or 0.0:.1f}"]
         notes = ["*"] * choice.on_frontier + ["cut short"] * choice.cut_short
         table.add_row(
             choice.method,
             str(choice.k),
             f"{choice.groups:,}",
+            *fidelity,
             percent(choice.information_loss).removesuffix(" %"),
             share(choice.linkage.share).removesuffix(" %"),
             share(choice.below_k).removesuffix(" %"),

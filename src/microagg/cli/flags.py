@@ -14,7 +14,7 @@ import typer
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
 from microagg.plan.conversion import flag_rows, keywords_of_flags
-from microagg.plan.flag_values import NUMBER, FlagForm, split_pair
+from microagg.plan.flag_values import FlagForm, split_pair
 from microagg.plan.job_settings import CsvSettings, JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import PlanSettings
@@ -31,12 +31,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 _OPTION = Setting(
     "A setting of the method, such as gamma=0.2 of v-mdav; see: microagg methods.",
     flag="--option",
-    form=FlagForm(list[str], "NAME=VALUE", NUMBER.read, NUMBER.write),
+    form=FlagForm(list[str], "NAME=VALUE"),
 )
 _PLAN = Setting(
     "A plan written by microagg plan; flags given here override it.",
     flag="--plan",
-    form=FlagForm(Path, "FILE", NUMBER.read, NUMBER.write),
+    form=FlagForm(Path, "FILE"),
 )
 
 
@@ -141,9 +141,8 @@ In = Annotated[
         parser=as_place,
         help="File whose ending gives its format: CSV .csv .tsv .txt, also compressed: .csv.gz .csv.zst. "
         "Parquet .parquet, also a folder, or a pattern in quotes. Arrow .arrow .feather, SPSS .sav .zsav "
-        ".por, Stata .dta, SAS .xpt .sas7bdat, Excel .xlsx .xls .ods. Fixed width .dat .asc with a "
-        "µ-ARGUS description .rda of the same name. Also an address (s3:// gs:// abfss:// hdfs://), or - "
-        "for CSV or Arrow from standard input.",
+        ".por, Stata .dta, SAS .xpt .sas7bdat, Excel .xlsx .xls .ods. Also an address "
+        "(s3:// gs:// abfss:// hdfs://), or - for CSV or Arrow from standard input.",
     ),
 ]
 Out = Annotated[

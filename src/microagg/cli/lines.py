@@ -75,7 +75,9 @@ def _group_lines(evidence: Evidence) -> list[MessageLine]:
         words.append(f"no group crosses {names(roles.strata, _NAMED)}")
     if roles.weight is not None and plan.weight is not None:
         how = {
-            "mean": "is released as the group's mean",
+            "mean": "is swapped like a column"
+            if plan.is_swapped
+            else "is released as the group's mean",
             "keep": "is unprotected",
             "drop": "is left out",
         }
@@ -96,6 +98,7 @@ def _cost_lines(evidence: Evidence) -> list[MessageLine]:
         MessageLine("missing", evidence.missing_words, optional=True),
         MessageLine("left out", evidence.suppressed_words),
         MessageLine("lost", evidence.loss_words),
+        MessageLine("usable", evidence.fidelity_words),
         *analysis_lines(evidence.utility)[:_ANALYSES],
         MessageLine("attacker", evidence.alone_words),
         MessageLine("", evidence.known_words),

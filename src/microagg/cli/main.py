@@ -1,4 +1,4 @@
-"""The commands: protect, plan, measure, compare, verify, methods, demo, page, warmup."""
+"""The commands: protect, plan, measure, attack, compare, verify, methods, demo, page, warmup."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from microagg.cli.flags import (
     plan_of,
     with_plan_flags,
 )
-from microagg.cli.more_commands import demo, measure, methods, page, verify, warmup
+from microagg.cli.more_commands import attack, demo, measure, methods, page, verify, warmup
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place
@@ -151,8 +151,9 @@ def plan(
 
 
 @with_plan_flags(
-    *("k", "method", "option", "bound", "bound_effort", "shuffle"),
-    *("analysis", "max_agreeing", "max_moved"),  # which a comparison does not look at
+    *("k", "method", "option", "release", "bound", "bound_effort", "keep_order"),
+    # which a comparison does not look at
+    *("analysis", "max_agreeing", "max_pairing", "max_moved", "max_tables"),
     more=["report", "public", "sheet", *CSV_FLAGS],
 )
 def compare(
@@ -170,6 +171,15 @@ def compare(
             "-m",
             help="Methods to try, separated by commas; auto and the fast classics if left out, all that "
             "fit with 'all'.",
+        ),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            "--release",
+            metavar="KINDS",
+            help="Kinds of release to try, separated by commas: mean,swap. With both, the table shows how "
+            "far tables of three columns move.",
         ),
     ] = None,
     budget: Annotated[
@@ -207,6 +217,7 @@ def compare(
             ["microagg", *(_without_credentials(word) for word in sys.argv[1:])],
             k=_whole_numbers(k),
             methods="all" if named == ["all"] else named,
+            release=None if release is None else split_names([release]),
             budget=budget,
         )
         speaker.exit_unless(meets)
@@ -234,7 +245,7 @@ def _whole_numbers(text: str, flag: str = "--k") -> list[int]:
     return found
 
 
-for _command in (protect, plan, measure, compare, verify, methods, demo, warmup, page):
+for _command in (protect, plan, measure, attack, compare, verify, methods, demo, warmup, page):
     app.command()(_command)
 
 

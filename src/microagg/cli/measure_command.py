@@ -19,12 +19,20 @@ from microagg.cli.lines import (
 from microagg.cli.show import Speaker
 from microagg.errors import InputError
 from microagg.evidence.cautions import about_agreement, about_dominance, about_known
-from microagg.evidence.sentences import attacker_words, cases_words, loss_words
+from microagg.evidence.sentences import (
+    attacker_words,
+    cases_words,
+    fidelity_words,
+    loss_words,
+    tables_words,
+    times_words,
+)
 from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
 from microagg.measure.both_tables import Pair, align, pair
+from microagg.measure.fidelity import Fidelity, fidelity
 from microagg.measure.harmful_columns import enough, rank
 from microagg.measure.known_columns import Known, KnownRisk, known_columns, known_risk
 from microagg.measure.linkage import check_sample, sample_for
@@ -81,6 +89,14 @@ def measure_files(
         utility = utility_of(both, plan.analyses)
         lost = utility.as_dict()
     unmeasured = _say_loss(speaker, both, utility)
+    with clock.time("fidelity"):
+        weight = None if plan.weight is None else plan.weight.column
+        shared = [
+            n for n in before.column_names if n in after.column_names and n not in (id_, weight)
+        ]
+        kinds = {name: one for name, one in plan.columns.items() if name in shared}
+        usable = fidelity(before, after, shared, kinds=kinds, weight=weight)
+    speaker.say("usable", fidelity_words(usable))
     ask = Ask(
         k=plan.blocks[0].k,
         confidential=tuple(confidential),
@@ -92,7 +108,7 @@ def measure_files(
         alone, with_known = _link(speaker, both, known, ask)
     _say_risk(speaker, both, known, alone, with_known, ask.k)
     gates = _gates(
-        utility.information_loss, with_known.linkage.high, alone, plan.accept, min_distinct
+        utility.information_loss, with_known.linkage.high, usable, alone, plan.accept, min_distinct
     )
     for words, passed in gates:
         speaker.say("target", words, style="bold" if passed else "bold red")
@@ -108,6 +124,7 @@ def measure_files(
             "information_loss": utility.information_loss,
             "record_linkage": alone.record_linkage,
             "utility": lost,
+            "fidelity": usable.as_dict(),
             "risk": {"alone": _alone(alone), "with_known": with_known.as_dict()},
             "targets": [{"words": words, "passed": passed} for words, passed in gates],
             "seconds": clock.seconds,
@@ -147,7 +164,7 @@ def _say_loss(speaker: Speaker, both: Pair, utility: Utility) -> list[Any]:
 def _more_figures(utility: Utility, alone: Risk) -> str:
     return (
         f"IL1s {number(utility.il1s)}; correlations off by {number(utility.correlation_deviation)} on "
-        f"average; pMSE {number(utility.propensity.pmse)}; SDID at 5 % {share(alone.sd_disclosure[5.0])}; "
+        f"average; SDID at 5 % {share(alone.sd_disclosure[5.0])}; "
         "all measures with --json"
     )
 
@@ -195,7 +212,7 @@ def _say_risk(
     say_lines(speaker, dominance_lines(alone))
     cautions = [
         *about_agreement({n: one.agreement for n, one in alone.diversity.items()}),
-        *about_dominance(alone),
+        *about_dominance(alone.dominance),
     ]
     if with_known.below_k and k is not None:
         harms, drop = rank(both, known, k), enough(both, known, k)
@@ -243,7 +260,12 @@ def _same(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
 
 
 def _gates(
-    loss: float, linkage: float, alone: Any, accept: Accept, min_distinct: int | None
+    loss: float,
+    linkage: float,
+    usable: Fidelity,
+    alone: Any,
+    accept: Accept,
+    min_distinct: int | None,
 ) -> list[tuple[str, bool]]:
     """Check the promised k and the targets: a sentence for each, and whether it holds."""
     found = []
@@ -256,6 +278,10 @@ def _gates(
     if accept.linkage is not None:
         words = f"linkage with what is known at most {share(accept.linkage)}: {share(linkage)}"
         found.append((words, linkage <= accept.linkage))
+    if accept.tables is not None:
+        times = usable.multiple(usable.order)
+        words = f"{tables_words(usable.order)} at most {times_words(accept.tables)} as far as"
+        found.append((f"{words} another sample's: {times_words(times)}", times <= accept.tables))
     if min_distinct is not None:
         for name, column in alone.diversity.items():
             words = (

@@ -1,8 +1,10 @@
-"""The commands that take no plan: measure, verify, methods, demo, warmup and page."""
+"""The commands that need no plan: measure, attack, verify, methods, demo, warmup and page."""
 
 from __future__ import annotations
 
 import shlex
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -20,13 +22,16 @@ from microagg.cli.flags import (
     with_plan_flags,
 )
 from microagg.cli.show import WATCHED, Speaker
+from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
 from microagg.plan.flag_values import split_names
 from microagg.plan.job_settings import JobSettings
 
+_PACKAGES_OF_PAGE = ("starlette", "uvicorn")
+
 
 @with_plan_flags(
-    only=("k", "kind", "weight", "analysis", "max_loss", "max_linkage"),
+    only=("k", "kind", "weight", "analysis", "max_loss", "max_linkage", "max_tables"),
     more=["dominance", "dominance_percent", *CSV_FLAGS],
 )
 def measure(
@@ -94,6 +99,75 @@ def measure(
             **{"dominance": [], **given_by(flags, JobSettings)},
         )
         speaker.exit_unless(holds)
+
+
+@with_plan_flags(only=("plan",), more=CSV_FLAGS)
+def attack(
+    original: Annotated[
+        Path,
+        typer.Argument(metavar="ORIGINAL", parser=as_place, help="File before protection."),
+    ],
+    released: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[RELEASED]",
+            parser=as_place,
+            help="File as released, by any program, rows in any order; left out with --plan.",
+        ),
+    ] = None,
+    control: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            parser=as_place,
+            help="Similar people who are not in the released file; without it there is no residual risk.",
+        ),
+    ] = None,
+    known: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="Columns that the attacker knows about people; all but the one to be guessed if left out.",
+        ),
+    ] = None,
+    secret: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="Guess only this column instead of each in turn."),
+    ] = None,
+    attacks: Annotated[int, typer.Option(help="Attempts for each question.")] = 2_000,
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a card of one page as HTML, and its JSON."),
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    **flags: Any,
+) -> None:
+    """Attack a released file: single people out, link their columns, infer their values.
+
+    Each attack is tried on the originals and on controls, similar people who are not in the file. The
+    residual risk is what being in the file adds. With --plan, no file is needed: a tenth of the people are
+    put aside as controls, the others are protected by the plan and attacked, three times. Ctrl-C ends the
+    attacks and shows what is done.
+
+    Example: microagg attack survey.csv safe.csv --control others.csv --secret income
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.attack_command import attack_files
+
+        attack_files(
+            speaker,
+            original,
+            released,
+            control,
+            plan_of(flags) if flags["plan"] is not None else None,
+            csv_of(flags),
+            report,
+            known=split_names(known),
+            secret=secret,
+            attacks=attacks,
+        )
 
 
 @with_plan_flags(only=("k", "unit"), more=CSV_FLAGS)
@@ -227,6 +301,29 @@ def page(
     """
     speaker = Speaker(as_json=False, quiet=False)
     with speaker.run():
-        from microagg.cli.page_command import show_page
+        missing = [name for name in _PACKAGES_OF_PAGE if find_spec(name) is None]
+        if missing:
+            raise InputError(
+                f"The page needs {' and '.join(missing)}, which the extra page brings. Install it with: "
+                'pip install "microagg[page]"'
+            )
+        if not idle > 0:
+            raise InputError(
+                f"--idle is a number of minutes above 0; got {shown(idle)}. Leave it out for 60."
+            )
+        if not 0 <= port < 65536:
+            raise InputError(
+                f"--port is a number from 0 to 65535; got {port}. Leave it out for a free one."
+            )
+        from microagg.page.bodies import RequestLimits
+        from microagg.page.serve import serve
 
-        show_page(speaker, source, port, not no_open, idle)
+        with suppress(KeyboardInterrupt):  # the way to end it
+            serve(
+                [] if source is None else [source],
+                port=port,
+                open_browser=not no_open,
+                limits=RequestLimits(idle=60 * idle),
+                say=speaker.say,
+            )
+        speaker.say("ended", "the page and its files are gone")

@@ -8,6 +8,7 @@ from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
+from microagg.compile.warm import needed
 from microagg.errors import InputError
 from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
@@ -15,7 +16,6 @@ from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
 from microagg.job.memory_engine import records_of
 from microagg.plan.plan import Plan
-from microagg.warming.needed import needed
 
 
 def draft_plan(

@@ -19,6 +19,7 @@ from microagg.cli.lines import (
 )
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
+from microagg.compile.warm import AFTER_GROUPING, needed
 from microagg.delivering.observer import Observer
 from microagg.drafting.guess import Guess
 from microagg.engines.spark.spark_session import is_local
@@ -28,7 +29,6 @@ from microagg.formats.addresses import Place
 from microagg.job.job import Job
 from microagg.job.run import JobResult, run
 from microagg.plan.plan import Plan
-from microagg.warming.needed import AFTER_GROUPING, needed
 
 _STYLES = {"green": "bold green", "amber": "bold yellow", "red": "bold red"}
 

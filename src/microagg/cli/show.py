@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from rich.console import Console
@@ -48,6 +48,16 @@ def _found(done: int) -> str:
     return " ".join(words)
 
 
+class _Words(Console):
+    """What is said on stderr; nobody may listen any more, and the job goes on and ends as it would."""
+
+    def on_broken_pipe(self) -> None:
+        """Say nothing more; rich would end the process with 1, although OUT may be released."""
+        self.quiet = True
+        with suppress(OSError, ValueError):  # what is still buffered goes nowhere, without a word
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 class Speaker:
     """The output of one run of the command, and its exit code."""
 
@@ -63,7 +73,7 @@ class Speaker:
             _SECONDS_BETWEEN_LINES if every is None else every
         )  # seconds between such lines
         self.written: list[str] = []  # complete files, for the message of an interrupt
-        self._err = Console(stderr=True, highlight=False, soft_wrap=True)
+        self._err = _Words(stderr=True, highlight=False, soft_wrap=True)
 
     def say(self, label: str, words: str, style: str = "bold") -> None:
         """Write a line on stderr, unless the run is quiet."""

@@ -48,9 +48,15 @@ def verify_file(
                     "counted in it."
                 )
         found = _promised(file, plan, csv)
-    for one in found:
-        _say_count(speaker, file, one, plan.words_of_unit(one.unit))
     least = min(found, key=lambda one: (one.holds, one.smallest))
+    for one in [least] if plan.is_swapped else found:
+        _say_count(speaker, file, one, plan.words_of_unit(one.unit))
+    if plan.is_swapped:
+        speaker.say(
+            "note",
+            f"Values were swapped within groups: in each of {plural(len(found), 'column')} it was counted "
+            "how many records have each value. Groups, and whose value is whose, cannot be seen in a file.",
+        )
     speaker.give(
         {
             "file": str(file),
@@ -87,7 +93,10 @@ def _promised(file: Place, plan: Plan, csv: CsvFormat) -> list[Verification]:
     promises = [
         one._replace(
             columns=[str(name) for name in one.columns or ()],
-            unit=None if one.unit is None or one.unit in plan.drop else str(one.unit),
+            # A swapped value stands for the units that had it, which the file does not tell.
+            unit=None
+            if one.unit is None or one.unit in plan.drop or plan.is_swapped
+            else str(one.unit),
         )
         for one in plan.promises()
     ]

@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable
 
 from microagg.base.formatting import FIRST_RUN, plural
 from microagg.cli.show import Speaker
-from microagg.warming.needed import PARTS
-from microagg.warming.warm import Warming
+from microagg.compile.warm import PARTS, Warming
 
 
 class Compiled(int):

@@ -28,7 +28,14 @@ from microagg.protecting.choices import (
 )
 from microagg.report.html import write_report
 from microagg.report.loss_bands import band
-from microagg.report.provenance import about_method, file_facts, now, repetition, versions
+from microagg.report.provenance import (
+    FROM_FILE,
+    about_method,
+    file_facts,
+    now,
+    repetition,
+    versions,
+)
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import as_matrix, is_frame
 
@@ -116,6 +123,7 @@ class Comparison:
             "plan": self.plan.as_dict(),
             "k": self.settings["k"],
             "methods": self.settings["methods"],
+            "release": self.settings["release"],
             "about_methods": self.about_methods,
             "budget": self.settings["budget"],
             "blind_guess": self.blind_guess,
@@ -123,23 +131,6 @@ class Comparison:
             "partial": self.partial,
             "cells": self.rows,
         }
-
-    @property
-    def call(self) -> str:
-        """The call of Python that repeats it; ``frame`` is the table."""
-        plan, given = self.plan, dict(self.settings)
-        if len(plan.blocks) > 1:
-            given["plan"] = plan
-        else:
-            mine = plan.settings().items()
-            given |= {name: value for name, value in mine if name not in ("k", "method")}
-        words = [
-            f"plan=microagg.Plan.from_toml_text({value.to_toml()!r})"
-            if name == "plan"
-            else f"{name}={value!r}"
-            for name, value in given.items()
-        ]
-        return f"microagg.compare(frame, {', '.join(words)})"
 
     def report(
         self,
@@ -183,6 +174,7 @@ def compare(
     k: int | Iterable[int] = (3, 5, 10),
     methods: str | Iterable[str] | None = None,
     *,
+    release: str | Iterable[str] | None = None,
     plan: Plan | None = None,
     budget: float | None = BUDGET,
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -198,6 +190,9 @@ def compare(
     k : one or several least group sizes; each takes the place of the k of every block
     methods : names from :func:`microagg.methods`; by default the plan's, auto and the fast classics,
         with ``"all"`` all that fit the number of columns
+    release : kinds of release to try, such as ``["mean", "swap"]``; by default the plan's. With several, the
+        fidelity of each choice is measured: ``tables`` is the share of the records in another cell of tables
+        of three columns, ``tables_multiple`` the same in multiples of what another sample gives
     plan : any plan, see :func:`microagg.protect`; by default the draft of the table
     budget : seconds to spend at most, not counting the time to load and compile the methods; None: as
         long as it takes. A choice may take half of the remaining time while others wait. Choices that did
@@ -230,7 +225,9 @@ def compare(
     else:
         records, plan = _of_numbers(frame, plan)
     plan = plan.override(**settings)
-    prepared = prepare(records, plan, k, methods, budget=budget, options=options, workers=workers)
+    prepared = prepare(
+        records, plan, k, methods, release, budget=budget, options=options, workers=workers
+    )
     return try_prepared(prepared, progress)
 
 
@@ -269,6 +266,7 @@ def prepare(
     plan: Plan,
     k: Any,
     methods: Any = None,
+    release: str | Iterable[str] | None = None,
     *,
     budget: float | None = BUDGET,
     options: Mapping[str, Mapping[str, Any]] | None = None,
@@ -285,6 +283,9 @@ def prepare(
     plan = replace(plan, blocks=tuple(replace(block, k=sizes[0]) for block in plan.blocks))
     full = records.completed(plan).plan
     about = about_methods(full)
+    kinds = _kinds_of_release(release, plan)
+    if methods is None and len(kinds) > 1:
+        methods = list(dict.fromkeys(block.method for block in plan.blocks))
     chosen = _methods(methods, full, about is not None)
     return Trials(
         records=records,
@@ -292,6 +293,7 @@ def prepare(
         columns=full.roles(records.frame.names).protected,
         methods=chosen,
         sizes=sizes,
+        releases=kinds,
         options=_options(options, chosen),
         about_methods=about,
         budget=None if seconds == math.inf else seconds,
@@ -305,6 +307,7 @@ def try_prepared(trials: Trials, progress: OnProgress | None = None) -> Comparis
     settings = {
         "k": trials.sizes,
         "methods": trials.methods,
+        "release": trials.releases,
         "budget": trials.budget,
         "options": {name: dict(own) for name, own in trials.options.items()},
     }
@@ -331,6 +334,20 @@ def _sizes(k: Any, n: int) -> list[int]:
     if not given:
         raise InputError("No k was named. Name at least one, such as k=[3, 5, 10].")
     return list(dict.fromkeys(check_k(size, n) for size in given))
+
+
+def _kinds_of_release(release: str | Iterable[str] | None, plan: Plan) -> list[str]:
+    """List the kinds of release to try, each once."""
+    if release is None:
+        return list(dict.fromkeys(block.release for block in plan.blocks))[:1]
+    kinds = [release] if isinstance(release, str) else list(release)
+    if not kinds:
+        raise InputError(
+            'No kind of release was named. Name at least one, such as ["mean", "swap"].'
+        )
+    for kind in kinds:
+        plan.override(release=kind)  # refuses a word that is none
+    return list(dict.fromkeys(kinds))
 
 
 def _methods(methods: Any, plan: Plan, moot: bool) -> list[str]:
@@ -394,6 +411,7 @@ def _model(
     found: Comparison, accept: Accept, source: str | Path | None, command: list[str] | None
 ) -> dict[str, Any]:
     """Return the data of the report for the disclosure board."""
+    settings = "".join(f", {name}={value!r}" for name, value in found.settings.items())
     return {
         "kind": "comparison",
         "public": False,
@@ -410,7 +428,7 @@ def _model(
         },
         "trade_off": TRADE_OFF,
         "files": {"input": file_facts(source), "output": None},
-        "repeat": repetition(command, found.call),
+        "repeat": repetition(command, f"microagg.compare(frame, plan={FROM_FILE}{settings})"),
     }
 
 

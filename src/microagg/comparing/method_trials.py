@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from microagg.errors import StopSearch
 from microagg.plan.plan import Plan
 from microagg.protecting.choices import Choice, next_k_for
 
-Key = tuple[str, int]  # a method and a k
+Key = tuple[str, int, str]  # a method, a k and a kind of release
 
 _SECONDS_TO_LOAD = 2.0  # what takes longer to get ready is being compiled
 _FEW = 50  # records on which methods are loaded and compiled
@@ -77,6 +77,8 @@ class Trials:
     """The protected columns."""
     methods: list[str]
     sizes: list[int]
+    releases: list[str]
+    """Kinds of release; with several, fidelity is measured."""
     options: Mapping[str, Mapping[str, object]]
     """Settings by method."""
     about_methods: str | None
@@ -90,12 +92,14 @@ class Trials:
         """Number of methods and k, and the time that they take at most."""
         limit = "" if self.budget is None else f", at most {self.budget:g} s"
         search = "; then other k in search of the target" if self.plan.accept.targets else ""
-        return f"{plural(len(self.methods), 'method')} × {len(self.sizes)} k{limit}{search}"
+        kinds = f" × {len(self.releases)} kinds of release" if len(self.releases) > 1 else ""
+        return f"{plural(len(self.methods), 'method')} × {len(self.sizes)} k{kinds}{limit}{search}"
 
     def plan_of(self, choice: Key) -> Plan:
         """Return the plan with a method and a k in every block; nothing is proved about its groups."""
-        method, k = choice
-        return self.plan.override(method=method, k=k, bound=False, **self.options.get(method, {}))
+        method, k, release = choice
+        own = self.options.get(method, {})
+        return self.plan.override(method=method, k=k, release=release, bound=False, **own)
 
 
 def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice], bool]:
@@ -110,13 +114,22 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
     few = trials.records.taken(np.arange(min(n, max(_FEW, 2 * min(trials.sizes)))))
 
     def work(choice: Key, watch: Listener) -> Choice:
-        return trials.records.protected(trials.plan_of(choice), watch).as_choice()
+        release = trials.records.protected(trials.plan_of(choice), watch)
+        if len(trials.releases) == 1:
+            return release.as_choice()
+        fidelity = release.fidelity
+        return replace(
+            release.as_choice(),
+            tables=fidelity.tables[fidelity.order - 1],
+            tables_multiple=fidelity.multiple(fidelity.order),
+        )
 
     def load(choice: Key, watch: Listener) -> None:
         few.protected(for_a_sample(trials.plan_of(choice)), watch)
 
     def failed(choice: Key, problem: str, tried: bool) -> Choice:
-        return Choice(*choice, tried=tried, problem=problem)
+        method, k, release = choice
+        return Choice(method, k, release=release, tried=tried, problem=problem)
 
     tries = TimedTries(work, failed, workers=trials.workers, fair=True)
     # Loading and compiling are no part of the time.
@@ -126,7 +139,7 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
         if progress is None:
             return
         now = time.monotonic()
-        count = len(tries.records_done) or len(trials.methods) * len(trials.sizes)
+        count = len(tries.records_done) or len(wanted)
         finished = [
             n if key in tries.found else tries.records_done[key] for key in tries.records_done
         ]
@@ -142,26 +155,40 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
             n * count,
         )
 
-    loading.run([(name, min(trials.sizes)) for name in trials.methods], lambda: report(True))
+    wanted = [
+        (name, k, release)
+        for name in trials.methods
+        for release in trials.releases
+        for k in trials.sizes
+    ]
+    first = [(name, min(trials.sizes), trials.releases[0]) for name in trials.methods]
+    loading.run(first, lambda: report(True))
     tries.stop = loading.stop
     if trials.budget is not None:
         tries.ends = time.monotonic() + trials.budget
-    wanted = [(name, k) for name in trials.methods for k in trials.sizes]
     while wanted:
         tries.run(wanted, report)
         searching = trials.plan.accept.targets and not tries.stop.is_set()
         wanted = _to_search(trials, tries.found) if searching else []
-    cells = sorted(tries.found.values(), key=lambda one: (trials.methods.index(one.method), one.k))
+    cells = sorted(
+        tries.found.values(),
+        key=lambda one: (
+            trials.methods.index(one.method),
+            trials.releases.index(one.release),
+            one.k,
+        ),
+    )
     if tries.stop.is_set() and all(cell.problem is not None for cell in cells):
         raise StopSearch
     return cells, tries.stop.is_set()
 
 
 def _to_search(trials: Trials, cells: Mapping[Key, Choice]) -> list[Key]:
-    """List the next choice of each method in the search for the targets."""
-    found = []
+    """List the next choice of each method and kind of release in the search for the targets."""
+    following: list[Key] = []
     for name in trials.methods:
-        own = [cells[choice] for choice in sorted(cells) if choice[0] == name]
-        k = next_k_for(own, trials.plan.accept, len(trials.records))
-        found += [] if k is None else [(name, k)]
-    return found
+        for release in trials.releases:
+            tried = [cells[key] for key in sorted(cells) if (key[0], key[2]) == (name, release)]
+            k = next_k_for(tried, trials.plan.accept, len(trials.records))
+            following += [] if k is None else [(name, k, release)]
+    return following

@@ -90,11 +90,25 @@ def _trusted() -> set[int]:
 
 
 def _refuse_foreign(folder: str) -> None:
-    if hasattr(os, "getuid") and os.stat(folder).st_uid not in _trusted():
+    """Refuse a folder in which others could put code, or within which they could replace it.
+
+    Whoever may write to a folder may rename what is in it, whoever owns that, unless the folder is sticky.
+    """
+    if not hasattr(os, "getuid"):
+        return
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    for path in {folder, named or folder}:
+        facts = os.stat(path)
+        if facts.st_uid not in _trusted():
+            fault = "belongs to another user"
+        elif facts.st_mode & stat.S_IWOTH and not facts.st_mode & stat.S_ISVTX:
+            fault = "can be written to by every user"
+        else:
+            continue
         raise InputError(
             "Compiled kernels are kept in a folder of the user who runs them; "
-            f"{shown(folder, 300)} belongs to another user, who could put other code there. Set "
-            "NUMBA_CACHE_DIR to a folder of your own."
+            f"{shown(path, 300)} {fault}, who could put other code there. Set NUMBA_CACHE_DIR to a folder "
+            "of your own."
         )
 
 

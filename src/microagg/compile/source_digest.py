@@ -10,7 +10,8 @@ from pathlib import Path
 __all__ = ["sources", "stamp"]
 
 _PACKAGE = Path(__file__).parents[1]
-_NO_KERNELS = ("disk_cache.py", "source_digest.py")  # how code is kept changes no code
+# How code is kept, or compiled in advance, changes no code.
+_NO_KERNELS = ("disk_cache.py", "source_digest.py", "warm.py")
 
 
 def sources() -> Iterator[Path]:

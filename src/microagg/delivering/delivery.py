@@ -118,17 +118,15 @@ def delivering(
     reports: Sequence[tuple[Path, bool]],
     hears: Observer,
     folder: bool = False,
-    extra: Sequence[Path] = (),
     destination: Destination | None = None,
 ) -> Iterator[Delivery]:
     """Yield temporary files for a job; they take their names when the block succeeds, all or none.
 
     ``gate`` decides whether the table, once judged, takes its name; ``reports`` come with whether they
-    are for readers of the table, ``extra`` files belong to the table, which may be a ``folder`` of files.
-    ``destination`` is the place that the table is sent to from ``target``, a file in a private folder.
+    are for readers of the table, which may be a ``folder`` of files. ``destination`` is the place that the
+    table is sent to from ``target``, a file in a private folder.
     """
     targets = [file for path, _ in reports for file in (path, path.with_suffix(".json"))]
-    targets += extra
     if destination is None:
         targets.append(target)  # the largest last: what others replaced may be put back
     elif isinstance(destination.place, Path) and destination.is_local:

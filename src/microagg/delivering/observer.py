@@ -14,7 +14,7 @@ class Observer:
     """Receives the reports of a job; this one does nothing with them."""
 
     def stage(self, name: str, words: str = "") -> None:
-        """Note that a stage begins: reading, grouping, measuring, bounding, writing or reporting.
+        """Note that a stage begins: reading, pricing, grouping, bounding, writing, measuring or reporting.
 
         ``words`` describe what was done before it, or why it will take long, if there is anything to say.
         """
@@ -29,7 +29,7 @@ class Observer:
         """Note a caution that was found."""
 
     def left_out(self, words: str) -> None:
-        """Note what the source has and the target has no place for; called before the grouping."""
+        """Note what the source has and the target cannot hold; called after reading, and after writing."""
 
     def exposed(self, words: str) -> None:
         """Note that others can read the table on the machines at work; called before the grouping."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,9 @@ from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
 from microagg.measure.classes import combine
 from microagg.measure.verify import verify_all
-from microagg.plan.plan import Plan, Promise
+from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
+from microagg.releasing.swap import Dealt
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import released_table
@@ -47,7 +49,10 @@ class ReleasedTable:
     recoded_columns: tuple[Any, ...] = ()
     """Strata that are released otherwise than they came."""
     order: Labels | None = None
-    """Of the released rows, if shuffled."""
+    """Of the rows in a file, drawn once; None: as they came. Those of ``data`` have it already if the plan
+    says that a frame does not keep its order."""
+    dealt: Sequence[Dealt | None] = ()
+    """For each part what was dealt to its rows; None: the part is not swapped."""
 
     @property
     def roles(self) -> Roles:
@@ -56,12 +61,12 @@ class ReleasedTable:
 
     @property
     def as_written(self) -> Frame | None:
-        """Columns left as they are, as they stand in a CSV file, in the order of the released rows."""
+        """Columns left as they are, as they stand in a CSV file, in the order of the rows of ``data``."""
         if self.intake.text is None:
             return None
         names = [name for name in self.roles.released if name not in self.recoded_columns]
         left = self.intake.text.select(names)
-        return Frame(left if self.order is None else left.take(self.order))
+        return Frame(left if self.plan.keep_order is not False else left.take(self.order))
 
     def table(self, kind: str, kept: pa.Table | None = None) -> pa.Table:
         """Return the table as it is written to a file of some kind.
@@ -69,6 +74,8 @@ class ReleasedTable:
         ``kept`` has the columns that stay what they are as the file that was read holds them.
         """
         table = Frame(self.data).to_arrow(unnamed_index=FORMATS[kind].keeps_facts)
+        if self.plan.keep_order is None:
+            table = table.take(self.order)
         return released_table(table if kept is None else self._with_text(table, kept))
 
     def deliver(self, target: Path, form: FileFormat | None, escape: bool) -> CountedFile:
@@ -96,10 +103,10 @@ class ReleasedTable:
         VerificationError
             If what was read back does not keep what was promised, or is not what was written.
         """
-        # An index comes last.
-        written = dict(zip(Frame(self.data).names, table.column_names, strict=False))
         if escape:
             table = with_escaped_formulas(table)
+        # An index comes last.
+        written = dict(zip(Frame(self.data).names, table.column_names, strict=False))
         write_file(table, part, form)
         back = read_file(part, csv=None if form is None else form.csv, like=form, hashed=True)
         promised = [
@@ -109,16 +116,31 @@ class ReleasedTable:
             )
             for one in self.plan.promises()
         ]
-        found = verify_all(back, promised, units=self._units_gone(written))
+        units = self._units_gone(written)
+        donors = self._donor_units(written)
+        by_donors = [
+            one._replace(unit=(one.unit, first)) if (one.unit, first) in donors else one
+            for one in promised
+            for first in list(one.columns or ())[:1]
+        ]
+        found = [
+            replace(counted, unit=one.unit)
+            for counted, one in zip(
+                verify_all(back, by_donors, units={**units, **donors}), promised, strict=True
+            )
+        ]
         broken = broken_relation(self.plan, Frame(back.table))
         if broken is not None:
             raise VerificationError(
                 f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
                 "The file was removed."
             )
-        counted = CountedFile(
-            str(target), tuple(found), back.sha256, self._required(back, promised)
-        )
+        fault = self._dealing_fault(back, written)
+        if fault is not None:
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and {fault}. The file was removed."
+            )
+        counted = CountedFile(str(target), tuple(found), back.sha256, self._required(back, written))
         refuse_broken(counted, target, len(self.intake))
         same = [written[name] for name in self.roles.released if name in written]
         differs = difference(table, back, same)
@@ -129,24 +151,44 @@ class ReleasedTable:
             )
         return counted
 
-    def _required(self, back: Source, promised: Sequence[Promise]) -> tuple[Required, ...]:
+    def _dealing_fault(self, back: Source, written: Mapping[Any, str]) -> str | None:
+        """Say what is wrong with swapped values in a file that was read back; None: nothing is."""
+        file = Frame(back.as_written)
+
+        def codes(name: Any) -> Labels:
+            return self._as_given(codes_as_written(file, written[name], back.is_text))
+
+        faults = (None if part is None else part.fault(codes) for part in self.dealt)
+        return next((fault for fault in faults if fault is not None), None)
+
+    def _as_given(self, rows: Labels) -> Labels:
+        """Bring something of each row of the file into the order of the records."""
+        if self.order is None:
+            return rows
+        given = np.empty_like(rows)
+        given[self.order] = rows
+        return given
+
+    def _required(self, back: Source, written: Mapping[Any, str]) -> tuple[Required, ...]:
         """Count requirements over the combinations of values in a file that was read back.
 
-        Each is counted over the records of equal values, which are unions of groups; what the file no longer
-        tells, such as a dropped unit, is known of each record.
+        Each is counted over the records of equal values, which are unions of groups, or over the groups
+        of swapped values; what the file no longer tells, such as a dropped unit, is known of each record.
         """
-        written, is_text = Frame(back.as_written), back.is_text
+        file = Frame(back.as_written)
         found = []
-        for given, one in zip(self.inputs, promised, strict=True):
+        for given, dealt in zip_longest(self.inputs, self.dealt):
             if not given.requirements:
                 continue
-            labels = combine(
-                [codes_as_written(written, name, is_text) for name in one.columns or ()]
-            )
-            if self.order is not None:  # requirements know the records in the order given
-                original = np.empty_like(labels)
-                original[self.order] = labels
-                labels = original
+            if dealt is not None:
+                labels = dealt.labels
+            else:
+                own = [variable.name for variable in given.variables]
+                shared = self.plan.also_shared(self.plan.block_of(own))
+                codes = [
+                    codes_as_written(file, written[name], back.is_text) for name in [*own, *shared]
+                ]
+                labels = self._as_given(combine(codes))
             found += [
                 as_required(rule, rule.say(rule.figure(labels)), rule.holds(labels))
                 for rule in given.requirements
@@ -154,7 +196,7 @@ class ReleasedTable:
         return tuple(found)
 
     def _units_gone(self, written: Mapping[Any, str]) -> dict[Any, pa.Array]:
-        """Units that the file no longer holds, in the order of the released rows."""
+        """Units that the file no longer holds, in the order of its rows."""
         import pyarrow as pa
 
         found = {}
@@ -163,6 +205,26 @@ class ReleasedTable:
                 units = self.intake.units_by[name]
                 units = units if self.order is None else units[self.order]
                 found[written.get(name, name)] = pa.array(units, mask=units < 0)
+        return found
+
+    def _donor_units(self, written: Mapping[Any, str]) -> dict[Any, pa.Array]:
+        """Units whose values swapped columns release, in the order of the file's rows.
+
+        A value stands for the units that had it, whatever rows it was dealt to. By the unit and the column.
+        """
+        import pyarrow as pa
+
+        found: dict[Any, pa.Array] = {}
+        for part in self.dealt:
+            if part is None:
+                continue
+            unit = self.plan.unit_of(self.plan.block_of(part.names)).column
+            for name, donors in zip(part.names, part.donors, strict=True):
+                if unit is None:
+                    continue
+                units = self.intake.units_by[unit][donors]
+                units = units if self.order is None else units[self.order]
+                found[written.get(unit, unit), written[name]] = pa.array(units, mask=units < 0)
         return found
 
     def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:

@@ -107,6 +107,7 @@ def complete(
         k=plan.k,
         unit=unit,
         weight=None if weight is None else weight.column,
+        other_roles=plan.with_other_role,
         missing_words=missing_words,
     )
     whole = _with_roles(plan, guesses)
@@ -195,14 +196,15 @@ def _described(plan: Plan, name: Any, found: Guess) -> dict[Any, Column]:
     given = plan.columns.get(name)
     if given is not None and given.kind is not None:
         return {}
-    if found.kind is None or found.looks_like == "quantity" or name in plan.related:
+    implied = found.looks_like == "quantity" and found.kind != "spiked"
+    if found.kind is None or implied or name in plan.related:
         return {}
     own = given or Column()
     if own.coarsen is not None and found.kind not in own.coarsen.kinds:
         return {}
     if found.looks_like == "date" and found.kind == "integer" and own.round is None:
         return {name: own.of_kind("integer", round="nearest")}  # a year stays one
-    return {name: own.of_kind(found.kind)}
+    return {name: own.of_kind(found.kind, **({"levels": found.levels} if found.levels else {}))}
 
 
 def _weight(plan: Plan, name: Any) -> Weight:

@@ -14,7 +14,7 @@ from microagg.base.formatting import plural
 from microagg.drafting.profile import Profile
 from microagg.tables.numbers_in_text import OddCells
 
-Role = Literal["protect", "drop", "unit", "weight", "known"]
+Role = Literal["protect", "drop", "follows", "unit", "weight", "known"]
 Looks = Literal[
     "quantity",
     "identifier",
@@ -31,7 +31,7 @@ Looks = Literal[
     "empty",
     "nested",
 ]
-Kind = Literal["number", "integer", "boolean", "nominal", "ordinal", "date"]
+Kind = Literal["number", "integer", "spiked", "boolean", "nominal", "ordinal", "date"]
 
 FEW = 12  # distinct values that may be codes or small counts, at most
 MANY = 30  # records from which on a shape of the values is no accident
@@ -45,7 +45,8 @@ class Guess:
     """What a column looks like, and what the draft does with it."""
 
     role: Role
-    """"protect", "drop", "unit" (k counts it; dropped too), "weight", or "known": left as it is."""
+    """"protect", "drop", "follows" (from another column; dropped too), "unit" (k counts it; dropped too),
+    "weight", or "known": left as it is."""
     looks_like: Looks
     kind: Kind | None
     """What its values are; None for lists and records."""
@@ -59,6 +60,8 @@ class Guess:
     """Of an identifier: what it identifies, such as "household", where its name says so."""
     counts_units: bool = True
     """Of an identifier that repeats: whether k may count it, by its name or the order of its rows."""
+    levels: tuple[str, ...] = ()
+    """Of texts that have an order: the texts from lowest to highest."""
     unreadable: bool = False
     """Whether it is dropped only because its values cannot be read."""
     distinct: int = 0
@@ -88,6 +91,8 @@ class NamedProfile:
     readable_dates: bool = False
     odd: OddCells | None = None
     """Of numbers stored as text: cells that are no numbers."""
+    battery: bool = False
+    """Of whole numbers without a gap: whether other columns go from the same number to the same number."""
 
     def named(self, *known: Container[str]) -> bool:
         """Return whether a word of the name is in one of some sets."""
@@ -115,6 +120,7 @@ class NamedProfile:
 _RELEASES = {
     "number": "Protected: a group releases its mean.",
     "integer": "Protected: a group releases its mean.",
+    "spiked": "Protected as spiked: people who have none are not averaged with people who have a little.",
     "date": "Protected as a date: a group releases its mean.",
     "nominal": "Protected as nominal: a group releases its most frequent value.",
     "boolean": "Protected as boolean: a group releases its most frequent value.",

@@ -7,11 +7,13 @@ value labels and measure levels of a file come first, then names and values toge
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from microagg.drafting import name_words as say
+from microagg.drafting.computed_columns import settle_computed
 from microagg.drafting.guess import (
     Guess,
     NamedProfile,
@@ -29,6 +31,8 @@ from microagg.tables.dates import dates_in_text
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import OddCells
 
+_BATTERY = 3  # columns with the same range from which on their numbers are answers on one scale
+
 
 def guess(
     frame: Any,
@@ -37,12 +41,14 @@ def guess(
     unit: Any = None,
     weight: Any = None,
     names: Collection[Any] | None = None,
+    other_roles: Collection[Any] = (),
     missing_words: Sequence[str] = ("",),
 ) -> dict[Any, Guess]:
     """Guess what each column of a table is, and its role.
 
     ``unit`` and ``weight`` are columns that have this role already, so that no other gets it; ``names`` the
-    columns to look at, by default all; ``missing_words`` texts that mean missing, such as NA in a CSV file.
+    columns to look at, by default all; ``other_roles`` columns whose role somebody decided, from which none
+    follows; ``missing_words`` texts that mean missing, such as NA in a CSV file.
     O(n log n) for each column.
 
     >>> import pandas as pd
@@ -53,23 +59,41 @@ def guess(
     table = frame if isinstance(frame, Frame) else Frame(frame)
     index = set(table.index_columns())
     found, counts = {}, {}
-    for name, profile in profiles(table, names, missing_words):
+    all_profiles = dict(profiles(table, names, missing_words))
+    batteries = _batteries(all_profiles.values())
+    for name, profile in all_profiles.items():
         counts[name] = profile.distinct, profile.present
         if name in index:
             found[name] = dropped(
                 "identifier", None, "The row labels of a frame of pandas", "they identify records."
             )
         else:
-            found[name] = _of_column(table, name, profile, k)
+            in_battery = _ends(profile) in batteries
+            one = _of_column(table, name, profile, k, in_battery)
+            found[name] = replace(one, distinct=profile.distinct, present=profile.present)
     found = settle_weights(settle_units(table, found, k, unit), unit, weight)
+    if names is None:
+        open_ones = {name: one for name, one in found.items() if name not in other_roles}
+        found |= settle_computed(table, open_ones)
     return {
         name: replace(found[name], distinct=distinct, present=present)
         for name, (distinct, present) in counts.items()
     }
 
 
-def _of_column(table: Frame, name: Any, profile: Profile, k: int) -> Guess:
-    column = NamedProfile(profile, say.words(name), k, profile.ordered)
+def _batteries(found: Iterable[Profile]) -> set[Any]:
+    """Return the ranges of whole numbers without a gap that several columns share, as answers do."""
+    often = Counter(_ends(profile) for profile in found)
+    return {ends for ends, count in often.items() if ends is not None and count >= _BATTERY}
+
+
+def _ends(profile: Profile) -> tuple[float, float] | None:
+    numbers = profile.numbers
+    return None if numbers is None or not numbers.consecutive else (numbers.low, numbers.high)
+
+
+def _of_column(table: Frame, name: Any, profile: Profile, k: int, in_battery: bool) -> Guess:
+    column = NamedProfile(profile, say.words(name), k, profile.ordered, battery=in_battery)
     if profile.type != "text" or profile.texts is None:
         return _guess(column)
     try:

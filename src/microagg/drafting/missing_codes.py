@@ -31,6 +31,15 @@ _APART = 3.0  # times the largest step between the other values at that end
 _OF_THE_RANGE = 0.1
 
 
+def says_missing(text: str) -> bool:
+    """Return whether a text says that there is no answer.
+
+    >>> says_missing("Don't know"), says_missing("good")
+    (True, False)
+    """
+    return bool(_SAYS_SO.search(text))
+
+
 def missing_codes(profile: Profile) -> tuple[float, ...]:
     """Return the numbers of a column that stand for missing values, in ascending order.
 
@@ -46,7 +55,7 @@ def missing_codes(profile: Profile) -> tuple[float, ...]:
         return ()
     labels = {v: text for v, text in profile.facts.value_labels if isinstance(v, int | float)}
     levels, counts = numbers.levels, numbers.counts
-    labelled = np.isin(levels, [float(v) for v, text in labels.items() if _SAYS_SO.search(text)])
+    labelled = np.isin(levels, [float(v) for v, text in labels.items() if says_missing(text)])
     usual = np.isin(levels, _USUAL) & (counts >= _REPEATED)
     found = _standing_apart(numbers, levels[usual | labelled]) | set(levels[labelled].tolist())
     return tuple(sorted(found))

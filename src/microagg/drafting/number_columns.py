@@ -34,11 +34,16 @@ _NEARLY_ALL = 0.9  # an id may repeat in a few records
 _SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
 _VARIES = 10  # times the least weight: beyond that, with many decimals, likewise
 _CLASSIFIES = 60  # records for each value, beyond which numbers of things classify them
-_TIMES = frozenset(["t", "period", "wave", "round", "trial", "step", "epoch"])
 _YEARS_AT_SCHOOL = 25  # at most
 _LEAST_RATIO = 1.2  # of the largest weight to the least
 _MOST_WEIGHTS = 200  # different ones of strata
-_MANY_ZEROS = 0.25  # share of records from which on zeros are a spike
+_MANY_ZEROS = 0.2  # share of records from which on zeros are a spike
+_RARER = -0.85  # correlation of the rank of a frequency with the number
+_STEPS = 5  # of a scale, at least
+_LONG_SCALE = (
+    8  # whole numbers without a gap from which on they are no codes, whatever their frequencies
+)
+_READABLE = 20  # different numbers from which on it is no accident that all can be read as dates
 
 _IF_A_QUANTITY = 'If it is a quantity, say kind = "{}".'
 
@@ -82,22 +87,57 @@ def _quantity(column: NamedProfile, numbers: Numbers) -> Guess:
     kind: Kind = "integer" if numbers.whole else "number"
     words = "whole numbers" if numbers.whole else "numbers with decimals"
     fact = f"A quantity: {words}, {distinct_words(profile)}"
+    if is_spiked(numbers):
+        return protected("quantity", "spiked", f"{fact}, {zeros(numbers):.0%} are 0")
     hint = ""
     if column.last in say.WEIGHT:
         hint = "If it is the weight of a sample, name it as weight instead."
-    elif _zeros(numbers) >= _MANY_ZEROS and profile.distinct > FEW:
-        hint = (
-            f'{_zeros(numbers):.0%} are 0: with kind = "spiked", those who have none are not averaged with '
-            "those who have a little."
-        )
     elif numbers.whole and profile.distinct <= FEW:
         hint = 'Taken as counts or amounts; if they are codes, say kind = "nominal".'
     return Guess("protect", "quantity", kind, fact, hint)
 
 
-def _zeros(numbers: Numbers) -> float:
+def zeros(numbers: Numbers) -> float:
     """Share of the records that are 0."""
     return float(numbers.counts[numbers.levels == 0].sum() / numbers.counts.sum())
+
+
+def is_spiked(numbers: Numbers) -> bool:
+    """Return whether so many of the numbers are 0 that these stand apart from the others."""
+    return zeros(numbers) >= _MANY_ZEROS and len(numbers.levels) > FEW
+
+
+def is_scale(column: NamedProfile, numbers: Numbers) -> bool:
+    """Return whether few numbers are steps of a scale rather than codes.
+
+    They follow each other without a gap, and have a name for it, or a range that several columns share, or
+    are many, or their frequencies rise to one top and fall: those of codes have no order.
+
+    Parameters
+    ----------
+    column
+        The column, with its name.
+    numbers
+        Its numbers, without those that stand for missing values.
+    """
+    steps = len(numbers.levels)
+    if not numbers.consecutive or column.named(say.CODE, say.PLACE):
+        return False
+    if column.named(say.SCALE):
+        return 3 <= steps <= MANY
+    if column.last in say.SORT | say.ENTITY or abs(numbers.low) > FEW:
+        return False
+    return _STEPS <= steps <= FEW and (
+        steps >= _LONG_SCALE or column.battery or _has_one_top(numbers) or thins_out(numbers)
+    )
+
+
+def _has_one_top(numbers: Numbers) -> bool:
+    """Return whether frequencies rise to one top and fall from there, but for chance."""
+    often = numbers.counts
+    chance = 2 * np.sqrt(often[1:] + often[:-1])
+    steps, top = np.diff(often), int(np.argmax(often))
+    return bool((steps[:top] >= -chance[:top]).all() and (steps[top:] <= chance[top:]).all())
 
 
 def _labelled(column: NamedProfile, numbers: Numbers) -> Guess | None:
@@ -159,12 +199,30 @@ def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
     if many and (dates or months or clock):
         fact = f"Dates or times of day written as numbers, {words}"
         return protected("date", "ordinal", fact)
+    if len(levels) >= _READABLE and _is_date_with_the_year_last(numbers):
+        fact = f"Dates written as numbers with the year at the end, {words}"
+        why = "their numbers have another order than the days. Write them as 2024-03-31 to protect them."
+        return replace(dropped("date", "date", fact, why), unreadable=True)
     return None
+
+
+def _is_date_with_the_year_last(numbers: Numbers) -> bool:
+    """Return whether all numbers are days, months and years, such as 111597 or 12312016."""
+    for years in (100, 10_000):
+        days = numbers.levels // years
+        first, second, year = days // 100, days % 100, numbers.levels % years
+        in_range = years == 100 or _within(year, 1800, 2100)
+        if in_range and (
+            (_within(first, 1, 12) and _within(second, 1, 31) and second.max() > 12)
+            or (_within(first, 1, 31) and _within(second, 1, 12) and first.max() > 12)
+        ):
+            return True
+    return False
 
 
 def _coordinates(column: NamedProfile, numbers: Numbers) -> Guess | None:
     ends = [say.COORDINATE[word] for word in column.words if word in say.COORDINATE]
-    inside = any(-end <= numbers.low and numbers.high <= end for end in ends)
+    inside = any(low <= numbers.low and numbers.high <= high for low, high in ends)
     if not inside or numbers.whole:
         return None
     fact = f"Coordinates of a place, {distinct_words(column.profile)}"
@@ -173,9 +231,12 @@ def _coordinates(column: NamedProfile, numbers: Numbers) -> Guess | None:
 
 def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Numbers that stand for records or for what records are about."""
-    if not numbers.whole:
-        return None
     distinct, present = column.profile.distinct, column.profile.present
+    if not numbers.whole:
+        if column.named(say.IDENTIFIER) and distinct >= _NEARLY_ALL * present:
+            fact = f"Numbers, {distinct_words(column.profile)}, identifiers by their name"
+            return dropped("identifier", "number", fact, IDENTIFIES)
+        return None
     measured = column.named(say.MEASURE) or _is_schooling(column, numbers)
     identifier = column.named(say.IDENTIFIER)
     called = identifier or (column.last in say.NUMBER and column.last != "numbers")
@@ -198,12 +259,13 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
     if (called and (distinct > FEW or distinct >= _NEARLY_ALL * present)) or (
         entity and distinct > FEW
     ):
-        if column.named(say.THINGS) and distinct <= MANY and present > _CLASSIFIES * distinct:
-            return None  # a few plots, departments or teams: codes
+        few = distinct <= MANY and present > _CLASSIFIES * distinct
+        if few and (column.named(say.THINGS) or not called):
+            return None  # a few plots, departments or teams: codes; sizes of families
         fact = "identifiers by their name"
     elif neighbours and not measured and column.last not in say.PLACE:
         fact = "each in neighbouring rows only and rising"
-    elif _numbers_a_panel(numbers) and not measured and column.last not in _TIMES | say.PLACE:
+    elif _numbers_a_panel(numbers) and not measured and column.last not in say.TIME | say.PLACE:
         fact = "from the first on without a gap, all equally often"
     else:
         return None
@@ -293,26 +355,46 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
         return _code(f"{words}, codes by their name", numbers)
     if numbers.whole and column.last in say.PLACE and numbers.low >= 0 and not measured:
         return _code(f"{words}, places by their name", numbers)
-    if profile.distinct == 3 < profile.present and not column.named(say.COUNTED, say.COUNT):
+    if (
+        profile.distinct == 3 < profile.present
+        and not (measured or column.named(say.COUNTED))
+        and not is_scale(column, numbers)
+    ):
         return _code(f"Three different numbers{missing_words(profile)}", numbers)
     if not numbers.whole:
         return None
     sort = column.last in say.SORT or column.named(say.THINGS)
-    if sort and profile.distinct <= MANY and numbers.low >= 0:
+    if sort and profile.distinct <= MANY and numbers.low >= 0 and not is_scale(column, numbers):
         return _code(f"{words}, sorts of something by their name", numbers)
-    if profile.distinct > FEW:
+    scale = column.last in say.SCALE and is_scale(column, numbers)
+    if profile.distinct > FEW and not scale:
         return None
-    if column.named(say.COUNTED, say.MEASURE) or column.first in say.COUNT:
+    if column.named(say.COUNTED, say.MEASURE) or {column.first, column.last} & say.COUNT:
         return None
-    if numbers.low in (0, 1) and numbers.high <= FEW:
-        fact = "few, and larger ones are not rarer, as they would be for counts"
-        return None if _falls_off(numbers) else _code(f"{words}, {fact}", numbers)
+    from_the_start = numbers.low in (0, 1) and numbers.high <= FEW
+    if from_the_start and falls_off(numbers) and not scale:
+        return None
+    if is_scale(column, numbers):
+        hint = 'If they are codes without an order, say kind = "nominal".'
+        fact = f"A scale: whole numbers without a gap, {distinct_words(profile)}"
+        return protected("code", "ordinal", fact, hint)
+    if from_the_start:
+        return _code(f"{words}, looks like codes", numbers)
     if profile.distinct < 6 and profile.present >= MANY:
         return _code(f"{words}, each in many records", numbers)
     return None
 
 
-def _falls_off(numbers: Numbers) -> bool:
+def thins_out(numbers: Numbers) -> bool:
+    """Return whether larger numbers are rarer with few exceptions, as counts from 0 or 2 are."""
+    often = numbers.counts
+    if len(often) < _STEPS or numbers.low not in (0, 2):
+        return False
+    ranks = np.argsort(np.argsort(often, kind="stable"), kind="stable")
+    return bool(np.corrcoef(ranks, np.arange(len(often)))[0, 1] <= _RARER)
+
+
+def falls_off(numbers: Numbers) -> bool:
     """Return whether frequencies rise to a top among the low numbers and fall to a thin end, as counts do."""
     often = numbers.counts
     least = 5 if numbers.low == 0 else 8  # answers on a scale go from 1 to 7

@@ -34,6 +34,8 @@ _DATES = (
     r"\d{1,2}:\d{2}(:\d{2})?",
 )
 _DATE = re.compile("|".join(_DATES))
+_LEVELS = 60  # distinct texts that may have an order, at most
+_SOME = 0.1  # share of numbers from which on a few words among them stand for missing values
 _FEW_WORDS = 5  # that may stand for missing values among numbers
 _REPEATED = 3  # records from which on a word is a code and no slip
 _UNKNOWN = ColumnFacts()
@@ -70,10 +72,10 @@ class Numbers:
     def long_fractions(self) -> float:
         """Share of the distinct values that need more than four decimals."""
         with np.errstate(over="ignore"):
-            single = np.allclose(
+            single = np.isclose(
                 self.levels.astype(np.float32), self.levels, rtol=_FIFTEEN_DIGITS, atol=0
             )
-        precision = _SINGLE_PRECISION if single else _DOUBLE_PRECISION
+        precision = np.where(single, _SINGLE_PRECISION, _DOUBLE_PRECISION)
         away = np.abs(self.levels - np.round(self.levels, 4))
         return float(np.mean(away > precision * np.abs(self.levels)))
 
@@ -90,6 +92,10 @@ class Texts:
     """How many are no numbers, where most are; None where most are not."""
     odd_words: tuple[str, ...] = ()
     """Those that are no numbers, where they are few and each stands in several records."""
+    numbers: Numbers | None = None
+    """Those that are numbers, where most are or the others are a few words."""
+    levels: tuple[str, ...] = ()
+    """The distinct texts, unless there are many."""
     longest: int = 0
     """Words in the longest of those looked at."""
 
@@ -297,20 +303,31 @@ def _of_texts(present: Any) -> Texts:
     digits = [text for text in sample if text.isdigit()]
     padded = any(len(text) > 1 and text[0] == "0" for text in digits)
     one_length = len({len(text) for text in digits}) == 1 and len(digits[0]) > 1
-    mostly = 2 * sum(map(_is_number, sample)) > len(sample)
-    odd = Counter(
-        text
-        for text in (str(v).strip() for v in present.to_list() if mostly)
-        if not _is_number(text)
-    )
+    share = sum(map(_is_number, sample)) / len(sample)
+    often = Counter(str(v).strip() for v in present.to_list()) if share >= _SOME else Counter()
+    odd = {text: count for text, count in often.items() if not _is_number(text)}
     are_codes = len(odd) <= _FEW_WORDS and min(odd.values(), default=0) >= _REPEATED
+    mixed = share > 0.5 or (share >= _SOME and are_codes)
+    values = {text: float(text.replace(",", ".")) for text in often if mixed and text not in odd}
+    numbers = np.repeat(list(values.values()), [often[text] for text in values])
     return Texts(
         dates=all(map(_DATE.fullmatch, sample)),
         digit_codes=len(digits) == len(sample) and (padded or one_length),
-        odd=odd.total() if mostly else None,
+        odd=sum(odd.values()) if mixed else None,
         odd_words=tuple(sorted(odd)) if are_codes else (),
+        numbers=of_values(numbers).numbers if len(values) else None,
+        levels=_levels(present),
         longest=max(len(text.split()) for text in sample),
     )
+
+
+def _levels(present: Any) -> tuple[str, ...]:
+    """Return the distinct texts in the order of the alphabet, none if there are many."""
+    try:
+        distinct = present.unique().to_list()
+    except Exception:  # objects of Python that cannot be compared have no order
+        return ()
+    return tuple(sorted(map(str, distinct))) if len(distinct) <= _LEVELS else ()
 
 
 def _is_number(text: str) -> bool:

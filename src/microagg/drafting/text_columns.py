@@ -8,7 +8,9 @@ from microagg.drafting import name_words as say
 from microagg.drafting.guess import (
     FEW,
     IDENTIFIES,
+    MANY,
     Guess,
+    Kind,
     Looks,
     NamedProfile,
     distinct_words,
@@ -16,6 +18,9 @@ from microagg.drafting.guess import (
     protected,
     too_many,
 )
+from microagg.drafting.missing_codes import says_missing
+from microagg.drafting.number_columns import is_scale, is_spiked, thins_out
+from microagg.drafting.orders import is_apart, order_of
 from microagg.tables.numbers_in_text import MISSING_WORDS
 
 _NEARLY_ALL = 0.9  # a name may repeat in a few records
@@ -35,6 +40,9 @@ def guess_texts(column: NamedProfile) -> Guess:
         return _dates(column)
     if column.ordered:
         return protected("category", "ordinal", f"Categories in an order, {words}")
+    in_order = _in_order(column)
+    if in_order is not None:
+        return in_order
     called = column.named(say.IDENTIFIER) or _is_of_people(column)
     if not profile.categorical:
         if texts.digit_codes and not (called or distinct == present):
@@ -58,6 +66,22 @@ def guess_texts(column: NamedProfile) -> Guess:
     if distinct > FEW and (called or 2 * distinct > present or texts.longest >= _WORDY):
         return dropped("name or text", "nominal", f"Names or texts that repeat, {words}", _TEXT)
     return too_many(column, protected("category", "nominal", f"Categories, {words}"))
+
+
+def _in_order(column: NamedProfile) -> Guess | None:
+    """Guess texts whose order is known; words for missing values among them are codes."""
+    texts = column.profile.texts
+    assert texts is not None
+    apart = tuple(text for text in texts.levels if says_missing(text) or is_apart(text))
+    for codes in ((), apart):
+        levels = order_of([text for text in texts.levels if text not in codes])
+        if levels is not None:
+            fact = f"Texts that have an order, {distinct_words(column.profile)}"
+            hint = "The order that was taken is in levels."
+            if codes:
+                hint += " Words without a place in it are kept apart (missing.codes)."
+            return replace(protected("category", "ordinal", fact, hint), levels=levels, codes=codes)
+    return None
 
 
 def _is_of_people(column: NamedProfile) -> bool:
@@ -84,7 +108,7 @@ def _dates(column: NamedProfile) -> Guess:
     if column.readable_dates:
         return protected("date", "date", fact)
     as_categories = too_many(column, protected("date", "nominal", fact))
-    if as_categories.role == "protect":
+    if as_categories.role == "protect" and column.profile.distinct <= MANY:
         return as_categories
     way_out = "they cannot be read as dates in one way. Write them as 2024-03-31 to protect them."
     return replace(dropped("date", "date", fact, way_out), unreadable=True)
@@ -97,13 +121,27 @@ def _numbers(column: NamedProfile) -> Guess:
     looks: Looks = "number stored as text"
     odd = f", {texts.odd} are no numbers" if texts.odd else ""
     fact = f"Numbers stored as text, {distinct_words(profile)}{odd}"
-    if profile.distinct <= FEW:
+    codes = tuple(word for word in texts.odd_words if word not in MISSING_WORDS)
+    apart = "The words among them are taken as missing (missing.codes)." if codes else ""
+    numbers = texts.numbers
+    if numbers is not None and len(numbers.levels) <= FEW:
+        readable = texts.odd == 0 or bool(texts.odd_words)
+        if readable and (is_scale(column, numbers) or thins_out(numbers)):
+            levels = sorted(
+                (text for text in texts.levels if text.strip() not in texts.odd_words),
+                key=lambda text: float(text.replace(",", ".")),
+            )
+            scale = protected(looks, "ordinal", fact, f"A scale without a gap. {apart}".strip())
+            return replace(scale, levels=tuple(levels), codes=codes)
         hint = 'If it is a quantity, say kind = "number".'
-        return protected(looks, "nominal", fact, hint)
+        return too_many(column, protected(looks, "nominal", fact, hint))
     if column.reads_as_numbers:
-        codes = tuple(word for word in texts.odd_words if word not in MISSING_WORDS)
-        hint = "The words among them are taken as missing (missing.codes)." if codes else ""
-        return replace(protected(looks, "number", fact, hint), codes=codes)
+        kind: Kind = "spiked" if numbers is not None and is_spiked(numbers) else "number"
+        return replace(protected(looks, kind, fact, apart), codes=codes)
+    if 2 * (texts.odd or 0) > profile.present:  # as many words as numbers
+        return too_many(
+            column, protected("category", "nominal", f"Categories, {distinct_words(profile)}")
+        )
     way_out = (
         "cells that are no numbers cannot be averaged. Correct them, or name them in missing.codes with "
         'kind = "number"; for categories say kind = "nominal".'

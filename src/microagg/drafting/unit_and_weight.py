@@ -3,24 +3,34 @@
 Of nested identifiers k should count the one that stands for people: households before persons, since k
 households are at least k persons, and both before numbers without a word. Schools, hospitals and other
 places where people are get no k of their own: they are dropped.
+
+Where no identifier can be counted, names or codes of which each is seen again and again while a date, year or
+visit goes on are the unit: firms, countries and doctors by their names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from microagg.base.formatting import names, unit_words
+from microagg.base.typing import Labels
 from microagg.drafting import name_words as say
-from microagg.drafting.guess import Guess, dropped
+from microagg.drafting.guess import FEW, Guess, dropped
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
 
 _HOUSEHOLD, _PERSON, _NO_WORD, _ELSE = range(4)
 _RECORDS_OF_A_UNIT = 60  # in the middle: five years of months; with more it is a classification
+_FEWEST_UNITS = 5
+_RECORDS_OF_A_TIME = 3  # on average, so that several units are seen at a time
+_OF_THE_GRID = 0.1  # of units and times: the least share that has a record
+_MOMENTS = 60  # different times that are no whole numbers, at most
+_ONCE = 0.98  # of the records: no other has the same unit and time
+_NEARLY_ALL = 0.9  # of the units have a name of their own
 _RECORDS_OF_A_CONTAINER = 12  # at most, where a school, say, is what the records are about
 
 
@@ -33,6 +43,15 @@ def settle_units(table: Frame, found: Mapping[Any, Guess], k: int, unit: Any) ->
     candidates = [name for name, one in found.items() if one.role == "unit"]
     words = {name: _stands_for(name, found[name]) for name in candidates}
     chosen = _chosen(table, words, k) if unit is None and candidates else None
+    if chosen is None and unit is None:
+        chosen, unsure = _seen_again(table, found, k)
+        for name in unsure:
+            one = found[name]
+            hint = "Each value is seen again at other times: if these are people or firms, name it as unit."
+            settled[name] = replace(one, action=f"{one.action} {hint}")
+        if chosen is not None:
+            settled[chosen] = _named_unit(chosen, found[chosen])
+            candidates = [name for name in candidates if name != chosen]
     for name in candidates:
         word = words[name][1]
         one = replace(found[name], stands_for=word)
@@ -43,6 +62,121 @@ def settle_units(table: Frame, found: Mapping[Any, Guess], k: int, unit: Any) ->
             settled[name] = replace(
                 dropped(one.looks_like, one.kind, one.fact, why), stands_for=word
             )
+    counted = unit if chosen is None else chosen
+    return settled if counted is None else _without_aliases(table, settled, counted)
+
+
+def _seen_again(table: Frame, found: Mapping[Any, Guess], k: int) -> tuple[Any, list[Any]]:
+    """Return the column of names or codes that are seen again at later times, and those that may be such.
+
+    None if there is none, or if there are fewer than two groups of them and no name says what they are.
+
+    Each value stands in several records, each time has several records, and no value stands twice at one
+    time; where the name says person, firm or name, it may.
+    """
+    times = [name for name, one in found.items() if _is_time(name, one)]
+    open_ones = [name for name, one in found.items() if _may_be_seen_again(one, k)]
+    open_ones = [name for name in open_ones if name not in times]
+    if not times or not open_ones:
+        return None, []
+    codes = {name: codes_as_written(table, name, from_csv=False) for name in (*times, *open_ones)}
+    time = _together([codes[name] for name in times])
+    moments, rows = int(time.max()) + 1, len(table)
+    able: dict[Any, tuple[int, int]] = {}
+    unsure: list[Any] = []
+    for name in open_ones:
+        values = codes[name]
+        distinct = found[name].distinct
+        pairs = len(np.unique(_together([values, time])))
+        rank = _rank_of_name(name)
+        dense = rows >= _RECORDS_OF_A_TIME * moments and rows >= _OF_THE_GRID * distinct * moments
+        again = pairs >= 3 * distinct
+        once = pairs >= _ONCE * rows
+        many = distinct >= 2 * k and (rank == 1 or distinct > FEW)
+        if dense and again and (rank == 0 or (once and many)):
+            able[name] = rank, -distinct
+        elif dense and again and once and found[name].role == "protect":
+            unsure.append(name)
+    return (min(able, key=lambda name: able[name]), []) if able else (None, unsure)
+
+
+def _is_time(name: Any, found: Guess) -> bool:
+    """Return whether a column says when a record was made, at three times or more."""
+    called = any(word in say.TIME for word in say.words(name)) and (
+        found.kind in ("integer", "ordinal")
+        or (found.kind in ("number", "spiked") and found.distinct <= _MOMENTS)
+    )
+    return found.distinct >= 3 and (found.looks_like == "date" or called)
+
+
+def _may_be_seen_again(found: Guess, k: int) -> bool:
+    """Return whether a column has names or codes of which each stands in several records."""
+    looks = ("category", "place", "code", "name or text", "repeated identifier")
+    return (
+        found.looks_like in looks
+        and found.kind in ("nominal", "integer")
+        and not found.unreadable
+        and found.distinct >= max(k, _FEWEST_UNITS)
+        and found.present >= 3 * found.distinct
+    )
+
+
+def _rank_of_name(name: Any) -> int:
+    """Return 0 for a name of people or firms, 1 for a place or another thing, 2 for no such name."""
+    own = say.words(name)
+    if any(word in {*say.HOUSEHOLDS, *say.UNITS} for word in own) or set(own) <= say.NAME:
+        return 0
+    known = say.ENTITY | say.PLACE | say.NAME | say.IDENTIFIER
+    return 1 if any(word in known for word in own) else 2
+
+
+def _named_unit(name: Any, found: Guess) -> Guess:
+    nouns = {**say.UNITS, **say.HOUSEHOLDS}
+    noun = next((nouns[word] for word in say.words(name) if word in nouns), None)
+    what = _plural_of(noun) if noun else "its distinct values"
+    return Guess(
+        "unit",
+        "repeated identifier",
+        found.kind,
+        f"{found.fact}, each seen again at other times",
+        f"The unit: k counts {what}, and the column is dropped. If it classifies records of different units, "
+        "leave the unit out and name a kind.",
+        stands_for=noun,
+        distinct=found.distinct,
+        present=found.present,
+    )
+
+
+def _together(columns: Sequence[Labels]) -> Labels:
+    """Return the number of the combination of values that each record has."""
+    joint = np.zeros(len(columns[0]), dtype=np.int64)
+    for codes in columns:
+        joint = joint * (int(codes.max()) + 2) + codes + 1
+        joint = np.unique(joint, return_inverse=True)[1].astype(np.int64)
+    return joint
+
+
+def _without_aliases(table: Frame, found: Mapping[Any, Guess], unit: Any) -> dict[Any, Guess]:
+    """Drop categories that are other names of the unit: nearly each unit has its own."""
+    settled = dict(found)
+    open_ones = [
+        name
+        for name, one in found.items()
+        if name != unit and one.role == "protect" and one.kind == "nominal" and one.distinct >= 3
+    ]
+    if not open_ones or unit not in table.names:
+        return settled
+    units = codes_as_written(table, unit, from_csv=False)
+    distinct = len(np.unique(units[units >= 0]))
+    for name in open_ones:
+        one = found[name]
+        if one.distinct < _NEARLY_ALL * distinct:
+            continue
+        values = codes_as_written(table, name, from_csv=False)
+        both = (values >= 0) & (units >= 0)
+        if len(np.unique(_together([units[both], values[both]]))) <= distinct:
+            why = f"it is another name of {names([unit])}, which k counts."
+            settled[name] = dropped(one.looks_like, one.kind, one.fact, why)
     return settled
 
 
@@ -145,13 +279,14 @@ def settle_weights(found: Mapping[Any, Guess], unit: Any, weight: Any) -> dict[A
     if weight is None and candidates:
         by_name = [name for name in candidates if "by its name" in found[name].fact] or candidates
         of_records = [name for name in by_name if not of_units & set(say.words(name))]
-        chosen = (of_records or by_name)[0]
+        # The record's own has no word but that of a weight.
+        chosen = min(of_records or by_name, key=lambda name: len(_other_words(name)))
     settled = dict(found)
     for name in candidates:
         one = found[name]
         if name == chosen:
             action = (
-                "The weight: each group releases its mean weight, so that weighted totals stay exact. If it "
+                "The weight: each group releases its mean weight, so that weighted totals are kept. If it "
                 "is a quantity, protect it instead."
             )
             settled[name] = replace(one, action=action)
@@ -161,6 +296,11 @@ def settle_weights(found: Mapping[Any, Guess], unit: Any, weight: Any) -> dict[A
                 one.looks_like, one.kind, one.fact, f"a release has one weight, {names([counted])}."
             )
     return settled
+
+
+def _other_words(name: Any) -> list[str]:
+    known = say.WEIGHT | say.WEIGHT_ONLY | say.SAMPLING
+    return [word for word in say.words(name) if word not in known]
 
 
 def _plural_of(word: str) -> str:

@@ -73,7 +73,8 @@ def encoder(variable: Variable, found: NumberFigures) -> Encoder:
     share, step, transform = off.weight / every.weight, off.mean - spike, Transform(None)
     if found.transform is not None and found.transformed is not None:
         off, transform = found.transformed, found.transform
-        step = _step_of_transformed(off.mean, off.low, off.high)
+        # The spike has no logarithm or rank among the others: it is half their range below them.
+        step = off.mean - off.low + max(off.high - off.low, 1.0) / 2
     # The squares of both sorts about the mean of all, and of those off the spike about their own mean.
     between = abs(step) * math.sqrt(every.weight * share * (1 - share))
     length = math.hypot(between, off.length)
@@ -81,14 +82,6 @@ def encoder(variable: Variable, found: NumberFigures) -> Encoder:
     # Values that differ by less than a double can be divided by count as equal.
     scale = scale if math.isfinite(scale) else 0.0
     return SpikedEncoder(spike, transform, off.mean, step, np.array([step * share, 0.0]), scale)
-
-
-def _step_of_transformed(mean: float, low: float, high: float) -> float:
-    """Return the distance of the spike from the mean of the others, by their logarithms or ranks.
-
-    The spike has none among the others: it is half their range below them.
-    """
-    return mean - low + max(high - low, 1.0) / 2
 
 
 def release(variable: Variable, labels: Labels, g: int, weights: Floats | None = None) -> Floats:

@@ -21,16 +21,22 @@ from microagg.encode.batch_statistics import Moments
 from microagg.encode.space import names_of_levels
 from microagg.engines.chunk_losses import column_squares
 from microagg.engines.encoding import Coder, Encoding, Records, Words
+from microagg.errors import VerificationError
 from microagg.grouping.require.requirement import Requirement
+from microagg.measure.classes import combine
 from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
     count_missing,
+    decimals_of,
     keeps_integers,
     native_column,
     release_column,
+    round_related,
+    swap_block,
     with_codes,
 )
-from microagg.releasing.weight_and_strata import mean_weights
+from microagg.releasing.swap import Swapping, dealt_rows
+from microagg.releasing.weight_and_strata import mean_weights, shared_weights
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
@@ -39,15 +45,20 @@ _THREADS = 3  # that aggregate a chunk
 _SAMPLED = 40_000  # records of whole groups in which a release is measured, about
 
 
+GROUP = ("group",)  # name of the number of a record's group, which no file has
+
+
 class Shared(NamedTuple):
-    """What each record of a chunk releases, the same for all records of a group."""
+    """What each record of a chunk releases: the same for all records of a group, or swapped values."""
 
     values: Floats  # (n, columns), NaN where missing
     states: Labels  # (n, columns)
-    weights: Floats | None  # the mean of the group, where that is released
+    weights: Floats | None  # the mean of the group, or dealt, where that is released
+    dealt: Words | None = None
+    """(n, …) of swapped values, what no file tells: see :func:`dealt_columns`."""
 
     def words(self) -> Words:
-        """As words, one row a record: values, states in four bits each, and the weight."""
+        """As words, one row a record: values, states in four bits each, the weight, and what was dealt."""
         n, m = self.values.shape
         states = np.zeros((n, -(-m // _IN_A_WORD)), dtype=np.uint64)
         for j in range(m):
@@ -55,29 +66,126 @@ class Shared(NamedTuple):
             states[:, j // _IN_A_WORD] |= self.states[:, j].astype(np.uint64) << at
         parts = [self.values.view(np.uint64), states]
         if self.weights is not None:
-            parts.append(self.weights.view(np.uint64)[:, None])
+            parts.append(np.ascontiguousarray(self.weights).view(np.uint64)[:, None])
+        if self.dealt is not None:
+            parts.append(self.dealt)
         return np.hstack(parts)
 
     @classmethod
-    def of(cls, words: Words, columns: int) -> Shared:
+    def of(cls, words: Words, encoding: Encoding) -> Shared:
         """Read what :meth:`words` wrote."""
+        columns = len(encoding.coders)
         values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
         states = np.empty(values.shape, dtype=np.int64)
         for j in range(columns):
             own = words[:, columns + j // _IN_A_WORD] >> np.uint64(4 * (j % _IN_A_WORD))
             states[:, j] = own & np.uint64(15)
-        after = columns + -(-columns // _IN_A_WORD)
-        weights = None
-        if words.shape[1] > after:
+        after, weights = columns + -(-columns // _IN_A_WORD), None
+        if encoding.releases_weight:
             weights = np.ascontiguousarray(words[:, after]).view(np.float64)
-        return cls(values, states, weights)
+            after += 1
+        return cls(values, states, weights, words[:, after:] if encoding.is_swapped else None)
 
     @classmethod
     def of_no_record(cls, encoding: Encoding) -> Shared:
         """Return the released values of no record at all, in the shape that others have."""
-        d, weight = len(encoding.coders), encoding.plan.weight
-        means = weight is not None and weight.release == "mean"
-        return cls(np.zeros((0, d)), np.zeros((0, d), np.int64), np.zeros(0) if means else None)
+        d = len(encoding.coders)
+        return cls(
+            np.zeros((0, d)),
+            np.zeros((0, d), np.int64),
+            np.zeros(0) if encoding.releases_weight else None,
+            np.zeros((0, len(dealt_columns(encoding))), np.uint64) if encoding.is_swapped else None,
+        )
+
+
+def dealt_columns(encoding: Encoding) -> list[Any]:
+    """Name what travels with each row of swapped values, since no file tells it.
+
+    :data:`GROUP` is the number of the row's group. If k counts units, ``(unit, column)`` is, for each
+    promise, the key of the unit whose value the row got in the promise's first column: a value stands for the
+    units that had it, whatever rows it was dealt to.
+    """
+    if not encoding.is_swapped:
+        return []
+    if encoding.unit is None:
+        return [GROUP]
+    first = (next(iter(promise.columns or ())) for promise in encoding.plan.promises())
+    return [GROUP, *((encoding.unit, name) for name in first)]
+
+
+def swapped_values(
+    encoding: Encoding, records: Records, labels: Labels, swapping: Swapping, number: int
+) -> tuple[Shared, Labels]:
+    """Deal the values of the records of a chunk within their groups; also return the states before that.
+
+    Each chunk has at least k units of each of its strata, since it has whole groups.
+
+    Parameters
+    ----------
+    records : of the chunk
+    labels : (n,) group of each record, 0, 1, …
+    swapping : with a secret, the strata and the requirements of these records
+    number : of the chunk
+
+    Raises
+    ------
+    VerificationError
+        If what was dealt is not what a random dealing of the same values would be.
+    """
+    plan, block = encoding.plan, encoding.block
+    variables, origins = [], np.zeros(len(encoding.coders))
+    for j, coder in enumerate(encoding.coders):
+        own = np.ascontiguousarray(records.values[:, j])
+        if coder.kind == "date" and not np.isnan(own).all():
+            origins[j] = np.nanmin(own)  # as in shared_values
+        variables.append(coder.of_chunk(own - origins[j]))
+    units = None
+    if records.units is not None:
+        units = np.unique(records.units, return_inverse=True)[1].reshape(-1)
+    dealt = swap_block(
+        variables,
+        encoding.states(records),
+        labels,
+        block,
+        plan,
+        units,
+        [keeps_whole(encoding, coder) for coder in encoding.coders],
+        [coder.spread for coder in encoding.coders],
+        swapping,
+    )
+    weights = None
+    if encoding.releases_weight:
+        assert plan.weight is not None
+        assert records.weights is not None
+        own = shared_weights(records.weights, encoding.weight_spread, units, plan, block, swapping)
+        rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
+        dealt = dealt.with_column(plan.weight.column, own, rows)
+        weights = own[rows]
+    columns = len(encoding.coders)
+    values = np.column_stack([column[0] for column in dealt.after[:columns]]) + origins
+    states = np.column_stack([column[1] for column in dealt.after[:columns]])
+    shared = Shared(values, states, weights)
+    fault = dealt.fault(lambda name: _codes(encoding, shared, name))
+    if fault is not None:
+        raise VerificationError(f"In a part of the table {fault}. Nothing was written.")
+    travels = [(number << 32) + labels]
+    for _, name in dealt_columns(encoding)[1:]:
+        assert records.units is not None
+        travels.append(records.units[dealt.donors[list(dealt.names).index(name)]])
+    extra = np.column_stack(travels).view(np.uint64)
+    before = np.column_stack([column[1] for column in dealt.before[:columns]])
+    return shared._replace(dealt=extra), before
+
+
+def _codes(encoding: Encoding, shared: Shared, name: Any) -> Labels:
+    """Return a number for each value and state that a column releases."""
+    names = [coder.name for coder in encoding.coders]
+    if name not in names:
+        assert shared.weights is not None
+        return np.unique(shared.weights, return_inverse=True)[1].reshape(-1)
+    at = names.index(name)
+    codes = np.unique(shared.values[:, at], return_inverse=True, equal_nan=True)[1].reshape(-1)
+    return combine([codes, shared.states[:, at]])
 
 
 def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Shared:
@@ -107,9 +215,17 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
         values[:, j] += origin
 
     _by_columns(release, len(encoding.coders))
+    if plan.relations and plan.digits is None:
+        decimals = [
+            None
+            if coder.levels or coder.kind == "date" or keeps_whole(encoding, coder)
+            else decimals_of(coder.spread)
+            for coder in encoding.coders
+        ]
+        values = round_related(values, [coder.name for coder in encoding.coders], decimals, plan)
     mean = None
-    if plan.weight is not None and plan.weight.release == "mean" and records.weights is not None:
-        mean = mean_weights(records.weights, labels)
+    if encoding.releases_weight and records.weights is not None:
+        mean = mean_weights(records.weights, labels, plan, encoding.weight_spread)
     return Shared(values, states, mean)
 
 
@@ -125,7 +241,9 @@ def _by_columns(work: Callable[[int], None], columns: int) -> None:
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
     """Tell whether a column is released as whole numbers."""
-    return keeps_integers(encoding.plan, coder.name, coder.kind, coder.whole)
+    if encoding.is_swapped and (coder.kind in CATEGORIES or coder.kind == "date"):
+        return False
+    return keeps_integers(encoding.plan, coder.name, coder.kind, coder.whole, encoding.is_swapped)
 
 
 def put_back(encoding: Encoding, table: pa.Table, shared: Shared) -> pa.Table:
@@ -194,7 +312,7 @@ class Sums:
     """Figures of a release, added up over the records of a chunk; sums of chunks add up further."""
 
     within: Floats
-    """(columns,) squares about the means of groups, in coordinates, see :mod:`.losses`."""
+    """(columns,) squares about the means of groups, in coordinates, see :mod:`.chunk_losses`."""
     released: Floats
     """(columns,) squared distances of records to what they release."""
     groups: int
@@ -229,8 +347,13 @@ def sums_of(
     labels: Labels,
     shared: Shared,
     rules: Sequence[Requirement] = (),
+    states: Labels | None = None,
 ) -> Sums:
-    """Add up the figures of the records of a chunk."""
+    """Add up the figures of the records of a chunk.
+
+    ``states`` are those that values have before they are dealt; None: they are not dealt.
+    """
+    states = shared.states if states is None else states
     weights = encoding.relative_weights(records)
     w = np.ones(len(records)) if weights is None else weights
     sizes = np.bincount(labels)
@@ -246,7 +369,7 @@ def sums_of(
         if coder.recoder is not None:
             x = np.ascontiguousarray(records.originals[:, recoded[j]])
         within[j], released[j] = column_squares(coder, x, y, labels, w)
-        cells[j] = count_missing(given[:, j], shared.states[:, j])
+        cells[j] = count_missing(given[:, j], states[:, j])
         kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
         after[j] = Moments().add(y[kept], None if weights is None else w[kept])
 

@@ -120,12 +120,6 @@ _IN_PARTS = (
         lambda p, b: p.renumber,
     ),
     _Lack(
-        "rows in the order they came",
-        "it is written as it is read",
-        "shuffle is true",
-        lambda p, b: p.shuffle,
-    ),
-    _Lack(
         "all records",
         "the costliest ones show only once all are grouped",
         "suppress leaves some out",
@@ -170,6 +164,12 @@ _IN_PARTS = (
         lambda p, b: any(len(codes) > MOST_CODES for codes in p.missing.codes.values()),
     ),
     _Lack(
+        "the most frequent category of a group",
+        "random members are drawn in memory so far",
+        "categories is draw",
+        lambda p, b: b.draws,
+    ),
+    _Lack(
         "groups that release means",
         "only the losses of means add up over parts",
         "the aggregate is {}",
@@ -178,8 +178,13 @@ _IN_PARTS = (
 )
 
 
-def check_plan_in_parts(plan: Plan) -> None:
+def check_plan_in_parts(plan: Plan, on_spark: bool = False) -> None:
     """Refuse what a table that is read in parts, on disk or Spark, cannot have, with the way out."""
+    if on_spark and plan.keep_order:
+        raise InputError(
+            "On Spark rows have no order that could be kept; keep_order is true. Leave it out, or say engine "
+            "= memory or disk."
+        )
     for lack in _IN_PARTS:
         if found := lack.asked(plan, plan.blocks[0]):
             raise InputError(

@@ -2,10 +2,10 @@
 
 Problem   Groups of a table that no single process can hold.
 Idea      A sample of the records is halved again and again across random directions; the tree that
-          comes of it sends every record of the table to a chunk of about 2^17 neighbours. Each chunk
+          comes of it sends every record of the table to a chunk of about 2^19 neighbours. Each chunk
           is partitioned by itself. Then the groups, by their centroids, are sent through another tree with
           other directions, and every new chunk is refined: what the borders of the first chunks
-          cost is made up for in two such rounds.
+          cost is made up for in two such rounds, or four where there are many borders.
           Strata and patterns of missing values come first: large ones have trees of their own, small ones
           are packed together, since groups never cross them.
 Cost      Linear in the records, apart from the sample; one move of the records a round.
@@ -40,6 +40,7 @@ from microagg.kernels.labels import canonical_labels
 from microagg.plan.registry import find
 
 LEAF = 1 << 19  # records in a chunk, about
+COPIES = 8  # of the words of a chunk that work on it takes, about
 _FIRST = 0.5  # of the search is made in the first turn
 _SAMPLE = 1 << 17  # records from which trees are made, at least
 _SAMPLE_A_LEAF = 64
@@ -299,15 +300,17 @@ def _numbered(values: Any) -> Labels:
 
 def space_of_chunk(encoding: Encoding, records: Records) -> Space:
     """Coordinates of records, and what groups of them release."""
-    variables = [
-        coder.of_chunk(np.ascontiguousarray(records.values[:, j]))
-        for j, coder in enumerate(encoding.coders)
-    ]
     space = Space(
         encoding.coordinates(records),
         "none",
         axes=tuple(coder.axes for coder in encoding.coders),
     )
+    if encoding.is_swapped:  # their groups release the values themselves
+        return space
+    variables = [
+        coder.of_chunk(np.ascontiguousarray(records.values[:, j]))
+        for j, coder in enumerate(encoding.coders)
+    ]
     return with_releases(
         space,
         variables,

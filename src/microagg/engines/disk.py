@@ -1,14 +1,15 @@
 """From disk: a table in chunks, few of them in memory at a time.
 
-Passes over the input: one summarises it and keeps a sample by the keys of rows, one turns it into records,
-by chunk, on a shelf of the scratch folder. Then the chunks are worked on one after the other, turn after
-turn; what each record releases goes to a last shelf, by the part of the output it belongs to. A
-third pass over the input writes the output, rows and untouched columns as they came. All moves are
-sequential.
+Grouping takes two passes over the input: one summarises it and keeps a sample by the keys of rows, one
+turns it into records, by chunk, on a shelf of the scratch folder. Then the chunks are worked on one after
+the other, turn after turn; what each record releases goes to a last shelf, by the part of the output it
+belongs to. Another pass over the input writes the output. Further ones count what the evidence asks for
+(disk_counts.py). All moves are sequential.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from microagg.base.typing import Labels
 from microagg.compile.threads import at_work, thread_count
 from microagg.engines.aggregates import Shared, Sums, listing_released_levels, put_back
 from microagg.engines.chunks import (
+    COPIES,
     LEAF,
     ChunkPlan,
     broken_requirement,
@@ -50,10 +52,10 @@ from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
 from microagg.measure.linkage import ReleasedRows
 from microagg.plan.plan import Plan
+from microagg.releasing.swap import SECRET_BYTES
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
-_COPIES = 8  # of the words of a chunk that work on it takes, about
 
 OnProgress = Callable[[str, int, int], None]
 """Gets a stage, records done and all of them."""
@@ -124,22 +126,28 @@ class DiskRun:
         rows = words[:, 0].astype(np.int64)
         inside = np.flatnonzero((rows >= first) & (rows < last))
         order = inside[np.argsort(rows[inside])]
-        return rows[order], Shared.of(
-            np.ascontiguousarray(words[order, 1:]), len(self.encoding.coders)
-        )
+        return rows[order], Shared.of(np.ascontiguousarray(words[order, 1:]), self.encoding)
 
     def released_groups(self) -> Iterator[ReleasedRows]:
-        """Yield what groups release, and the records of each, chunk after chunk."""
-        columns = len(self.encoding.coders)
+        """Yield what groups release, and the records of each; swapped values row by row."""
+        if self.encoding.is_swapped:
+            total = self._passes.source.rows
+            for first in range(0, total, AT_ONCE):
+                _, shared = self.shared(first, min(first + AT_ONCE, total))
+                yield ReleasedRows(shared.values, shared.states)
+            return
         for number in self.numbers:
             words = self._groups.take([number])
             if len(words):
-                shared = Shared.of(np.ascontiguousarray(words[:, :-1]), columns)
+                shared = Shared.of(np.ascontiguousarray(words[:, :-1]), self.encoding)
                 sizes = words[:, -1].astype(np.int64)
                 yield ReleasedRows(shared.values, shared.states, sizes)
 
-    def batches(self) -> Iterator[tuple[pa.Table, Batch, Any]]:
-        """Released tables in the order of the input, each with the batch it comes from and the rows kept."""
+    def batches(self) -> Iterator[tuple[pa.Table, Batch, Any, Words | None]]:
+        """Yield released tables in the order of the input.
+
+        Each comes with the batch it is made of, the rows kept, and ``Shared.dealt`` of its rows.
+        """
         released = (groups.values for groups in self.released_groups())
         encoding = listing_released_levels(self.encoding, released)
         for batch in self._passes:
@@ -150,7 +158,7 @@ class DiskRun:
             if not np.array_equal(rows - batch.first, wanted):
                 raise AssertionError("records were lost or doubled on the way")
             table = batch.table if kept is None else batch.table.take(pa.array(wanted))
-            yield put_back(encoding, table, shared), batch, kept
+            yield put_back(encoding, table, shared), batch, kept, shared.dealt
 
 
 def group_from_disk(
@@ -184,7 +192,7 @@ def group_from_disk(
     encoding, summary, chunk_plan, digests = fitted
     passes = Passes(source, AT_ONCE, digests)
     records = STRETCH if isinstance(chunk_plan, Splits) else leaf
-    each = _COPIES * 8 * records * (encoding.width + 4)
+    each = COPIES * 8 * records * (encoding.width + 4)
     workers = int(np.clip(memory // each, 1, thread_count()))
     if isinstance(chunk_plan, Splits):
         numbers = _cut_column(passes, encoding, chunk_plan, scratch, on_progress, workers)
@@ -470,13 +478,15 @@ def _release(
     encoding: Encoding, number: int, words: Words, groups: Labels, released: Shelf, scratch: Scratch
 ) -> None:
     """Keep what the groups of a chunk release, for the output, and their sums."""
-    found = finish_chunk(encoding, words, groups)
+    # A chunk is released once: what is on the shelf is not dealt again, and the secret is kept nowhere.
+    found = finish_chunk(encoding, words, groups, number, secrets.token_bytes(SECRET_BYTES))
     row, labels, chosen = found.records.extra[:, :1], found.labels, found.sampled
     sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
-    first = np.unique(labels, return_index=True)[1]
-    sizes = np.bincount(labels).astype(np.uint64)
-    of_groups = np.column_stack([found.shared._replace(weights=None).words()[first], sizes])
-    scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
+    if not encoding.is_swapped:
+        first = np.unique(labels, return_index=True)[1]
+        sizes = np.bincount(labels).astype(np.uint64)
+        of_groups = np.column_stack([found.shared.words()[first], sizes])
+        scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
     scratch.keep(f"report-{number}", (found.sums, sample))
     places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
     released.put(number, np.hstack([row, found.shared.words()]), places)

@@ -33,7 +33,7 @@ class CountsOnDisk:
     memory: int
     """Bytes that tables of keys may take."""
     units: Mapping[Any, pa.Array] = field(default_factory=dict)
-    """Units of the records, for columns that were dropped from the file."""
+    """What the file does not have of its records: dropped units, and what was dealt to each row."""
 
     @property
     def written(self) -> Frame:
@@ -52,7 +52,7 @@ class CountsOnDisk:
         records, share = 0, self.memory // max(len(questions), 1)
         with TemporaryDirectory(prefix="counting-", dir=self.scratch) as folder:
             counters = [
-                ClassCounter(Path(folder), share, one.distinct is not None, one.common)
+                ClassCounter(Path(folder), share, one.distinct is not None, one.common, one.numbers)
                 for one in questions
             ]
             for batch in self.source.batches(needed):
@@ -60,17 +60,21 @@ class CountsOnDisk:
                     counter.add(*self._keys(batch, one))
                 records += batch.as_written.num_rows
             for one in questions:
-                if one.distinct in self.units and records:
-                    _check_units(len(self.units[one.distinct]), records)
+                for name in self._extra(one) if records else ():
+                    _check_units(len(self.units[name]), records)
             return [counter.sizes() for counter in counters]
 
     def _keys(self, batch: Batch, asked: Question) -> list[Keys]:
         """Return the keys of the records of a batch, see :func:`microagg.measure.count_by_keys.keys_of`."""
-        written, units = Frame(batch.as_written), None
-        if asked.distinct in self.units:
-            units = self.units[asked.distinct].slice(batch.first, len(written))
-            _check_units(len(units), len(written))
-        return keys_of(written, asked, self.source.is_text, units)
+        written, extra = Frame(batch.as_written), {}
+        for name in self._extra(asked):
+            extra[name] = self.units[name].slice(batch.first, len(written))
+            _check_units(len(extra[name]), len(written))
+        return keys_of(written, asked, self.source.is_text, extra)
+
+    def _extra(self, asked: Question) -> list[Any]:
+        """List what a question asks for and the file does not have."""
+        return [name for name in (*asked.by, asked.distinct) if name in self.units]
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
         """Look at all cells; the first records show what a column is meant to hold."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -12,13 +12,14 @@ from typing import Any
 import pyarrow as pa
 
 from microagg.delivering.write_and_count import refuse_broken
+from microagg.engines.aggregates import GROUP
 from microagg.engines.disk import DiskRun, OnProgress, group_from_disk
 from microagg.engines.disk_counts import CountsOnDisk
 from microagg.engines.evidence_at_scale import measured_at_scale, sought
 from microagg.engines.finishing import required
 from microagg.engines.gathered_on_disk import GatheredOnDisk
 from microagg.engines.release_counts import Counts, Places, count_release
-from microagg.engines.scratch import Scratch, check_room
+from microagg.engines.scratch import Scratch, check_room, in_random_order
 from microagg.errors import VerificationError
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256
@@ -39,6 +40,9 @@ from microagg.tables.released_metadata import (
 )
 
 _WORD = 8
+_HELD = (
+    1 << 30
+)  # bytes of rows that are brought into random order at a time: Arrow's texts end at 2 GiB
 
 
 @dataclass(eq=False)
@@ -68,8 +72,9 @@ class DiskRelease:
     ) -> DiskRelease:
         """Group the records of a table, whose columns to protect are named."""
         roles = plan.roles(source.names)
-        width = 8 + 2 * len(plan.blocks[0].columns or ())
-        check_room(scratch.folder, 2 * source.rows * width * _WORD + source.bytes_in_memory)
+        # Swapped values travel with the units that had them.
+        width = 8 + (4 if plan.is_swapped else 2) * len(plan.blocks[0].columns or ())
+        check_room(scratch.folder, 2 * (source.rows * width * _WORD + source.bytes_in_memory))
         run = group_from_disk(source, plan, scratch, on_progress, memory=2 * memory)
         return cls(source, plan, roles, run, scratch, memory)
 
@@ -78,16 +83,16 @@ class DiskRelease:
         """Records that are released."""
         return self.run.encoding.records
 
-    def written_tables(self) -> Iterator[tuple[pa.Table, pa.Table, Batch, Any]]:
-        """Yield released tables, as written and as typed, with the batch and the rows that they come from."""
-        for table, batch, kept in self.run.batches():
+    def written_tables(self) -> Iterator[tuple[pa.Table, pa.Table, Batch, Any, Any]]:
+        """Yield released tables, as written and as typed, with the rest of :meth:`DiskRun.batches`."""
+        for table, batch, kept, dealt in self.run.batches():
             written = table
             if self.source.is_text:
                 text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
                 for name in self._untouched(table):
                     at = table.column_names.index(name)
                     written = written.set_column(at, text.schema.field(name), text[name])
-            yield written, table, batch, kept
+            yield written, table, batch, kept, dealt
 
     def write(
         self,
@@ -108,47 +113,91 @@ class DiskRelease:
             self.source, self.plan, self.roles, self.run, self.scratch, self.memory
         )
         schema = self.released_schema()
+        names = schema.names
         if escape:
             schema = with_escaped_formulas(schema.empty_table()).schema
+        written_names = dict(zip(names, schema.names, strict=True))
         encoding = self.run.encoding
         to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
         changed = [*dict.fromkeys([*(coder.name for coder in encoding.coders), *encoding.recoders])]
-        done = 0
+        changed = [written_names.get(name, name) for name in changed]
+        tables = self._checked_tables(schema, to_csv, escape, on_progress)
+        if not self.plan.keep_order:
+            folder = self.scratch.folder / "random order"
+            tables = in_random_order(tables, folder, self.records, min(self.memory // 4, _HELD))
+            own = form.format if isinstance(form, BatchSource) else form
+            changed += own.folder.keys
+        done, columns = self.records, len(schema.names)
         with BatchWriter(part, form, schema, rows=self.records, changed=changed) as writer:
-            for written, typed, batch, kept in self.written_tables():
-                broken = broken_relation(self.plan, Frame(typed))
-                if broken is not None:
-                    raise VerificationError(
-                        f"The released values do not keep the relation {broken}. Nothing was written."
-                    )
-                if to_csv and not escape:
-                    self._formulas.update(formula_cells(written))
-                as_released = with_escaped_formulas(written) if escape else written
-                writer.write(with_schema(as_released, schema))
-                gathered.add(typed, batch, kept)
-                done += written.num_rows
-                on_progress("writing", done, self.records)
+            for table in tables:
+                writer.write(table.select(range(columns)))
+                gathered.add_keys(table.columns[columns:])
+                done += table.num_rows
+                on_progress("writing", done, 2 * self.records)
         self.left_out = left_out_words(self.source.schema, schema)
-        found, self._counts = self._count(part)
+        found, self._counts = self._count(part, written_names)
         met = required(encoding, self.run.sums)
         counted = CountedFile(str(target), tuple(found), sha256(part), met)
         refuse_broken(counted, target, self.records)
         return counted
 
-    def _count(self, part: Path) -> tuple[list[Verification], Counts]:
-        """Count the promises, and classes of records, in the file that was written."""
+    def _checked_tables(
+        self, schema: pa.Schema, to_csv: bool, escape: bool, on_progress: OnProgress
+    ) -> Iterator[pa.Table]:
+        """Yield tables as they are written, in the order of the input, and gather what is looked at.
+
+        The last columns are what is counted later and not written: keys of dropped units, and with swapped
+        values the groups.
+        """
+        done = 0
+        for written, typed, batch, kept, dealt in self.written_tables():
+            broken = broken_relation(self.plan, Frame(typed))
+            if broken is not None:
+                raise VerificationError(
+                    f"The released values do not keep the relation {broken}. Nothing was written."
+                )
+            if to_csv and not escape:
+                self._formulas.update(formula_cells(written))
+            table = with_schema(with_escaped_formulas(written) if escape else written, schema)
+            for keys in self._gathered.add(typed, batch, kept, dealt):
+                table = table.append_column("not written", pa.array(keys))
+            yield table
+            done += written.num_rows
+            on_progress("writing", done, 2 * self.records)
+
+    def _count(self, part: Path, written: Mapping[str, str]) -> tuple[list[Verification], Counts]:
+        """Count the promises, and classes of records, in the file that was written.
+
+        ``written`` has the names of the columns there.
+        """
         csv = self.source.format.csv if self.source.is_text else None
-        encoding, gathered, promises = self.run.encoding, self._gathered, self.plan.promises()
-        back, shared = open_batches(part, csv), list(promises[0].columns or ())
-        rows = CountsOnDisk(back, self.scratch.folder, self.memory, gathered.units())
+        encoding, gathered = self.run.encoding, self._gathered
+        promises = []
+        for promise in self.plan.promises():
+            columns, unit = list(promise.columns or ()), written.get(promise.unit, promise.unit)
+            if encoding.is_swapped and unit is not None:
+                unit = (promise.unit, columns[0])  # the units that had the values
+            names = [written[name] for name in columns]
+            promises.append(promise._replace(columns=names, unit=unit))
+        back = open_batches(part, csv)
+        rows = CountsOnDisk(back, self.scratch.folder, self.memory, gathered.keys())
+        typed = Frame(self.source.schema.empty_table())
+        values: list[Any] = [written[coder.name] for coder in encoding.coders]
+        shared: list[Any] = list(promises[0].columns or ())
+        if encoding.is_swapped:  # rows that belong to the same people release different values
+            strata = [written[name] for name in self.plan.also_shared()]
+            values, shared = [GROUP], [GROUP, *strata]
         at = Places(
-            values=[coder.name for coder in encoding.coders],
+            values=values,
             shared=shared,
-            known=[name for name in self.roles.known if name not in shared],
-            confidential={name: name for name in self.roles.confidential},
-            unit=encoding.unit,
+            known=[written[name] for name in self.roles.known if written[name] not in shared],
+            confidential={name: written[name] for name in self.roles.confidential},
+            numbers=[name for name in self.roles.confidential if typed.is_numeric(name)],
+            unit=written.get(encoding.unit, encoding.unit),
         )
-        return count_release(rows, at, encoding.k, gathered.unique_before, promises)
+        verified, counts = count_release(rows, at, encoding.k, gathered.unique_before, promises)
+        unit = written.get(encoding.unit, encoding.unit)
+        return [replace(one, unit=unit) for one in verified], counts
 
     def measured(self, **measures: Any) -> Measured:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
@@ -166,6 +215,7 @@ class DiskRelease:
             alone=linkage_of(near, self.records),
             with_known=gathered.linked("known", sample),
             if_claimed=gathered.linked("claimed", sample),
+            together=sorted(gathered.together, key=str) if self.plan.keep_order else (),
             **measures,
         )
         return replace(found, formulas=self._formulas)

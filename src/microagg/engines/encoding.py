@@ -128,6 +128,8 @@ class Encoding:
     """Whether weights differ, and count in the objective or in means."""
     records: int
     is_csv: bool = False
+    weight_spread: float = 0.0
+    """Standard deviation of the weights."""
     moved_keys: Words = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
     """Keys, ascending, of rows that belong to another cell than their own pattern says: rare_patterns.py."""
     moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -145,6 +147,16 @@ class Encoding:
     def k(self) -> int:
         """Least number of units in a group."""
         return self.block.k or 1
+
+    @property
+    def is_swapped(self) -> bool:
+        """Whether values are swapped within groups instead of aggregated."""
+        return self.block.is_swapped
+
+    @property
+    def releases_weight(self) -> bool:
+        """Whether the weight is released as the mean of the group or, with swapped values, dealt."""
+        return self.plan.weight is not None and self.plan.weight.release == "mean"
 
     @property
     def has_cells(self) -> bool:
@@ -174,6 +186,12 @@ class Encoding:
     def cell_sizes(self) -> Labels:
         """Records of each of the parts of the table that groups may not cross."""
         return np.bincount(self._apart, self.sizes).astype(np.int64)
+
+    def strata_of(self, records: Records) -> Labels:
+        """Return the number of the stratum of each record."""
+        if records.cells is None:
+            return np.zeros(len(records), dtype=np.int64)
+        return self.strata[records.cells]
 
     def apart(self, records: Records) -> Labels | None:
         """Part of the table that each record is in, and no group may cross; None: there is but one."""
@@ -280,11 +298,13 @@ class Encoding:
 
     def read(self, frame: Frame) -> list[Variable]:
         """Read the protected columns of a batch that is recoded already."""
-        return [self._coded(frame, coder) for coder in self.coders]
+        settings = {coder.name: coder.setting for coder in self.coders}
+        # One plan for all columns: checking a plan takes time linear in the columns it names.
+        plan = replace(self.plan, columns={**self.plan.columns, **settings})
+        return [self._coded(frame, coder, plan) for coder in self.coders]
 
-    def _coded(self, frame: Frame, coder: Coder) -> Variable:
+    def _coded(self, frame: Frame, coder: Coder, plan: Plan) -> Variable:
         """Read a column of a batch, with the level numbers of the whole table."""
-        plan = replace(self.plan, columns={**self.plan.columns, coder.name: coder.setting})
         found = coded_variable(frame, plan, coder.name, self.is_csv)
         if found.kind not in CATEGORIES:
             return found
@@ -292,7 +312,8 @@ class Encoding:
         # Levels that only records have which are left out are none of the table.
         place = np.array([*(number.get(level, -1) for level in found.levels), -1], dtype=np.float64)
         numbers = place[found.level_numbers]
-        return replace(found, values=np.where(numbers < 0, np.nan, numbers), levels=coder.levels)
+        values = np.where(numbers < 0, np.nan, numbers)
+        return replace(found, values=values, levels=coder.levels, rows=coder.variable.rows)
 
     def records_of(self, words: Words) -> Records:
         """Read records from their words."""

@@ -35,6 +35,7 @@ from microagg.measure.before_and_after import Summary
 from microagg.measure.both_tables import keeping_computed
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linkage import Linkage, Sought, sample_for
+from microagg.measure.swapping import chance_at_most
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of
@@ -131,10 +132,12 @@ def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
 
 def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
     """Add the columns that the release no longer has, for measures that need them."""
-    for at, column in enumerate(before.schema):
-        if column.name not in after.column_names:
-            after = after.add_column(min(at, after.num_columns), column, before[column.name])
-    return after.select(before.column_names)
+    released = set(after.column_names)
+    tables = [after if name in released else before for name in before.column_names]
+    names = before.column_names
+    fields = [table.schema.field(name) for table, name in zip(tables, names, strict=True)]
+    columns = [table[name] for table, name in zip(tables, names, strict=True)]
+    return pa.table(columns, schema=pa.schema(fields, after.schema.metadata))
 
 
 def sought(encoding: Encoding, sample: Sample, keys: Words | None = None) -> Sought:
@@ -169,11 +172,13 @@ def measured_at_scale(
     with_known: Linkage | None,
     if_claimed: Linkage | None,
     pictures: bool = False,
+    together: Sequence[Any] = (),
     **measures: Any,
 ) -> Measured:
     """Measure a release: what was counted in all records as such, all else in the sample.
 
-    ``pictures`` tells whether a report is to be drawn; ``measures`` are as for
+    ``pictures`` tells whether a report is to be drawn; ``together`` are dropped units whose rows lie together
+    in a file whose order is kept; ``measures`` are as for
     :meth:`microagg.protecting.release.Release.measure`.
     """
     n, k = encoding.records, encoding.k
@@ -193,9 +198,22 @@ def measured_at_scale(
     released, within = (
         loss_of(encoding, summary, squares) for squares in (sums.released, sums.within)
     )
+    swap = found.swap
+    if swap is not None:
+        released = within  # rows are nobody's, so that only groups have a loss
+        if measuring.is_sample:
+            chance = None if swap.chance is None else chance_at_most(counts.known)
+            swap = replace(swap, chance=chance, alone=counts.unique_before)
     return replace(
         found,
-        signs=replace(found.signs, agreements=agreements),
+        signs=replace(
+            found.signs,
+            agreements=agreements,
+            uncounted_rows=[
+                *found.signs.uncounted_rows,
+                *(together if measuring.is_sample else ()),
+            ],
+        ),
         utility=keeping_computed(
             found.utility,
             information_loss=released.overall,
@@ -217,6 +235,7 @@ def measured_at_scale(
             },
         ),
         stakes=counts.stakes,
+        swap=swap,
         dropped=summary.records - n,
         summaries=_summaries(found.summaries, encoding, summary, sums),
         pictures=measuring.pictures() if pictures else None,

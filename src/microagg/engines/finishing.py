@@ -10,12 +10,20 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.delivering.write_and_count import as_required
-from microagg.engines.aggregates import Shared, Sums, shared_values, sums_of, whole_groups
+from microagg.engines.aggregates import (
+    Shared,
+    Sums,
+    shared_values,
+    sums_of,
+    swapped_values,
+    whole_groups,
+)
 from microagg.engines.chunks import requirements
 from microagg.engines.encoding import Encoding, Records, Words
 from microagg.evidence.measured import Required
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels
+from microagg.releasing.swap import Swapping
 
 
 class Finished(NamedTuple):
@@ -28,11 +36,26 @@ class Finished(NamedTuple):
     sampled: Labels  # records of whole groups, for measures of a sample
 
 
-def finish_chunk(encoding: Encoding, words: Words, groups: Labels) -> Finished:
-    """Aggregate the records of a chunk by their groups, after the last turn."""
+def finish_chunk(
+    encoding: Encoding, words: Words, groups: Labels, number: int, secret: bytes
+) -> Finished:
+    """Release the records of a chunk by their groups, after the last turn.
+
+    Parameters
+    ----------
+    words : of the records
+    groups : (n,) group of each record
+    number : of the chunk
+    secret : of the operating system's random numbers, by which values are swapped; kept nowhere
+    """
     records, labels = encoding.records_of(words), canonical_labels(groups)
-    shared = shared_values(encoding, records, labels)
-    sums = sums_of(encoding, records, labels, shared, requirements(encoding, records))
+    rules, states = requirements(encoding, records), None
+    if encoding.is_swapped:
+        swapping = Swapping(secret, encoding.strata_of(records), rules, str(number))
+        shared, states = swapped_values(encoding, records, labels, swapping, number)
+    else:
+        shared = shared_values(encoding, records, labels)
+    sums = sums_of(encoding, records, labels, shared, rules, states)
     return Finished(records, labels, shared, sums, whole_groups(encoding, records, labels))
 
 

@@ -183,6 +183,7 @@ def encoding_of(
         uneven,
         records,
         is_csv,
+        weight_spread=summary.weights.deviation if summary.weights.count else 0.0,
         recoders=recoders,
     )
 
@@ -229,7 +230,8 @@ def _coder(
         fitted = found.figures(scale, mean_weight) if uneven else each.figures(scale)
         alike = each.figures()
     axes = Axes(fitted_encoder(variable, fitted), of_states, setting.importance)
-    spread, whole = found.moments.deviation, found.moments.whole
+    # Digits are rounded by the spread of records that count alike, as in memory.
+    spread, whole = (found.alike or found).moments.deviation, found.moments.whole
     coder = Coder(variable, axes, recoder, mean_weight, spread, whole)
     return coder, fitted_encoder(variable, alike)
 

@@ -1,22 +1,23 @@
-"""What is looked at while a table larger than memory is written: a sample, units, and keys for linkage."""
+"""What is looked at while a table larger than memory is written: a sample, keys for counts and linkage."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from microagg.engines.aggregates import Shared
+from microagg.engines.aggregates import Shared, dealt_columns
 from microagg.engines.disk import AT_ONCE, DiskRun
+from microagg.engines.encoding import Words
 from microagg.engines.evidence_at_scale import Sample, sought
 from microagg.engines.scratch import Scratch
 from microagg.formats.batches import Batch, BatchSource
 from microagg.measure.count_by_keys import ClassCounter
 from microagg.measure.known_columns import views_of
 from microagg.measure.linkage import Linkage, ReleasedRows, count_near, linkage_of
-from microagg.measure.row_keys import row_keys
+from microagg.measure.row_keys import Keys, row_keys
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.tables.as_written import values_as_written
@@ -44,16 +45,24 @@ class GatheredOnDisk:
         self.views = views_of(roles)
         self._sample_keys: dict[str, list[Any]] = {view: [] for view in self.views}
         dropped = [name for name in plan.units if name in roles.dropped]
-        self._units = {name: scratch.folder / f"unit-{j}" for j, name in enumerate(dropped)}
-        for path in self._units.values():
+        self._dropped = dropped
+        named = [*dropped, *dealt_columns(run.encoding)]
+        self._key_files = {name: scratch.folder / f"keys-{j}" for j, name in enumerate(named)}
+        for path in self._key_files.values():
             path.unlink(missing_ok=True)
+        self._last_units: dict[Any, Keys] = {}
+        self.together: set[Any] = set()
+        """Dropped units of which two rows follow each other in the file."""
         self._batches = 0
         for view in self.views:
             scratch.shelf(view).remove()
         self._keys_at = {view: scratch.shelf(view) for view in self.views}
 
-    def add(self, released: pa.Table, batch: Batch, kept: Any) -> None:
-        """Look at a batch before and after."""
+    def add(self, released: pa.Table, batch: Batch, kept: Any, dealt: Words | None) -> list[Keys]:
+        """Look at a batch before and after; return what :meth:`add_keys` needs of its rows.
+
+        These are the keys of dropped units and, if values are swapped, ``dealt``: see :class:`Shared`.
+        """
         self._batches += 1
         table = batch.table if kept is None else batch.table.filter(pa.array(kept))
         text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
@@ -68,10 +77,6 @@ class GatheredOnDisk:
             values = [values_as_written(whole, name, source.is_text) for name in columns]
             keys[view] = row_keys(values)[:, :1]
             self._keys_at[view].put(self._batches, keys[view], rows // AT_ONCE)
-        for name, path in self._units.items():
-            own = row_keys([values_as_written(whole, name, source.is_text)])[:, 0]
-            with path.open("ab") as file:
-                file.write(own.tobytes())  # which says why, if it cannot
         at = np.flatnonzero(np.isin(rows, self._wanted[:, 0]))
         if len(at):
             chosen = pa.array(at)
@@ -81,16 +86,31 @@ class GatheredOnDisk:
                 self._text.append(text.take(chosen))
             for view, own_keys in keys.items():
                 self._sample_keys[view].append(own_keys[at, 0])
+        units = ([values_as_written(whole, name, source.is_text)] for name in self._dropped)
+        found = [np.ascontiguousarray(row_keys(values)[:, 0]) for values in units]
+        return found if dealt is None else [*found, *np.ascontiguousarray(dealt.T)]
+
+    def add_keys(self, keys: Sequence[pa.ChunkedArray]) -> None:
+        """Keep keys that no file tells, a column for each, in the order in which records are written."""
+        for (name, path), column in zip(self._key_files.items(), keys, strict=True):
+            own = column.to_numpy()
+            if name in self._dropped:
+                before = np.append(self._last_units.get(name, ~own[:1]), own[:-1])
+                if (own == before).any():
+                    self.together.add(name)
+                self._last_units[name] = own[-1:]
+            with path.open("ab") as file:
+                file.write(own.tobytes())  # which says why, if it cannot
 
     @property
     def unique_before(self) -> int:
         """Records whose original values no other has."""
         return self._uniques.sizes().unique
 
-    def units(self) -> dict[Any, pa.Array]:
-        """Return the units that the file no longer has, as they were."""
+    def keys(self) -> dict[Any, pa.Array]:
+        """Return keys that the file does not have, such as those of units, in the order of its records."""
         found = {}
-        for name, path in self._units.items():
+        for name, path in self._key_files.items():
             keys = np.memmap(path, dtype=np.uint64, mode="r")
             found[name] = pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(keys)])
         return found
@@ -104,7 +124,7 @@ class GatheredOnDisk:
             own, shared = run.shared(number * AT_ONCE, (number + 1) * AT_ONCE)
             at = np.searchsorted(own, rows[rows // AT_ONCE == number])
             words.append(shared.words()[at])
-        shared = Shared.of(np.concatenate(words), len(run.encoding.coders))
+        shared = Shared.of(np.concatenate(words), run.encoding)
         text = pa.concat_tables(self._text) if self._text else None
         before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
         return Sample(before, after, text, labels, shared)

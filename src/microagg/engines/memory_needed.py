@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from microagg.base.free_memory import free_memory
 from microagg.encode.nominal import MOST_COORDINATES
+from microagg.engines.chunks import COPIES, LEAF
 from microagg.formats.batches import BatchSource
 from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan
@@ -70,6 +71,21 @@ def fits(source: BatchSource, memory: int | None, plan: Plan | None = None) -> b
         return source.bytes_in_memory * _TIMES <= room
     # A small table fits whatever it holds, and is not opened once more to look into it.
     return needed(source, plan, looked=False) <= room or needed(source, plan) <= room
+
+
+def least_in_parts(records: int, columns: int, memory: int | None) -> str:
+    """Say what a job on disk takes at least if less memory is given; empty: enough, or nothing, is given.
+
+    Measured: 200,000 records of 10 columns took 570 MiB where 100 were given, 550 by this model.
+    """
+    chunk = 8 * COPIES * min(records, LEAF) * (columns + 8)
+    least = _BASE + chunk
+    if memory is None or memory >= least:
+        return ""
+    return (
+        f"--memory gives {memory / 2**20:,.0f} MiB, and this job takes about {least / 2**20:,.0f} MiB at "
+        "least: Python with its libraries, and one chunk of records"
+    )
 
 
 def memory_for(memory: int | None) -> int:

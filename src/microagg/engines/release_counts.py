@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from microagg.measure.agreement import Agreement, telling_apart
@@ -39,6 +39,8 @@ class Places(NamedTuple):
     """The known columns, as far as a group does not share them."""
     confidential: Mapping[Any, Any]
     """Each confidential column."""
+    numbers: Collection[Any]
+    """The confidential columns that hold numbers."""
     unit: Any
     """What k counts; None: records."""
     originals: Sequence[Any] = ()
@@ -77,13 +79,16 @@ def count_release(
     return verified, counts._replace(
         claimed=found["claimed"],
         stakes=ranked_stakes({name: own / known.n_records for name, own in below.items()}),
-        agreeing=count_agreeing(rows, [*at.shared, *apart], at.confidential),
+        agreeing=_count_agreeing(rows, [*at.shared, *apart], at),
     )
 
 
-def count_agreeing(
-    rows: Countable, by: Sequence[Any], confidential: Mapping[Any, Any]
-) -> dict[Any, Agreement]:
+def _count_agreeing(rows: Countable, by: Sequence[Any], at: Places) -> dict[Any, Agreement]:
     """Count the records whose class discloses their value of each confidential column."""
-    counted = rows.count([Question(by, column, common=True) for column in confidential.values()])
-    return dict(zip(confidential, map(Agreement.of_classes, counted), strict=True))
+    counted = rows.count(
+        [
+            Question(by, column, common=True, numbers=name in at.numbers)
+            for name, column in at.confidential.items()
+        ]
+    )
+    return dict(zip(at.confidential, map(Agreement.of_classes, counted), strict=True))

@@ -17,14 +17,16 @@ import os
 import pickle
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
+from itertools import pairwise
 from pathlib import Path
 from threading import Lock
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from microagg.base.typing import Labels
@@ -33,6 +35,7 @@ from microagg.formats.atomic import HAS_LOCKS, lock
 from microagg.formats.batches import BatchSource
 from microagg.formats.parquet_folders import is_several, parquet_files
 from microagg.plan.plan import Plan
+from microagg.tables.release_frame import random_order
 from microagg.version import VERSION
 
 Words = NDArray[np.uint64]
@@ -144,6 +147,74 @@ class Shelf:
         """Remove all rows."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self._index = {}
+
+
+def in_random_order(
+    tables: Iterable[pa.Table], folder: Path, rows: int, memory: int
+) -> Iterator[pa.Table]:
+    """Bring all rows of a table that does not fit into memory into random order.
+
+    Each row goes to a bucket drawn at random, and the rows of a bucket are brought into random order when all
+    of them are there: every order of the table has the same chance. Random numbers are the operating
+    system's, as in :func:`microagg.tables.release_frame.random_order`.
+
+    Parameters
+    ----------
+    tables : the table in consecutive parts
+    folder : for the rows that wait; what is there is removed
+    rows : of the whole table
+    memory : bytes of the rows that are held at a time; work on them takes about three times as much
+
+    Yields
+    ------
+    pyarrow.Table
+        Parts of the table in its new order, of about ``memory`` bytes or fewer.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    held: list[pa.Table] = []
+    files: list[Path] = []
+    waiting = buckets = 0
+
+    def put_away() -> None:
+        files.append(folder / str(len(files)))
+        _write_by_bucket(pa.concat_tables(held), files[-1], buckets)
+        held.clear()
+
+    for table in tables:
+        held.append(table)
+        waiting += table.nbytes
+        if waiting < memory:
+            continue
+        if not files:
+            folder.mkdir(mode=0o700)
+            seen = sum(one.num_rows for one in held)
+            buckets = 1 + waiting * rows // (seen * max(memory, 1))
+        put_away()
+        waiting = 0
+    if files and held:
+        put_away()
+    for bucket in range(max(buckets, 1)):
+        whole = pa.concat_tables([_bucket_of(path, bucket) for path in files] or held)
+        if whole.num_rows:
+            yield whole.unify_dictionaries().take(pa.array(random_order(whole.num_rows)))
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write_by_bucket(table: pa.Table, path: Path, buckets: int) -> None:
+    """Write rows to a file of Arrow, one batch for each bucket, which is drawn for each row."""
+    drawn = np.frombuffer(os.urandom(8 * table.num_rows), np.uint64) % np.uint64(buckets)
+    order = np.argsort(drawn, kind="stable")
+    ends = np.searchsorted(drawn[order], np.arange(buckets + 1))
+    table = table.unify_dictionaries().combine_chunks().take(pa.array(order)).combine_chunks()
+    with path.open("wb") as file, pa.ipc.new_file(file, table.schema) as writer:
+        for start, end in pairwise(ends.tolist()):
+            arrays = [column.chunk(0).slice(start, end - start) for column in table.columns]
+            writer.write_batch(pa.RecordBatch.from_arrays(arrays, schema=table.schema))
+
+
+def _bucket_of(path: Path, bucket: int) -> pa.Table:
+    with path.open("rb") as file, pa.ipc.open_file(file) as reader:
+        return pa.Table.from_batches([reader.get_batch(bucket)])
 
 
 def check_room(folder: Path, needed: int) -> None:

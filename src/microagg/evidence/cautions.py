@@ -5,27 +5,62 @@ Every caution has a figure and says what to do. Names of columns are in it, valu
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, plural, share
+from microagg.errors import DisclosureRiskWarning
 from microagg.evidence.measured import Cure, Signs
-from microagg.evidence.sentences import Caution, cases_words, percent_words
+from microagg.evidence.sentences import Caution, cases_words, pairing_words, percent_words
+from microagg.evidence.usable import about_use
 from microagg.measure.agreement import Agreement, disclosed_share
+from microagg.measure.before_and_after import Summary
 from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGroups
+from microagg.measure.diversity import DominanceFigures
 from microagg.measure.harmful_columns import Harm
 from microagg.measure.linked_rows import LinkedRows
-from microagg.measure.risk import Risk, agreement_words
+from microagg.measure.pairing import Pairing
+from microagg.measure.risk import agreement_words
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.releasing.release_values import MissingCounts
 
 _NAMED = 6  # columns that a sentence names
+_SORTED = 0.99  # rank correlation of a sorted column
+_RANDOM_ORDER = "Leave out keep_order (--keep-order): the file is then written in random order."
 _CURED = 3  # columns that decisions are offered for
 
 
-def cautions_of(plan: Plan, roles: Roles, signs: Signs) -> list[Caution]:
-    """Return the cautions that need only the plan and the signs; :class:`Evidence` adds the others."""
+def cautions_of(
+    plan: Plan,
+    roles: Roles,
+    signs: Signs,
+    losses: Mapping[Any, float],
+    summaries: Sequence[Summary],
+    *,
+    dominance: Mapping[Any, DominanceFigures] | None = None,
+    formulas: Mapping[str, int] | None = None,
+    sampled: int | None = None,
+) -> list[Caution]:
+    """Return all cautions about a release.
+
+    Parameters
+    ----------
+    plan, roles : the plan, and the role of each column
+    signs : what calls for a caution
+    losses : loss of each column, in percent
+    summaries : figures of the protected columns, in the order of the roles, and of others behind them
+    dominance : rules of dominance that were measured, by column
+    formulas : texts in a CSV file that a spreadsheet program would take for formulas, by column
+    sampled : size of the sample from which some figures come; None: all come from all records
+    """
+    # Columns left as they are lose nothing except by recoding, which the plan asks for.
+    protected = {name: losses[name] for name in roles.protected}
+    rows = summaries[: len(protected)]
+    if plan.is_swapped:  # rows are nobody's, so that none has a wrong category
+        rows = [replace(row, changed=None) for row in rows]
     return [
         *signs.unreadable,
         *about_plan(plan, roles),
@@ -42,10 +77,24 @@ def cautions_of(plan: Plan, roles: Roles, signs: Signs) -> list[Caution]:
         *about_identifiers(signs.identifiers, signs.looked_at, plan.units),
         *_about_determined(signs.determined),
         *about_linked_rows(signs.linked_rows, roles.renumbered, plan.moved_together, plan.units),
-        *_about_uncounted_rows(signs.uncounted_rows),
+        *_about_uncounted_rows(signs.uncounted_rows, roles.dropped),
+        *_about_order(signs, roles.dropped),
+        *_about_digits(signs.fine_digits),
         *about_groups(signs.unmixed, roles.dropped),
-        *about_agreement(signs.agreements, plan.accept.agreeing, signs.cure),
+        *about_agreement(signs.agreements, plan.accept.agreeing, signs.cure, _asked_distinct(plan)),
+        *about_pairing(signs.pairing, roles.confidential, plan.k, plan.accept.pairing),
+        *about_dominance(dominance or {}),
+        *about_use(protected, rows),
+        *about_formulas(formulas or {}),
+        *about_sample(sampled, signs.records),
     ]
+
+
+def warn_of(cautions: Iterable[Caution]) -> None:
+    """Issue a Python warning, as from the caller's caller, for each caution that may give something away."""
+    for caution in cautions:
+        if caution.severity != "note" and caution.disclosure:
+            warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=3)
 
 
 def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
@@ -58,6 +107,23 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
                 (),
                 "k = 1 protects nothing: every record may form a group of its own.",
                 "Choose k = 3 or more.",
+            )
+        )
+    steered = [
+        name
+        for block in plan.blocks
+        if block.is_swapped
+        for name in block.require.columns
+        if name not in roles.protected
+    ]
+    if steered:
+        found.append(
+            Caution(
+                "amber",
+                tuple(steered),
+                f"Groups were chosen by {names(steered, _NAMED)}, left unprotected: which records may share "
+                "a group then says something about whose values these are.",
+                'Release means (release = "mean"), or leave the requirement out.',
             )
         )
     each = [b for b in plan.blocks if b.per_column and len(b.columns or ()) > 1]
@@ -208,13 +274,9 @@ def about_known(
         way = ""
     elif len(drop) == known:
         all_of = "it is" if known == 1 else "all of them are"
-        way = f" k holds only if {all_of} dropped."
-    elif len(drop) == 1:
-        way = f" k would hold without {names(drop)}."
+        way = f" k holds only if {all_of} dropped: {_drop_flag(drop)}."
     else:
-        way = (
-            f" k would hold without these {plural(len(drop), 'column')}: {names(drop, 2 * _NAMED)}."
-        )
+        way = f" This makes k hold: {_drop_flag(drop)}."
     coarser = min(
         (harm for harm in harms if harm.coarsened is not None),
         key=lambda harm: harm.coarsened or 0.0,
@@ -230,8 +292,8 @@ def about_known(
             "amber",
             tuple(one.name for one in worst),
             f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
-            "Protect, coarsen (--coarsen COLUMN=bands:10) or drop columns, or name those that no attacker "
-            f"can know as confidential.{way}",
+            "Protect, coarsen or drop columns, or name those that no attacker can know as confidential."
+            f"{way}",
             cures=_each([one.name for one in worst], "protect", "drop"),
         )
     ]
@@ -287,18 +349,79 @@ def about_linked_rows(
     ]
 
 
-def _about_uncounted_rows(columns: Sequence[Any]) -> list[Caution]:
-    """Warn of columns that show which rows belong together, if the table is too large to count the sets."""
+def _about_uncounted_rows(columns: Sequence[Any], dropped: Collection[Any]) -> list[Caution]:
+    """Warn of units that show which rows belong together, if the table is too large to count the sets."""
+    found = []
+    for name in columns:
+        fact, way = "shows which rows belong together", f"Drop {names([name])}"
+        if name in dropped:
+            fact, way = "is dropped, but its rows lie together", _RANDOM_ORDER
+        words = f"{names([name])} {fact}, and sets of rows are counted only for tables in memory."
+        tail = "" if name in dropped else ": k counts units whether or not it is released."
+        found.append(Caution("amber", (name,), words, f"{way}{tail}"))
+    return found
+
+
+def _about_order(signs: Signs, dropped: Collection[Any]) -> list[Caution]:
+    """Warn of what the order of the rows shows, if it is kept."""
+    found = []
+    if signs.frame_in_order:
+        found.append(
+            Caution(
+                "note",
+                (),
+                "The frame has the order and index of the original, which may show whose rows they are.",
+                "Do not publish the frame. Release.write writes a file in random order; keep_order=False "
+                "puts the frame in random order, too.",
+            )
+        )
+    for one in signs.lying_together:
+        if one.below_k:
+            words = f"Rows of the same {names([one.column])} lie together: {_sets_words(one)}."
+            found.append(Caution("amber", (one.column,), words, _RANDOM_ORDER))
+    if signs.sorted_by:
+        columns = tuple(one.name for one in signs.sorted_by)
+        which = "; ".join(
+            f"{names([one.name])}{' (dropped)' if one.name in dropped else ''}, rank correlation with the "
+            f"row number {one.rank_correlation:.3f}"
+            if abs(one.rank_correlation) > _SORTED
+            else f"{names([one.name])}, within parts of the file"
+            for one in signs.sorted_by[:_NAMED]
+        )
+        words = (
+            f"The rows are sorted, so that a row shows the rank of its original values: {which}."
+        )
+        found.append(Caution("amber", columns, words, _RANDOM_ORDER))
+    return found
+
+
+def _about_digits(columns: Sequence[Any]) -> list[Caution]:
+    """Warn of means with so many digits that they show whose values went into them."""
+    if not columns:
+        return []
     return [
         Caution(
             "amber",
-            (name,),
-            f"{names([name])} shows which rows belong together, and sets of rows are counted only for "
-            "tables in memory.",
-            f"Drop {names([name])}: k counts units whether or not it is released.",
+            tuple(columns),
+            f"{names(columns, _NAMED)}: means have digits finer than a millionth of the standard deviation. "
+            "Somebody who has some of the values can find out which of them are in a group, and with all "
+            "but one of them compute the last.",
+            "Leave digits out (--digits).",
         )
-        for name in columns
     ]
+
+
+def _sets_words(one: LinkedRows) -> str:
+    """Say how many sets of rows are shared by too few."""
+    sets = plural(one.sets, "set")
+    if one.alone == one.sets:
+        return (
+            f"all {sets} of rows are unique" if one.sets > 1 else "the only set of rows is unique"
+        )
+    return (
+        f"of {sets} of rows, {one.below_k:,} {'is' if one.below_k == 1 else 'are'} shared by fewer than "
+        f"{one.k:,}, and {one.alone:,} {'is' if one.alone == 1 else 'are'} unique"
+    )
 
 
 def _of_linked_rows(
@@ -306,17 +429,7 @@ def _of_linked_rows(
 ) -> Caution:
     column = names([one.column])
     still = f"{column} is renumbered, but still" if renumbered else column
-    sets = plural(one.sets, "set")
-    if one.alone == one.sets:
-        fact = (
-            f"all {sets} of rows are unique" if one.sets > 1 else "the only set of rows is unique"
-        )
-    else:
-        fact = (
-            f"of {sets} of rows, {one.below_k:,} {'is' if one.below_k == 1 else 'are'} shared by fewer than "
-            f"{one.k:,}, and {one.alone:,} {'is' if one.alone == 1 else 'are'} unique"
-        )
-    words = f"{still} shows which rows belong together: {fact}."
+    words = f"{still} shows which rows belong together: {_sets_words(one)}."
     if one.below_k_by_size:
         rare = plural(one.below_k_by_size, "set has", "sets have")
         words += f" {rare} a number of rows that fewer than {one.k:,} sets have."
@@ -408,11 +521,15 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
 
 
 def about_agreement(
-    agreements: Mapping[Any, Agreement], accepted: float = 0.0, cure: Cure | None = None
+    agreements: Mapping[Any, Agreement],
+    accepted: float = 0.0,
+    cure: Cure | None = None,
+    asked: Collection[Any] = (),
 ) -> list[Caution]:
     """Warn of groups that disclose a confidential value: amber if for more records than the plan accepts.
 
-    Values that at least half of all records have are no news: a note at most.
+    Common values are no news: a note at most. ``asked`` are columns that must have
+    different values in every group.
     """
     disclosed = tuple(name for name, one in agreements.items() if one.records)
     if disclosed:
@@ -421,7 +538,7 @@ def about_agreement(
         if found <= accepted:
             limit = f"That is {share(found)} of the records; the plan accepts {share(accepted)}."
             return [Caution("note", disclosed, f"{words} {limit}")]
-        advice, cures = _cures(agreements, cure)
+        advice, cures = _tried(cure, disclosed) if cure else _untried(agreements, asked)
         return [Caution("amber", disclosed, words, advice, cures=cures)]
     common = {name: one.harmless for name, one in agreements.items() if one.harmless}
     if not common:
@@ -431,28 +548,46 @@ def about_agreement(
         Caution(
             "note",
             tuple(common),
-            f"Some groups agree in a confidential value that at least half of all records have: {which}. "
-            "This is no news about anybody.",
+            f"Some groups agree in a common confidential value: {which}. At least half of all records have "
+            "it (of a number, more than a tenth), so this is no news about anybody.",
         )
     ]
 
 
-def _cures(
-    agreements: Mapping[Any, Agreement], cure: Cure | None
-) -> tuple[str, tuple[tuple[Any, str], ...]]:
-    """Advise what prevents disclosure by groups, with its price if that was found; and the decisions."""
-    if cure is not None:
+def _tried(cure: Cure, disclosed: Sequence[Any]) -> tuple[str, tuple[tuple[Any, str], ...]]:
+    """Say what prevents disclosure by groups, with its price; and the decisions."""
+    if not cure.require and not cure.drop:
+        column = "column" if len(disclosed) == 1 else "columns"
         words = (
-            f"This prevents it: {_require_flags(cure.require)}. The loss would be at most "
-            f"{percent_words(cure.loss)} instead of {percent_words(cure.loss_now)}."
+            f"No requirement that was tried prevents it. Drop the {column}, or protect "
+            f"{names(disclosed, _NAMED)} too."
         )
-        return words, tuple(
-            (name, f"require {rule}:{value:g}")
-            for rule, columns in cure.require.items()
-            for name, value in columns.items()
+        return words, _each(disclosed, "drop", "protect")
+    flags = _require_flags(cure.require)
+    if cure.drop:
+        flags = f"{flags} {_drop_flag(cure.drop)}".strip()
+    words = f"This prevents it: {flags}."
+    if cure.loss is None:
+        words += " It was not tried, because the table is large."
+    else:
+        words += (
+            f" The loss would be at most {percent_words(cure.loss)} instead of "
+            f"{percent_words(cure.loss_now)}."
         )
-    exact = [name for name, one in agreements.items() if one.exact]
-    close = [name for name, one in agreements.items() if one.close]
+    decisions = [
+        (name, f"require {rule}:{value:g}")
+        for rule, columns in cure.require.items()
+        for name, value in columns.items()
+    ]
+    return words, (*decisions, *((name, "drop") for name in cure.drop))
+
+
+def _untried(
+    agreements: Mapping[Any, Agreement], asked: Collection[Any]
+) -> tuple[str, tuple[tuple[Any, str], ...]]:
+    """Say what may prevent disclosure by groups, where nothing could be tried; and the decisions."""
+    exact = [name for name, one in agreements.items() if one.exact and name not in asked]
+    close = [name for name, one in agreements.items() if one.records and name not in exact]
     advice = []
     if exact:
         flags = _require_flags({"distinct": dict.fromkeys(exact[:_NAMED], 2)})
@@ -460,6 +595,15 @@ def _cures(
     if close:
         advice.append(f"Raise k, or protect {names(close, _NAMED)} too.")
     return " ".join(advice), (*_each(exact, "require distinct:2"), *_each(close, "protect"))
+
+
+def _asked_distinct(plan: Plan) -> set[Any]:
+    """Return the columns that must have different values in every group."""
+    return {name for block in plan.blocks for name in block.require.distinct}
+
+
+def _drop_flag(columns: Sequence[Any]) -> str:
+    return f"--drop {','.join(names([name]) for name in columns)}"
 
 
 def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:
@@ -470,7 +614,28 @@ def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:
     )
 
 
-def about_dominance(risk: Risk) -> list[Caution]:
+def about_pairing(
+    pairing: Pairing | None, unknown: Sequence[Any], k: int, accepted: float | None = None
+) -> list[Caution]:
+    """Warn if columns left as they are show whose row is whose for more than 1/k, or than is accepted."""
+    if pairing is None or not pairing.is_above(1 / k):
+        return []
+    if accepted is not None and pairing.rate <= accepted:
+        limit = f"The plan accepts {share(accepted)}."
+        return [Caution("note", tuple(unknown), f"{pairing_words(pairing, unknown)} {limit}")]
+    them = "it" if len(unknown) == 1 else "them"
+    return [
+        Caution(
+            "amber",
+            tuple(unknown),
+            pairing_words(pairing, unknown),
+            f"Protect {names(unknown, _NAMED)} too, or drop {them}; what the board accepts is --max-pairing.",
+            cures=_each(unknown, "protect", "drop"),
+        )
+    ]
+
+
+def about_dominance(rules: Mapping[Any, DominanceFigures]) -> list[Caution]:
     """Warn of broken rules of dominance."""
     return [
         Caution(
@@ -480,6 +645,6 @@ def about_dominance(risk: Risk) -> list[Caution]:
             f"the total of {names([name])}.",
             "Raise k.",
         )
-        for name, rule in risk.dominance.items()
+        for name, rule in rules.items()
         if not rule.holds
     ]

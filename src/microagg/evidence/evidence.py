@@ -21,7 +21,7 @@ from microagg.base.formatting import (
     share,
     spread,
 )
-from microagg.evidence.cautions import about_dominance, about_formulas, about_sample, cautions_of
+from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import Measured, Part
 from microagg.evidence.proof import guarantee, proof
 from microagg.evidence.sentences import (
@@ -30,14 +30,19 @@ from microagg.evidence.sentences import (
     amber_words,
     attacker_words,
     cases_words,
+    chance_words,
+    fidelity_words,
     green_words,
+    holds_words,
     loss_words,
+    pairing_words,
     percent_words,
     promise_words,
     red_words,
+    standing_words,
     thresholds_of,
 )
-from microagg.evidence.usable import about_use, moved_figures
+from microagg.evidence.usable import moved_figures, not_to_do
 from microagg.measure.analysis_results import LEAST, safe_together
 from microagg.measure.chart_data import DIGITS
 from microagg.measure.harmful_columns import Harm
@@ -75,15 +80,16 @@ class Evidence(Measured):
     @cached_property
     def cautions(self) -> Sequence[Caution]:
         """What to know before the file leaves the house."""
-        # Columns left as they are lose nothing except by recoding, which the plan asks for.
-        protected = {name: self.utility.by_column[name] for name in self.roles.protected}
-        return [
-            *cautions_of(self.plan, self.roles, self.signs),
-            *about_dominance(self.alone),
-            *about_use(protected, self.summaries[: len(protected)]),
-            *about_formulas(self.formulas),
-            *about_sample(self.sampled, self.records),
-        ]
+        return cautions_of(
+            self.plan,
+            self.roles,
+            self.signs,
+            self.utility.by_column,
+            self.summaries,
+            dominance=self.alone.dominance,
+            formulas=self.formulas,
+            sampled=self.sampled,
+        )
 
     @property
     def k(self) -> int:
@@ -108,6 +114,7 @@ class Evidence(Measured):
             self.utility.information_loss,
             self.with_known.linkage,
             self.utility.analyses,
+            self.fidelity,
         )
 
     # The sentences.
@@ -131,7 +138,7 @@ class Evidence(Measured):
             holds = self.counted is None or self.counted.holds
             return red_words(k, holds, self.thresholds)
         if self.verdict == "green":
-            return green_words(k, where, bool(known))
+            return green_words(holds_words(k, where, self.swap is not None), bool(known))
         if self.alone.below_k:
             each = "each column" if len(self.plan.blocks) == 1 else "each block"
             return (
@@ -139,18 +146,34 @@ class Evidence(Measured):
                 f"{narrowed_down(self.alone.below_k, k, self.who)} by someone who knows all of them."
             )
         open_points = sum(caution.severity == "amber" for caution in self.cautions)
-        return amber_words(k, where, self.with_known.below_k, open_points)
+        holds_in = holds_words(k, where, self.swap is not None)
+        return amber_words(holds_in, self.with_known.below_k, open_points)
 
     @property
     def loss_words(self) -> str:
         """What was lost."""
-        return loss_words(self.utility)
+        within = (
+            " about which value goes with which, within groups" if self.swap is not None else ""
+        )
+        return loss_words(self.utility, within)
+
+    @property
+    def fidelity_words(self) -> str:
+        """How far tables of the file are from the original's, beside those of another sample."""
+        return fidelity_words(self.fidelity)
+
+    @property
+    def not_to_do(self) -> list[str]:
+        """What a user may not compute from this file, each with the figure that speaks against it."""
+        return not_to_do(self.fidelity)
 
     @property
     def hidden_words(self) -> str:
         """How many records share a record's protected values."""
         risk = self.alone
         before = f"before, {share(risk.unique_before)} of the records were unique"
+        if self.swap is not None:
+            return f"each record is in a group of at least {self.who.counted(self.k)}; {before}"
         if risk.smallest_class > 1:
             others = plural(risk.smallest_class - 1, "other")
             return f"each record shares its protected values with at least {others}; {before}"
@@ -201,12 +224,20 @@ class Evidence(Measured):
     @property
     def alone_words(self) -> str:
         """What an attacker gains from the protected columns."""
-        return attacker_words(self.alone)
+        if self.swap is None:
+            return attacker_words(self.alone)
+        if self.swap.chance is None:
+            return standing_words(self.swap.standing)
+        known = [name for name in self.roles.known if name not in self.roles.strata]
+        return chance_words(self.swap.chance.largest, known, self.roles.confidential)
 
     @property
     def known_words(self) -> str:
         """What an attacker gains who also knows the unprotected columns; empty where that is nothing."""
         found = self.with_known
+        if self.swap is not None:
+            unknown = self.roles.confidential
+            return "" if self.signs.pairing is None else pairing_words(self.signs.pairing, unknown)
         if not self.roles.known or (found.linkage.share, found.unique) == (
             self.alone.linkage.share,
             self.alone.unique_after,
@@ -280,6 +311,12 @@ class Evidence(Measured):
         found = self.counted.least
         who = self.plan.words_of_unit(found.unit)
         which = f" of {names(found.columns, 6)}" * (len(self.parts) > 1)
+        if self.swap is not None:
+            words = (
+                f"{plural(found.records, 'record')}; the rarest value, in {names(found.columns, 6)}, stands "
+                f"for {who.counted(found.smallest)}; every group has the values that were dealt"
+            )
+            return words if self.counted.holds else f"{words}, and k = {found.k:,} does not hold"
         words = (
             f"{plural(found.records, 'record')} with {plural(found.combinations, 'combination')}{which}; the "
             f"rarest is shared by {who.counted(found.smallest)}"
@@ -315,11 +352,18 @@ class Evidence(Measured):
                 "words": self.suppressed_words,
             },
             "records_in_another_stratum": self.signs.recoded,
+            "order": "kept" if self.plan.keep_order else "random",
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
             "information_loss": few_digits(self.utility.information_loss, DIGITS),
             "group_loss": few_digits(self.utility.group_loss, DIGITS),
+            "fidelity": {
+                **few_digits(self.fidelity.as_dict(), DIGITS),
+                "words": self.fidelity_words,
+                "not_to_do": self.not_to_do,
+            },
             "risk": few_digits(self._risk(), DIGITS),
+            "swap": None if self.swap is None else few_digits(self.swap.as_dict(), DIGITS),
             "parts": [self._part(part) for part in self.parts],
             "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],
             "verified": None if self.counted is None else self.counted.as_dict(),
@@ -370,6 +414,9 @@ class Evidence(Measured):
             "with_known": self._with_known(),
             "if_confidential_known": self._if_confidential_known(),
             "known_columns": [_harm(harm) for harm in self.harms],
+            "pairing": None
+            if self.signs.pairing is None
+            else {"rate": self.signs.pairing.rate, "base": self.signs.pairing.base},
             "linked_rows": [one.as_dict() for one in self.signs.linked_rows],
         }
 

@@ -17,11 +17,19 @@ from microagg.base.typing import Labels
 from microagg.evidence.sentences import Caution
 from microagg.measure.agreement import Agreement
 from microagg.measure.before_and_after import Summary
-from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGroups
+from microagg.measure.disclosure_signs import (
+    Determined,
+    Identifier,
+    SortedColumn,
+    UnitsInGroups,
+)
+from microagg.measure.fidelity import Fidelity
 from microagg.measure.harmful_columns import Harm, Stake
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linked_rows import LinkedRows
+from microagg.measure.pairing import Pairing
 from microagg.measure.risk import Risk
+from microagg.measure.swapping import SwapFigures
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.sections import Roles
@@ -39,11 +47,14 @@ class Part(NamedTuple):
 
 
 class Cure(NamedTuple):
-    """A requirement by which no group discloses a confidential value any more, and its price."""
+    """What keeps groups from disclosing confidential values, and its price; see :func:`.cure.cure_of`."""
 
     require: Mapping[str, Mapping[Any, float]]
-    loss: float
-    """Information loss with it, in percent."""
+    """Requirements to add; none, and no column to drop: nothing was found that helps."""
+    drop: tuple[Any, ...]
+    """Known columns to drop."""
+    loss: float | None
+    """Information loss with it, at most, in percent; None: it was not tried."""
     loss_now: float
 
 
@@ -108,11 +119,22 @@ class Signs:
     """Sets of rows that released columns show to belong together; see :mod:`microagg.measure.linked_rows`."""
     uncounted_rows: Sequence[Any] = ()
     """Columns that show which rows belong together, where such sets were not counted."""
+    lying_together: Sequence[LinkedRows] = ()
+    """Sets of rows that kept order shows to belong together, since rows of a dropped unit lie together."""
+    sorted_by: Sequence[SortedColumn] = ()
+    """Columns by which the rows of a file are sorted, or nearly so, if their order is kept."""
+    fine_digits: Sequence[Any] = ()
+    """Columns released with digits finer than a millionth of their standard deviation, as the plan says."""
+    frame_in_order: bool = False
+    """Whether this is about a frame that has the order and index of the original."""
     unmixed: Mapping[Any, tuple[UnitsInGroups, int]] = field(default_factory=dict)
     """Columns that look like a unit, if groups hold fewer than k of its values; and that k."""
     agreements: Mapping[Any, Agreement] = field(default_factory=dict)
     """What groups disclose of each confidential column."""
     cure: Cure | None = None
+    """What helps if groups disclose too much; None also where a table is read in parts."""
+    pairing: Pairing | None = None
+    """The attack through columns left as they are; None: there are none that an attacker does not know."""
     missing_counts: Mapping[Any, MissingCounts] = field(default_factory=dict)
     """Missing, blanked and filled values of each protected column."""
     recoded: int = 0
@@ -142,6 +164,7 @@ class Measured:
     parts: Sequence[Part]
     signs: Signs
     utility: Utility
+    fidelity: Fidelity
     alone: Risk
     """Risk by the protected columns alone."""
     with_known: KnownRisk
@@ -160,6 +183,8 @@ class Measured:
     """Records that were left out for missing values."""
     suppressed: Suppressed | None = None
     """Records that were left out since that lowers the loss; None: none was to be."""
+    swap: SwapFigures | None = None
+    """What swapped values give away; None: no value is swapped."""
     sampled: int | None = None
     """Size of the sample of whole groups from which some figures come; None: all come from all records."""
     formulas: Mapping[str, int] = field(default_factory=dict)

@@ -19,28 +19,49 @@ from microagg.evidence.cure import cure_of
 from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
+from microagg.kernels.labels import standard_deviation
 from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.analyses import analyse, check_analyses
-from microagg.measure.before_and_after import summaries
+from microagg.measure.before_and_after import Summary, summaries
 from microagg.measure.both_tables import Pair, keeping_computed
 from microagg.measure.chart_data import pictures_of
-from microagg.measure.classes import combine, share_below
-from microagg.measure.disclosure_signs import determines, identifiers, unmixed_units
+from microagg.measure.classes import classes, combine, share_below
+from microagg.measure.disclosure_signs import (
+    SortedColumn,
+    determines,
+    identifiers,
+    sorted_column,
+    unmixed_units,
+)
 from microagg.measure.diversity import agreement_of
+from microagg.measure.fidelity import Fidelity, columns_of, compared_columns, fidelity_of
 from microagg.measure.harmful_columns import Harm, Stake, enough, rank, stakes
-from microagg.measure.known_columns import Known, KnownRisk, as_in_file, known_columns, known_risk
+from microagg.measure.known_columns import (
+    Known,
+    KnownRisk,
+    as_in_file,
+    ascending_codes,
+    known_columns,
+    known_risk,
+)
 from microagg.measure.linkage import sample_for
-from microagg.measure.linked_rows import LinkedRows, linked_rows, linking_columns
+from microagg.measure.linked_rows import (
+    LinkedRows,
+    linked_rows,
+    linking_columns,
+    lying_together,
+)
+from microagg.measure.pairing import Pairing, pairing_attack, untouched_coordinates
 from microagg.measure.risk import Ask, Risk, risk_of
+from microagg.measure.swapping import Chance, SwapFigures, chance_of, standing
 from microagg.measure.utility import Utility, utility_of
+from microagg.measure.within_groups import WithinGroups, within_groups
 from microagg.plan.plan import Plan
+from microagg.plan.plan_settings import EXACT
 from microagg.plan.sections import Roles
-from microagg.releasing.release_values import MissingCounts
+from microagg.releasing.release_values import MissingCounts, decimals_of
 from microagg.tables.frame import Frame
-
-# Up to this many records the price of a requirement is found within two seconds, by a fast search.
-_EASILY_CURED = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +90,8 @@ class Measuring:
     """Protects the same table by another plan; None where it is not at hand."""
     suppressed: Suppressed | None = None
     """Records that were left out; None: none was to be."""
+    is_frame: bool = False
+    """Whether the release is handed over as a frame, and not as a file."""
     records: int | None = None
     """All records, if these are a sample of whole groups; None: these are all."""
     counted_below_k: float | None = None
@@ -100,8 +123,23 @@ class Measuring:
             self.after,
             shared=self._shared,
             labels=self.groups,
+            swapped=self._classes_of_swapped,
             **self._beyond_numbers,
         )
+
+    @property
+    def _classes_of_swapped(self) -> Labels | None:
+        """Class of each record if some part is swapped: its groups, and the values that other parts share."""
+        if not self.plan.is_swapped:
+            return None
+        columns = []
+        for part in self.parts:
+            if self.plan.block_of(part.columns).is_swapped:
+                columns.append(part.partition.labels)
+            else:
+                at = [self.roles.protected.index(name) for name in part.columns]
+                columns += [classes(self.values[:, at]), *self.states[:, at].T]
+        return combine(columns)
 
     @cached_property
     def both_as_given(self) -> Pair:
@@ -155,8 +193,18 @@ class Measuring:
 
     @cached_property
     def utility(self) -> Utility:
-        """What was lost, and what became of the plan's analyses."""
-        return self._with_analyses(utility_of(self.both_as_given), self.plan.analyses)
+        """What was lost, and what became of the plan's analyses.
+
+        Swapped values lose what their groups lose, since rows are then nobody's.
+        """
+        measures = utility_of(self.both_as_given)
+        if self.plan.is_swapped:
+            measures = keeping_computed(
+                measures,
+                information_loss=measures.group_loss,
+                by_column=measures.group_loss_by_column,
+            )
+        return self._with_analyses(measures, self.plan.analyses)
 
     def _with_analyses(self, utility: Utility, analyses: Iterable[Any]) -> Utility:
         """Add analyses to what was lost."""
@@ -176,6 +224,46 @@ class Measuring:
         if not found:
             return utility
         return keeping_computed(utility, analyses=[*utility.analyses, *found])
+
+    @cached_property
+    def fidelity(self) -> Fidelity:
+        """How far tables, spreads and associations of all released columns moved."""
+        columns = columns_of(self.both_as_given)
+        measured = {self.roles.weight, *(column.name for column in columns)}
+        others = [name for name in self.roles.released if name not in measured]
+        kinds = {name: one for name, one in self.plan.columns.items() if name in others}
+        before = self.intake.original or self.intake.frame
+        columns += compared_columns(before, self.after, others, kinds)
+        weight, released = self.plan.weight, None
+        if weight is not None and weight.release != "drop":
+            released = self.after.doubles(weight.column)
+        return fidelity_of(columns, self.intake.weights, released, sampled=self.is_sample)
+
+    @cached_property
+    def within_groups(self) -> list[WithinGroups]:
+        """The covariances that averaging takes, of each part, as far as they may be told to the public."""
+        both, found = self.both, []
+        for part in self.parts:
+            block = self.plan.block_of(part.columns)
+            if block.is_swapped or block.released != "mean" or self.is_sample:
+                continue
+            places = [
+                j
+                for j, (name, kind) in enumerate(zip(both.names, both.kinds, strict=True))
+                if name in part.columns and name not in self.intake.recoded
+                if kind in ("number", "integer") and both.both_there[:, j].all()
+            ]
+            if places:
+                told = within_groups(
+                    [both.names[j] for j in places],
+                    both.original[:, places],
+                    both.protected[:, places],
+                    self.groups[:, places[0]],
+                    self.intake.weights,
+                    self.intake.units,
+                )
+                found += [] if told is None else [told]
+        return found
 
     @cached_property
     def risk(self) -> Risk:
@@ -234,8 +322,7 @@ class Measuring:
         """Share of records among fewer than k records, or units, that agree in all that is known."""
         if self.counted_below_k is not None:
             return self.counted_below_k
-        labels = combine([self.both.released_classes, *(c.codes for c in self.known.values())])
-        return share_below(labels, self.plan.k, self.intake.units)
+        return share_below(self._joint_classes, self.plan.k, self.intake.units)
 
     @cached_property
     def agreements(self) -> Mapping[Any, Agreement]:
@@ -246,11 +333,59 @@ class Measuring:
         return {name: agreement_of(self.after, name, seen) for name in self.plan.confidential}
 
     @cached_property
-    def cure(self) -> Cure | None:
-        """The requirement that cures groups which disclose, and its price, where that takes two seconds."""
-        if self.again is None or len(self.both) > _EASILY_CURED:
+    def _joint_classes(self) -> Labels:
+        """Class of each record by all that groups share and all that an attacker knows."""
+        return combine([self.both.released_classes, *(c.codes for c in self.known.values())])
+
+    @cached_property
+    def untouched(self) -> list[Any]:
+        """Columns left as they are that differ between records, strata aside."""
+        strata = self.plan.shared_strata
+        columns = {**self.known, **self.confidential}
+        return [n for n, c in columns.items() if n not in strata and len(np.unique(c.codes)) > 1]
+
+    @cached_property
+    def pairing(self) -> Pairing | None:
+        """The attack that pairs people and rows through columns that it does not know of people."""
+        names = [name for name in self.untouched if name in self.confidential]
+        if not names:
             return None
-        return cure_of(self.plan, self, self.again)
+        frame = self.intake.frame
+        before, after = self.both.encoded
+        coordinates = np.hstack(
+            [
+                untouched_coordinates(
+                    self.confidential[name].codes,
+                    frame.doubles(name) if frame.is_numeric(name) else None,
+                )
+                for name in names
+            ]
+        )
+        groups = combine([part.partition.labels for part in self.parts])
+        return pairing_attack(self._joint_classes, groups, before, after, coordinates)
+
+    @cached_property
+    def swap(self) -> SwapFigures | None:
+        """What swapped values give away; None: no value is swapped."""
+        if not self.plan.is_swapped:
+            return None
+        chance = None
+        if self.untouched:
+            chance = chance_of(self._joint_classes, self.intake.units)
+            if any(one.alone for one in self.linked_rows):
+                chance = Chance(1.0, 1.0)
+        stands, alone = standing(self.both)
+        return SwapFigures(chance, self.pairing if self.untouched else None, stands, alone)
+
+    @cached_property
+    def cure(self) -> Cure | None:
+        """What keeps groups from disclosing confidential values, and its price."""
+        return None if self.again is None else cure_of(self.plan, self, self.again)
+
+    @cached_property
+    def summaries(self) -> list[Summary]:
+        """Totals, means, medians and standard deviations of each protected column."""
+        return summaries(self.both_as_given, max(self.plan.k, 3))
 
     @cached_property
     def linked_rows(self) -> list[LinkedRows]:
@@ -263,6 +398,46 @@ class Measuring:
         )
         links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
         return linked_rows(self.both, self.known, links, self.plan.k, self.intake.units)
+
+    @property
+    def _lying_together(self) -> list[LinkedRows]:
+        """Sets of rows of dropped units that lie together, if the order of the rows is kept."""
+        if not self.plan.keep_order or self.is_sample:
+            return []
+        links = linking_columns(self._as_in_file(self.roles.dropped), self.plan.units)
+        runs = lying_together(links)
+        return linked_rows(self.both, self.known, runs, self.plan.k, self.intake.units)
+
+    @property
+    def _sorted_by(self) -> list[SortedColumn]:
+        """Columns by which rows are sorted, if their order is kept; those of a sample are in order, too."""
+        if not self.plan.keep_order:
+            return []
+        roles, frame = self.roles, self.intake.original or self.intake.frame
+        weight = [] if roles.weight is None else [roles.weight]
+        wanted = [*roles.protected, *roles.known, *roles.dropped, *roles.renumbered, *weight]
+        found = (
+            sorted_column(name, ascending_codes(frame, name)) for name in dict.fromkeys(wanted)
+        )
+        return [one for one in found if one is not None]
+
+    @property
+    def _fine_digits(self) -> list[Any]:
+        """Columns whose means have more decimals than a millionth of the standard deviation, by the plan."""
+        digits, found = self.plan.digits, []
+        for name, variable in self.intake.variables.items() if digits is not None else ():
+            block = self.plan.block_of([name])
+            if variable.is_category or variable.kind == "date":
+                continue
+            if self.plan.column(name).round != "no" or block.released not in ("mean", "midrange"):
+                continue
+            usual = decimals_of(standard_deviation(variable.values[~variable.missing]))
+            if usual is not None and (not isinstance(digits, int) or digits > usual):
+                found.append(name)
+        weight = self.plan.weight
+        if digits == EXACT and weight is not None and weight.release == "mean":
+            found.append(weight.column)
+        return found
 
     @cached_property
     def signs(self) -> Signs:
@@ -284,9 +459,14 @@ class Measuring:
             determined=determines({**extra, **self.confidential}, both),
             linked_rows=self.linked_rows,
             uncounted_rows=uncounted if self.is_sample else (),
+            lying_together=self._lying_together,
+            sorted_by=self._sorted_by,
+            fine_digits=self._fine_digits,
+            frame_in_order=self.is_frame and self.plan.keep_order is None,
             unmixed=unmixed_units(self._classes_of_records, {**known, **hidden}),
             agreements=self.agreements,
             cure=self.cure,
+            pairing=self.pairing,
             missing_counts=self.missing_counts,
             recoded=self.recoded,
             row_labels=self.intake.frame.distinct_row_labels(),
@@ -297,10 +477,13 @@ class Measuring:
     def _classes_of_records(self) -> list[tuple[Labels, int]]:
         """Classes by the released values of each part whose k counts records, and this k."""
         found = []
+        position = {name: j for j, name in enumerate(self.both.names)}
         for part in self.parts:
             block = self.plan.block_of(part.columns)
-            if self.plan.unit_of(block).column is None:
-                own = self.both.of_columns(self.both.names.index(name) for name in part.columns)
+            if block.is_swapped and self.plan.unit_of(block).column is None:
+                found.append((part.partition.labels, part.partition.k))
+            elif self.plan.unit_of(block).column is None:
+                own = self.both.of_columns(position[name] for name in part.columns)
                 shared = known_columns(self.after, self.plan.also_shared(block))
                 codes = (column.codes for column in shared.values())
                 found.append((combine([own.classes, *codes]), part.partition.k))
@@ -339,15 +522,17 @@ class Measuring:
             parts=self.parts,
             signs=self.signs,
             utility=utility,
+            fidelity=self.fidelity,
             alone=alone,
             with_known=with_known or self.with_known,
             if_confidential_known=if_confidential_known or self.if_confidential_known,
             harms=self.harms,
             stakes=self.stakes,
-            summaries=summaries(self.both_as_given, max(self.plan.k, 3)),
+            summaries=self.summaries,
             weighted=self.both.weights is not None,
             dropped=self.intake.dropped,
             suppressed=self.suppressed,
+            swap=self.swap,
             sampled=len(self.both) if self.is_sample else None,
         )
 

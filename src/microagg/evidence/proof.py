@@ -17,7 +17,7 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     """
     word, sentence = _proof(plan, measured, part)
     utility = measured.utility
-    recoded = any(name in plan.coarsened for name in part.columns)
+    recoded = not plan.coarsened.keys().isdisjoint(part.columns)
     differs = recoded or group_loss_words(utility.information_loss, utility.group_loss)
     if word == "not known" or not differs:
         return word, sentence

@@ -9,7 +9,9 @@ from typing import Any, Literal
 from microagg.base.formatting import few_digits, names, number, percent, plural, share
 from microagg.measure.analysis_results import Analysis
 from microagg.measure.chart_data import DIGITS
+from microagg.measure.fidelity import Fidelity
 from microagg.measure.linkage import Linkage
+from microagg.measure.pairing import Pairing
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan.block import Block, Require
@@ -64,7 +66,11 @@ class Threshold:
 
 
 def thresholds_of(
-    accept: Accept, loss: float, linkage: Linkage, analyses: Iterable[Analysis] = ()
+    accept: Accept,
+    loss: float,
+    linkage: Linkage,
+    analyses: Iterable[Analysis],
+    fidelity: Fidelity,
 ) -> list[Threshold]:
     """List what a plan accepts, and whether a release keeps to it; linkage is with the known columns."""
     found = []
@@ -79,6 +85,16 @@ def thresholds_of(
                 share(linkage.share)
                 + (f" (up to {share(linkage.high)})" if linkage.sampled else ""),
                 linkage.high <= accept.linkage,
+            )
+        )
+    if accept.tables is not None:
+        multiple = few_digits(fidelity.multiple(fidelity.order), DIGITS)
+        found.append(
+            Threshold(
+                f"distance of {tables_words(fidelity.order)}",
+                f"at most {times_words(accept.tables)} that of another sample",
+                f"{times_words(multiple)} that",
+                multiple <= accept.tables,
             )
         )
     for analysis in () if accept.moved is None else analyses:
@@ -96,16 +112,65 @@ def percent_words(value: float) -> str:
 def promise_words(plan: Plan) -> str:
     """Say what a plan promises, and to whom."""
     most = 12 if len(plan.blocks) == 1 else 6
+    swapped = [swap_promise(plan, block) for block in plan.blocks if block.is_swapped]
     said = [
         (
             f"{_shared(block, most)}{_shared_too(plan, block)}",
             f"by at least {block.k:,} {plan.words_of_unit(plan.unit_of(block).column)}",
         )
         for block in plan.blocks
+        if not block.is_swapped
     ]
     if len(said) == 1:
-        return f"In the released file, {said[0][0]} is shared {said[0][1]}."
-    return f"In the released file, these are shared: {'; '.join(map(' '.join, said))}."
+        swapped.insert(0, f"In the released file, {said[0][0]} is shared {said[0][1]}.")
+    elif said:
+        several = "; ".join(map(" ".join, said))
+        swapped.insert(0, f"In the released file, these are shared: {several}.")
+    return " ".join(swapped)
+
+
+def swap_promise(plan: Plan, block: Block) -> str:
+    """Say what swapping within groups does and what every released value stands for."""
+    k, who = f"{block.k:,}", plan.words_of_unit(plan.unit_of(block).column)
+    strata = plan.strata_of(block).columns
+    where = f"its stratum ({names(strata, 6)})" if strata else "the table"
+    bundles = plan.bundles_of(block)
+    bound = "".join(f" {names(bundle)} are dealt together." for bundle in bundles)
+    return (
+        f"In groups of at least {k} {who}, each column's values were dealt to the rows at random, column by "
+        f"column.{bound} The dealing itself tells nothing about whose value is whose. Every released value "
+        f"stands for at least {k} {who} of {where}. It may be close to each one's own; who knows a group "
+        "sees the list of its values."
+    )
+
+
+def chance_words(chance: float, known: Sequence[Any], unknown: Sequence[Any]) -> str:
+    """Say with which chance a person's row is picked, where columns are left as they are."""
+    also = f" and {names(known, 6)}" if known else ""
+    but = f", but nothing that ties {names(unknown, 6)} to people," if unknown else ""
+    comma = "," if known and not unknown else ""
+    return (
+        f"Someone who knows all protected values, the groups{also}{but}{comma} picks a person's row with a "
+        f"chance of at most {share(chance)}, counted."
+    )
+
+
+def pairing_words(pairing: Pairing, unknown: Sequence[Any]) -> str:
+    """Say what the pairing attack found, and what chance gives."""
+    go = "goes" if len(unknown) == 1 else "go"
+    return (
+        f"Using how {names(unknown, 6)} {go} with the protected columns, our attack picked the right row in "
+        f"{share(pairing.rate)}; chance alone gives {share(pairing.base)}."
+    )
+
+
+def standing_words(standing: float) -> str:
+    """Say for how many people a row equals their true values, where no column is left as it is."""
+    how_many = "none" if not standing else share(standing)
+    return (
+        "No row belongs to one person. A row can still equal somebody's true values: so for "
+        f"{how_many} of the people who are alone with theirs."
+    )
 
 
 def required_words(require: Require) -> list[str]:
@@ -121,6 +186,7 @@ def required_words(require: Require) -> list[str]:
         for c, rule in require.recursive.items()
     ]
     found += [f"t-closeness of {names([c])}, t = {t:g}" for c, t in require.closeness.items()]
+    found += [f"{names([c])} is given away by no group" for c in require.hidden]
     found += [f"a p % rule for {names([c])}" for c in require.p_percent]
     found += [f"an (n, k) dominance rule for {names([c])}" for c in require.n_k]
     if require.population is not None:
@@ -148,10 +214,49 @@ def _shared(block: Block, most: int) -> str:
     return f"each {'value' if one else 'combination'} of {columns}"
 
 
-def loss_words(utility: Utility) -> str:
-    """Say what the released values lost, in which columns most, and what the groups lose if that differs."""
-    said = f"{percent(utility.information_loss)} of the information"
+def loss_words(utility: Utility, where: str = "") -> str:
+    """Say what the released values lost, in which columns most, and what the groups lose if that differs.
+
+    ``where`` says where it was lost.
+    """
+    said = f"{percent(utility.information_loss)} of the information{where}"
     return "; ".join([said, *([most] if (most := most_lost_words(utility)) else [])])
+
+
+def tables_words(order: int) -> str:
+    """Name tables of 1, 2 or 3 columns."""
+    return ("tables of one column", "tables of two columns", "tables of three columns")[order - 1]
+
+
+def times_words(multiple: float) -> str:
+    """Write a multiple.
+
+    >>> times_words(1.5), times_words(float("inf"))
+    ('1.5 times', 'any number of times')
+    """
+    return "any number of times" if multiple == float("inf") else f"{multiple:.3g} times"
+
+
+def fidelity_words(fidelity: Fidelity) -> str:
+    """Say how far tables moved, beside what another sample of the same size gives."""
+    order = fidelity.order
+    moved, sampling = fidelity.tables[order - 1], fidelity.sampling[order - 1]
+    sample = f" (in a sample of {plural(fidelity.records, 'record')})" if fidelity.sampled else ""
+    return (
+        f"{tables_words(order)}: {whole_share(moved)} of the records in another cell; another sample of "
+        f"this size: {whole_share(sampling)}{sample}"
+    )
+
+
+def whole_share(value: float | None) -> str:
+    """Write a share as a percentage of two digits.
+
+    >>> whole_share(0.0912), whole_share(0.5), whole_share(0.0021)
+    ('9.1 %', '50 %', '0.2 %')
+    """
+    if value is not None and 0.095 <= value < 0.995:
+        return f"{100 * value:.0f} %"
+    return share(value)
 
 
 def worst_first(losses: Mapping[Any, float]) -> list[Any]:
@@ -197,20 +302,26 @@ def attacker_words(alone: Risk) -> str:
     )
 
 
-def amber_words(k: int, where: str, known_below: float, open_points: int) -> str:
+def holds_words(k: int, where: str, swapped: bool) -> str:
+    """Say that the promise holds in the file, or in the table."""
+    what = " for groups and for every value" if swapped else ""
+    return f"k = {k:,} holds{what} {where}"
+
+
+def amber_words(holds: str, known_below: float, open_points: int) -> str:
     """Say why the promise holds and the verdict is amber all the same."""
     if known_below:
         return (
-            f"k = {k:,} holds {where} for the protected columns alone, but not against someone who also "
-            "knows the unprotected ones."
+            f"{holds} for the protected columns alone, but not against someone who also knows the "
+            "unprotected ones."
         )
-    return f"k = {k:,} holds {where}, but {plural(open_points, 'point')} must be decided before release."
+    return f"{holds}, but {plural(open_points, 'point')} must be decided before release."
 
 
-def green_words(k: int, where: str, known: bool) -> str:
+def green_words(holds: str, known: bool) -> str:
     """Say that the promise holds."""
     also = ", also against someone who knows every unprotected column" if known else ""
-    return f"k = {k:,} holds {where}{also}."
+    return f"{holds}{also}."
 
 
 def red_words(k: int, holds: bool, thresholds: Sequence[Threshold]) -> str:

@@ -2,7 +2,8 @@
 
 A column is hardly usable if more than half of its information is lost, or if more than a quarter of its
 categories are wrong; where categories have an order, its loss says how far they are off. A total, share or
-median has moved if it changed by more than a tenth.
+median has moved if it changed by more than a tenth. What a user of the file should not compute
+follows from its fidelity.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microagg.base.formatting import names, percent, share
+from microagg.base.formatting import few_digits, names, percent, plural, share
 from microagg.errors import shown
-from microagg.evidence.sentences import Caution, worst_first
+from microagg.evidence.sentences import Caution, tables_words, times_words, worst_first
 from microagg.measure.before_and_after import Summary
+from microagg.measure.chart_data import DIGITS
+from microagg.measure.fidelity import Fidelity
 
 MOST_LOST = 50.0
 """Percent of a column's information, by its released values."""
@@ -21,6 +24,21 @@ MOST_CHANGED = 0.25
 """Share of the records whose category changed."""
 MOST_MOVED = 0.1
 """Share of its value by which a total, a share or a median may move."""
+SPREAD_KEPT = 0.97
+"""σ after/σ before under which spreads, and what follows from them, come out wrong."""
+RARE_KEPT = 0.9
+"""Share of rare categories after/before under which they are not to be studied."""
+MOST_TIMES = 2.0
+"""Multiple of what another sample gives beyond which tables are not to be made."""
+_MOVED_LITTLE = (
+    0.01  # of the records: tables that moved less may be made, however large the sample is
+)
+_NO_TABLES = (
+    "Do not rely on counts of single values",
+    "Do not make tables of two or more columns, nor estimates for small domains",
+    "Do not make tables of three or more columns, nor estimates for small domains",
+)
+_CORRELATIONS_OFF = 0.05  # on average: beyond it, correlations are not to be compared
 _NAMED = 3  # columns whose figures a sentence gives
 _NOISE = 0.01  # of a standard deviation: what moves less does not count as moved
 _FIGURES = ("total", "mean", "median", "sd", "frequent_share", "moved_share")
@@ -46,8 +64,8 @@ def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caut
     ]
     if not found:
         return []
-    order = worst_first(losses)
-    found.sort(key=lambda one: order.index(one[0]))
+    rank = {name: place for place, name in enumerate(worst_first(losses))}
+    found.sort(key=lambda one: rank[one[0]])
     said = ", ".join(f"{names([name])} ({_lost(lost, row)})" for name, lost, row in found[:_NAMED])
     spoilt = [name for name, _, _ in found]
     more = f", and in {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""
@@ -85,4 +103,38 @@ def moved_figures(row: Summary) -> list[str]:
         least = _NOISE * sd if name in ("mean", "median") else 0.0
         if moved > max(MOST_MOVED * abs(before), least):
             found.append(name)
+    return found
+
+
+def not_to_do(fidelity: Fidelity) -> list[str]:
+    """List what a user of the file should not compute, each with the figure that speaks against it."""
+    found = []
+    wrong = {name: kept for name, kept in fidelity.spreads.items() if kept < SPREAD_KEPT}
+    if wrong:
+        worst = sorted(wrong, key=lambda name: few_digits(wrong[name], DIGITS))
+        said = ", ".join(
+            f"{names([name])} {few_digits(wrong[name], DIGITS):.3g}" for name in worst[:_NAMED]
+        )
+        more = f" and {plural(len(worst) - _NAMED, 'more column')}" if len(worst) > _NAMED else ""
+        found.append(
+            "Do not compute standard errors, quantiles, inequality or rates below a threshold, such as "
+            f"poverty rates: standard deviations are too small ({said} of the true one{more})."
+        )
+    for order, words in enumerate(_NO_TABLES, 1):
+        moved, times = fidelity.tables[order - 1], fidelity.multiple(order)
+        if moved is not None and moved > _MOVED_LITTLE and times > MOST_TIMES:
+            found.append(
+                f"{words}: in {tables_words(order)} {share(moved)} of the records stand in another cell, "
+                f"{times_words(times)} as many as in another sample of this size."
+            )
+            break  # what holds for tables of two columns holds for those of three
+    if fidelity.rare is not None and fidelity.rare < RARE_KEPT:
+        found.append(
+            "Do not study rare categories: those that fewer than 5 % of the records have keep "
+            f"{share(fidelity.rare)} of their records."
+        )
+    if (off := few_digits(fidelity.correlations or 0.0, DIGITS)) > _CORRELATIONS_OFF:
+        found.append(
+            f"Do not compare the strength of associations: correlations are off by {off:.2g} on average."
+        )
     return found

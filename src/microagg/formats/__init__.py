@@ -5,7 +5,6 @@ from __future__ import annotations
 from microagg.formats.arrow import Arrow
 from microagg.formats.csv import Csv
 from microagg.formats.excel import Excel
-from microagg.formats.fixed_width import Fixed
 from microagg.formats.format import Format
 from microagg.formats.parquet import Parquet
 from microagg.formats.sas import Sas
@@ -14,7 +13,7 @@ from microagg.formats.stata import Stata
 
 __all__ = ["FORMATS", "Format"]
 
-_CLASSES: tuple[type[Format], ...] = (Csv, Parquet, Arrow, Spss, Stata, Sas, Excel, Fixed)
+_CLASSES: tuple[type[Format], ...] = (Csv, Parquet, Arrow, Spss, Stata, Sas, Excel)
 
 FORMATS = {one.name: one() for one in _CLASSES}
 """By the name that :mod:`microagg.formats.endings` gives for an ending."""

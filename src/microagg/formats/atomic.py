@@ -12,7 +12,9 @@ import random
 import re
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -27,6 +29,7 @@ except ImportError:  # Windows
 else:
     HAS_LOCKS = True
 
+_UMASK = threading.Lock()
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
@@ -300,6 +303,11 @@ def check_target(target: Path, folder: bool = False, overwrite: bool = True) -> 
                 "A folder is replaced only if it holds nothing but Parquet files; "
                 f"{shown(str(foreign), 300)} is none. Choose another name."
             )
+        if folder and target.is_file():
+            raise TableError(
+                f"The output is a folder of Parquet files; {shown(str(target), 300)} is a file. Choose "
+                "another name, or remove the file."
+            )
         if target.exists() and not (target.is_dir() if folder else target.is_file()):
             raise TableError(
                 f"The output must be an ordinary file; {shown(str(target), 300)} is not one. "
@@ -337,9 +345,18 @@ def _mode_for(target: Path, folder: bool = False) -> int:
     """Permissions of the file that is replaced, or those that a new file (or folder) would get."""
     if target.exists():
         return target.stat().st_mode & 0o777
-    umask = os.umask(0)
-    os.umask(umask)
+    # An interrupt reaches the main thread alone, so no interrupt can come between the two calls of umask.
+    with ThreadPoolExecutor(1) as pool:
+        umask = pool.submit(_read_umask).result()
     return (0o777 if folder else 0o666) & ~umask
+
+
+def _read_umask() -> int:
+    """Return the mask of permissions of new files: only by setting it, for all threads, can it be read."""
+    with _UMASK:  # two threads at once would leave the mask of the other
+        umask = os.umask(0o077)
+        os.umask(umask)
+    return umask
 
 
 def _cannot_write(

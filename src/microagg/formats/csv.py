@@ -222,8 +222,6 @@ def refuse_equal_names(path: Path, names: Iterable[str]) -> None:
 def _read_header(path: Path, file: BinaryIO, form: CsvFormat) -> tuple[list[str], int, bool]:
     """Return the column names, the lines they take up, and whether no record follows."""
     with _line_reader(file, form) as reader:
-        if form.names is not None:
-            return list(form.names), 0, next((row for row in reader if row), None) is None
         names = next((row for row in reader if row), None)
         lines = reader.line_num
         empty = next((row for row in reader if row), None) is None
@@ -249,7 +247,7 @@ def _line_reader(file: BinaryIO, form: CsvFormat, strict: bool = False) -> Itera
 
 def _refuse_broken_rows(path: Path, form: CsvFormat) -> None:
     """Name the first line that does not fit the header."""
-    start, columns = 1, len(form.names or ())
+    start, columns = 1, 0
     try:
         with path.open("rb") as file, _line_reader(file, form, strict=True) as reader:
             for row in reader:
@@ -292,8 +290,7 @@ class CsvWriter:
             encoding=form.encoding or "utf-8",
         )
         self._encoder = codecs.getincrementalencoder(str(self._form.encoding))()
-        if form.names is None:
-            self._put(_header(names, self._form))
+        self._put(_header(names, self._form))
 
     def write(self, table: pa.Table) -> None:
         """Write further records."""

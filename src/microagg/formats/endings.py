@@ -30,9 +30,6 @@ KINDS = {
     ".xlsb": "excel",
     ".xls": "excel",
     ".ods": "excel",
-    ".dat": "fixed",
-    ".asc": "fixed",
-    ".fwf": "fixed",
 }
 ENDINGS = tuple(KINDS)
 _READ_ONLY = {
@@ -46,7 +43,7 @@ _READ_ONLY = {
 
 
 def kind_by_ending(path: Path, writing: bool = False) -> str:
-    """Tell the format of one file: csv, parquet, arrow, spss, stata, sas, excel or fixed.
+    """Tell the format of one file: csv, parquet, arrow, spss, stata, sas or excel.
 
     >>> kind_by_ending(Path("survey.SAV"))
     'spss'

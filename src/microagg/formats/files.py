@@ -1,4 +1,4 @@
-"""Files by their ending: CSV, Parquet, Arrow, Excel, fixed width, SPSS, Stata and SAS."""
+"""Files by their ending: CSV, Parquet, Arrow, Excel, SPSS, Stata and SAS."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Source:
 
     Attributes
     ----------
-    as_written : Arrow table; of a CSV file, a sheet and a file of fixed width every column as the text
+    as_written : Arrow table; of a CSV file and a sheet every column as the text
         that stands in it; of others with the codes and tags that stand for missing values
     format : what was found out about the file, for writing it back in the same way
     kind : of the file, see :func:`kind_of`
@@ -124,7 +124,7 @@ class Source:
 def kind_of(path: Path, writing: bool = False) -> str:
     """Tell the format of a file from the ending of its name.
 
-    csv, parquet, arrow, spss, stata, sas, excel or fixed; a folder, or a pattern such as
+    csv, parquet, arrow, spss, stata, sas or excel; a folder, or a pattern such as
     flights/*.parquet, stands for Parquet files.
     """
     if stands_for_several(path):
@@ -199,8 +199,6 @@ def what_is_left(source: Source, target: Path, dropped: Iterable[Any] = ()) -> l
     """Say what of a file that was read its target cannot hold; refuse what would lose values."""
     kind = kind_of(target, writing=True) if target.suffix else "parquet"
     found = list(FORMATS[source.kind].about(source.format, FORMATS[kind]))
-    if kind == source.kind and FORMATS[kind].has_description:
-        return found
     table = source.table if source.is_text else source.as_written
     gone = {name for name in dropped if name in table.column_names}
     return found + cannot_hold(table.drop_columns(list(gone)), kind, source.labelled.version)

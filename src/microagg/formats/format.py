@@ -58,8 +58,6 @@ class Format:
     has_formulas: ClassVar[bool] = False
     """Whether a spreadsheet program takes some texts of a file for formulas."""
     has_sheets: ClassVar[bool] = False
-    has_description: ClassVar[bool] = False
-    """Whether a description of the columns comes with the file."""
     text_also_for: ClassVar[tuple[str, ...]] = ()
     """Other formats to which unchanged text is written as it was read."""
     tags_also_for: ClassVar[tuple[str, ...]] = ()

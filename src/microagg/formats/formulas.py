@@ -34,9 +34,10 @@ def formula_cells(table: pa.Table) -> Counter[str]:
 
 
 def with_escaped_formulas(table: pa.Table) -> pa.Table:
-    """Return a table with an apostrophe in front of each text that begins like a formula.
+    """Return a table with an apostrophe in front of each text or column name that begins like a formula.
 
-    Categories of text become plain text, as a CSV file has them.
+    Categories of text become plain text, as a CSV file has them. A name that exists already gets another
+    apostrophe.
 
     >>> with_escaped_formulas(pa.table({"note": ["=1+1", "-5"]}))["note"].to_pylist()
     ["'=1+1", '-5']
@@ -47,7 +48,18 @@ def with_escaped_formulas(table: pa.Table) -> pa.Table:
         marked = pc.binary_join_element_wise(pa.scalar("'", texts.type), texts, "")
         new = pc.if_else(_like_formula(texts), marked, texts)
         table = table.set_column(at, table.schema.field(at).with_type(new.type), new)
-    return table
+    return table.rename_columns(_escaped_names(table.column_names))
+
+
+def _escaped_names(names: list[str]) -> list[str]:
+    escaped, all_names = [], set(names)
+    for name, hostile in zip(names, _like_formula(pa.array(names)).to_pylist(), strict=True):
+        new = name
+        while hostile and new in all_names:
+            new = f"'{new}"
+        all_names.add(new)
+        escaped.append(new)
+    return escaped
 
 
 def no_formulas(target: Path) -> InputError:

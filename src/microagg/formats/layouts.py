@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from microagg.errors import TableError, shown
-from microagg.formats.argus import Description
 from microagg.plan.job_settings import CsvSettings
 
 
@@ -25,7 +24,6 @@ class CsvFormat(CsvSettings):
     """
 
     newline: str = "\n"
-    names: tuple[str, ...] | None = None  # of the columns of a file that has no line of them
 
     def check_together(self) -> None:
         """Refuse what no CSV file has."""
@@ -139,43 +137,6 @@ class ExcelFormat:
 
 
 @dataclass(frozen=True)
-class FixedFormat:
-    """How a file of fixed width, or of separated fields, is laid out.
-
-    Attributes
-    ----------
-    description : the columns
-    encoding, newline, last_newline : of the text
-    pads : how the numbers of each column are filled up: right, left or zeros
-    decimals : how many each column of numbers has
-    """
-
-    description: Description
-    encoding: str = "utf-8"
-    newline: str = "\n"
-    last_newline: bool = True
-    pads: Mapping[str, str] = field(default_factory=dict)
-    decimals: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def gaps(self) -> list[tuple[int, int]]:
-        """Positions between the first and the last column that no column describes, from and to."""
-        found, at = [], 1
-        for place in sorted(self.description.places, key=lambda place: place.start):
-            if self.description.separator is None and place.start > at:
-                found.append((at, place.start - 1))
-            at = place.end + 1
-        return found
-
-    @property
-    def csv(self) -> CsvFormat:
-        """How a file of separated fields is laid out."""
-        names = None if self.description.names_in_front else tuple(self.description.names)
-        separator = self.description.separator
-        return CsvFormat(separator, self.encoding, newline=self.newline, names=names)
-
-
-@dataclass(frozen=True)
 class FileFormat:
     """How a file is written: each kind of file uses its own part of this."""
 
@@ -183,12 +144,11 @@ class FileFormat:
     parquet: ParquetLayout = field(default_factory=ParquetLayout)
     arrow: ArrowLayout = field(default_factory=ArrowLayout)
     excel: ExcelFormat = field(default_factory=ExcelFormat)
-    fixed: FixedFormat | None = None
     folder: FolderLayout = field(default_factory=FolderLayout)
 
     def for_another(self, csv: CsvFormat | None) -> FileFormat:
         """Return the format for a file of another ending: what was found in a text file is left out."""
-        return dataclasses.replace(self, csv=csv or CsvFormat(), excel=ExcelFormat(), fixed=None)
+        return dataclasses.replace(self, csv=csv or CsvFormat(), excel=ExcelFormat())
 
 
 def completed_csv(path: Path, csv: CsvFormat | None) -> CsvFormat:

@@ -371,7 +371,8 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
 
     def ready(states: Labels, cells: Labels) -> PartInput:
         found = space
-        if unit.mode != "together":  # whose groups of places in households are made afterwards
+        # Swapped groups release their values, and groups of places in households are made afterwards.
+        if unit.mode != "together" and not block.is_swapped:
             able = [with_admissible(variable, k, units) for variable in variables]
             found = with_releases(space, able, states, weights, policy, block.released)
         return PartInput(variables, found, states, cells, merged, requirements)

@@ -8,7 +8,7 @@ from microagg.delivering.delivery import Delivery
 from microagg.engines.capabilities import check_engine, check_target_kind
 from microagg.engines.disk import DiskParts
 from microagg.engines.disk_release import DiskRelease
-from microagg.engines.memory_needed import memory_for
+from microagg.engines.memory_needed import least_in_parts, memory_for
 from microagg.engines.scratch import Scratch, opened_scratch, owner_of
 from microagg.evidence.measured import CountedFile
 from microagg.job.engine_in_parts import EngineInParts
@@ -33,11 +33,12 @@ class DiskEngine(EngineInParts):
         return DiskParts(self.source)
 
     def prepare(self) -> str:
-        """Open the scratch folder; say what a run that was killed left there."""
+        """Open the scratch folder; say what a run that was killed left there, and if memory is too short."""
         super().prepare()
         owner = owner_of(self.source, self.drafted.plan, self.job.numbers, self.digest)
         self._scratch = self.closing.enter_context(opened_scratch(self.job.writes, owner))
-        return self._scratch.found
+        short = least_in_parts(self.records, self.columns, self.job.memory)
+        return "; ".join(filter(None, [self._scratch.found, short]))
 
     def group(self, on_plan: Callable[[Plan], None]) -> None:
         """Group the records, chunk by chunk."""

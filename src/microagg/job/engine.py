@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 
 from microagg.delivering.delivery import Delivery
@@ -51,10 +50,6 @@ class Engine(ABC):
     @abstractmethod
     def group(self, on_plan: Callable[[Plan], None]) -> None:
         """Group the records; ``on_plan`` is called once nothing is left to refuse without work."""
-
-    def extra_files(self) -> Sequence[Path]:
-        """Files that belong to the table and are written with it."""
-        return ()
 
     @abstractmethod
     def write(self, delivery: Delivery) -> CountedFile:

@@ -123,7 +123,7 @@ class Job(JobSettings):
             check_spark()
             check_source("spark", self.reads)
         if self.engine not in (None, "memory"):
-            check_plan_in_parts(self.plan)
+            check_plan_in_parts(self.plan, on_spark=self.engine == "spark")
         kind_of(self.reads)
         kind = self.kind_of_target
         self.gate.check(self.writes, self.to_folder, *taken)
@@ -145,11 +145,7 @@ class Job(JobSettings):
         for place, writing in ((self.source, False), (self.target, True)):
             if is_plain(place) or place == STANDARD or not Path(plain_name(place)).suffix:
                 continue  # an address without an ending is that of a folder
-            if FORMATS[kind_by_ending(Path(plain_name(place)), writing)].has_description:
-                raise InputError(
-                    "A file of fixed width lies next to its description on a local disk; "
-                    f"{shown(str(place), 300)} does not. Copy both to a folder first."
-                )
+            kind_by_ending(Path(plain_name(place)), writing)  # refuses an unknown ending
         if is_plain(self.target):
             self.gate.check(self.writes, is_folder_target(self.writes), *taken)
             return

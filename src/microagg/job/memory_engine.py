@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microagg.base.formatting import plural
@@ -97,20 +96,12 @@ class MemoryEngine(Engine):
                 lambda done: self.hears.progress("bounding", done, n)
             )
 
-    def extra_files(self) -> Sequence[Path]:
-        """Name the description of a file of fixed width."""
-        self._form = self._format()
-        return () if self._form.fixed is None else (self.job.writes.with_suffix(".rda"),)
-
     def write(self, delivery: Delivery) -> CountedFile:
         """Write the table."""
-        job, form = self.job, self._form
-        kind = job.kind_of_target
+        job, kind = self.job, self.job.kind_of_target
         self._released = self._release.released_table.table(kind, self._source.kept_for(kind))
-        if form.fixed is not None:
-            delivery.parts[-2].write_text(form.fixed.description.text(), encoding="utf-8")
         return self._release.released_table.write(
-            self._released, delivery.table, job.writes, form, job.escape_formulas
+            self._released, delivery.table, job.writes, self._format(), job.escape_formulas
         )
 
     def metadata_left_out(self) -> list[str]:
@@ -157,13 +148,7 @@ class MemoryEngine(Engine):
         same = job.reads.suffix.lower() == job.writes.suffix.lower()
         if not same and (kind != source.kind or kind == "csv"):
             return source.format.for_another(job.csv)
-        fixed = source.format.fixed
-        if fixed is None:
-            return source.format
-        names, renumbered = Frame(self._release.data).names, self._release.roles.renumbered
-        return replace(
-            source.format, fixed=replace(fixed, description=fixed.description.of(names, renumbered))
-        )
+        return source.format
 
 
 def records_of(source: Source) -> TrialTable:

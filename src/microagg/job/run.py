@@ -7,7 +7,6 @@ state, so that jobs in several threads do not mix.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -18,7 +17,8 @@ from microagg.base.formatting import table_size
 from microagg.delivering.delivery import Delivery, delivering
 from microagg.delivering.observer import Observer
 from microagg.drafting.guess import Guess
-from microagg.errors import DisclosureRiskWarning, RejectedError
+from microagg.errors import RejectedError
+from microagg.evidence.cautions import warn_of
 from microagg.evidence.evidence import Evidence
 from microagg.formats import FORMATS
 from microagg.formats.addresses import Place, as_place
@@ -93,7 +93,6 @@ def _walk(engine: Engine) -> JobResult:
         job.reports,
         hears,
         job.to_folder,
-        engine.extra_files(),
         job.destination,
     ) as delivery:
         hears.stage("writing")
@@ -188,8 +187,8 @@ def protect_file(
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "in.csv").write_text("age\n30\n31\n34\n61\n65\n66\n")
     >>> found = protect_file(folder / "in.csv", folder / "out.csv", k=3, columns=["age"], engine="disk")
-    >>> found.verdict, (folder / "out.csv").read_text().split()
-    ('green', ['age', '31.66667', '31.66667', '31.66667', '64', '64', '64'])
+    >>> found.verdict, sorted((folder / "out.csv").read_text().split())
+    ('green', ['31.66667', '31.66667', '31.66667', '64', '64', '64', 'age'])
     """
     whole = (Plan() if plan is None else plan).override(k=k, **settings)
     job = Job(
@@ -210,7 +209,5 @@ def protect_file(
     found = run(job, observer).evidence
     if found.rejected:
         raise RejectedError(found.rejected, found)
-    for caution in found.cautions:
-        if caution.severity != "note" and caution.disclosure:
-            warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
+    warn_of(found.cautions)
     return found

@@ -6,12 +6,19 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from microagg.delivering.delivery import Delivery
 from microagg.drafting.draft import Completed
 from microagg.engines.spark.on_spark import SparkParts, group_in_spark
-from microagg.engines.spark.spark_frames import on_spark, positional
+from microagg.engines.spark.spark_frames import (
+    TIMES_IN_FILES,
+    in_microseconds,
+    microsecond_words,
+    on_spark,
+    positional,
+    with_nanoseconds,
+)
 from microagg.engines.spark.spark_progress import progress_of
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.engines.spark.spark_session import exposure_words, session_on
@@ -48,9 +55,21 @@ class SparkEngine(EngineInParts):
         self._session = session = self.closing.enter_context(opened)
         if words := exposure_words(session):
             self.hears.exposed(words)
-        self._frame = session.read.parquet(str(self.job.reads.absolute()))
+        nanoseconds = with_nanoseconds(self.source.schema)
+        if nanoseconds:
+            left_out = [*left_out, microsecond_words(nanoseconds)]
+        for name, value in TIMES_IN_FILES.items():
+            before: Any = session.conf.get(name)
+            self.closing.callback(self._set_back, name, before)
+            session.conf.set(name, value)
+        frame = session.read.parquet(str(self.job.reads.absolute()))
+        self._frame = in_microseconds(frame, self.source.schema, nanoseconds)
         self.job.check_names(self._frame.columns)
         return left_out
+
+    def _set_back(self, name: str, value: str) -> None:
+        with suppress(Exception):  # of a Spark that is gone
+            self._session.conf.set(name, value)
 
     def parts(self) -> SparkParts:
         """Return the rows, with value labels and the like, which Spark does not hand on."""

@@ -82,8 +82,11 @@ def group_means(column: Floats, labels: Labels, weights: Floats | None = None) -
         return (base + np.bincount(labels, weights=column - base[labels]) / sizes) * unit
     # A power of two brings the weights to at most 1, exactly: no product overflows.
     weights = np.ldexp(weights, -int(np.frexp(weights.max())[1]))
-    moved = np.bincount(labels, weights=weights * (column - base[labels]))
-    return (base + moved / np.bincount(labels, weights=weights)) * unit
+    mass = np.bincount(labels, weights=weights)
+    # The second time from the mean itself: a light first member may be far from all others.
+    for _ in range(2):
+        base = base + np.bincount(labels, weights=weights * (column - base[labels])) / mass
+    return base * unit
 
 
 def sum_of_squares(X: Floats, labels: Labels, weights: Floats | None = None) -> float:

@@ -20,6 +20,7 @@ from microagg.kernels.require_kinds import (
     EQUAL,
     EXTRA,
     FIRST,
+    HIDDEN,
     KIND,
     LARGEST,
     LEVEL,
@@ -95,6 +96,30 @@ def _two_largest(tally, entries):
     return first, second
 
 
+@lean_subkernel
+def _given_away(table, begin, last, code, tally, entries):
+    """Count the records of a group that has only values near theirs.
+
+    ``last`` is the number of codes. Their values ascend from ``begin`` in the table, and behind them stands
+    how near others must be, below 0 for a value that is no news.
+    """
+    lowest, highest = -1, -1
+    for c in range(entries):
+        if tally[c] > 0:
+            highest = c
+            if lowest < 0:
+                lowest = c
+    found = 0.0
+    for c in range(entries):
+        if tally[c] > 0:
+            value, near = table[begin + code[c], 0], table[begin + last + code[c], 0]
+            below = value - table[begin + code[lowest], 0]
+            above = table[begin + code[highest], 0] - value
+            if below <= near and above <= near:
+                found += tally[c]
+    return found
+
+
 @lean_kernel
 def risk_of(size, population):
     """Risk of each record of a group of ``size`` that stands for ``population`` persons.
@@ -157,6 +182,8 @@ def shortage(rule, table, code, tally, entries, size, total):
     elif kind == LARGEST:
         top = _largest_sum(tally, entries, int(rule[EXTRA]))
         found = top / total - level if total > 0 else 0.0
+    elif kind == HIDDEN:
+        found = _given_away(table, begin, int(rule[CODES]) // 2, code, tally, entries) / size
     elif kind == POPULATION:
         found = (level - total) / level
     else:

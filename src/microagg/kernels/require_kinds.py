@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # Kinds of requirements.
-DISTINCT, ENTROPY, RECURSIVE, ORDERED, EQUAL, P_PERCENT, LARGEST, POPULATION, RISK = range(9)
+DISTINCT, ENTROPY, RECURSIVE, ORDERED, EQUAL, P_PERCENT, LARGEST, POPULATION, RISK, HIDDEN = range(
+    10
+)
 
 # Shortages below this are rounding: a group right at a threshold satisfies it.
 TOLERANCE = 1e-12
@@ -26,7 +28,8 @@ class Demands(NamedTuple):
     rule: Any  # (requirements, 5) kind; what is asked; l of (c, l) or n of (n, k); where in the table its
     # codes begin; how many there are, 0 for requirements that do not look at the whole table
     table: Any  # (entries, 2) share of each code in the whole table, for ordered closeness of all
-    # up to it; and the sum of the shares of the codes before
+    # up to it; and the sum of the shares of the codes before. For hidden values the number of each code,
+    # then how near others must be to give it away
     codes: Any  # (requirements, n) from 0 up; for ordered closeness the rank of the value
     amounts: Any  # (requirements, n) what a record adds to the tally of its code
 

@@ -2,35 +2,24 @@
 
 Records of a group look alike. Someone who knows that a person is among them still learns a confidential value
 if all records of the group have it, or, for numbers, if all have nearly the same. A value that at least half
-of all records have is no news, so that only records with a rarer value are counted.
+of all records have is no news, nor is a number that more than a tenth have (an income of 0), so that only
+records with a rarer value are counted. The rule is :func:`microagg.grouping.require.value_rules.nearness`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.kernels.labels import group_sizes
+from microagg.grouping.require.value_rules import nearness
 from microagg.measure.classes import ClassSizes
 
-WITHIN = 0.05
-"""A number is disclosed if it is known to within this share of itself."""
-FEWEST_NUMBERS = 13
-"""Numbers with fewer different values than this may be codes; a near code says nothing."""
-
-_ROUNDING = 1e-12  # of 0.95 and 1.05 times a value
-
 Column = TypeVar("Column")
-
-
-def is_common(records: Any, of: int) -> Any:
-    """Tell which values are no news: those that at least half of all records have, here as counted."""
-    return 2 * records >= of
 
 
 def telling_apart(known: Sequence[Column], below_k: float) -> Sequence[Column]:
@@ -42,24 +31,16 @@ def telling_apart(known: Sequence[Column], below_k: float) -> Sequence[Column]:
     return () if below_k else known
 
 
-def _agreeing(values: Labels, common: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Tell which groups disclose their value, and which agree in one that is no news.
-
-    ``values`` has the number of distinct values in each group, ``common`` says whether one is common.
-    """
-    return (values == 1) & (common == 0), (values == 1) & (common != 0)
-
-
 @dataclass(frozen=True)
 class Agreement:
     """Records whose group discloses their value of one confidential column."""
 
     exact: int
-    """Records in groups that agree in a value that fewer than half of all records have."""
+    """Records in groups that agree in a value that is not common."""
     close: int
     """Further records whose group tells the number to within 5 %, which it does of fewer than half of all."""
     harmless: int
-    """Records in groups that agree in a value that at least half of all records have."""
+    """Records in groups that agree in a common value, which is no news."""
     of: int
     """All records."""
     disclosed: NDArray[np.bool_] | None = field(default=None, repr=False, compare=False)
@@ -68,7 +49,8 @@ class Agreement:
     @classmethod
     def of_classes(cls, classes: ClassSizes) -> Agreement:
         """Return what was counted in classes, whose distinct values stand for units."""
-        exact, harmless = _agreeing(classes.units, classes.common)
+        agrees, common = classes.units == 1, classes.common != 0
+        exact, harmless = agrees & ~common, agrees & common
         records = classes.records * classes.classes
         return cls(int(records[exact].sum()), 0, int(records[harmless].sum()), classes.n_records)
 
@@ -88,16 +70,16 @@ def agreement(codes: Labels, own: Labels, numbers: Floats | None = None) -> Agre
     >>> found.exact, found.harmless
     (0, 4)
     """
-    n = len(codes)
-    often = np.bincount(codes)
-    low, high = np.full(int(own.max()) + 1, len(often)), np.full(int(own.max()) + 1, -1)
+    n, groups = len(codes), int(own.max()) + 1
+    low, high = np.full(groups, n), np.full(groups, -1)
     np.minimum.at(low, own, codes)
     np.maximum.at(high, own, codes)
-    values = np.where(low == high, 1, 2)  # or more
-    exact, harmless = (of[own] for of in _agreeing(values, is_common(often, n)[low]))
-    close = np.zeros(n, dtype=bool)
-    if numbers is not None:
-        close = _disclosed_closely(numbers, own) & ~exact & ~harmless
+    agrees = (low == high)[own]
+    values, near = nearness(codes, numbers)
+    reach, value = near[codes], values[codes]
+    exact, harmless = agrees & (reach >= 0), agrees & (reach < 0)
+    below, above = value - values[low[own]], values[high[own]] - value
+    close = ~agrees & (below <= reach) & (above <= reach)
     return Agreement(
         exact=int(exact.sum()),
         close=int(close.sum()),
@@ -119,22 +101,3 @@ def disclosed_share(found: Iterable[Agreement]) -> float:
     if len(masks) == len(every):
         return float(np.logical_or.reduce(masks).mean())
     return min(1.0, sum(one.records for one in every) / every[0].of)
-
-
-def _disclosed_closely(numbers: Floats, own: Labels) -> NDArray[np.bool_]:
-    """Find records whose group has only values within 5 % of theirs, unless half of the table has them too.
-
-    Only equal values are near 0, and in groups with both signs. A group with a missing value discloses none.
-    """
-    groups = len(group_sizes(own))
-    low, high = np.full(groups, np.inf), np.full(groups, -np.inf)
-    there = ~np.isnan(numbers)
-    np.minimum.at(low, own, np.where(there, numbers, -np.inf))
-    np.maximum.at(high, own, np.where(there, numbers, np.inf))
-    span = (WITHIN + _ROUNDING) * np.abs(numbers)
-    with np.errstate(invalid="ignore", over="ignore"):
-        near = (high[own] - numbers <= span) & (numbers - low[own] <= span)
-        ends = numbers - span, numbers + span
-    ordered = np.sort(numbers[there])
-    within = np.searchsorted(ordered, ends[1], "right") - np.searchsorted(ordered, ends[0], "left")
-    return np.asarray(near & (2 * within < len(numbers)))

@@ -55,6 +55,10 @@ class Pair:
     """(n,) a number for each combination of strata and released weight, which groups share in addition to
     protected values; None: they share only these."""
 
+    swapped: Labels | None = field(default=None, repr=False)
+    """(n,) class of each record where rows that belong to the same people release different values: the
+    groups of swapped columns, with the released values of the others; None: no column is swapped."""
+
     recoded_only: frozenset[Any] = frozenset()
     """Columns that no group shares: they lose what their recoding loses, whatever the groups are."""
 
@@ -222,7 +226,15 @@ class Pair:
 
     @cached_property
     def classes(self) -> Labels:
-        """Class of equal protected rows of each record; missing is a value."""
+        """Class of each record by protected rows: equal ones, or rows among which values were swapped.
+
+        Missing is a value.
+        """
+        return self.equal_rows if self.swapped is None else self.swapped
+
+    @cached_property
+    def equal_rows(self) -> Labels:
+        """Class of each record by protected rows that are equal."""
         found = classes(self.protected)
         if self.states is not None and (self.states > 1).any():
             return combine([found, *self.states.T])

@@ -8,16 +8,17 @@ pairs of each class are counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
+from microagg.grouping.require.value_rules import FEWEST_NUMBERS, is_common
 from microagg.kernels.sum_table import PARTS, put, spread_out
-from microagg.measure.agreement import is_common
 from microagg.measure.classes import ClassSizes
 from microagg.measure.row_keys import Keys, row_keys
 from microagg.measure.verify import Question, countable
@@ -30,18 +31,24 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def keys_of(
-    written: Frame, asked: Question, is_text: bool = False, units: pa.Array | None = None
+    written: Frame,
+    asked: Question,
+    is_text: bool = False,
+    extra: Mapping[Any, pa.Array] | None = None,
 ) -> list[Keys]:
     """Return keys of the class of each record, and of its distinct value if such are counted.
 
-    ``written`` are some records, ``is_text`` says that a CSV file holds them, ``units`` has the distinct
-    values if the table itself no longer has them.
+    ``written`` are some records, ``is_text`` says that a CSV file holds them, ``extra`` has columns that the
+    table itself does not have, such as dropped units.
     """
-    with countable(written, asked.by):
-        found = [row_keys([written.arrow_column(name) for name in asked.by])]
-    if asked.distinct is not None:
-        values = values_as_written(written, asked.distinct, is_text) if units is None else units
-        found.append(row_keys([values]))
+    extra = extra or {}
+    with countable(written, [name for name in asked.by if name not in extra]):
+        columns = [extra[n] if n in extra else written.arrow_column(n) for n in asked.by]
+        found = [row_keys(columns)]
+    if asked.distinct in extra:
+        found.append(row_keys([extra[asked.distinct]]))
+    elif asked.distinct is not None:
+        found.append(row_keys([values_as_written(written, asked.distinct, is_text)]))
     return found
 
 
@@ -54,6 +61,7 @@ class ClassCounter:
     memory : bytes that tables may take
     distinct : whether distinct values are counted in each class
     common : whether to mark classes whose only value is common; needs ``distinct``
+    numbers : whether the values are numbers
 
     >>> ages = np.array([[30, 30], [30, 30], [30, 30], [64, 64]], np.uint64)
     >>> homes = np.array([[1, 1], [1, 1], [2, 2], [3, 3]], np.uint64)
@@ -64,8 +72,14 @@ class ClassCounter:
     """
 
     def __init__(
-        self, folder: Path, memory: int, distinct: bool = False, common: bool = False
+        self,
+        folder: Path,
+        memory: int,
+        distinct: bool = False,
+        common: bool = False,
+        numbers: bool = False,
     ) -> None:
+        self._numbers = numbers
         share = memory // (1 + distinct + common)
         self._pairs = KeySums(folder, share, words=4, sums=1) if distinct else None
         self._values = KeySums(folder, share, words=2, sums=1) if common else None
@@ -82,7 +96,7 @@ class ClassCounter:
 
     def sizes(self) -> ClassSizes:
         """Return what was counted, once."""
-        total, common = 0, []
+        total, n_values, often, common = 0, 0, list[Labels](), list[Keys]()
         for pairs, records in () if self._pairs is None else self._pairs.results():
             total += int(records.sum())
             added = [records, np.ones_like(records)]
@@ -90,12 +104,19 @@ class ClassCounter:
                 self._values.add(np.ascontiguousarray(pairs[:, 2:]), records)
                 added.append(pairs[:, 2:3].view(np.int64))  # whose sum over one value is its key
             self._classes.add(np.ascontiguousarray(pairs[:, :2]), np.hstack(added))
-        for values, often in () if self._values is None else self._values.results():
-            common += values[is_common(often[:, 0], total), 0].view(np.int64).tolist()
+        for values, records in () if self._values is None else self._values.results():
+            frequent = is_common(records[:, 0], total, self._numbers)
+            n_values += len(values)
+            often.append(records[frequent, 0])
+            common.append(values[frequent, 0])
+        if self._values is not None and common:
+            many = self._numbers and n_values >= FEWEST_NUMBERS
+            frequent = is_common(np.concatenate(often), total, many)
+            marked = np.concatenate(common)[frequent].view(np.int64)
         found = ClassSizes.of(np.zeros(0, np.int64))
         for _, sums in self._classes.results():
             if self._values is not None:
-                sums[:, 2] = np.isin(sums[:, 2], common)
+                sums[:, 2] = np.isin(sums[:, 2], marked)
             found = found.merge(ClassSizes.of(*sums.T))
         return found
 

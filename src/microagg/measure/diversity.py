@@ -21,8 +21,9 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.grouping.require.from_plan import values_and_numbers
 from microagg.kernels.labels import canonical_labels, group_sizes
-from microagg.measure.agreement import FEWEST_NUMBERS, Agreement, agreement
+from microagg.measure.agreement import Agreement, agreement
 from microagg.tables.frame import Frame
 
 
@@ -41,7 +42,7 @@ class Diversity:
     records_disclosed: int
     """Records in them."""
     agreement: Agreement
-    """Records whose value a class discloses although fewer than half of all records have it."""
+    """Records whose value a class discloses although it is not common."""
     distinct_by_class: Labels = field(repr=False, compare=False)
     entropy_by_class: Floats = field(repr=False, compare=False)
     t_by_class: Floats = field(repr=False, compare=False)
@@ -70,7 +71,7 @@ def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
         t=float(t.max()),
         homogeneous=homogeneous.tolist(),
         records_disclosed=int(sizes[homogeneous].sum()),
-        agreement=agreement(codes, own, _quantity(frame, name, m)),
+        agreement=agreement_of(frame, name, own),
         distinct_by_class=distinct,
         entropy_by_class=np.exp(np.maximum(entropy, 0.0)),
         t_by_class=t,
@@ -79,13 +80,8 @@ def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
 
 def agreement_of(frame: Frame, name: Any, own: Labels) -> Agreement:
     """Count the records whose class discloses their value of a confidential column."""
-    codes, levels = frame.levels(name)
-    return agreement(codes, own, _quantity(frame, name, len(levels)))
-
-
-def _quantity(frame: Frame, name: Any, distinct: int) -> Floats | None:
-    """Return numbers if near values disclose nearly as much as equal ones; None if they may be codes."""
-    return frame.doubles(name) if frame.is_numeric(name) and distinct >= FEWEST_NUMBERS else None
+    codes, numbers = values_and_numbers(frame, name)
+    return agreement(codes, own, numbers)
 
 
 def _equal_distance(owner: Labels, value: Labels, share: Floats, overall: Floats, g: int) -> Floats:

@@ -31,15 +31,9 @@ def check_percents(percents: Iterable[float]) -> tuple[float, ...]:
     return found
 
 
-def sd_disclosure(
-    both: Pair, percents: Iterable[float] = PERCENTS, sd: str = "original"
-) -> dict[float, float]:
-    """Share of records with |x−x'| ≤ p/100·s in all columns, for each p.
-
-    ``sd`` says whose standard deviation s is: the "original" column's, as in the literature, or
-    the "protected" one's, as sdcMicro has it.
-    """
-    return _shares(_worst(both, lambda j: _moves(both, j, sd)), percents)
+def sd_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[float, float]:
+    """Share of records with |x−x'| ≤ p/100·s in all columns, for each p; s is the original column's."""
+    return _shares(_worst(both, lambda j: _moves(both, j)), percents)
 
 
 def rank_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[float, float]:
@@ -66,18 +60,17 @@ def _worst(both: Pair, distances: Callable[[int], Floats]) -> Floats:
     return worst
 
 
-def _moves(both: Pair, j: int, sd: str) -> Floats:
-    """|x−x'| in standard deviations of the original or of the protected column, whatever the weights."""
+def _moves(both: Pair, j: int) -> Floats:
+    """|x−x'| in standard deviations of the original column, whatever the weights."""
     there = both.both_there[:, j]
     x, y = both.original[there, j], both.protected[there, j]
-    whose = both.original[:, j] if sd == "original" else both.protected[:, j]
-    spread = standard_deviation(whose[~np.isnan(whose)])
+    originals = both.original[:, j]
+    spread = standard_deviation(originals[~np.isnan(originals)])
     with np.errstate(divide="ignore", over="ignore"):
         if spread > 0:
             return np.asarray(np.abs(x - y) / spread)
-    # A constant original has no unit: it counts as unchanged, as in every measure. An interval of no
-    # width around a released value holds what did not move.
-    return np.where((x != y) & (sd != "original"), np.inf, 0.0)
+    # A constant original has no unit: it counts as unchanged, as in every measure.
+    return np.zeros(len(x))
 
 
 def _between(both: Pair, j: int) -> Floats:

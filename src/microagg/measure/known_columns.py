@@ -22,6 +22,11 @@ from microagg.plan.sections import Roles
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
 
+# Amounts that people round: this many values repeat at least, and of these a larger share ends in 0, by
+# this much. Ids differ by chance alone, by 0.03 at most on real tables; incomes by 0.38.
+_FEWEST_REPEATED = 30
+_ROUNDED_MORE_OFTEN = 0.2
+
 
 @dataclass(frozen=True)
 class Known:
@@ -30,7 +35,8 @@ class Known:
     codes: Labels
     """A number for each distinct value, 0, 1, …: ascending, where the values have an order; −1: missing."""
     kind: str = "other"
-    """"whole" (numbers), "real" (numbers), "time" (dates and times) or "other", which has no order."""
+    """"whole" (numbers), "real" (numbers with decimals, or amounts that people rounded), "time" (dates and
+    times) or "other", which has no order."""
 
     @property
     def ordered(self) -> bool:
@@ -174,7 +180,24 @@ def known_risk(
     return KnownRisk.of(ClassSizes.of_labels(labels, units), k, linkage)
 
 
+def ascending_codes(frame: Frame, name: Any) -> Labels:
+    """Give numbers to the distinct values of a column, ascending with them; texts by their letters."""
+    codes, values, complete = _encoded(frame, name)
+    return _ascending(codes, values, nan_is_missing=complete)
+
+
 def _known(frame: Frame, name: Any) -> Known:
+    codes, values, complete = _encoded(frame, name)
+    kind = _kind(values)
+    if kind != "other":
+        if kind == "whole" and _is_rounded(values, codes):
+            kind = "real"
+        codes = _ascending(codes, values, nan_is_missing=complete)
+    return Known(codes, kind)
+
+
+def _encoded(frame: Frame, name: Any) -> tuple[Labels, Any, bool]:
+    """Return numbers by first appearance, −1 if missing, the distinct values, and whether none is missing."""
     import narwhals as nw
     import pyarrow as pa
 
@@ -189,11 +212,21 @@ def _known(frame: Frame, name: Any) -> Known:
         encoded = column.dictionary_encode()
     values = encoded.chunk(0).dictionary
     parts = [part.indices.fill_null(-1).to_numpy() for part in encoded.chunks]
-    codes = np.concatenate(parts).astype(np.int64)
-    kind = _kind(values)
-    if kind != "other":
-        codes = _ascending(codes, values, nan_is_missing=column.null_count == 0)
-    return Known(codes, kind)
+    return np.concatenate(parts).astype(np.int64), values, column.null_count == 0
+
+
+def _is_rounded(values: Any, codes: Labels) -> bool:
+    """Tell whether whole numbers that repeat end in 0 more often than those that do not.
+
+    People round incomes, and rounded ones meet; ids repeat whatever their last digit is.
+    """
+    repeats = np.bincount(codes[codes >= 0], minlength=len(values)) > 1
+    if not repeats.any() or repeats.all():
+        return False
+    ends_in_0 = np.array([value is not None and value % 10 == 0 for value in values.to_pylist()])
+    often = int(repeats.sum())
+    excess = ends_in_0[repeats].mean() - ends_in_0[~repeats].mean()
+    return bool(often >= _FEWEST_REPEATED and excess >= _ROUNDED_MORE_OFTEN)
 
 
 def _kind(values: Any) -> str:

@@ -113,7 +113,7 @@ def link(
     blocks = np.zeros(n, dtype=np.int64) if blocks is None else blocks
     before, after = both.encoded
     sought = Sought(before[rows], after[rows], blocks[rows])
-    among = _Candidates(after, combine([blocks, both.classes]), blocks)
+    among = _Candidates(after, combine([blocks, both.equal_rows]), blocks)
     return linkage_of(_count_in_trees(sought, among, among.own[rows], progress), n)
 
 

@@ -129,11 +129,6 @@ class Risk:
         return sd_disclosure(self._pair, self._ask.percents)
 
     @cached_property
-    def sd_disclosure_protected(self) -> dict[float, float]:
-        """The same with s of the protected column, as sdcMicro's dRisk has it."""
-        return sd_disclosure(self._pair, self._ask.percents, sd="protected")
-
-    @cached_property
     def rank_disclosure(self) -> dict[float, float]:
         """Share of records with at most p % of the original values between x and x' in all columns."""
         return rank_disclosure(self._pair, self._ask.percents)
@@ -171,7 +166,6 @@ class Risk:
             "record_linkage": found.share,
             "linkage": asdict(found),
             "sd_disclosure": _by_percent(self.sd_disclosure),
-            "sd_disclosure_protected": _by_percent(self.sd_disclosure_protected),
             "rank_disclosure": _by_percent(self.rank_disclosure),
             "diversity": {
                 str(name): {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +16,6 @@ from microagg.measure.analysis_results import Analysis
 from microagg.measure.associations import Contingency
 from microagg.measure.both_tables import Pair, keeping_computed, pair
 from microagg.measure.column_losses import losses
-from microagg.measure.propensity import Propensity, propensity
 
 
 @dataclass(frozen=True)
@@ -154,11 +153,6 @@ class Utility:
         return {name: found[name] for name in self._pair.names}
 
     @cached_property
-    def propensity(self) -> Propensity:
-        """How well a model tells the tables apart: pMSE and its null expectation."""
-        return propensity(self._numbers)
-
-    @cached_property
     def changed(self) -> dict[Any, float]:
         """Share of records whose category changed, of each column of categories, where both are there."""
         return associations.changed(self._pair)
@@ -231,7 +225,6 @@ class Utility:
             "quantile_deviation": self.quantile_deviation,
             "quantile_deviations": quantiles,
             "total_variation": named(self.total_variation),
-            "propensity": asdict(self.propensity),
             **self._of_kinds(),
             "analyses": [found.as_dict() for found in self.analyses],
         }

@@ -115,6 +115,8 @@ class Question(NamedTuple):
     """Column whose distinct values are counted in each class: units, or confidential values."""
     common: bool = False
     """Whether to mark classes whose only value of ``distinct`` is common."""
+    numbers: bool = False
+    """Whether ``distinct`` holds numbers: if there are many, more of them are common."""
 
 
 class Countable(Protocol):

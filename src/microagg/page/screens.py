@@ -210,9 +210,8 @@ def _writable(own: str) -> list[str]:
     found = []
     for ending in dict.fromkeys([own, *_ENDINGS]):
         with contextlib.suppress(TableError):
-            kind = kind_by_ending(Path(f"x{ending}"), writing=True)
-            if kind != "fixed" or ending == own:
-                found.append(ending)
+            kind_by_ending(Path(f"x{ending}"), writing=True)
+            found.append(ending)
     return found
 
 
@@ -272,10 +271,8 @@ def versions_screen(desk: Desk, a: WrittenRelease, b: WrittenRelease) -> dict[st
 
 def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
     """Return the files to take away: name, readers and content of each."""
-    description = Path(release.target).with_suffix(".rda").name
     files = {
         "file": (release.target, "everybody", "the protected table"),
-        "description": (description, "everybody", "where its columns stand"),
         "report": (
             "report.html",
             "the board",
@@ -290,21 +287,20 @@ def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
         "public-numbers": ("public-report.json", "everybody", "every number of it"),
         "plan": ("plan.toml", "you", "the plan, to do the same again; no data"),
     }
-    # A rejected table is not there, and only some formats have a description.
+    # A rejected table is not there.
     there = {key for key, (name, *_) in files.items() if (release.folder / name).exists()}
     return {key: facts for key, facts in files.items() if key in {*there, "plan"}}
 
 
 def take_screen(desk: Desk, table: OpenTable, release: WrittenRelease) -> dict[str, Any]:
-    """Return the files to take away, and the command and the Python call that make them."""
+    """Return the files to take away, and the command that makes them from the plan."""
     source = table.opened.path.name if table.opened.uploaded else str(table.opened.path)
-    words = release.plan.as_command(source, release.target)
+    words = ["microagg", "protect", source, release.target, "--plan", "plan.toml"]
     return {
         "release": release,
         "releases": desk.releases,
         "files": [(key, *facts) for key, facts in take_files(release).items()],
         "command": shlex.join([*words, *_reading(table)]),
-        "python": release.plan.as_call(),
     }
 
 

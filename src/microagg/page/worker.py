@@ -123,24 +123,20 @@ class Bench:
         self.asked = threading.Event()
         self._opened: Opened | None = None
         self._source: Source | None = None
-        self._standing: tuple[str, Standing] | None = None
+        self.last_standing: tuple[str, Standing] | None = None
 
     def source(self, opened: Opened) -> Source:
         """Read a file, unless it was the last one read."""
         if self._source is None or self._opened != opened:
-            self._opened = self._source = self._standing = None  # one table at a time
+            self._opened = self._source = self.last_standing = None  # one table at a time
             source = read_file(opened.path, csv=_csv(opened), sheet=opened.sheet)
             self._opened, self._source = opened, source
         return self._source
 
     def standing(self, plan: Plan) -> Standing | None:
         """Return the estimates for a plan, if it is the one estimated last."""
-        kept = self._standing
+        kept = self.last_standing
         return kept[1] if kept is not None and kept[0] == plan.to_toml() else None
-
-    def keep_standing(self, plan: Plan, standing: Standing) -> None:
-        """Keep the estimates for the next task about the same plan."""
-        self._standing = plan.to_toml(), standing
 
     def records(self, opened: Opened, plan: Plan) -> TrialTable:
         """Return the records of a file, on which plans are tried."""
@@ -201,7 +197,7 @@ def _(task: PriceTask, bench: Bench, tell: Tell) -> dict[str, Any]:
         columns=task.columns,
         standing=bench.standing(task.plan),
     )
-    bench.keep_standing(task.plan, found.standing)
+    bench.last_standing = task.plan.to_toml(), found.standing
     return _prices_as_shown(found, task.columns is None)
 
 

@@ -21,7 +21,7 @@ from microagg.plan.checks import (
     text_names,
     unknown,
 )
-from microagg.plan.flag_values import COUNT, NAMES, RULES, SWITCH
+from microagg.plan.flag_values import COUNT, NAMES, RULES, SETS_OF_NAMES, SWITCH
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Strata, Unit
 from microagg.plan.settings import (
@@ -145,6 +145,12 @@ class Require(Section):
         help="t-closeness: largest distance of the group's distribution from that of the table.",
         label="t, largest distance from 0 to 1",
     )
+    hidden: Mapping[Name, float] = setting(
+        dict,
+        check=_by_column(_PERCENTAGE),
+        help="No group gives a value away, a number to within this percentage; common values are free.",
+        label="how near a number may not be given away, in percent",
+    )
     p_percent: Mapping[Name, float] = setting(
         dict,
         check=_by_column(_PERCENTAGE),
@@ -176,7 +182,7 @@ class Require(Section):
     @property
     def diverse(self) -> Names:
         """Columns whose values must differ within a group, which protecting them would undo."""
-        rules = (self.distinct, self.entropy, self.recursive, self.closeness)
+        rules = (self.distinct, self.entropy, self.recursive, self.closeness, self.hidden)
         return tuple(dict.fromkeys(name for rule in rules for name in rule))
 
     @property
@@ -193,6 +199,27 @@ def _check_columns(what: str, given: Any) -> Names:
             "protected that is no identifier."
         )
     return names
+
+
+def _check_together(what: str, given: Any) -> tuple[Names, ...]:
+    """Read sets of columns, each of two or more, none in two sets."""
+    if not isinstance(given, list | tuple) or any(isinstance(names, str) for names in given):
+        raise InputError(
+            f'{what} is a list of sets of columns, such as [["age", "birth_year"]]; got {shown(given)}.'
+        )
+    sets = tuple(column_names(what, names) for names in given)
+    every = [name for names in sets for name in names]
+    for names in sets:
+        if len(names) < 2:
+            raise InputError(
+                f"Each set of {what} has two columns or more; got {shown(list(names))}."
+            )
+    for name in every:
+        if every.count(name) > 1:
+            raise InputError(
+                f"{what} names {shown(name)} twice. Put all that goes with it into one set."
+            )
+    return sets
 
 
 def _check_refine(what: str, given: Any) -> bool | str:
@@ -232,8 +259,8 @@ class Block(Section):
         flag="--require",
         form=RULES,
         help="What each group must satisfy other than k. Of a column: distinct:job=3 (l-diversity; also "
-        "entropy and recursive), closeness:job=0.2, p_percent:tax=10, n_k:tax=2,85. Of a group: "
-        "population=100, or individual_risk with a number up to 1. May be given several times.",
+        "entropy and recursive), closeness:job=0.2, hidden:job=5, p_percent:tax=10, n_k:tax=2,85. Of a "
+        "group: population=100, or individual_risk with a number up to 1. May be given several times.",
     )
     method: str = setting(
         "auto",
@@ -275,6 +302,34 @@ class Block(Section):
         label="A group releases its",
         placeholder="mean, or what fits its cost",
     )
+    release: str = setting(
+        "mean",
+        flag="--release",
+        help="mean: all rows of a group release the same values, k equal rows. swap: the values of a group "
+        "are dealt to its rows at random, column by column: tables, spreads and analyses survive, and k may "
+        "be larger. The default is mean.",
+        choices={"mean": "one value for all its rows", "swap": "its values, swapped at random"},
+        label="A group releases",
+    )
+    categories: str = setting(
+        "mode",
+        flag="--categories",
+        help="What a group releases of categories, where it releases means. mode: its most frequent one. "
+        "draw: that of one member, drawn at random for each column; rare categories keep their share. The "
+        "default is mode.",
+        choices={"mode": "the most frequent", "draw": "that of a random member"},
+        label="Of categories a group releases",
+    )
+    together: tuple[Names, ...] = setting(
+        (),
+        check=_check_together,
+        to_file=lambda sets: [list(names) for names in sets],
+        from_file=lambda what, given: _check_together(what, given),
+        flag="--together",
+        form=SETS_OF_NAMES,
+        help="Columns whose values are swapped together, such as age,birth_year, so that no row contradicts "
+        "itself. May be given several times.",
+    )
     scale: str = setting(
         "zscore",
         flag="--scale",
@@ -315,6 +370,7 @@ class Block(Section):
                     "protected in this block, which makes them equal. Take it out of the columns, or out "
                     "of require."
                 )
+        self._check_swapping(chosen)
         known = check_options(find(self.method), self.options)
         for name, value in self.options.items():
             if not isinstance(value, str | int | float | bool) or (
@@ -328,6 +384,48 @@ class Block(Section):
             check_effort(self.options["effort"])
         if "time_limit" in known:
             check_time_limit(self.options.get("time_limit"))
+
+    def _check_swapping(self, chosen: set[Name]) -> None:
+        """Refuse what swapping cannot do, and what only swapping does."""
+        if not self.is_swapped:
+            if self.together:
+                raise InputError(
+                    "together says which values are swapped together; this block releases means. Say "
+                    'release = "swap", --release swap, or leave together out.'
+                )
+            return
+        if self.aggregate not in (None, "mean"):
+            raise InputError(
+                f'aggregate says what all rows of a group release; with release = "swap" they release the '
+                f"group's values. Leave aggregate = {shown(self.aggregate)} out."
+            )
+        if self.draws:
+            raise InputError(
+                'categories = "draw" says what all rows of a group release; with release = "swap" they '
+                "release the group's values. Leave categories out."
+            )
+        if self.per_column and len(chosen) > 1:
+            raise InputError(
+                "per_column gives each column its own groups, in whose intersections people are alone: "
+                "swapped values would go back to their owners. Leave per_column out."
+            )
+        for names in self.together if self.columns is not None else ():
+            for name in names:
+                if name not in chosen:
+                    raise InputError(
+                        f"together names columns of this block; {shown(name)} is not one. Protect it here, "
+                        "or take it out of together."
+                    )
+
+    @property
+    def is_swapped(self) -> bool:
+        """Whether values are swapped within groups instead of aggregated."""
+        return self.release == "swap"
+
+    @property
+    def draws(self) -> bool:
+        """Whether groups release the category of a random member instead of the most frequent one."""
+        return self.categories == "draw"
 
     @property
     def released(self) -> str:

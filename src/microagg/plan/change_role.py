@@ -82,6 +82,8 @@ def decision_words(decision: str, name: Any = None) -> str:
         return f"raise the importance of {column} to {value}"
     if what == "require":
         rule, _, least = value.partition(":")
+        if rule == "hidden":
+            return f"let no group give {column} away"
         what = "different values" if rule == "distinct" else f"({rule})"
         return f"require {least} {what} of {column}"
     return _ASKS[what].format(column)

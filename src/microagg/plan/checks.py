@@ -12,6 +12,8 @@ import numpy as np
 
 from microagg.errors import InputError, listed, shown
 
+_RENAMED = {"shuffle": "keep_order"}  # settings of former versions, and what says the same now
+
 Name = Hashable
 Names = tuple[Name, ...]
 Check = Callable[[str, Any], Any]
@@ -148,6 +150,7 @@ def distinct_values(
 def unknown(what: str, name: Any, known: Collection[str]) -> InputError:
     """Refuse a word that is not known, naming the nearest that is."""
     near = get_close_matches(str(name), sorted(known), 1, 0.5)
+    near = [_RENAMED[name]] if _RENAMED.get(str(name)) in known else near
     hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}."
     return InputError(f"There is no {what} called {shown(name)}; {hint}")
 

@@ -24,6 +24,7 @@ KINDS = ("number", "integer", "boolean", "nominal", "ordinal", "date", "spiked",
 CATEGORIES = ("boolean", "nominal", "ordinal", "hierarchy")
 QUANTITIES = ("number", "integer", "date", "spiked")
 _QUANTITY = (None, *QUANTITIES)
+_MOST_IMPORTANT = 1e100  # coordinates grow by its root, and their squares must not overflow
 _RELEASED_BY = {"median": "ordinal", "node": "hierarchy", "spike": "spiked"}
 
 
@@ -102,8 +103,8 @@ class Column(Section):
     importance: float = setting(
         1.0,
         check=number(
-            "a number above 0 (2: the column counts twice as much as one of importance 1)",
-            lambda x: x > 0,
+            "a number above 0 and at most 1e100 (2: the column counts twice as much as one of importance 1)",
+            lambda x: 0 < x <= _MOST_IMPORTANT,
         ),
         flag="--importance",
         form=NUMBER_BY_COLUMN,

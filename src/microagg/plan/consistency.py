@@ -24,6 +24,7 @@ def check_plan(plan: PlanSettings) -> None:
         _check_small_strata,
         _check_suppress,
         _check_relations,
+        _check_swapping,
     ):
         check(plan)
 
@@ -78,7 +79,7 @@ def _check_roles(plan: PlanSettings) -> None:
         ("missing.codes tells what is missing in a protected column", plan.missing.codes),
     ):
         for name in described:
-            if name in plan.coarsened and seen.get(name) == "strata":
+            if seen.get(name) == "strata" and name in plan.coarsened:
                 continue
             if name in seen and seen[name] != "known" and name not in chosen:
                 raise InputError(
@@ -153,6 +154,30 @@ def _check_one_group(plan: PlanSettings, rule: str, way_out: str) -> None:
         raise InputError(f"{rule}; per_column gives each column its own groups. {way_out}")
 
 
+def _check_swapping(plan: PlanSettings) -> None:
+    """Refuse what cannot be swapped."""
+    for block in plan.blocks:
+        if not block.is_swapped:
+            continue
+        if plan.unit_of(block).mode == "together":
+            raise InputError(
+                "Households that move together are released with one value a household, which swapping would "
+                'take apart. Say mode = "count" of the unit (--unit-mode count), or release = "mean".'
+            )
+        nodes = [n for n in block.columns or () if plan.column(n).release == "node"]
+        if nodes:
+            raise InputError(
+                f"Swapped are the codes of a hierarchy, not nodes above them; {shown(nodes[0])} releases "
+                'nodes. Leave its release out, or say release = "mean" of the block.'
+            )
+        for bundle in plan.bundles_of(block):
+            if set(bundle) == set(block.columns or ()):
+                raise InputError(
+                    "together and relations bind all columns of the block, so that whole records would be "
+                    "swapped and stay as they are. Protect a further column here, or unbind one."
+                )
+
+
 def _check_relations(plan: PlanSettings) -> None:
     """Refuse a plan whose release would break a relation that its records keep."""
     for relation in plan.relations:
@@ -215,7 +240,7 @@ def _check_block(plan: PlanSettings, block: Block, relation: Relation) -> None:
         raise _breaks(
             relation, f"groups release the {block.released}", f"Release the {' or the '.join(kept)}"
         )
-    if plan.digits is not None and not plain:
+    if isinstance(plan.digits, int) and not plain:
         raise _breaks(relation, "digits rounds each column by itself", "Leave digits out")
     if plan.missing.policy in ("majority", "fill"):
         raise _breaks(

@@ -1,4 +1,4 @@
-"""How values of settings are written as words of the command, and read from them."""
+"""How values of settings are read from words of the command, and typed into fields of the page."""
 
 from __future__ import annotations
 
@@ -12,42 +12,15 @@ from microagg.errors import InputError, shown
 from microagg.plan.checks import name_in_file
 
 
-class NoFlagError(Exception):
-    """A value that only a plan file can say."""
-
-
 class FlagForm(NamedTuple):
-    """How the value of a flag is written."""
+    """How the value of a flag is read."""
 
     type: Any
     """What the command line gives."""
-    metavar: str | None
+    metavar: str | None = None
     """What stands for the value in the help; None: the type."""
-    read: Callable[[str, Any], Any]
+    read: Callable[[str, Any], Any] = lambda _, value: value
     """Makes the value of the flag, which is named, from what the command line gives."""
-    write: Callable[[Any], list[str]]
-    """Makes a text for each time that the flag is given."""
-
-
-def words_of(flag: str, form: FlagForm, value: Any) -> list[str]:
-    """Return a flag with its value as words of the command.
-
-    >>> words_of("--drop", NAMES, ["a", "b,c"]), words_of("--drop", NAMES, ["-a"])
-    (['--drop', 'a,"b,c"'], ['--drop=-a'])
-    """
-    flag = flag.split(",")[0]
-    if form.type is bool:
-        yes, _, no = flag.partition("/")
-        (word,) = form.write(value)
-        if word == "no" and not no:
-            raise NoFlagError
-        return [yes if word == "yes" else no]
-    # A value that would be taken for a flag itself is part of the same word.
-    return [
-        word
-        for text in form.write(value)
-        for word in ([f"{flag}={text}"] if text.startswith("-") else [flag, text])
-    ]
 
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
@@ -103,29 +76,8 @@ def split_names(words: list[str] | None) -> list[str] | None:
         ) from None
 
 
-def _join_values(values: Any) -> str:
-    """Put values as one argument that reads back as they are; a text that looks like a number does not."""
-    for value in values:
-        if isinstance(value, bool) or read_value(str(value)) != value:
-            raise NoFlagError
-    return join_names([str(value) for value in values])
-
-
 def _split_values(word: str) -> list[Any]:
     return [read_value(value) for value in split_names([word]) or ()]
-
-
-def join_pair(name: Any, value: str) -> str:
-    """Put a column and the value of its setting as one argument: COLUMN=VALUE.
-
-    >>> join_pair("age", "number"), join_pair("a=b", "number")
-    ('age=number', '"a=b"=number')
-    """
-    text = name_in_file(name)
-    if "=" in text or text.startswith('"'):
-        doubled = text.replace('"', '""')
-        text = f'"{doubled}"'
-    return f"{text}={value}"
 
 
 def split_pair(flag: str, word: str, example: str) -> tuple[str, str]:
@@ -147,7 +99,6 @@ def _by_column(
     metavar: str,
     example: str,
     read: Callable[[str], Any],
-    write: Callable[[Any], str],
     may_repeat: bool = False,
 ) -> FlagForm:
     """Return the form of a flag that says something of single columns: COLUMN=VALUE."""
@@ -164,10 +115,7 @@ def _by_column(
             found[name] = found[name] + value if name in found else value
         return found
 
-    def write_all(value: Mapping[Any, Any]) -> list[str]:
-        return [join_pair(name, write(one)) for name, one in value.items()]
-
-    return FlagForm(list[str], metavar, read_all, write_all)
+    return FlagForm(list[str], metavar, read_all)
 
 
 def join_coarsen(how: Mapping[str, Any]) -> str:
@@ -228,24 +176,6 @@ def _read_claims(_: str, words: list[str]) -> list[str] | dict[str, str]:
     return dict(found)
 
 
-def _write_claims(claims: Mapping[Any, str] | list[Any]) -> list[str]:
-    """Put confidential columns as arguments: names, or NAME=REASON for each that has a reason.
-
-    >>> CLAIMS.write({"diagnosis": "medical file, in no register", "income": ""})
-    ['diagnosis=medical file, in no register', 'income']
-    """
-
-    def quoted(names: list[Any]) -> str:
-        """Names as one argument, all in quotes where one has a sign of equality."""
-        if not any("=" in name_in_file(name) for name in names):
-            return join_names(names)
-        return ",".join('"' + name.replace('"', '""') + '"' for name in names)
-
-    if not isinstance(claims, Mapping):
-        return [quoted(claims)]
-    return [quoted([name]) + (f"={reason}" if reason else "") for name, reason in claims.items()]
-
-
 def _read_rules(flag: str, words: list[str]) -> dict[str, Any]:
     """Read rules, each of a column (distinct:diagnosis=3) or of the whole group (population=100)."""
     found: dict[str, Any] = {}
@@ -268,25 +198,6 @@ def _read_rules(flag: str, words: list[str]) -> dict[str, Any]:
     return found
 
 
-def _write_rules(rules: Mapping[str, Any]) -> list[str]:
-    """Put requirements as arguments: one for each column that a rule names, or for the whole group."""
-    words = []
-    for rule, given in rules.items():
-        if not isinstance(given, Mapping):
-            words.append(f"{rule}={given}")
-            continue
-        for column, value in given.items():
-            numbers = list(value.values()) if isinstance(value, Mapping) else [value]
-            words.append(f"{rule}:{join_pair(column, ','.join(map(str, numbers)))}")
-    return words
-
-
-def _write_texts(texts: list[Any]) -> list[str]:
-    if not all(isinstance(text, str) for text in texts):
-        raise NoFlagError
-    return texts
-
-
 def _read_seed(flag: str, word: str) -> int | None:
     if word == "fresh":
         return None
@@ -296,10 +207,11 @@ def _read_seed(flag: str, word: str) -> int | None:
         raise InputError(f"{flag} takes a whole number, or fresh; got {shown(word)}.") from None
 
 
-def _write_switch(value: Any) -> list[str]:
-    if not isinstance(value, bool):
-        raise NoFlagError
-    return ["yes" if value else "no"]
+def _read_digits(flag: str, word: str) -> int | str:
+    try:
+        return word if word == "exact" else int(word)
+    except ValueError:
+        raise InputError(f"{flag} takes a whole number, or exact; got {shown(word)}.") from None
 
 
 class Typed(NamedTuple):
@@ -326,33 +238,17 @@ def write_list(values: Any) -> str:
     return join_names([str(value) for value in values])
 
 
-def _same(_: str, value: Any) -> Any:
-    return value
-
-
-def _text(value: Any) -> list[str]:
-    return [str(value)]
-
-
-def _simple(kind: Any, metavar: str | None = None) -> FlagForm:
-    return FlagForm(kind, metavar, _same, _text)
-
-
-WORD, COUNT, NUMBER, SHARE = _simple(str), _simple(int), _simple(float), _simple(float, "SHARE")
-SWITCH = FlagForm(bool, "", _same, _write_switch)
-ROUND = FlagForm(
-    bool,
-    "",
-    lambda _, value: "nearest" if value else "no",
-    lambda how: _write_switch(True if how == "nearest" else None),
+WORD, COUNT, NUMBER = FlagForm(str), FlagForm(int), FlagForm(float)
+SHARE, SWITCH = FlagForm(float, "SHARE"), FlagForm(bool, "")
+ROUND = FlagForm(bool, "", lambda _, value: "nearest" if value else "no")
+NAME = FlagForm(str)
+NAMES = FlagForm(list[str], "COLUMNS", lambda _, words: split_names(words))
+SETS_OF_NAMES = FlagForm(
+    list[str], "COLUMNS", lambda _, words: [split_names([word]) for word in words]
 )
-NAME = FlagForm(str, None, _same, lambda name: [name_in_file(name)])
-NAMES = FlagForm(
-    list[str], "COLUMNS", lambda _, words: split_names(words), lambda v: [join_names(v)]
-)
-TEXTS = FlagForm(list[str], "TEXT", _same, _write_texts)
-CLAIMS = FlagForm(list[str], "COLUMNS", _read_claims, _write_claims)
-RULES = FlagForm(list[str], "RULE=NUMBER", _read_rules, _write_rules)
+TEXTS = FlagForm(list[str], "TEXT")
+CLAIMS = FlagForm(list[str], "COLUMNS", _read_claims)
+RULES = FlagForm(list[str], "RULE=NUMBER", _read_rules)
 VALUE, TEXT = Typed(read_value), Typed(str)
 LIST, LONG_LIST = Typed(_read_list, write_list), Typed(_read_list, write_list, is_long=True)
 # An analysis may also be a list, which the page does not show.
@@ -362,14 +258,13 @@ LINES = Typed(
 RELATIONS = Typed(lambda text: [{"holds": line} for line in _lines(text)], "\n".join, is_long=True)
 RECODING = Typed(lambda text: split_coarsen(text.replace(" ", "")), join_coarsen)
 TYPED_SEED = Typed(read_value, lambda seed: "fresh" if seed is None else str(seed))
-SEED = FlagForm(str, None, _read_seed, lambda seed: ["fresh" if seed is None else str(seed)])
-CODES = _by_column("COLUMN=CODES", "income=-8", _split_values, _join_values, may_repeat=True)
+SEED, DIGITS = FlagForm(str, None, _read_seed), FlagForm(str, None, _read_digits)
+CODES = _by_column("COLUMN=CODES", "income=-8", _split_values, may_repeat=True)
 KIND = _by_column(
     "COLUMN=KIND",
     "sector=nominal",
     lambda text: _split_values(text) if "," in text else text,
-    lambda kind: _join_values(kind) if isinstance(kind, list) else str(kind),
 )
-NUMBER_BY_COLUMN = _by_column("COLUMN=NUMBER", "income=2", read_value, str)
-WORD_BY_COLUMN = _by_column("COLUMN=HOW", "income=log", str, str)
-COARSEN = _by_column("COLUMN=HOW", _EXAMPLE, split_coarsen, join_coarsen)
+NUMBER_BY_COLUMN = _by_column("COLUMN=VALUE", "income=2", read_value)
+WORD_BY_COLUMN = _by_column("COLUMN=HOW", "income=log", str)
+COARSEN = _by_column("COLUMN=HOW", _EXAMPLE, split_coarsen)

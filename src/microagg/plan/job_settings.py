@@ -5,17 +5,31 @@ As for the plan, a setting is one row, from which its flag is made.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from microagg.errors import InputError, shown
 from microagg.plan.flag_values import NAMES, NUMBER, SWITCH, WORD
 from microagg.plan.settings import bytes_of
 from microagg.plan.settings_table import Section, setting
 
 _FILE = WORD._replace(type=Path)
 _BYTES = WORD._replace(read=lambda _, word: bytes_of("memory", word))
+
+# What Spark itself takes; it would answer anything else by the end of Java, after seconds.
+_MASTERS = re.compile(r"local(\[(\d+|\*)(, *\d+)?\]|-cluster\[[\d, ]+\])?|yarn|(spark|k8s)://.+")
+
+
+def _master(what: str, given: Any) -> str:
+    if not isinstance(given, str) or _MASTERS.fullmatch(given) is None:
+        raise InputError(
+            f"{what} is where Spark runs: local, local[2], local[*], spark://host:7077, k8s://… or yarn; got "
+            f"{shown(given)}."
+        )
+    return given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +109,7 @@ class JobSettings(Section):
     )
     master: str | None = setting(
         None,
+        check=_master,
         flag="--master",
         help="Spark: where it runs, such as local[2] or spark://host:7077; the session there is, or what is "
         "configured, if left out.",

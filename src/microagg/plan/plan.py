@@ -19,7 +19,7 @@ from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block
 from microagg.plan.checks import check_table, no_column, unknown
 from microagg.plan.column import columns_with
 from microagg.plan.consistency import check_plan
-from microagg.plan.conversion import as_data, as_flags, as_keywords, fields_of_data
+from microagg.plan.conversion import as_data, fields_of_data
 from microagg.plan.plan_settings import LISTS, PlanSettings
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import (
@@ -192,7 +192,7 @@ class Plan(PlanSettings):
         return next(block for block in self.blocks if first in (block.columns or ()))
 
     def promises(self) -> list[Promise]:
-        """Return what is counted in a file, one promise for each partition.
+        """Return what is counted in a file: one promise for each partition, or for each swapped column.
 
         >>> Plan.of(k=3, columns=["age", "income"], strata="region").promises()
         [Promise(k=3, columns=['age', 'income', 'region'], unit=None)]
@@ -201,6 +201,12 @@ class Plan(PlanSettings):
         for block in self.blocks:
             chosen = list(block.columns or ())
             sets = [[name] for name in chosen] if block.per_column else [chosen]
+            if block.is_swapped:
+                bundles = self.bundles_of(block)
+                bundled = {name for bundle in bundles for name in bundle}
+                sets = [*bundles, *([name] for name in chosen if name not in bundled)]
+                if self.weight is not None and self.weight.release == "mean":
+                    sets.append([self.weight.column])
             shared, unit = self.also_shared(block), self.unit_of(block).column
             found += [Promise(_k(block), [*columns, *shared], unit) for columns in sets]
         return found
@@ -237,31 +243,6 @@ class Plan(PlanSettings):
             strata=self.all_strata,
             weight=weight,
         )
-
-    def settings(self) -> dict[str, Any]:
-        """Return the keywords that build this plan, defaults left out; only of a plan with one block."""
-        return as_keywords(self)
-
-    def as_call(self) -> str:
-        """Return the call of Python that does the same; ``frame`` is the table.
-
-        >>> Plan.of(k=5, columns=["age"], method="mdav").as_call()
-        "microagg.protect(frame, columns=['age'], k=5, method='mdav')"
-        """
-        if len(self.blocks) > 1:
-            return f"microagg.protect(frame, plan=microagg.Plan.from_toml_text({self.to_toml()!r}))"
-        words = "".join(f", {name}={value!r}" for name, value in self.settings().items())
-        return f"microagg.protect(frame{words})"
-
-    def as_command(self, source: str, target: str, plan: str = "plan.toml") -> list[str]:
-        """Return the words of the command that does the same; with a plan file where flags cannot say it.
-
-        >>> Plan.of(k=5, columns=["age", "net, gross"]).as_command("in.csv", "out.csv")[4:]
-        ['--columns', 'age,"net, gross"', '--k', '5']
-        """
-        words = ["microagg", "protect", source, target]
-        said = as_flags(self)
-        return [*words, *(["--plan", plan] if said is None else said)]
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON and TOML: what differs from the defaults, and every block."""

@@ -23,7 +23,7 @@ from microagg.plan.coarsen import Coarsen
 from microagg.plan.column import CATEGORIES, Column, columns_with
 from microagg.plan.flag_values import (
     CLAIMS,
-    COUNT,
+    DIGITS,
     LINES,
     NAMES,
     RELATIONS,
@@ -42,13 +42,17 @@ LISTS = ("drop", "renumber", "confidential", "known")
 """Roles that are lists of columns."""
 _FRESH = "fresh"  # a seed of None, which TOML has no word for
 _MOST_DIGITS = 15
+EXACT = "exact"
+"""All digits of released values."""
 
 
-def _check_digits(_: str, given: Any) -> int:
+def _check_digits(_: str, given: Any) -> int | str:
+    if given == EXACT:
+        return EXACT
     if isinstance(given, bool) or not isinstance(given, int) or abs(given) > _MOST_DIGITS:
         raise InputError(
             f"digits is the number of decimals of released values, from −{_MOST_DIGITS} to "
-            f"{_MOST_DIGITS} (−3: to thousands); got {shown(given)}."
+            f"{_MOST_DIGITS} (−3: to thousands), or the word exact; got {shown(given)}."
         )
     return given
 
@@ -198,22 +202,24 @@ class PlanSettings(Section):
         "totals (their sum stays the same too), for columns that say nothing themselves.",
         label="Whole numbers",
     )
-    digits: int | None = setting(
+    digits: int | str | None = setting(
         None,
         check=_check_digits,
         flag="--digits",
-        form=COUNT,
+        form=DIGITS,
         help="Decimals of released values; by default they are rounded to a millionth of the standard "
-        "deviation.",
+        "deviation, and so is the released weight. Finer ones, and the word exact, which keeps all digits, "
+        "make the verdict amber.",
         label="Decimals",
     )
-    shuffle: bool = setting(
-        False,
+    keep_order: bool | None = setting(
+        None,
         check=check_bool,
-        flag="--shuffle",
+        flag="--keep-order/--no-keep-order",
         form=SWITCH,
-        help="Write the rows in a random order.",
-        label="Release the rows in a random order",
+        help="Keep the order of the rows; by default a file is in random order, which no seed repeats. Kept "
+        "order can show which rows are one household, or the rank of a person, and is judged.",
+        label="Keep the order of the rows",
     )
     accept: Accept = setting(
         Accept,
@@ -302,8 +308,32 @@ class PlanSettings(Section):
         They are those of a block, or of all blocks.
         """
         strata = self.all_strata if block is None else self.strata_of(block).columns
+        blocks = self.blocks if block is None else (block,)
         mean = self.weight is not None and self.weight.release == "mean"
+        mean = mean and not any(block.is_swapped for block in blocks)
         return [*strata, *([self.weight.column] if self.weight and mean else [])]
+
+    def bundles_of(self, block: Block) -> list[list[Any]]:
+        """Return the sets of columns of a block whose values are swapped together.
+
+        These are the sets of ``together`` and the columns of each relation; sets that share a column are one.
+        """
+        chosen = set(block.columns or ())
+        bound = [relation.columns for relation in self.relations]
+        bundles: list[list[Any]] = []
+        for names in [*block.together, *bound]:
+            if not chosen.issuperset(names) or len(names) < 2:
+                continue
+            touched = [bundle for bundle in bundles if set(bundle) & set(names)]
+            bundles = [bundle for bundle in bundles if bundle not in touched]
+            every = [*(name for bundle in touched for name in bundle), *names]
+            bundles.append(list(dict.fromkeys(every)))
+        return bundles
+
+    @property
+    def is_swapped(self) -> bool:
+        """Whether the values of some block are swapped within groups."""
+        return any(block.is_swapped for block in self.blocks)
 
     @property
     def with_other_role(self) -> set[Any]:

@@ -144,7 +144,7 @@ class Unit(Section):
         None,
         check=_check_noun,
         flag="--unit-name",
-        form=FlagForm(str, "NOUN", NAME.read, NAME.write),
+        form=FlagForm(str, "NOUN"),
         help="What one unit is called, such as household: sentences then say 5 households.",
         label="One of them is called",
         hint="Sentences then say 5 households.",
@@ -305,6 +305,17 @@ class Accept(Section):
         label="Records whose group discloses a confidential value, at most (0 to 1)",
         placeholder="0",
     )
+    pairing: float | None = setting(
+        None,
+        keyword="max_pairing",
+        check=_SHARE_OF_RECORDS,
+        flag="--max-pairing",
+        form=NUMBER,
+        help="Accepted: at most this share of people, 0 to 1, whose row is picked by how confidential "
+        "columns go with the protected ones; beyond it the verdict is amber. By default 1/k.",
+        label="Rows picked through confidential columns, at most (0 to 1)",
+        placeholder="1/k",
+    )
     moved: float | None = setting(
         None,
         keyword="max_moved",
@@ -316,6 +327,17 @@ class Accept(Section):
         help="Accepted: each analysis moves by at most this share of its 95 % interval, on average; with 0.5 "
         "estimates stay within it.",
         label="Analyses moved, at most (share of their 95 % intervals)",
+    )
+
+    tables: float | None = setting(
+        None,
+        keyword="max_tables",
+        check=number("a multiple from 0 up (1 is what another sample gives)", lambda x: x >= 0),
+        flag="--max-tables",
+        form=NUMBER,
+        help="Accepted: tables of three columns are at most this many times as far from the original's as "
+        "those of another sample of the same size.",
+        label="Tables moved, at most (multiple of another sample)",
     )
 
     @property

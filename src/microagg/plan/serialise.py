@@ -36,6 +36,10 @@ def read_toml(text: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"The plan is not a TOML file: {error}.") from None
+    except RecursionError:
+        raise InputError(
+            "Lists and tables of a plan are at most four deep; these are deeper. Remove brackets."
+        ) from None
 
 
 def write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping[Any, str]) -> str:

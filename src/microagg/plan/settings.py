@@ -6,6 +6,7 @@ A check states the rule, the fact and the way out, and is made before any work.
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Mapping
 from numbers import Real
 from typing import Any
@@ -77,6 +78,11 @@ def as_number(value: Any) -> float | None:
 def check_k(k: Any, n: int) -> int:
     """Return k as an int if it is a valid least group size for n records."""
     value = check_count("k, the least number of records in a group,", k)
+    if value > sys.maxsize:
+        raise InputError(
+            f"k, the least number of records in a group, is at most {sys.maxsize:,}; got {shown(value)}. "
+            "Lower k."
+        )
     if value > n:
         raise InputError(
             f"k={value} needs at least {plural(value, 'record')}; the table has {n:,}. Lower k or add "

@@ -26,7 +26,7 @@ TOLERANCE = 0.01
 
 @dataclass(frozen=True)
 class Choice:
-    """One method with one k."""
+    """One method with one k and one kind of release."""
 
     method: str
     k: int
@@ -49,6 +49,12 @@ class Choice:
     """Why there is no result."""
     group_loss: float | None = None
     """100·SSE/SST if each group released its exact centroid."""
+    release: str = "mean"
+    """What groups release: means, or swapped values."""
+    tables: float | None = None
+    """Share of the records in another cell of tables of three columns; None: not measured."""
+    tables_multiple: float | None = None
+    """The same as a multiple of what another sample of the same size gives."""
     below_k: float | None = None
     """Share of the records that known columns narrow down to fewer than k records, or units."""
 
@@ -65,6 +71,11 @@ def _loss(choice: Choice) -> float:
     return sys.float_info.max if choice.information_loss is None else choice.information_loss
 
 
+def _worth(choice: Choice) -> float:
+    """Return what a choice costs the users of the file: how far tables moved, if measured, or the loss."""
+    return _loss(choice) if choice.tables is None else 100 * choice.tables
+
+
 def _linked(choice: Choice) -> float:
     return 1.0 if choice.linkage is None else choice.linkage.share
 
@@ -72,19 +83,20 @@ def _linked(choice: Choice) -> float:
 def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
     """Mark the choices that are worth choosing.
 
-    They are the fewest such that every other choice is better than one of them by a hundredth of the
-    spread at most, in loss and in linkage alike. The spread is that of the choices that no other
-    beats in one respect and equals in the other. Of equal choices the one with the largest k counts.
+    They are the fewest such that every other choice is better than one of them by a hundredth of the spread
+    at most, in loss (or tables, where these were measured) and in linkage alike. The spread is that of the
+    choices that no other beats in one respect and equals in the other. Of equal choices the one with the
+    largest k counts.
     """
     order = sorted(
         (i for i, choice in enumerate(choices) if choice.problem is None),
-        key=lambda i: (_loss(choices[i]), _linked(choices[i]), -choices[i].k),
+        key=lambda i: (_worth(choices[i]), _linked(choices[i]), -choices[i].k),
     )
     front: list[int] = []  # beaten by none: each loses more than the one before and links fewer
     for i in order:
         if not front or _linked(choices[i]) < _linked(choices[front[-1]]):
             front.append(i)
-    losses, links = [_loss(choices[i]) for i in front], [_linked(choices[i]) for i in front]
+    losses, links = [_worth(choices[i]) for i in front], [_linked(choices[i]) for i in front]
     worth: set[int] = set()
     at = 0
     while at < len(front):

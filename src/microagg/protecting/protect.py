@@ -5,36 +5,41 @@ plan → roles → encode, scale → partition → aggregate → release, whose 
 
 from __future__ import annotations
 
+import secrets
 import time
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from microagg.base.formatting import share
 from microagg.base.progress import Listener
 from microagg.base.typing import Labels
 from microagg.delivering.write_and_count import ReleasedTable
 from microagg.drafting.draft import Completed, complete
-from microagg.errors import DisclosureRiskWarning
+from microagg.errors import InputError
+from microagg.evidence.cautions import warn_of
 from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
 from microagg.grouping.group_table import group
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
 from microagg.measure.analyses import check_analyses
+from microagg.measure.classes import combine
+from microagg.measure.swapping import largest_share
 from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan
 from microagg.protecting.release import Release
 from microagg.protecting.suppress import with_fewer_records
 from microagg.protecting.unreadable_columns import about_unreadable
 from microagg.releasing.release_values import Released, release_block
-from microagg.releasing.weight_and_strata import release_weight_and_strata
+from microagg.releasing.swap import SECRET_BYTES, Swapping
+from microagg.releasing.weight_and_strata import release_weight_and_strata, released_strata
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words
-from microagg.tables.release_frame import released_frame
+from microagg.tables.release_frame import random_order, released_frame, reordered
 from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
@@ -51,6 +56,9 @@ def protect(
     aggregate: str | None = UNSET,
     scale: str = UNSET,
     per_column: bool = UNSET,
+    release: str = UNSET,
+    categories: str = UNSET,
+    together: Iterable[Iterable[Any]] = UNSET,
     refine: bool | str = UNSET,
     bound: bool | str | None = UNSET,
     drop: Iterable[Any] = UNSET,
@@ -68,12 +76,14 @@ def protect(
     require: Mapping[str, Any] = UNSET,
     analyses: str | Iterable[Any] = UNSET,
     round: bool | str = UNSET,  # noqa: A002 - the word that users look for
-    digits: int | None = UNSET,
-    shuffle: bool = UNSET,
+    digits: int | str | None = UNSET,
+    keep_order: bool | None = UNSET,
     max_loss: float | None = UNSET,
     max_linkage: float | None = UNSET,
     max_agreeing: float | None = UNSET,
+    max_pairing: float | None = UNSET,
     max_moved: float | None = UNSET,
+    max_tables: float | None = UNSET,
     random_state: int | None = UNSET,
     progress: Listener | None = None,
     **options: Any,
@@ -98,6 +108,15 @@ def protect(
     per_column : bool
         Protect each column by itself (individual ranking). Loses far less, but is no
         k-anonymity of the combination of columns.
+    release : {"mean", "swap"}
+        What rows release: with "mean", the default, all rows of a group the same values; with "swap" the
+        values of the group, dealt to its rows at random, column by column: tables, spreads and analyses
+        survive. See :mod:`microagg.releasing.swap`.
+    categories : {"mode", "draw"}
+        What a group releases of categories, where it releases means: the most frequent one, or that of a
+        random member, by which rare categories keep their share.
+    together : sets of names
+        Columns whose values are swapped together, such as ``[["age", "birth_year"]]``.
     drop, renumber : names
         Columns to leave out, and to replace by random numbers, one for each value.
     confidential : names, or mapping of names to reasons
@@ -140,15 +159,21 @@ def protect(
     round : bool or "totals"
         Round the aggregates of whole-number columns, which then keep their type. Groups stay
         indistinguishable; column means are kept up to rounding only, with "totals" their total to the unit.
-    digits : int, optional
-        Decimals of released values. By default means are rounded to a millionth of the column's
-        standard deviation, and no finer.
-    shuffle : bool
-        Release the rows in a random order, which differs from call to call.
-    max_loss, max_linkage, max_agreeing, max_moved : float, optional
+    digits : int or "exact", optional
+        Decimals of released values. By default means, weighted ones and the released weight are rounded to
+        a millionth of the column's standard deviation: a weighted total then moves by less than a
+        millionth of it for each record. Finer digits, and "exact" ones, make the verdict amber.
+    keep_order : bool, optional
+        Whether rows keep their order. By default a file is written in random order, which differs from file
+        to file and comes from no seed, and ``data`` keeps the order and index of ``frame``: do not publish
+        ``data``, but what :meth:`Release.write` writes. False puts ``data`` in random order, too; True keeps
+        the order in files, and the order is judged.
+    max_loss, max_linkage, max_agreeing, max_pairing, max_moved, max_tables : float, optional
         What is accepted: information loss in percent, share of records linked, share of records whose
-        group discloses a confidential value (none by default), and share of its 95 % interval by which an
-        analysis moves. Checked, and reported in the evidence.
+        group discloses a confidential value (none by default), share of people whose row is picked by how
+        confidential columns go with protected ones (1/k by default), share of its 95 % interval by
+        which an analysis moves, and how many times as far as in another sample tables of three columns
+        move. Checked, and reported in the evidence.
 
     Returns
     -------
@@ -173,11 +198,9 @@ def protect(
         if name not in ("frame", "plan", "progress", "options")
     }
     whole = (Plan() if plan is None else plan).override(**given, **options)
-    release = protect_table(Frame(frame), whole, progress)
-    for caution in release.cautions:
-        if caution.severity != "note":
-            warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=2)
-    return release
+    protected = protect_table(Frame(frame), whole, progress, is_frame=True)
+    warn_of(protected.cautions)
+    return protected
 
 
 def protect_table(
@@ -189,13 +212,14 @@ def protect_table(
     *,
     on_plan: Callable[[Plan], None] | None = None,
     clock: Clock | None = None,
+    is_frame: bool = False,
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
     ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
     file that it came from. A plan that :func:`microagg.drafting.draft.complete` made, maybe from a larger
     table, is carried out as it is. ``on_plan`` is called with the plan as it is carried
-    out, before the grouping.
+    out, before the grouping. ``is_frame`` says that the table is handed over as a frame.
     """
     clock = clock or Clock()
     if isinstance(plan, Completed):
@@ -207,7 +231,7 @@ def protect_table(
 
     def protected(plan: Plan, rows: Labels | None) -> Release:
         found = Completed(plan, settled.guesses)
-        return _protect(table, found, progress, text, coded, rows, clock, on_plan)
+        return _protect(table, found, progress, text, coded, rows, clock, on_plan, is_frame)
 
     if settled.plan.suppress.most:
         return with_fewer_records(settled.plan, protected)
@@ -223,6 +247,7 @@ def _protect(
     rows: Labels | None,
     clock: Clock,
     on_plan: Callable[[Plan], None] | None,
+    is_frame: bool,
 ) -> Release:
     """Protect some records of a table, by default all, by a plan with a role for every column."""
     plan = settled.plan
@@ -231,27 +256,33 @@ def _protect(
         wanted = _inputs_of_parts(intake, plan)
     if on_plan is not None:
         on_plan(plan)
-    found = [_group_and_release(intake, *one, progress, clock) for one in wanted]
+    secret = secrets.token_bytes(SECRET_BYTES)
+    found = [_group_and_release(intake, *one, progress, clock, secret) for one in wanted]
+    _check_chance(intake, [one.part for one in found])
     released = [one.released for one in found]
     with clock.time("aggregate"):
         columns = {name: column for one in released for name, column in one.columns.items()}
         # Weight and strata are released by the groups of the first part: a plan with several parts has none.
         first = found[0]
-        extra, recoded = release_weight_and_strata(
+        extra, recoded, dealt_weight = release_weight_and_strata(
             intake,
             *wanted[0],
             first.part.partition.labels,
             None if first.households is None else first.households[0],
+            first.swapping if wanted[0][0].is_swapped else None,
         )
         columns |= extra
-        data, order = released_frame(
+        data = released_frame(
             intake.frame,
             columns,
             drop=intake.roles.dropped,
             renumber=intake.roles.renumbered,
-            shuffle=plan.shuffle,
             text=None if intake.text is None else Frame(intake.text),
         )
+        order = None if plan.keep_order else random_order(len(intake))
+        if plan.keep_order is False:
+            assert order is not None
+            data = reordered(data, order)
 
     def again(other: Plan) -> Release:
         return protect_table(table, other, None, text, coded)
@@ -269,8 +300,12 @@ def _protect(
         recoded,
         about_unreadable(table, settled.guesses or {}, plan),
         lambda other: again(other)._measuring,
+        is_frame=is_frame,
     )
     inputs = [given for _, given in wanted]
+    dealt = [one.released.dealt for one in found]
+    if dealt_weight is not None and dealt[0] is not None:
+        dealt[0] = dealt[0].with_column(*dealt_weight)
     return Release(
         data=data,
         plan=plan,
@@ -279,7 +314,9 @@ def _protect(
         seconds=clock.seconds,
         _measuring=measuring,
         _again=again,
-        released_table=ReleasedTable(data, plan, intake, inputs, measuring.recoded_columns, order),
+        released_table=ReleasedTable(
+            data, plan, intake, inputs, measuring.recoded_columns, order, dealt
+        ),
         drafted=settled.guesses,
         left_out=_left_out(table.native, data),
     )
@@ -305,10 +342,16 @@ class _GroupedBlock(NamedTuple):
     households: tuple[Labels, list[bool]] | None
     """Where households stay together: the group of each record's household, and for each column whether
     all members of each household have the same value."""
+    swapping: Swapping | None
 
 
 def _group_and_release(
-    intake: Intake, block: Block, given: PartInput, progress: Listener | None, clock: Clock
+    intake: Intake,
+    block: Block,
+    given: PartInput,
+    progress: Listener | None,
+    clock: Clock,
+    secret: bytes,
 ) -> _GroupedBlock:
     """Group the records by some columns, and release the values of the groups."""
     plan, states, households = intake.plan, given.states, None
@@ -329,7 +372,11 @@ def _group_and_release(
             )
     names = [variable.name for variable in given.variables]
     part = Part(np.arange(len(intake)), names, found, given.space.matrix.shape[1])
+    swapping = None
     with clock.time("aggregate"):
+        if block.is_swapped or block.draws:
+            strata = released_strata(intake, block, given, found.labels)
+            swapping = Swapping(secret, strata, given.requirements, str(names[0]))
         released = release_block(
             intake.frame,
             given.variables,
@@ -340,8 +387,28 @@ def _group_and_release(
             intake.relative_weights,
             households,
             intake.units_of(block),
+            swapping,
         )
-    return _GroupedBlock(part, released, households)
+    return _GroupedBlock(part, released, households, swapping)
+
+
+def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:
+    """Refuse to swap in several blocks if someone is then among fewer than k.
+
+    Who knows the groups of all blocks looks for a person in their intersection.
+    """
+    plan = intake.plan
+    if len(parts) == 1 or not plan.is_swapped:
+        return
+    labels = combine([part.partition.labels for part in parts])
+    units = np.arange(len(labels)) if intake.units is None else intake.units
+    largest = largest_share(labels, units)
+    if largest.max() > 1 / plan.k:
+        raise InputError(
+            f"Swapped columns of several blocks need groups whose intersections hold at least k = {plan.k:,} "
+            f"{plan.words_of_unit(intake.roles.unit)}; {share(float((largest > 1 / plan.k).mean()))} of the "
+            "records are in a smaller one. Swap all columns in one block."
+        )
 
 
 def _left_out(given: Any, data: Any) -> list[str]:

@@ -18,6 +18,7 @@ from microagg.evidence.measured import CountedFile, Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.formats.layouts import FileFormat
+from microagg.measure.fidelity import Fidelity
 from microagg.measure.harmful_columns import Stake
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.risk import Risk
@@ -40,8 +41,9 @@ _RECORDS_FOR_ALTERNATIVES = 5_000  # up to which other k are tried, which takes 
 class Release:
     """A protected table and how it came about.
 
-    ``data`` has the frame type, index, column order and (unless shuffled) the row order of the table
-    given. Measures and evidence are computed when first asked for.
+    ``data`` has the frame type, index, column order and, unless ``keep_order`` is False, the row order of the
+    table given; :meth:`write` writes the rows in random order, unless ``keep_order`` is True. Measures and
+    evidence are computed when first asked for.
     """
 
     data: Any = field(repr=False)
@@ -83,6 +85,11 @@ class Release:
         return self._measuring.utility
 
     @property
+    def fidelity(self) -> Fidelity:
+        """How far tables and spreads moved, beside another sample; see :func:`microagg.fidelity`."""
+        return self._measuring.fidelity
+
+    @property
     def risk(self) -> Risk:
         """What an attacker gains from the protected columns alone, see :func:`microagg.risk`."""
         return self._measuring.risk
@@ -105,7 +112,10 @@ class Release:
     @cached_property
     def cautions(self) -> list[Caution]:
         """What is to be weighed before the file leaves the house."""
-        return cautions_of(self.plan, self.roles, self._measuring.signs)
+        found = self._measuring
+        return cautions_of(
+            self.plan, self.roles, found.signs, found.utility.by_column, found.summaries
+        )
 
     @property
     def evidence(self) -> Evidence:
@@ -151,6 +161,7 @@ class Release:
             group_loss=self.utility.group_loss,
             linkage=self.with_known.linkage,
             below_k=self.with_known.below_k,
+            release=self.plan.blocks[0].release,
             seconds=self.seconds["partition"],
             cut_short=any(one.stopped for one in found),
         )
@@ -231,7 +242,8 @@ class Release:
             file = None if counted is None else (counted.path, counted.sha256)
             bands = Bands.of(evidence)
             text = self.released_table.as_written
-            return public_model(Frame(self.data), self.plan, self.roles, bands, file, text)
+            within = self._measuring.within_groups
+            return public_model(Frame(self.data), self.plan, self.roles, bands, file, text, within)
         pictures = self._measuring.pictures()
         return release_model(
             replace(

@@ -21,12 +21,16 @@ from microagg.errors import InputError, shown
 from microagg.kernels.labels import standard_deviation
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
+from microagg.plan.plan_settings import EXACT
+from microagg.plan.relations import Relation
+from microagg.releasing.swap import Dealt, Swapping, deal, drawn_category, share_block
 from microagg.tables.dates import to_arrow
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
 _KEPT = 1e-6
+_NO_FACTOR = 1e-12  # of a column that cancels out
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Released:
     groups: Labels  # (n, columns) group of each record, by which a column was aggregated
     missing_counts: Mapping[Any, MissingCounts]
     columns: Mapping[Any, Any]  # native columns by name
+    dealt: Dealt | None = None
+    """Where values are swapped: what was dealt to the rows of each group."""
 
 
 def release_block(
@@ -64,14 +70,24 @@ def release_block(
     weights: Floats | None = None,
     of_households: tuple[Labels, Sequence[bool]] | None = None,
     units: Labels | None = None,
+    swapping: Swapping | None = None,
 ) -> Released:
-    """Aggregate the columns of a block by the groups of its records.
+    """Release the columns of a block by the groups of its records.
 
     ``states`` (n, columns) includes values that the join of patterns blanked. Where whole households move
     together, ``of_households`` is the group of each record's household, and for each column whether a
     household has one value, which is then averaged over whole groups of households. A category that fewer
-    than k of the ``units`` hold is not released.
+    than k of the ``units`` hold is not released. ``swapping`` has the random numbers, if the block asks for
+    some.
     """
+    whole = [
+        keeps_integers(plan, v.name, v.kind, _is_whole(frame, v), block.is_swapped)
+        for v in variables
+    ]
+    dealt = None
+    if swapping is not None and block.is_swapped:
+        spreads = [standard_deviation(v.values[~v.missing]) for v in variables]
+        dealt = swap_block(variables, states, labels, block, plan, units, whole, spreads, swapping)
     values = np.empty((len(labels), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
     groups = np.empty(values.shape, dtype=np.int64)
@@ -81,18 +97,88 @@ def release_block(
         if of_households is not None and of_households[1][j]:
             own = of_households[0]
         groups[:, j] = own
-        able = with_admissible(variable, block.k or 1, units)
-        whole = keeps_integers(plan, variable.name, variable.kind, _is_whole(frame, variable))
-        if whole:
+        if whole[j]:
             frame.check_roundable(variable.name, variable.values[~variable.missing])
-        values[:, j], released[:, j] = release_column(
-            able, states[:, j], own, plan, block, weights, whole
-        )
-        counts = count_missing(variable.states, released[:, j])
+        if dealt is not None:
+            values[:, j], released[:, j] = dealt.after[j]
+        else:
+            able = with_admissible(variable, block.k or 1, units)
+            values[:, j], released[:, j] = release_column(
+                able, states[:, j], own, plan, block, weights, whole[j]
+            )
+            if block.draws and variable.is_category and swapping is not None:
+                drawn = drawn_category(variable, states[:, j], own, units, block.k or 1, swapping)
+                at = np.flatnonzero(released[:, j] == 0)
+                values[at, j] = np.where(np.isnan(drawn[own[at]]), values[at, j], drawn[own[at]])
+    if plan.relations and plan.digits is None and dealt is None:
+        decimals = [
+            None
+            if is_whole or variable.kind == "date" or variable.is_category
+            else decimals_of(standard_deviation(variable.values[~variable.missing]))
+            for variable, is_whole in zip(variables, whole, strict=True)
+        ]
+        values = round_related(values, [variable.name for variable in variables], decimals, plan)
+    for j, variable in enumerate(variables):
+        # What is missing moves with the dealing, and is as often there afterwards.
+        new_states = released[:, j] if dealt is None else dealt.before[j][1]
+        counts = count_missing(variable.states, new_states)
         missing_counts[variable.name] = MissingCounts(*counts)
         make = _native_category if variable.is_category else native_column
-        columns[variable.name] = make(frame, variable, values[:, j], released[:, j], whole)
-    return Released(values, released, groups, missing_counts, columns)
+        columns[variable.name] = make(frame, variable, values[:, j], released[:, j], whole[j])
+    return Released(values, released, groups, missing_counts, columns, dealt)
+
+
+def swap_block(
+    variables: Sequence[Variable],
+    states: Labels,
+    labels: Labels,
+    block: Block,
+    plan: Plan,
+    units: Labels | None,
+    whole: Sequence[bool],
+    spreads: Sequence[float],
+    swapping: Swapping,
+) -> Dealt:
+    """Share the values of the columns of a block and deal them to the rows of their groups.
+
+    Parameters
+    ----------
+    variables : the columns, of all n records, or of those of a chunk
+    states : (n, columns) state of each value, with what the join of patterns blanked
+    labels : (n,) group of each record
+    block, plan : with the columns that are dealt together, and the digits
+    units : (n,) unit of each record; None: every record is one
+    whole : for each column, whether it is released as whole numbers
+    spreads : for each column, its standard deviation in the whole table, which sets the digits of means
+    swapping : with the random numbers and the strata
+    """
+    names = [variable.name for variable in variables]
+    is_whole = dict(zip(names, whole, strict=True))
+    spread_of = dict(zip(names, spreads, strict=True))
+
+    def rounded(variable: Variable, values: Floats, are_means: bool) -> Floats:
+        if variable.kind == "date" or is_whole[variable.name]:
+            return np.rint(values) + 0.0
+        if plan.digits is None and (not are_means or variable.name in plan.related):
+            return values + 0.0
+        if plan.digits == EXACT:
+            return values + 0.0
+        usual = decimals_of(spread_of[variable.name])
+        return to_digits(values, usual if plan.digits is None else plan.digits)
+
+    bundles = [[names.index(name) for name in bundle] for bundle in plan.bundles_of(block)]
+    shared = share_block(
+        variables,
+        states,
+        labels,
+        swapping.strata,
+        units,
+        block,
+        rounded,
+        swapping.requirements,
+        bundles,
+    )
+    return deal(shared, names, labels, swapping, bundles)
 
 
 def release_column(
@@ -131,14 +217,18 @@ def count_missing(before: Labels, after: Labels) -> tuple[int, int, int, int]:
     )
 
 
-def keeps_integers(plan: Plan, name: Any, kind: str, is_whole: bool) -> bool:
+def keeps_integers(
+    plan: Plan, name: Any, kind: str, is_whole: bool, is_swapped: bool = False
+) -> bool:
     """Return whether a column is released as whole numbers; ``is_whole``: all its numbers are whole."""
+    if is_swapped:  # among values of others a mean with decimals would show that it is one
+        return is_whole and name not in plan.related
     kept = kind == "integer" or (kind == "spiked" and is_whole)
     return kept and plan.column(name).round in ("nearest", "totals")
 
 
 def _is_whole(frame: Frame, variable: Variable) -> bool:
-    if variable.kind != "spiked" or not frame.is_numeric(variable.name):
+    if variable.is_category or variable.kind == "date" or not frame.is_numeric(variable.name):
         return False
     there = variable.values[~variable.missing]
     return bool((there == np.rint(there)).all())
@@ -166,29 +256,128 @@ def _rounded(
         own = None if weights is None else weights[there]
         mass = np.bincount(labels[there], weights=own, minlength=len(found)).astype(np.float64)
         return number.totals(found, mass)
-    related = any(variable.name in relation.columns for relation in plan.relations)
-    if plan.digits is None and (weights is not None or related):
-        return found  # totals and relations hold exactly only without rounding
-    if spread is None:
-        spread = standard_deviation(variable.values[~variable.missing])
-    return to_digits(found, spread, plan.digits, block)
+    if plan.digits == EXACT or (plan.digits is None and variable.name in plan.related):
+        return found  # columns that relations bind are rounded together
+    decimals = plan.digits
+    if decimals is None:
+        if spread is None:
+            spread = standard_deviation(variable.values[~variable.missing])
+        decimals = decimals_of(spread) if block.released in ("mean", "midrange") else None
+    return to_digits(found, decimals)
 
 
-def to_digits(released: Floats, spread: float, decimals: int | None, block: Block) -> Floats:
-    """Round to the digits asked for, or means to a millionth of the column's standard deviation.
+def decimals_of(spread: float) -> int | None:
+    """Return the decimals of a millionth of a column's standard deviation; None: all of them.
 
-    Sixteen digits of a mean are of no use, but the fractions reveal the sizes of groups.
+    >>> decimals_of(25.0), decimals_of(3e7), decimals_of(0.0)
+    (5, 0, None)
+    """
+    finest = _KEPT * spread
+    return max(0, int(np.ceil(-np.log10(finest)))) if 0 < finest < np.inf else None
+
+
+def to_digits(released: Floats, decimals: Any) -> Floats:
+    """Round to some decimals; None leaves the values as they are.
+
+    Sixteen digits of a mean are of no use, but the fractions reveal the sizes of groups, and, to somebody who
+    has part of the values, the members.
     """
     if decimals is None:
-        finest = _KEPT * spread
-        if block.released not in ("mean", "midrange") or not 0 < finest < np.inf:
-            return released
-        decimals = max(0, int(np.ceil(-np.log10(finest))))
+        return released
     # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
     with np.errstate(over="ignore", invalid="ignore"):
         found = np.round(released, decimals)
     # Adding 0 turns −0 into 0: −0 would reveal that a mean is just below.
     return np.where(np.isfinite(found), found + 0.0, released)
+
+
+def round_related(
+    values: Floats, names: Sequence[Any], decimals: Sequence[int | None], plan: Plan
+) -> Floats:
+    """Round columns that relations bind, so that every relation still holds.
+
+    Each equation is solved for its column with the fewest decimals, which is computed from the others once
+    they are rounded, and so has no digit of its own. Where rounding breaks an inequality, its terms
+    are rounded to the side that keeps it.
+
+    Parameters
+    ----------
+    values : (n, columns) released values, exact in the columns that relations name; NaN is missing
+    names : of the columns
+    decimals : to which each column is rounded; None: it stays as it is
+    plan : with the relations
+
+    Returns
+    -------
+    (n, columns) values
+    """
+    at = {name: j for j, name in enumerate(names)}
+    there = [one for one in plan.relations if set(one.columns) <= at.keys()]
+    bound = sorted({at[name] for one in there for name in one.columns})
+    solved: dict[int, Floats] = {}  # column: its factors of the others, and a constant
+    for one in there:
+        if one.comparison != "=":
+            continue
+        row = _without_solved(_factors(one, at), solved)
+        free = [j for j in bound if decimals[j] is not None and abs(row[j]) > _NO_FACTOR]
+        if free:
+            chosen = min(free, key=lambda j: decimals[j] or 0)
+            own = -row / row[chosen]
+            own[chosen] = 0.0
+            solved = {
+                j: np.where(np.arange(len(own)) == chosen, 0.0, old) + old[chosen] * own
+                for j, old in solved.items()
+            }
+            solved[chosen] = own
+
+    def computed(found: Floats) -> Floats:
+        for j, factors in solved.items():
+            used = np.flatnonzero(factors[:-1]).tolist()
+            # No matrix product: its last digits may differ between equal rows.
+            new = factors[-1] + sum(factors[i] * found[:, i] for i in used)
+            if (factors == np.rint(factors)).all():
+                new = np.round(new, max((decimals[i] or 0 for i in used), default=0))
+            found[:, j] = np.where(np.isnan(values[:, j]), np.nan, new)
+            # Without the others it is rounded by itself.
+            alone = np.isnan(found[:, j]) & ~np.isnan(values[:, j])
+            found[alone, j] = to_digits(values[alone, j], decimals[j])
+        return found
+
+    found = values.copy()
+    for j in bound:
+        found[:, j] = to_digits(values[:, j], decimals[j])
+    found = computed(found)
+    for one in there:
+        if one.comparison == "=":
+            continue
+        wrong = np.flatnonzero(one.broken({name: found[:, at[name]] for name in one.columns}))
+        if not len(wrong):
+            continue
+        row = _without_solved(_factors(one, at), solved) * (1 if one.comparison == "<=" else -1)
+        for j in bound:
+            if decimals[j] is not None and j not in solved and abs(row[j]) > _NO_FACTOR:
+                unit = 10.0 ** (decimals[j] or 0)
+                side = np.floor if row[j] > 0 else np.ceil
+                found[wrong, j] = np.round(side(values[wrong, j] * unit) / unit, decimals[j] or 0)
+        found[wrong] = computed(found.copy())[wrong]
+    return found
+
+
+def _factors(relation: Relation, at: Mapping[Any, int]) -> Floats:
+    """Return the factor of each column, and the constant last."""
+    row = np.zeros(len(at) + 1)
+    for name, factor in relation.terms.items():
+        row[at[name]] = factor
+    row[-1] = relation.constant
+    return row
+
+
+def _without_solved(row: Floats, solved: Mapping[int, Floats]) -> Floats:
+    """Put what solved columns are in their place."""
+    for j, factors in solved.items():
+        factor, row = row[j], np.where(np.arange(len(row)) == j, 0.0, row)
+        row = row + factor * factors
+    return row
 
 
 def native_column(

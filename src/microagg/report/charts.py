@@ -41,7 +41,8 @@ def distribution(name: str, data: Mapping[str, Any], n: int) -> Markup:
     low, high = data["ends"]
     edges = [max(low, 2 * cuts[0] - cuts[1]), *cuts, min(high, 2 * cuts[-1] - cuts[-2])]
     # By the narrowest inner bin, so that no height is more than its share of the records.
-    narrowest = min(b / 2 - a / 2 for a, b in itertools.pairwise(cuts))
+    # Half of the least number there is would be 0.
+    narrowest = min(b / 2 - a / 2 for a, b in itertools.pairwise(cuts)) or math.ulp(0.0)
     widths = [max((b / 2 - a / 2) / narrowest, 1.0) for a, b in itertools.pairwise(edges)]
     shares = {when: _percents(data[when], n) for when in ("after", "before") if when in data}
     heights = {

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 MOST_COLUMNS = 40  # drawn, and listed in a table; the JSON file has all
 EDGES = (1, 2, 5, 10, 20, 50)  # percent
+TIMES = {1.1: "as another sample", 2.0: "up to twice"}
+"""Bands of multiples: how far tables moved, of how far they move in another sample."""
 
 
 def band(percent: float) -> str:
@@ -22,3 +24,15 @@ def band(percent: float) -> str:
         if percent < edge:
             return f"under {edge} %"
     return f"{EDGES[-1]} % or more"
+
+
+def band_of_times(multiple: float) -> str:
+    """Name the band of a multiple of what another sample gives.
+
+    >>> band_of_times(0.0), band_of_times(1.3), band_of_times(float("inf"))
+    ('as another sample', 'up to twice', 'more')
+    """
+    for edge, words in TIMES.items():
+        if multiple < edge:
+            return words
+    return "more"

@@ -6,8 +6,8 @@ from typing import Any
 
 from microagg.base.formatting import TRADE_OFF, fewer_than
 from microagg.evidence import Evidence
-from microagg.evidence.sentences import most_lost_words
-from microagg.report.provenance import now, repetition
+from microagg.evidence.sentences import most_lost_words, tables_words, whole_share
+from microagg.report.provenance import FROM_FILE, PLAN_FILE, now, repetition
 
 
 def release_model(evidence: Evidence) -> dict[str, Any]:
@@ -15,12 +15,15 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
     found = evidence.as_dict()
     files = found["files"]
     plan = evidence.plan
-    # A frame may have names that are no text, which neither a command nor a plan file can say.
+    # A frame may have names that are no text, which no plan file can hold.
     in_words = all(_is_printable(name) for name in evidence.roles.named)
     command = None
     if files["input"] and files["output"] and in_words:
-        command = plan.as_command(files["input"]["path"], files["output"]["path"])
-    call = plan.as_call() if in_words or len(plan.blocks) == 1 else repr(plan)
+        paths = [files["input"]["path"], files["output"]["path"]]
+        command = ["microagg", "protect", *paths, "--plan", PLAN_FILE]
+    call = f"microagg.protect(frame, plan={FROM_FILE})" if in_words else repr(plan)
+    fidelity = evidence.fidelity
+    order = fidelity.order
     return {
         "kind": "release",
         "public": False,
@@ -28,6 +31,9 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         **found,
         "words": {
             "loss": evidence.loss_words,
+            "tables": tables_words(order),
+            "moved": whole_share(fidelity.tables[order - 1]),
+            "sampling": whole_share(fidelity.sampling[order - 1]),
             "most_lost": most_lost_words(evidence.utility),
             "guess": evidence.guess_words,
             "unique": evidence.unique_words,

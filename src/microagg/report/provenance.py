@@ -13,6 +13,9 @@ from microagg.formats.atomic import sha256
 from microagg.plan.registry import find
 from microagg.version import VERSION
 
+# What repeats a job is its plan, which every report shows; saved under this name it is used by:
+PLAN_FILE = "plan.toml"
+FROM_FILE = f'microagg.Plan.from_toml("{PLAN_FILE}")'
 _PACKAGES = ("numpy", "scipy", "numba", "narwhals", "pyarrow")
 
 

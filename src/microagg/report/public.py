@@ -1,9 +1,10 @@
 """The public report, which may be published with the released file.
 
 It is made from the released table and the plan alone, except for a few figures given as bands
-(:mod:`microagg.report.loss_bands`). Anyone who has the file could make all the rest. A new measure stays
-private until it is added here. The plan is shown without the seed, which would let an attacker repeat the
-search, and without the limits that the board set.
+(:mod:`microagg.report.loss_bands`), and for the rounded covariances within groups, where no unit makes much
+of them (:mod:`microagg.measure.within_groups`). Anyone who has the file could make all the rest. A new
+measure stays private until it is added here. The plan is shown without the seed, which would let an attacker
+repeat the search, and without the limits that the board set.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.base.formatting import few_digits, names, narrowed_down
+from microagg.base.formatting import few_digits, names, narrowed_down, plural
 from microagg.base.typing import Labels
 from microagg.evidence import Evidence
 from microagg.evidence.cautions import (
@@ -35,11 +36,13 @@ from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
+from microagg.measure.within_groups import WithinGroups
 from microagg.plan.block import Block
+from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept, Roles
-from microagg.report.loss_bands import band
+from microagg.report.loss_bands import band, band_of_times
 from microagg.report.provenance import versions
 from microagg.report.released_columns import ReleasedColumns
 from microagg.tables.as_written import codes_as_written
@@ -50,6 +53,7 @@ _NOT_JUDGED = (
     "The file alone does not show how much was lost, and whether an unprotected column gives a protected one "
     "away."
 )
+_NOT_SEEN = "Groups, and whose value is whose, cannot be seen in the file."
 _MOST_CORRELATIONS = 40
 
 
@@ -61,15 +65,28 @@ class Bands:
     record_linkage_alone: str
     record_linkage_with_known: str
     unique_before: str
+    tables_one: str
+    """How far tables of one released column moved, of how far they move in another sample."""
+    tables_two: str | None = None
+    """None: there are too few columns."""
+    tables_three: str | None = None
 
     @classmethod
     def of(cls, evidence: Evidence) -> Bands:
         """Put the figures of the evidence into bands."""
+        fidelity = evidence.fidelity
+        times = [
+            band_of_times(fidelity.multiple(order)) if order <= fidelity.order else None
+            for order in (1, 2, 3)
+        ]
         return cls(
             information_loss=band(evidence.utility.information_loss),
             record_linkage_alone=band(100 * evidence.alone.record_linkage),
             record_linkage_with_known=band(100 * evidence.with_known.record_linkage),
             unique_before=band(100 * evidence.alone.unique_before),
+            tables_one=times[0] or "",
+            tables_two=times[1],
+            tables_three=times[2],
         )
 
 
@@ -80,11 +97,13 @@ def public_model(
     bands: Bands,
     file: tuple[str, str] | None,
     text: Frame | None = None,
+    within: Sequence[WithinGroups] = (),
 ) -> dict[str, Any]:
     """Return the content of the public report.
 
     ``bands`` are loss, linkage and uniqueness as ranges, ``file`` the name and hash of the released file,
-    ``text`` columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values.
+    ``text`` columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values,
+    ``within`` the covariances within groups that may be told.
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
@@ -97,8 +116,13 @@ def public_model(
     if roles.unit is not None and released.has(roles.unit):
         units = codes_as_written(released, roles.unit, from_csv=False)
     cautions = _cautions_of_the_file(released, plan, roles, text, promised, units)
-    cautions += _about_agreement(released, plan, with_known)
-    verdict = _verdict(plan, roles, alone, promised, with_known, units)
+    if plan.is_swapped:  # rows of a group are not alike, and which rows are one is not in the file
+        verdict, judged = "grey", f"{_NOT_SEEN} {_NOT_JUDGED}"
+        counted = _counted_values(released, plan)
+    else:
+        cautions += _about_agreement(released, plan, with_known)
+        verdict, judged = _verdict(plan, roles, alone, promised, with_known, units), _NOT_JUDGED
+        counted = _counted(plan, roles, alone, with_known, units)
     verdict = "amber" if cautions else verdict
     if verdict == "green" and _needs_originals(released, plan, roles):
         verdict = "grey"
@@ -106,10 +130,10 @@ def public_model(
         "kind": "public",
         "public": True,
         "verdict": verdict,
-        "judged": _NOT_JUDGED if verdict == "grey" else "",
+        "judged": judged if verdict == "grey" else "",
         "cautions": [caution.as_dict() for caution in cautions],
         "promise": promise_words(plan),
-        "counted": _counted(plan, roles, alone, with_known, units),
+        "counted": counted,
         "requirements": [words for block in plan.blocks for words in required_words(block.require)],
         "records": len(released),
         "k": plan.k,
@@ -121,15 +145,23 @@ def public_model(
             "renumbered": [str(name) for name in roles.renumbered],
         },
         "methods": [_method(block) for block in plan.blocks],
-        "plan": _public_plan(plan) if all(isinstance(n, str) for n in roles.named) else None,
+        "plan": _public_plan(plan, released)
+        if all(isinstance(n, str) for n in roles.named)
+        else None,
         "bands": asdict(bands),
-        "classes": {
+        "within_groups": [
+            {"columns": [str(name) for name in one.columns], "relative": one.relative.tolist()}
+            for one in within
+        ],
+        "classes": None
+        if plan.is_swapped
+        else {
             "alone": _classes(sizes, plan.k, len(released)),
             "with_known": _classes(all_sizes, plan.k, len(released)),
         },
         "pictures": {
             "distributions": protected.distributions(max(plan.k, 3)),
-            "class_sizes": class_sizes(sizes),
+            "class_sizes": None if plan.is_swapped else class_sizes(sizes),
             "correlations": _correlations(protected, len(released)),
             "associations": protected.has_categories,
         },
@@ -150,20 +182,44 @@ def _method(block: Block) -> dict[str, Any]:
         "k": block.k,
         "per_column": block.per_column,
         "released": block.released,
+        "swapped": block.is_swapped,
     }
 
 
-def _public_plan(plan: Plan) -> dict[str, Any]:
-    """Return the plan without what would help an attacker, and without what only the board reads."""
+def _public_plan(plan: Plan, released: Frame) -> dict[str, Any]:
+    """Return the plan without what would help an attacker, and without what only the board reads.
+
+    Levels that no record was released with would tell that somebody had them.
+    """
+    columns = {
+        name: replace(column, levels=_released_levels(column, released, name))
+        for name, column in plan.columns.items()
+    }
     public = replace(
         plan,
-        blocks=tuple(map(_without_secrets, plan.blocks)),
+        columns=columns,
+        # Thresholds of dominance rules would help an attacker.
+        blocks=tuple(
+            replace(block, require=replace(block.require, p_percent={}, n_k={}))
+            for block in plan.blocks
+        ),
         seed=0,
         accept=Accept(),
         reasons={},
         notes={},
     )
     return public.as_dict()
+
+
+def _released_levels(column: Column, released: Frame, name: Any) -> tuple[Any, ...] | None:
+    """Return the levels of a column that the release has; None if these are fewer than two."""
+    if column.levels is None or not released.has(name):
+        return column.levels
+    # As texts and as numbers: 1 in a plan is 1.0 in a column of doubles.
+    values = set(released.arrow_column(name).unique().to_pylist())
+    texts = {str(value) for value in values}
+    levels = tuple(level for level in column.levels if level in values or str(level) in texts)
+    return levels if len(levels) > 1 else None
 
 
 def _distinguished(released: Frame, wanted: Sequence[Any], text: Frame | None) -> dict[Any, Known]:
@@ -189,6 +245,8 @@ def _cautions_of_the_file(
     found += about_row_labels(released.distinct_row_labels())
     extra = {name: column for name, column in known.items() if name not in strata}
     found += about_identifiers(identifiers(extra), len(released), plan.units)
+    if plan.is_swapped:
+        return found
     links = linking_columns({**others, **extra}, [*roles.renumbered, *plan.units])
     linked = [
         count_row_sets(name, sets, plan.k, units)
@@ -226,19 +284,14 @@ def _needs_originals(released: Frame, plan: Plan, roles: Roles) -> bool:
 
     Only the original values show whether an unprotected column gives a protected one away, and whether
     limits of loss and linkage hold. A file without its unit column does not show how many units its sets of
-    rows have.
+    rows have, and nothing of what its order shows.
     """
-    if plan.accept != Accept():
+    if plan.keep_order or plan.accept != Accept():
         return True
     if roles.unit is not None and not released.has(roles.unit) and roles.renumbered:
         return True
     left = [name for name in roles.released if name not in plan.shared_strata]
     return any(column.distinct > 1 for column in known_columns(released, left).values())
-
-
-def _without_secrets(block: Block) -> Block:
-    """Return a block without thresholds of dominance rules, which would help an attacker."""
-    return replace(block, require=replace(block.require, p_percent={}, n_k={}))
 
 
 def _verdict(
@@ -287,6 +340,17 @@ def _counted(
     if not rare:
         return f"{together} by {least(with_known)[1]} or more{tail}"
     return f"{together} {narrowed_down(rare, k, words)}{tail}"
+
+
+def _counted_values(released: Frame, plan: Plan) -> str:
+    """Say how many records have the rarest value of a swapped column, within its stratum."""
+    fewest = min(
+        int(
+            group_sizes(combine([c.codes for c in known_columns(released, columns).values()])).min()
+        )
+        for columns in (list(promise.columns or ()) for promise in plan.promises())
+    )
+    return f"counted in the file, the rarest value is that of {plural(fewest, 'record')}"
 
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:

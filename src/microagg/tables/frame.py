@@ -80,7 +80,7 @@ class Frame:
 
     def _stored(self, name: Any) -> Any:
         """Return a column as its library has it, encodings included."""
-        return self._wrapped[:, self._position[name]].to_native()
+        return self._library.stored(self.native, self._position[name])
 
     def _series(self, name: Any) -> Any:
         """Return a column as narwhals wraps it."""

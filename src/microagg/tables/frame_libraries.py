@@ -119,6 +119,10 @@ def _arrow_like(values: Floats, kind: Any, whole: bool = False) -> pa.ChunkedArr
 class Library:
     """Columns of pyarrow; those of pandas and polars are handled by subclasses."""
 
+    def stored(self, frame: Any, position: int) -> Any:
+        """Return a column of a frame; narwhals would list the names of all columns for each one."""
+        return frame.column(position)
+
     def plain(self, column: Any) -> Any:
         """Take encodings of numbers away from a column."""
         return plain_arrow(column)
@@ -191,6 +195,9 @@ def pandas_notes(schema: Any) -> dict[str, Any]:
 
 
 class _Polars(Library):
+    def stored(self, frame: Any, position: int) -> Any:
+        return frame.to_series(position)
+
     def plain(self, column: Any) -> Any:
         return column
 
@@ -247,6 +254,9 @@ class _Polars(Library):
 
 
 class _Pandas(Library):
+    def stored(self, frame: Any, position: int) -> Any:
+        return frame.iloc[:, position]
+
     def plain(self, column: Any) -> Any:
         import pandas as pd
 

@@ -1,7 +1,8 @@
-"""The frame that leaves the house: new values in, identifiers out or renumbered, rows shuffled."""
+"""The frame that leaves the house: new values in, identifiers out or renumbered; a random order of rows."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping
 from typing import Any
 
@@ -22,24 +23,21 @@ def released_frame(
     *,
     drop: Collection[Any] = (),
     renumber: Collection[Any] = (),
-    shuffle: bool = False,
     text: Frame | None = None,
-) -> tuple[Any, Labels | None]:
-    """Return a native frame of the caller's type, and the order of its rows if they were shuffled.
+) -> Any:
+    """Return a native frame of the caller's type, rows in the order given.
 
     Of metadata it has what a release needs, see :mod:`microagg.tables.released_metadata`.
 
     ``columns`` are the native ones that take the place of those of the same name. ``text`` is the same
     table as a CSV file holds it, in which long ids differ that are one double.
 
-    Numbers in place of identifiers and the order of rows are drawn from the machine's own randomness,
-    never from a seed: who knows the seed could undo them.
+    Numbers in place of identifiers are drawn by :func:`random_order`.
     """
     native = frame.with_columns(columns)
-    chance = np.random.default_rng()
     for name in renumber:
         codes = codes_as_written(frame if text is None else text, name, text is not None)
-        numbers = 1 + chance.permutation(int(codes.max(initial=-1)) + 1)
+        numbers = 1 + random_order(int(codes.max(initial=-1)) + 1)
         missing = codes < 0
         new = np.zeros(len(codes), dtype=np.int64)
         new[~missing] = numbers[codes[~missing]]
@@ -49,10 +47,26 @@ def released_frame(
         native = nw.from_native(native, eager_only=True)[:, kept].to_native()
     if isinstance(native, pa.Table):  # other frames have no metadata any more
         native = released_table(native)
-    if not shuffle:
-        return native, None
-    order = chance.permutation(len(frame))
-    return reordered(native, order), order
+    return native
+
+
+def random_order(n: int) -> Labels:
+    """Draw an order of n rows, all orders with the same chance.
+
+    The random numbers are the operating system's, never those of a seed: who knows the seed could undo
+    the order.
+
+    Parameters
+    ----------
+    n : int
+
+    Returns
+    -------
+    int64 (n,)
+        A permutation of 0, …, n − 1: the row that comes first, the one that comes second, and so on.
+    """
+    # Two of n numbers of 64 bits are equal with a chance of n²/2⁶⁵.
+    return np.argsort(np.frombuffer(os.urandom(8 * n), np.uint64)).astype(np.int64)
 
 
 def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> Any:

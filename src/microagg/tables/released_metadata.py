@@ -279,7 +279,8 @@ def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:
     found += [
         words for part, words in parts.items() if getattr(old, part) and not getattr(new, part)
     ]
-    same = [name for name in before.names if name in after.names]
+    released = set(after.names)
+    same = [name for name in before.names if name in released]
     marked = [name for name in same if _foreign(before.field(name)) - _foreign(after.field(name))]
     if marked:
         found.append(f"metadata of columns ({listed(marked, limit=5)})")

@@ -2,7 +2,8 @@
 
 Numbers stay numbers, dates become whole numbers of their own unit, categories the numbers of their levels.
 Where a value is missing it is NaN, with the tag of its code where the plan names codes such as −8 or
-"refused" as missing. What is released goes back by :meth:`Released.native`, in the column's own type.
+"refused" as missing. What is released becomes a column of the original type again in
+``releasing/release_values.py``.
 """
 
 from __future__ import annotations

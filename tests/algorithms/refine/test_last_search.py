@@ -231,7 +231,13 @@ def release(frame, **given):
 
 
 @pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
-@pytest.mark.parametrize("plan", PLANS)
+@pytest.mark.parametrize(
+    "plan",
+    [
+        pytest.param(plan, marks=[pytest.mark.long] * (plan in ("fast", "refine", "unit")))
+        for plan in PLANS
+    ],
+)
 def test_releases_lose_less_than_with_a_search_by_sse_alone(plan, monkeypatch):
     lost = np.zeros((3, 2))
     for seed in range(3):

@@ -17,6 +17,7 @@ from microagg.grouping.require.value_rules import (
     Closeness,
     Distinct,
     Entropy,
+    HiddenValues,
     RecursiveDiversity,
     Units,
 )
@@ -51,6 +52,8 @@ def requirements(draw):
                 Entropy(codes, draw(st.floats(1, 4))),
                 RecursiveDiversity(codes, draw(st.floats(0.3, 4)), draw(st.integers(2, 4))),
                 Closeness(codes, draw(st.floats(0, 0.6)), ordered=draw(st.booleans())),
+                HiddenValues(codes + 2, 5),
+                HiddenValues(ranked(amounts), draw(st.floats(0.5, 80)), amounts),
                 PPercent(amounts, draw(st.floats(0.5, 80)), contributors),
                 LargestShare(
                     amounts, draw(st.integers(1, 4)), draw(st.floats(20, 99)), contributors
@@ -60,6 +63,10 @@ def requirements(draw):
             ]
         )
     )
+
+
+def ranked(values):
+    return np.unique(values, return_inverse=True)[1]
 
 
 def subset(draw, n):
@@ -92,6 +99,8 @@ def test_closed_under_union(requirement, data):
         lambda codes, amounts: RecursiveDiversity(codes, 1.5, 2),
         lambda codes, amounts: Closeness(codes, 0.3),
         lambda codes, amounts: Closeness(codes, 0.5, ordered=False),
+        lambda codes, amounts: HiddenValues(codes, 5),
+        lambda codes, amounts: HiddenValues(ranked(amounts), 5, amounts),
         lambda codes, amounts: PPercent(amounts, 25, codes),
         lambda codes, amounts: LargestShare(amounts, 2, 80, codes),
         lambda codes, amounts: Population(amounts, 5.0),
@@ -114,6 +123,34 @@ def test_counts_equal_their_twins(table, data):
     assert Units(units, least).violation(rows) == naive.distinct(units, least, rows)
     found = Entropy(codes, least).violation(rows)
     assert found == pytest.approx(naive.entropy(codes, least, rows), abs=1e-11)
+
+
+WHOLE = st.integers(-30, 30).map(float)
+HIDDEN = st.lists(st.one_of(st.none(), st.just(0.0), WHOLE, WHOLE), min_size=13, max_size=40)
+
+
+@given(HIDDEN, st.sampled_from([1, 5, 10, 50]), st.data())
+def test_hidden_numbers_equal_their_twin(values, percent, data):
+    rows = subset(data.draw, len(values))
+    numbers = np.array([np.nan if x is None else x for x in values])
+    many = len(set(values)) >= 13
+    codes = ranked(np.where(np.isnan(numbers), np.inf, numbers))
+    found = HiddenValues(codes, percent, numbers if many else None).violation(rows)
+    assert found == pytest.approx(naive.hidden(values, percent, True, rows), abs=1e-11)
+
+
+@given(st.lists(st.sampled_from([*"abcdn"]), min_size=2, max_size=20), st.data())
+def test_hidden_categories_equal_their_twin(values, data):
+    rows = subset(data.draw, len(values))
+    found = HiddenValues(ranked(np.array(values)), 5).violation(rows)
+    assert found == naive.hidden(values, 5, False, rows)
+
+
+def test_hidden_values_far_beyond_the_others_and_infinite_ones():
+    values = np.array([1e308, 1e308, -np.inf, np.inf, np.inf, *np.arange(1.0, 31.0)])
+    rule = HiddenValues(ranked(values), 5, values)
+    assert rule.violation([0, 1]) == rule.violation([3, 4]) == 1
+    assert rule.violation([0, 9]) == rule.violation([0, 3]) == rule.violation([2, 3]) == 0
 
 
 def test_values_equally_frequent_are_just_enough():

@@ -11,6 +11,7 @@ same: a chunk is solved in the order of the keys of its records, and values find
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -61,6 +62,7 @@ from microagg.measure.linkage import SAMPLE_IN_PARTS, Sought
 from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
+from microagg.releasing.swap import SECRET_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -196,6 +198,8 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
 
     parts = SparkParts(*positional(frame))
     roles = plan.roles(parts.names)
+    # Drawn once, here: a task that is done twice deals values in the same way.
+    secret = secrets.token_bytes(SECRET_BYTES)
     with on_spark():
         encoding, summary = fit(parts, plan)
         keyed = _keyed_columns(roles)
@@ -207,12 +211,12 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
             places, sound = _planned(records, encoding, width, leaf or LEAF)
             if isinstance(places, Splits):
                 moved, chunks = cut_column(records, encoding, places, width)
-                turns, last = 0, partial(_finished_column, encoding)
+                turns, last = 0, partial(_finished_column, encoding, secret)
             else:
                 if not sound:
                     places = _with_sound_chunks(records, encoding, places)
                 moved, chunks = _moved(records, encoding, places, width)
-                turns, last = places.rounds, partial(_finished_chunk, encoding, places)
+                turns, last = places.rounds, partial(_finished_chunk, encoding, secret, places)
             released = by_chunk(moved, chunks, last, _schema_of_released(encoding, len(keyed)))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
@@ -341,31 +345,35 @@ def _worked(
     return in_bundles({**word_columns(found.words), "group": found.groups}, found.chunks)
 
 
-def _finished_chunk(encoding: Encoding, plan: ChunkPlan, number: int, rows: pa.Table) -> pa.Table:
+def _finished_chunk(
+    encoding: Encoding, secret: bytes, plan: ChunkPlan, number: int, rows: pa.Table
+) -> pa.Table:
     """Return what all records of a chunk release after the last turn."""
     groups = numbers_of(rows.column("group")) if plan.rounds else None
     found = work_on_chunk(encoding, plan, number, words_of(rows), groups, plan.rounds)
-    return _finished(encoding, number, found.words, found.groups)
+    return _finished(encoding, secret, number, found.words, found.groups)
 
 
-def _finished_column(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
+def _finished_column(encoding: Encoding, secret: bytes, number: int, rows: pa.Table) -> pa.Table:
     """Return what all records release whose groups end in a stretch of one column."""
     words, groups = words_of(rows), numbers_of(rows.column("group"))
     records = encoding.records_of(words)
     keys = records.keys
     order = np.lexsort((keys[:, 1], keys[:, 0], records.values[:, 0], groups))
-    return _finished(encoding, number, words[order], groups[order])
+    return _finished(encoding, secret, number, words[order], groups[order])
 
 
-def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> pa.Table:
+def _finished(
+    encoding: Encoding, secret: bytes, number: int, words: Words, groups: Labels
+) -> pa.Table:
     """Return what each record of a chunk releases, by the key of its row.
 
     Records with the same ``values`` release the same in the protected columns, those of a ``class`` also the
-    same weight and stratum. ``unit``, ``v0``, ``v1`` … (see :attr:`Grouped.key_columns`) are keys.
-    ``whole_group`` is the group of records in the sample of whole groups, −1 of others. At one bundle stand
-    the figures of the chunk.
+    same weight and stratum; where values are swapped, both are the group. ``unit``, ``v0``, ``v1`` … (see
+    :attr:`Grouped.key_columns`) are keys. ``whole_group`` is the group of records in the sample of whole
+    groups, −1 of others. At one bundle stand the figures of the chunk.
     """
-    found = finish_chunk(encoding, words, groups)
+    found = finish_chunk(encoding, words, groups, number, secret)
     records, shared = found.records, found.shared
     share = min(1.0, 0.9 * SAMPLE_IN_PARTS / encoding.records)
     chosen = np.flatnonzero(in_sample(records.keys, share))
@@ -381,15 +389,17 @@ def _finished(encoding: Encoding, number: int, words: Words, groups: Labels) -> 
     out = shared.words()
     whole = np.full(len(records), -1, dtype=np.int64)
     whole[found.sampled] = (number << 32) + found.labels[found.sampled]
-    strata = np.zeros(len(records), np.int64)
-    if records.cells is not None:
-        strata = encoding.strata[records.cells]
     first, second = np.ascontiguousarray(records.keys.T).view(np.int64)
+    if shared.dealt is not None:
+        values = classes = np.ascontiguousarray(shared.dealt[:, 0]).view(np.int64)
+    else:
+        values = _one_word(word_columns(shared._replace(weights=None).words()).values())
+        classes = _one_word([*word_columns(out).values(), encoding.strata_of(records)])
     columns: dict[str, Labels] = {
         "h1": first,
         "h2": second,
-        "values": _one_word(word_columns(shared._replace(weights=None).words()).values()),
-        "class": _one_word([*word_columns(out).values(), strata]),
+        "values": values,
+        "class": classes,
         "whole_group": whole,
         **word_columns(out, "s"),
     }

@@ -24,7 +24,7 @@ from microagg.engines.spark.spark_frames import (
     reduced,
 )
 from microagg.errors import InputError, listed, shown
-from microagg.measure.agreement import is_common
+from microagg.grouping.require.value_rules import FEWEST_NUMBERS, is_common
 from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import keys_of
 from microagg.measure.verify import Question, Verification, count_promises, why_left_out
@@ -86,15 +86,26 @@ def _class_sizes(keys: DataFrame, wanted: Sequence[_Classes]) -> list[ClassSizes
     ]
 
 
-def _common_values(frame: DataFrame, columns: Sequence[str], records: int) -> list[list[int]]:
-    """Find the keys of each column that are common; ``records`` is the number of all records."""
+def _common_values(
+    frame: DataFrame, columns: Sequence[str], numbers: Sequence[bool], records: int
+) -> list[list[int]]:
+    """Find the keys of each column that are common.
+
+    ``numbers`` tells which columns hold numbers; ``records`` is the number of all records.
+    """
     from pyspark.sql import functions as F  # noqa: N812
 
     each = (F.struct(F.lit(at).alias("at"), F.col(c).alias("key")) for at, c in enumerate(columns))
     often = unbundled(frame, columns).select(F.inline(F.array(*each))).groupBy("at", "key").count()
     found: list[list[int]] = [[] for _ in columns]
-    for row in often.where(is_common(F.col("count"), records)).collect():
-        found[row["at"]].append(row["key"])
+    distinct = {}
+    if any(numbers):
+        distinct = {row["at"]: row["count"] for row in often.groupBy("at").count().collect()}
+    for row in often.where(is_common(F.col("count"), records, any(numbers))).collect():
+        at = row["at"]
+        many = numbers[at] and distinct[at] >= FEWEST_NUMBERS
+        if is_common(row["count"], records, many):
+            found[at].append(row["key"])
     return found
 
 
@@ -148,7 +159,12 @@ class KeysOnSpark(CountsOnSpark):
             names = dict.fromkeys(name for one in wanted for name in (*one.by, *one.distinct))
             keys = unbundled(self.frame, list(names))
             if common:
-                often = _common_values(self.frame, [asked.distinct for asked in some], self.records)
+                often = _common_values(
+                    self.frame,
+                    [asked.distinct for asked in some],
+                    [asked.numbers for asked in some],
+                    self.records,
+                )
                 wanted = [one._replace(common=own) for one, own in zip(wanted, often, strict=True)]
             found |= dict(zip(places, _class_sizes(keys, wanted), strict=True))
         return [found[at] for at in range(len(questions))]

@@ -15,7 +15,7 @@ import pickle
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from microagg import errors
 from microagg.compile.threads import limit_threads
-from microagg.engines.spark.spark_tasks import MOST_TASKS, travelling_numbers
 from microagg.errors import InputError, MicroaggError, fault_words, listed
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 AT_ONCE = 1 << 17  # rows of the tables into which the batches of Spark are gathered
 _BYTES_AT_ONCE = 1 << 26
+MOST_TASKS = 4096
 _PACKED = "packed binary"
 # Of Java, which then answers no more, or of a worker.
 _GONE = re.compile(
@@ -88,7 +88,7 @@ def by_chunk(
     apply = _of_two(work)
 
     def arrived(key: tuple[pa.Scalar, ...], rows: pa.Table) -> Any:
-        return apply(key[0].as_py() % chunks, rows)
+        return apply(key[0].as_py(), rows)
 
     return _in_own_tasks(frame, "chunk", chunks).applyInArrow(arrived, schema)
 
@@ -108,14 +108,12 @@ def joined(
 def _in_own_tasks(frame: DataFrame, column: str, parts: int) -> GroupedData:
     """Group rows by the part 0, 1, … that a column names, each in a task of its own while there are enough.
 
-    The number of tasks is set, since Spark would join small ones.
+    The number of tasks is set, since Spark would join small ones. A hash of the part, as in
+    ``repartition``, sends several parts to one task: of 7 parts in 7 tasks, 3 tasks stay empty and 2 work on
+    2 parts, one after the other. Grouping by the same column moves no row again.
     """
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-    tasks = min(parts, MOST_TASKS)
-    numbers = ", ".join(f"{number}L" for number in travelling_numbers(parts, tasks))
-    spread = frame.withColumn(column, F.expr(f"array({numbers})[{column}]"))
-    return spread.repartition(tasks, column).groupBy(column)
+    whole = frame.withColumn(column, frame[column].cast("int"))
+    return whole.repartitionById(min(parts, MOST_TASKS), column).groupBy(column)
 
 
 def _of_two(work: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
@@ -250,3 +248,55 @@ def positional(frame: DataFrame) -> tuple[Layout, DataFrame]:
     )
     texts = [F.to_json(F.struct(f"c{j}")).alias(f"t{at}") for at, j in enumerate(nested)]
     return Layout(names, nested), plain.select("*", *texts)
+
+
+TIMES_IN_FILES = {
+    # Spark has no type for times in nanoseconds, as pandas writes them, and refuses to read them otherwise.
+    "spark.sql.legacy.parquet.nanosAsLong": "true",
+    # Otherwise Spark writes a type of its own, in which readers find no time zone.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+}
+"""Settings of a session that reads and writes Parquet files with times."""
+
+
+def with_nanoseconds(schema: pa.Schema) -> list[str]:
+    """Return the columns of a Parquet file that hold times in nanoseconds, as pandas writes them.
+
+    >>> with_nanoseconds(pa.schema([("born", pa.timestamp("ns")), ("seen", pa.timestamp("us"))]))
+    ['born']
+    """
+    inside = [f.name for f in schema if pa.types.is_nested(f.type) and "[ns" in str(f.type)]
+    if inside:
+        raise InputError(
+            f"Spark has no times in nanoseconds; {listed(inside)} holds some in lists or records. Drop it, "
+            "or write the file with times in microseconds."
+        )
+    return [f.name for f in schema if pa.types.is_timestamp(f.type) and f.type.unit == "ns"]
+
+
+def microsecond_words(names: Sequence[str]) -> str:
+    """Say that Spark rounds the times of some columns."""
+    return f"Spark has times in microseconds: nanoseconds are cut off in {listed(names, limit=5)}."
+
+
+def in_microseconds(frame: DataFrame, schema: pa.Schema, names: Sequence[str]) -> DataFrame:
+    """Return a Parquet file's rows with times in place of the nanoseconds that Spark read as numbers.
+
+    Parameters
+    ----------
+    frame : rows as read with ``TIMES_IN_FILES``
+    schema : of the file
+    names : columns, as :func:`with_nanoseconds` gives them
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    times = {}
+    for name in names:
+        column = "`" + name.replace("`", "``") + "`"
+        microseconds = f"({column} - pmod({column}, 1000)) div 1000"
+        if schema.field(name).type.tz is None:  # whatever the time zone of the session
+            start = "timestamp_ntz'1970-01-01 00:00:00'"
+            times[name] = F.expr(f"timestampadd(MICROSECOND, {microseconds}, {start})")
+        else:
+            times[name] = F.expr(f"timestamp_micros({microseconds})")
+    return frame.withColumns(times) if times else frame

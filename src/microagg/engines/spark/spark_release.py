@@ -20,7 +20,7 @@ from microagg.engines.finishing import required
 from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.spark.on_spark import BEFORE, Grouped
 from microagg.engines.spark.spark_bundles import numbers_of, words_of
-from microagg.engines.spark.spark_counts import KeysOnSpark, count_shared
+from microagg.engines.spark.spark_counts import CountsOnSpark, KeysOnSpark
 from microagg.engines.spark.spark_frames import on_spark, reduced
 from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows
 from microagg.evidence.evidence import Evidence
@@ -36,8 +36,8 @@ from microagg.measure.linkage import (
     linkage_of,
     merged_counts,
 )
-from microagg.measure.verify import Verification
-from microagg.plan.plan import Plan
+from microagg.measure.verify import Verification, count_promises
+from microagg.plan.plan import Plan, Promise
 from microagg.plan.sections import Roles
 from microagg.report.html import check_report_target, write_report
 from microagg.report.model import release_model
@@ -51,11 +51,11 @@ class SparkRelease:
     """A protected Spark DataFrame, and what is known of it."""
 
     data: DataFrame
-    """The released rows, in any order; each time they are asked for, they are the same."""
+    """The released rows, in random order; each time they are asked for, they are the same."""
     plan: Plan
     _grouped: Grouped = field(repr=False)
     _counted: DataFrame = field(repr=False)
-    """``data``, and the unit as an extra column if that is dropped."""
+    """``data``, and as extra columns the units that it does not tell, see :func:`released_rows`."""
 
     @classmethod
     def of(cls, grouped: Grouped) -> SparkRelease:
@@ -92,16 +92,38 @@ class SparkRelease:
     def verify(self, data: DataFrame | None = None) -> tuple[Verification, ...]:
         """Count in the released rows, or in what was read back from a file, whether the promise holds.
 
-        If the unit is dropped, a file does not tell it: units are counted in the rows then, and that the file
-        has the same combinations, as many and of as many records.
+        If the unit is dropped, or values are swapped, a file does not tell the units that share a value:
+        units are counted in the rows then, and that the file has the same combinations, as many and of as
+        many records.
         """
-        (promise,) = self.plan.promises()
-        if data is None or len(self._counted.columns) == len(self.data.columns):
-            return (count_shared(self._counted if data is None else data, promise),)
-        here = count_shared(self._counted, promise)
-        there = count_shared(data, promise._replace(unit=None))
-        same = (here.records, here.combinations) == (there.records, there.combinations)
-        return (replace(here, holds=here.holds and there.holds and same),)
+        promises = self.plan.promises()
+        extra = self._counted.columns[len(self.data.columns) :]
+        if data is not None and not extra:
+            return self._counted_in(data, promises)
+        named = promises
+        if self.plan.is_swapped and extra:
+            named = [p._replace(unit=name) for p, name in zip(promises, extra, strict=True)]
+        found = self._counted_in(self._counted, named)
+        found = tuple(replace(one, unit=p.unit) for one, p in zip(found, promises, strict=True))
+        if data is None:
+            return found
+        in_file = self._counted_in(data, [promise._replace(unit=None) for promise in promises])
+        return tuple(
+            replace(
+                here,
+                holds=here.holds
+                and there.holds
+                and (here.records, here.combinations) == (there.records, there.combinations),
+            )
+            for here, there in zip(found, in_file, strict=True)
+        )
+
+    def _counted_in(
+        self, frame: DataFrame, promises: Sequence[Promise]
+    ) -> tuple[Verification, ...]:
+        """Count for all promises in some rows."""
+        with on_spark():
+            return tuple(count_promises(CountsOnSpark(frame), promises)[0])
 
     @property
     def cautions(self) -> Sequence[Caution]:
@@ -135,13 +157,13 @@ class SparkRelease:
         """Count classes by the keys that records have."""
         grouped, encoding, key_of = self._grouped, self._grouped.encoding, self._grouped.key_columns
         rows = KeysOnSpark(grouped.released, records=self.records)
-        (promise,) = self.plan.promises()
-        protected = [coder.name for coder in encoding.coders]
+        typed = CountsOnSpark(self.data).typed
         at = Places(
             values=["values"],
-            shared=["values" if list(promise.columns or ()) == protected else "class"],
+            shared=["class" if self.plan.also_shared() else "values"],
             known=[key_of["known"]] if self.roles.known else [],
             confidential={name: key_of[name,] for name in self.roles.confidential},
+            numbers=[name for name in self.roles.confidential if typed.is_numeric(name)],
             unit=None if encoding.unit is None else "unit",
             originals=[key_of[BEFORE]],
         )
@@ -196,6 +218,8 @@ def _count_near(
     words, found = words_of(rows, "s"), {}
     for view, own in sought.items():
         classes, known = numbers_of(rows.column(own.classes)), np.zeros(len(words), np.int64)
+        if encoding.is_swapped:  # rows of a group differ
+            classes = np.arange(len(words))
         order = np.argsort(classes, kind="stable")
         if own.known is not None:
             known = numbers_of(rows.column(own.known))
@@ -203,7 +227,7 @@ def _count_near(
         ordered = np.column_stack([classes, known])[order]
         begins = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
         first, sizes = order[begins], np.diff(np.append(begins, len(order)))
-        shared = Shared.of(words[first], len(encoding.coders))
+        shared = Shared.of(words[first], encoding)
         keys = None if own.known is None else known[first].view(np.uint64)
         released = ReleasedRows(shared.values, shared.states, sizes, keys)
         found[view] = count_near(encoding.attacker, own.sought, [released])

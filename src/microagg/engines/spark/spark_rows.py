@@ -5,7 +5,9 @@ Rows of the sample that is measured never come to the driver: what comes are the
 
 from __future__ import annotations
 
+import hashlib
 import re
+import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import Shared, put_back
+from microagg.engines.aggregates import Shared, dealt_columns, put_back
 from microagg.engines.encoding import Encoding, Words
 from microagg.engines.evidence_at_scale import Sample
 from microagg.engines.spark.on_spark import Grouped, buckets_of
 from microagg.engines.spark.spark_bundles import bundle_schema, in_bundles, numbers_of, words_of
-from microagg.engines.spark.spark_frames import Layout, joined, mapped, pack, unpack
+from microagg.engines.spark.spark_frames import MOST_TASKS, Layout, joined, mapped, pack, unpack
 from microagg.errors import InputError
 from microagg.evidence.measured import Measured
 from microagg.measure.row_keys import row_keys
@@ -29,19 +31,29 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+_ORDER = "order"  # column of the random numbers by which rows are ordered
+
+
 def released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
-    """Return released rows, and the same with the unit as an extra column if it is dropped."""
+    """Return released rows in random order, and in any order with the units that a file does not tell.
+
+    These are the unit if it is dropped, or, of swapped values, the units that had them: one column for each
+    promise.
+
+    The order comes from a secret that is drawn here, once: a task that is done twice gives the same.
+    """
+    from pyspark.sql.types import LongType
+
     encoding, layout = grouped.encoding, grouped.parts.layout
     buckets = buckets_of(encoding)
-    names, schema, arrow, unit = _schema(grouped)
+    names, schema, arrow, unit, extra = _schema(grouped)
+    schema, arrow = schema.add(_ORDER, LongType()), arrow.append(pa.field(_ORDER, pa.int64()))
     values = grouped.released.select("bucket", "h1", "h2", *released_words(grouped.released))
-    work = partial(_put_back, encoding, layout, arrow, unit)
+    work = partial(_put_back, encoding, layout, arrow, unit, secrets.token_bytes(32))
     found = joined(_keyed_rows(grouped, buckets), values, buckets, work, schema)
-    if unit is None:
-        data = found.toDF(*names)
-        return data, data
-    whole = found.toDF(*names, layout.names[unit])
-    return found.drop(found.columns[-1]).toDF(*names), whole
+    spread = found.repartition(min(buckets, MOST_TASKS), _ORDER).sortWithinPartitions(_ORDER)
+    data = spread.select(*found.columns[: len(names)]).toDF(*names)
+    return data, found.drop(_ORDER).toDF(*names, *extra)
 
 
 def released_words(released: DataFrame) -> list[str]:
@@ -84,23 +96,32 @@ def _put_back(
     layout: Layout,
     schema: pa.Schema,
     unit: int | None,
+    secret: bytes,
     rows: pa.Table,
     values: pa.Table,
 ) -> pa.Table:
-    """All rows of a bucket with the values released for them.
+    """All rows of a bucket with the values released for them, and a random number for each.
 
     Both are brought into the order of the keys. Rows with the same key are equal in all columns, so that it
-    does not matter which of them gets which of their values. ``unit`` is the place of a dropped unit.
+    does not matter which of them gets which of their values. ``unit`` is the place of a dropped unit, to be
+    added. The random numbers follow from the secret and the bucket, row by row in the order of the keys.
     """
     words = words_of(values, "s")
     order, keys = _by_key(_keys_of(rows, pa.ChunkedArray.to_numpy))
     other, their_keys = _by_key(_keys_of(values, numbers_of), words)
     if not np.array_equal(keys, their_keys):
         raise _rows_changed()
-    rows, shared = rows.take(pa.array(order)), Shared.of(words[other], len(encoding.coders))
+    rows, shared = rows.take(pa.array(order)), Shared.of(words[other], encoding)
     columns = list(put_back(encoding, layout.table(rows), shared).columns)
     if unit is not None:
         columns.append(rows.column(f"c{unit}"))
+    if shared.dealt is not None:  # after the group the units that had the values
+        donors = np.ascontiguousarray(shared.dealt[:, 1:].T).view(np.int64)
+        columns += [pa.chunked_array([pa.array(own)]) for own in donors]
+    if rows.num_rows:
+        secret += int(rows.column("bucket")[0].as_py()).to_bytes(8, "little", signed=True)
+    drawn = hashlib.shake_256(secret).digest(8 * rows.num_rows)
+    columns.append(pa.chunked_array([np.frombuffer(drawn, np.int64)]))
     cast = [c.cast(field.type) for c, field in zip(columns, schema, strict=True)]
     return pa.table(cast, schema=schema)
 
@@ -128,24 +149,36 @@ def _rows_changed() -> InputError:
     )
 
 
-def _schema(grouped: Grouped) -> tuple[list[str], StructType, pa.Schema, int | None]:
-    """Names of the released columns, their types for Spark and for Arrow, and where a dropped unit is."""
+def _schema(
+    grouped: Grouped,
+) -> tuple[list[str], StructType, pa.Schema, int | None, list[str]]:
+    """Return names of the released columns, and types of these and of extra columns for Spark and for Arrow.
+
+    Also where a dropped unit is, if it is an extra column, and the names of the extra columns.
+    """
     rows, encoding, layout = grouped.parts.rows, grouped.encoding, grouped.parts.layout
     table = grouped.parts.empty()
     out = put_back(encoding, table, Shared.of_no_record(encoding))
     names, fields = list(out.column_names), list(out.schema)
-    unit = None
-    if encoding.unit is not None and encoding.unit not in names:
+    unit, extra = None, list[str]()
+    if encoding.is_swapped:
+        for _, name in dealt_columns(encoding)[1:]:
+            extra.append(f"unit of {name}")
+            while extra[-1] in (*names, *extra[:-1]):
+                extra[-1] += "_"
+            fields.append(pa.field(extra[-1], pa.int64()))
+    elif encoding.unit is not None and encoding.unit not in names:
         unit = layout.names.index(encoding.unit)
+        extra.append(encoding.unit)
         fields.append(table.schema.field(encoding.unit))
     arrow = pa.schema([pa.field(f"c{j}", field.type) for j, field in enumerate(fields)])
     found = rows.sparkSession.createDataFrame(arrow.empty_table()).schema
     # What is untouched has the very type that it had, which Arrow may not tell.
     given = dict(zip(layout.names, rows.schema.fields, strict=False))
-    for at, name in enumerate([*names, *([] if unit is None else [layout.names[unit]])]):
+    for at, name in enumerate([*names, *([] if unit is None else extra)]):
         if arrow.field(at).type == table.schema.field(name).type:
             found.fields[at].dataType = given[name].dataType
-    return names, found, arrow, unit
+    return names, found, arrow, unit, extra
 
 
 def measured_in_one_task(
@@ -182,7 +215,7 @@ def _sample(encoding: Encoding, layout: Layout, rows: pa.Table, values: pa.Table
     """Rows of whole groups, before and after."""
     words = words_of(values, "s")
     own, other = _matched(rows, values, words)
-    shared = Shared.of(words[other], len(encoding.coders))
+    shared = Shared.of(words[other], encoding)
     before = layout.table(rows.take(pa.array(own)))
     labels = numbers_of(values.column("whole_group"))[other]
     return Sample(before, put_back(encoding, before, shared), None, labels, shared)

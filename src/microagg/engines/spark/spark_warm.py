@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from microagg.compile.threads import limit_threads
+from microagg.compile.warm import AFTER_GROUPING, Warming, lacking, needed, notes_folder
 from microagg.engines.spark.spark_frames import on_spark, reduced
 from microagg.engines.spark.spark_session import is_local
 from microagg.formats.atomic import lock
 from microagg.plan.plan import Plan
-from microagg.warming.needed import AFTER_GROUPING, needed
-from microagg.warming.warm import Warming, lacking, notes_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,11 @@ from microagg.errors import InputError, shown
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.requirement import Demand, Requirement
 from microagg.grouping.require.value_rules import (
+    FEWEST_NUMBERS,
     Closeness,
     Distinct,
     Entropy,
+    HiddenValues,
     RecursiveDiversity,
     Units,
 )
@@ -28,8 +30,9 @@ from microagg.tables.frame import Frame
 class Rule(NamedTuple):
     """How a requirement is made; the key in the plan is the key in :data:`RULES`."""
 
-    sees: Literal["values", "amounts", "weights"]
-    """Numbers of the values of a column, its amounts, or the survey weights."""
+    sees: Literal["values", "numbers", "amounts", "weights"]
+    """Codes of the values of a column, these and its numbers if it has many, its amounts, or the survey
+    weights."""
     make: Callable[[Any, Any, RuleContext], Requirement]
     """Of what it sees, what the plan asks for, and the rest."""
     in_parts: bool = True
@@ -55,6 +58,11 @@ RULES: dict[str, Rule] = {
     ),
     "closeness": Rule(
         "values", lambda x, most, by: Closeness(x, most, by.ordered, by.column), in_parts=False
+    ),
+    "hidden": Rule(
+        "numbers",
+        lambda x, percent, by: HiddenValues(x[0], percent, x[1], by.column),
+        in_parts=False,
     ),
     "p_percent": Rule("amounts", lambda x, p, by: PPercent(x, p, by.units, by.column)),
     "n_k": Rule(
@@ -118,6 +126,8 @@ def requirements_of(
     def look(key: str, column: Any) -> tuple[Any, bool]:
         if RULES[key].sees == "amounts":
             return amounts_of(frame, column), True
+        if RULES[key].sees == "numbers":
+            return values_and_numbers(frame, column), True
         return _values(frame, column), _has_order(frame, column)
 
     return make_requirements(block, units, unit, weights, look)
@@ -127,6 +137,16 @@ def _values(frame: Frame, name: Any) -> Labels:
     """Give the values of a column numbers, in their order; missing is a value of its own, the last."""
     codes, levels = frame.categories(name)
     return np.where(codes < 0, len(levels), codes)
+
+
+def values_and_numbers(frame: Frame, name: Any) -> tuple[Labels, Floats | None]:
+    """Return the code of each value of a column, missing the last one, and its numbers.
+
+    The numbers are None if the column has categories, or so few different numbers that they may be codes.
+    """
+    codes, levels = frame.levels(name)
+    has_numbers = frame.is_numeric(name) and len(levels) >= FEWEST_NUMBERS
+    return codes, frame.doubles(name) if has_numbers else None
 
 
 def _has_order(frame: Frame, name: Any) -> bool:

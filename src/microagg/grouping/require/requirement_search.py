@@ -4,7 +4,7 @@ Problem   Given scaled records, k and requirements, find groups that violate not
 Idea      Several starts; the best one goes on: given groups, repaired by merging (merge.py); groups
           grown with the requirements in mind (start.py); for t-closeness, groups with a record of each
           quantile (soria_comas.py). The search then anneals patches of neighbouring groups as
-          methods/refine does, but every group it keeps satisfies all (anneal.py).
+          algorithms/refine does, but every group it keeps satisfies all (anneal.py).
           So the result is never worse, by (violation, SSE), than the repaired groups.
 Cost      O(n) for a pass, but for O(n log n) of splitting; a step costs more than without requirements,
           the more so for those that look at all values of a group (t-closeness, dominance). A heuristic.
@@ -14,11 +14,8 @@ Threads   A patch's random numbers depend on the seed, the pass and the patch al
 
 from __future__ import annotations
 
-import glob
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -30,17 +27,6 @@ from microagg.grouping.require.requirement import Requirement, check_feasible, d
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.kernels.require_kinds import Demands
 from microagg.plan.settings import check_effort, check_k, check_time_limit
-
-
-def is_compiled() -> bool:
-    """Return whether the search can start at once, without compiling its kernels first."""
-    from microagg.algorithms.required.start import rounds  # compiled together with the search
-
-    kernel: Any = rounds
-    kept = kernel._cache
-    if kernel.signatures or not hasattr(kept, "_impl"):
-        return bool(kernel.signatures)
-    return any(Path(kept._cache_path).glob(f"{glob.escape(kept._impl.filename_base)}.*.nbc"))
 
 
 def _checked(

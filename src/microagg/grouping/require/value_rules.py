@@ -1,4 +1,4 @@
-"""Rules about the values of a column in each group: units, three kinds of l-diversity, and t-closeness.
+"""Rules about the values of a column in each group: units, l-diversity, t-closeness, hidden values.
 
 Each class states the rule and proves that it is closed under union. In the proofs, the shares of a union are
 a mixture λp + (1−λ)q of the shares p and q of two groups.
@@ -7,15 +7,24 @@ a mixture λp + (1−λ)q of the shares p and q of two groups.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
-from microagg.base.formatting import number, plural
+from microagg.base.formatting import number, plural, share
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError
 from microagg.grouping.require.requirement import Demand, Requirement, column_words, violations_of
-from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, ORDERED, RECURSIVE
+from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, HIDDEN, ORDERED, RECURSIVE
+
+WITHIN = 5.0
+"""A number is given away if it is known to within this percentage of itself."""
+FEWEST_NUMBERS = 13
+"""Numbers with fewer different values than this may be codes; a near code says nothing."""
+
+_ROUNDING = 1e-12  # of 0.95 and 1.05 times a value
+# Missing and infinite values are far from all numbers, which are scaled to 1 at most.
+_MISSING, _INFINITE = 1e30, 1e15
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,6 +242,94 @@ class Closeness(Requirement):
     def reason(self) -> str:
         """Say why the whole table breaks the requirement: it never does."""
         return "The whole table is at distance 0 from itself."
+
+
+def is_common(records: Any, of: int, numbers: bool = False) -> Any:
+    """Tell which values are no news, here as counted: at least half of all records have them.
+
+    Of numbers, which have many values, a value is common that more than a tenth have.
+    """
+    return 10 * records > of if numbers else 2 * records >= of
+
+
+def nearness(
+    codes: Labels, numbers: Floats | None = None, percent: float = WITHIN
+) -> tuple[Floats, Floats]:
+    """Return a number for each value, and how near all others of a group must be to give it away.
+
+    Parameters
+    ----------
+    codes : (n,) the value of each record, 0, 1, …; missing is a value, and the last one
+    numbers : (n,) the values, NaN where missing; None for categories, which only equal ones give away
+    percent : how near, in percent of a number
+
+    Returns
+    -------
+    (values,) ascending numbers, and (values,) distances: below 0 for a common value, which is no news, and
+    0 if half of all records are as near as that
+
+    >>> nearness(np.array([0, 1, 1, 2, 2]))[1].tolist()
+    [0.0, 0.0, 0.0]
+    """
+    often = np.bincount(codes)
+    values, near = np.arange(len(often), dtype=np.float64), np.zeros(len(often))
+    if numbers is not None:
+        largest = np.abs(numbers[np.isfinite(numbers)]).max(initial=0.0)
+        # By a power of two, so that no digit changes.
+        scaled = np.clip(np.ldexp(numbers, -int(np.frexp(largest)[1])), -_INFINITE, _INFINITE)
+        values[codes] = np.where(np.isnan(numbers), _MISSING, scaled)
+        near = (percent / 100 + _ROUNDING) * np.abs(values)
+        ordered = np.sort(scaled[~np.isnan(numbers)])
+        within = np.searchsorted(ordered, values + near, "right")
+        within -= np.searchsorted(ordered, values - near, "left")
+        near[2 * within >= len(codes)] = 0.0
+    near[is_common(often, len(codes), numbers is not None)] = -1.0
+    return values, near
+
+
+@dataclass(frozen=True, eq=False)
+class HiddenValues(Requirement):
+    """No group gives a confidential value away.
+
+    Protects  against groups whose records agree in a confidential value or, for numbers, nearly agree.
+              This is what is counted for the verdict; see :mod:`microagg.measure.agreement`.
+    Rule      For every record with the value x, its group has another value; of numbers with 13 different
+              values or more, one that differs from x by more than p %. Common values, which are no news, are
+              free: those that half of all records have, or more than a tenth where they are such numbers.
+    Union     A value that hides the value of a record is in every union, too.
+
+    >>> wanted = HiddenValues(np.array([0, 0, 1, 1, 1, 2]), 5, column="diagnosis")
+    >>> wanted.violation([0, 1]), wanted.violation([2, 3]), wanted.violation([4, 5])
+    (1.0, 0.0, 0.0)
+    """
+
+    codes: Labels = field(repr=False)
+    percent: float
+    numbers: Floats | None = field(default=None, repr=False)
+    column: str = ""
+    larger_is_worse: ClassVar[bool] = True
+
+    def demand(self) -> Demand:
+        values = np.concatenate(nearness(self.codes, self.numbers, self.percent))
+        return Demand(HIDDEN, 0.0, self.codes, np.ones(len(self.codes)), share=values)
+
+    def figure(self, labels: Labels) -> float:
+        """Return the largest share of a group's records whose value is given away."""
+        return float(violations_of(labels, 1, [self]).max())
+
+    def say(self, figure: float) -> str:
+        """Write a share of a group."""
+        return f"{share(figure)} given away"
+
+    def describe(self) -> str:
+        near = f" to within {self.percent:g} %" if self.numbers is not None else ""
+        return f"{column_words(self.column)} not given away{near} by any group"
+
+    def reason(self) -> str:
+        return (
+            f"No group may give {column_words(self.column)} away; the whole table as one group does, since "
+            "all its values are nearly the same. Leave the requirement out, or drop the column."
+        )
 
 
 def check_units(units: Labels, k: int, column: str) -> None:

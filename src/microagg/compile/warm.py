@@ -1,14 +1,14 @@
-"""Compile in advance the kernels that a job will need, in several processes at the same time.
+"""Compile in advance the kernels that take longest, in several processes at the same time.
 
 numba compiles one kernel at a time in a process. A plan is known before its file is read, so other processes
-can compile the parts that it needs (needed.py) meanwhile. Each runs ``python -m microagg.warming.warm``,
-reads the names of parts and answers when one is compiled. Scripts of users are never imported again, and
-calls of the library start no process.
+can compile the large parts of what it needs meanwhile: a first job on a survey takes 22 s on two processors,
+of which one alone would be busy for 43. What is not named here is compiled by the job itself when it is used.
+Each process runs :mod:`microagg.engines.first_calls`, reads the names of parts and answers when one is
+compiled. Scripts of users are never imported again, and calls of the library start no process.
 """
 
 from __future__ import annotations
 
-import gc
 import hashlib
 import os
 import platform
@@ -19,16 +19,98 @@ from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from threading import Condition, Thread
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from microagg.base.own_process import start_quickly
 from microagg.compile.source_digest import stamp
 from microagg.compile.threads import thread_count
 from microagg.errors import MicroaggError
+from microagg.plan.registry import METHODS
+from microagg.plan.settings import EXACT_K, FEW_RECORDS, LARGE_K
 
-__all__ = ["Warming", "lacking", "notes_folder"]
+if TYPE_CHECKING:
+    from microagg.plan.plan import Plan
 
-_COMPILED = "compiled"  # the answer of a process; any other one says what went wrong
+__all__ = [
+    "AFTER_GROUPING",
+    "COMPILED",
+    "PARTS",
+    "WEIGHTED",
+    "Warming",
+    "lacking",
+    "needed",
+    "note",
+]
+
+COMPILED = "compiled"  # the answer of a process; any other one says what went wrong
+
+# Before numba and pyarrow are loaded, which then load less.
+_WORK = """\
+from microagg.base.own_process import start_quickly
+start_quickly()
+from microagg.engines.first_calls import serve
+serve()
+"""
+
+# Parts come with and without weights; the name of the first is that of the second after this word.
+WEIGHTED = "weighted "
+
+# Used when the groups are there: compiled while groups are searched for.
+AFTER_GROUPING = ("bound", "bound of larger k", "linkage in a tree", "linkage")
+
+# In the order of use; of those used together the longest first, so that no processor waits for the last.
+PARTS = (
+    *("weighted search", "last search", "search", "required merging", "required start"),
+    *("large search", "weighted large search", "many records", "weighted many records"),
+    *("weighted mdav", "start", "one column", "best", "closeness", "tables in parts"),
+    *(name for name, method in METHODS.items() if method.for_numbers and name != "auto"),
+    *AFTER_GROUPING,
+)
+
+_NOT_NUMBERS = {"boolean", "nominal", "ordinal", "spiked"}
+
+
+def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = None) -> list[str]:
+    """List the parts that a job will need, in the order in which they are compiled.
+
+    Parameters
+    ----------
+    plan : if it names no columns, the parts that every draft needs: more is asked for when the draft is made
+    records : number of records; None if it is not known yet: there may be many
+    bound : whether a lower bound is shown, where the plan allows to prove one within seconds
+    engine : name of the engine; None for memory
+
+    Returns
+    -------
+    list of str
+        Names in ``PARTS``. Methods other than auto and the choices of few plans compile when they are used.
+    """
+    many, weighted = records is None or records > FEW_RECORDS, WEIGHTED * (plan.weight is not None)
+    parts = {"linkage", "linkage in a tree"} if many else {"linkage"}
+    if engine in ("disk", "spark"):
+        parts.add("tables in parts")
+    if bound and records is not None and plan.is_easily_bound(records):
+        parts.add("bound" if plan.k <= EXACT_K else "bound of larger k")
+    for block in plan.blocks:
+        searched = block.method == "auto" or bool(block.refine)
+        if block.columns is None:
+            parts |= {"last search", "start"} if searched else set()
+            continue
+        required = plan.unit_of(block).column is not None or bool(block.require)
+        large_k = (block.k or 0) > LARGE_K
+        if searched:
+            parts |= {"start", f"{weighted}{'large search' if large_k else 'search'}"}
+        if required:
+            # The search under requirements is that with weights, which are all 1 where there are none.
+            parts |= {"weighted search", "required start", "required merging"}
+        if required or large_k or block.method == "mdav":
+            parts.add(f"{weighted}mdav")
+        if many and (searched or required or block.method == "mdav"):
+            parts.add(f"{weighted}many records")
+        if (searched or required) and _NOT_NUMBERS & {plan.column(c).kind for c in block.columns}:
+            parts.add("last search")
+        if block.per_column or len(block.columns) == 1:
+            parts.add("one column")
+    return [name for name in PARTS if name in parts]
 
 
 def notes_folder() -> Path | None:
@@ -43,7 +125,7 @@ def notes_folder() -> Path | None:
     return None
 
 
-def _note(part: str) -> str:
+def note(part: str) -> str:
     """Name the file that says that a part is compiled, for these kernels, this numba and this Python."""
     of = (stamp(), version("numba"), sys.version, platform.machine(), part)
     return f"compiled-{part.replace(' ', '-')}-{hashlib.sha256(repr(of).encode()).hexdigest()[:12]}"
@@ -52,7 +134,7 @@ def _note(part: str) -> str:
 def lacking(parts: Iterable[str]) -> list[str]:
     """List the parts that were never compiled here; none if nothing can be noted."""
     folder = notes_folder()
-    return [] if folder is None else [p for p in parts if not (folder / _note(p)).exists()]
+    return [] if folder is None else [p for p in parts if not (folder / note(p)).exists()]
 
 
 class Warming:
@@ -128,7 +210,7 @@ class Warming:
                     answer = worker.stdout.readline().strip()
                 with self._change:
                     self._done.add(part)
-                    if answer != _COMPILED:
+                    if answer != COMPILED:
                         self._failed = answer or "the process that compiled ended"
                     self._change.notify_all()
 
@@ -143,32 +225,10 @@ def _worker() -> subprocess.Popen[str]:
     """Start a process that compiles; it finds the package where this one did."""
     path = os.pathsep.join(entry for entry in sys.path if entry)
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "microagg.warming.warm"],
+        [sys.executable, "-P", "-c", _WORK],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
         env={**os.environ, "PYTHONPATH": path},
     )
-
-
-def _serve() -> None:
-    """Compile the parts named on stdin, one a line."""
-    start_quickly()
-    gc.set_threshold(2_000_000)  # nearly all that compiling makes stays
-    from microagg.warming.parts import compile_part
-
-    for line in sys.stdin:
-        part, answer = line.strip(), _COMPILED
-        try:
-            compile_part(part)
-            folder = notes_folder()
-            if folder is not None:
-                (folder / _note(part)).touch()
-        except Exception as error:
-            answer = " ".join(f"{type(error).__name__}: {error}".split())
-        print(answer, flush=True)
-
-
-if __name__ == "__main__":
-    _serve()

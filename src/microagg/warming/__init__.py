@@ -1,1 +1,0 @@
-"""Compile in advance the kernels that a job will need."""

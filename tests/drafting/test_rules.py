@@ -1,0 +1,278 @@
+"""The table of rules (drafting/rules.toml): each entry has an example, and each example holds."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from drafting.test_draft import real_table, release_of
+from microagg.drafting.draft import draft
+from microagg.drafting.infer import guess
+from microagg.drafting.name_words import LANGUAGES, RULES, plain, words
+from microagg.drafting.orders import order_of
+from microagg.tables.frame import Frame
+
+RNG = np.random.default_rng(11)
+N = 600
+AMOUNTS = RNG.lognormal(3, 1, N).round(2)
+
+WORDS = [
+    pytest.param(entry, id=f"{section}-{name}")
+    for section in ("names", "households", "units", "containers", "parts_of_dates", "coordinates")
+    for name, entry in RULES[section].items()
+]
+
+
+@pytest.mark.parametrize("entry", WORDS)
+def test_the_example_of_a_word_is_recognised_and_words_are_plain(entry):
+    known = {word for language in LANGUAGES for word in entry.get(language, "").split()}
+    assert known & set(words(entry["example"]))
+    assert all(word == plain(word).lower() for word in known)
+
+
+@pytest.mark.parametrize("entry", RULES["orders"], ids=lambda entry: entry["about"])
+def test_the_example_of_an_order_is_put_in_order(entry):
+    assert order_of(entry["example"][::-1]) == tuple(entry["example"])
+    for language in set(LANGUAGES) & set(entry):
+        places = [place.split("|")[0].strip() for place in entry[language].split(";")]
+        assert order_of(sorted(places)) == tuple(places)
+
+
+@pytest.mark.parametrize("entry", RULES["ranges"]["examples"], ids=lambda e: e["levels"][0])
+def test_the_example_of_ranges_is_put_in_order(entry):
+    assert order_of(sorted(entry["levels"])) == tuple(entry["levels"])
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        ["red", "green", "blue"],
+        ["low", "middle", "high", "blue"],
+        ["25-00503", "25-00703", "25-01300"],  # codes of places
+        ["1. White", "2. Black", "3. Asian"],
+        ["Model 3", "Model 4", "Model 5"],
+        ["1-5", "3-8", "6-9"],  # overlap
+        ["2019-20", "2020-21", "2021-22"],
+        ["yes", "no"],
+    ],
+)
+def test_texts_without_an_order_have_none(texts):
+    assert order_of(texts) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "levels"),
+    [
+        ("x", ["high", "low", "middle"], ("low", "middle", "high")),
+        ("Gesundheit", ["gut", "sehr gut", "schlecht"], ("schlecht", "gut", "sehr gut")),
+        ("age", ["18-24", "65+", "25-64"], ("18-24", "25-64", "65+")),
+        ("income", ["< 5", "10+", "5 to 9"], ("< 5", "5 to 9", "10+")),
+        ("edu", ["HS graduate", "college", "some college"], ("HS graduate", "some college", "college")),
+    ],
+)  # fmt: skip
+def test_texts_with_an_order_are_ordinal_and_the_plan_shows_the_order(name, values, levels):
+    frame = pd.DataFrame({name: RNG.choice(values, N), "amount": AMOUNTS})
+    plan = draft(frame)
+    assert (plan.columns[name].kind, plan.columns[name].levels) == ("ordinal", levels)
+    assert "The order that was taken is in levels" in plan.notes[name]
+    assert levels[0] in plan.to_toml()
+    assert set(release_of(frame, k=5, effort="fast").data[name]) <= set(levels)
+
+
+def test_an_answer_that_is_none_is_kept_apart_from_the_order():
+    frame = pd.DataFrame(
+        {"health": RNG.choice(["poor", "fair", "good", "don't know"], N), "amount": AMOUNTS}
+    )
+    plan = draft(frame)
+    assert plan.columns["health"].levels == ("poor", "fair", "good")
+    assert plan.missing.codes == {"health": ("don't know",)}
+    assert "don't know" in set(release_of(frame, k=5, effort="fast").data["health"])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "kind"),
+    [
+        ("x", RNG.integers(0, 11, N), "ordinal"),  # 0 to 10, whatever the frequencies
+        ("x", RNG.binomial(4, 0.5, N) + 1, "ordinal"),  # one top
+        ("satisfaction", RNG.choice([1, 2, 3, 4], N, p=[0.4, 0.1, 0.4, 0.1]), "ordinal"),
+        ("grade", RNG.integers(9, 13, N), "ordinal"),
+        ("x", RNG.choice([1, 2, 3, 4, 5], N, p=[0.1, 0.3, 0.1, 0.4, 0.1]), "nominal"),
+        ("race", RNG.binomial(4, 0.5, N) + 1, "nominal"),
+        ("x", RNG.choice([1, 2, 4, 5, 7], N), "nominal"),  # with gaps
+        ("children", RNG.poisson(1, N), "integer"),
+    ],
+)  # fmt: skip
+def test_whole_numbers_without_a_gap_are_a_scale_unless_they_look_like_codes(name, values, kind):
+    assert guess(pd.DataFrame({name: values, "amount": AMOUNTS}))[name].kind == kind
+
+
+def test_several_columns_of_one_range_are_answers_on_one_scale():
+    jagged = [0.2, 0.1, 0.2, 0.1, 0.3, 0.1]
+    answers = {name: RNG.choice(range(1, 7), N, p=jagged) for name in ("q1", "q2", "q3")}
+    assert {one.kind for one in guess(pd.DataFrame(answers)).values()} == {"ordinal"}
+    assert guess(pd.DataFrame({"q1": answers["q1"]}))["q1"].kind == "nominal"
+
+
+def test_numbers_with_words_among_them_keep_both_and_codes_stay_codes():
+    frame = pd.DataFrame(
+        {
+            "amount": [*map(str, AMOUNTS[:-90]), *["N"] * 90],
+            "EDU": [*map(str, RNG.integers(1, 13, N - 50)), *["N"] * 50],
+            "INDP": [*map(str, RNG.choice(range(170, 9900, 300), N - 50)), *["N"] * 50],
+        }
+    )
+    plan = draft(frame)
+    kinds = {name: column.kind for name, column in plan.columns.items()}
+    assert kinds == {"amount": "number", "EDU": "ordinal", "INDP": "nominal"}
+    assert plan.columns["EDU"].levels == tuple(map(str, range(1, 13)))
+    assert plan.missing.codes == {"amount": ("N",), "EDU": ("N",)}
+    released = release_of(frame, k=5, effort="fast").data
+    assert all((released[name] == "N").any() for name in frame)
+
+
+def panel(names, column="name"):
+    """Ten years of each name, of which each has a level of its own."""
+    rng = np.random.default_rng(3)
+    years = np.tile(np.arange(2000, 2010), len(names))
+    levels = np.repeat(rng.lognormal(12, 1, len(names)), 10)
+    return pd.DataFrame(
+        {
+            column: np.repeat(names, 10),
+            "year": years,
+            "revenue": (levels * rng.lognormal(0, 0.1, len(years))).round(),
+            "patients": (levels / 100 * rng.lognormal(0, 0.1, len(years))).round(),
+        }
+    )
+
+
+@pytest.mark.parametrize("column", ["name", "doctor", "firm", "state"])
+def test_ten_names_that_are_seen_again_are_the_unit(column):
+    frame = panel([f"Dr {name}" for name in "abcdefghij"], column)
+    release = release_of(frame, k=5)
+    plan = release.plan
+    assert (plan.unit, plan.drop) == (column, (column,))
+    assert release.evidence.verdict == "green"
+    classes = release.data.assign(who=frame[column]).groupby(list(release.data))["who"].nunique()
+    assert classes.min() >= 5
+
+
+def test_categories_that_are_seen_again_without_a_name_for_units_stay():
+    few = guess(panel(list("abcdefghij"), "x"))["x"]
+    assert (few.role, few.kind) == ("protect", "nominal")
+    assert "name it as unit" in few.reason
+    assert guess(panel([f"a{i}" for i in range(30)], "x"))["x"].role == "unit"
+    shuffled = panel([f"a{i}" for i in range(30)], "x").assign(year=RNG.integers(2000, 2010, 300))
+    assert guess(shuffled)["x"].role == "protect"  # some twice in a year: no series
+
+
+@pytest.mark.parametrize(
+    ("table", "unit", "dropped"),
+    [
+        ("AER/Grunfeld", "firm", set()),
+        ("AER/Guns", "state", set()),
+        ("gapminder/gapminder", "country", set()),
+        ("stevedata/wbd_example", "country", {"iso2c", "iso3c"}),
+        ("stevedata/USFAHR", "country", {"ccode"}),
+        ("openintro/mlb_teams", "team_name", {"ball_park"}),
+    ],
+)
+def test_units_that_have_names_in_real_tables(table, unit, dropped):
+    plan = draft(real_table(table))
+    assert plan.unit == unit
+    assert {unit, *dropped} <= set(plan.drop)
+
+
+def test_sizes_of_families_are_counts():
+    family = guess(real_table("AER/HealthInsurance"))["family"]
+    assert (family.role, family.kind) == ("protect", "integer")
+
+
+def test_an_id_in_front_of_its_noun_and_the_weight_of_the_record():
+    w = RNG.lognormal(0, 1, N)
+    frame = pd.DataFrame(
+        {
+            "IDunit": np.sort(RNG.integers(1, 60, N)),
+            "weightsEmployers": w * 2,
+            "weightsEmployees": w[::-1],
+            "weights": w * w[::-1],
+            "amount": AMOUNTS,
+        }
+    )
+    plan = draft(frame)
+    assert (plan.unit, plan.weight.column) == ("IDunit", "weights")
+    assert set(plan.drop) == {"IDunit", "weightsEmployers", "weightsEmployees"}
+
+
+COMPUTED = {
+    "wage": AMOUNTS,
+    "logwage": np.log(AMOUNTS).round(4),
+    "age": RNG.integers(16, 90, N),
+    "height": RNG.normal(1.7, 0.1, N).round(2),
+    "weight": RNG.normal(75, 12, N).round(1),
+    "day": pd.to_datetime("2019-03-01") + pd.to_timedelta(RNG.integers(0, 900, N), "D"),
+    "iso3": RNG.choice(["AUT", "DEU", "FRA", "ESP"], N),
+}
+COMPUTED["agegr"] = pd.cut(COMPUTED["age"], [0, 30, 50, 65, 99]).astype(str)
+COMPUTED["bmi"] = (COMPUTED["weight"] / COMPUTED["height"] ** 2).round(1)
+COMPUTED["year"] = COMPUTED["day"].year
+COMPUTED["month"] = COMPUTED["day"].month
+COMPUTED["dow"] = COMPUTED["day"].day_name()
+COMPUTED["iso2"] = [text[:2] for text in COMPUTED["iso3"]]
+
+
+@pytest.mark.parametrize("library", [pd.DataFrame, lambda columns: pa.table(pd.DataFrame(columns))])
+def test_columns_computed_from_others_are_dropped_with_the_reason(library):
+    plan = draft(library(COMPUTED))
+    followers = {
+        "logwage": "wage",
+        "agegr": "age",
+        "bmi": "weight",
+        "year": "day",
+        "month": "day",
+        "dow": "day",
+        "iso2": "iso3",
+    }
+    assert set(plan.drop) == set(followers)
+    for name, base in followers.items():
+        assert f"it follows from {base} (" in plan.notes[name]
+
+
+def test_what_somebody_decided_about_a_column_is_not_undone_by_one_that_follows_from_it():
+    frame = pd.DataFrame({name: COMPUTED[name] for name in ("wage", "logwage", "age")})
+    plan = release_of(frame, k=5, effort="fast", drop=["wage"]).plan
+    assert "logwage" in plan.blocks[0].columns
+    plan = release_of(frame, k=5, effort="fast", kinds={"logwage": "number"}).plan
+    assert {"wage", "logwage"} <= set(plan.blocks[0].columns)
+
+
+def test_columns_that_only_go_together_stay():
+    trend = np.arange(N) + RNG.normal(0, 1, N).round(2)
+    frame = pd.DataFrame(
+        {
+            "a": trend,
+            "b": np.sqrt(trend + 5) + RNG.normal(0, 0.05, N),
+            "rare": (np.arange(N) == 7).astype(int),
+            "rate": RNG.choice([0.5, 1.0, 1.5], N),
+        }
+    )
+    assert draft(frame).drop == ()
+
+
+def test_numbers_that_are_dates():
+    days = pd.to_datetime("1996-01-01") + pd.to_timedelta(RNG.integers(0, 900, N), "D")
+    american = days.strftime("%m%d%y").astype(int)
+    european = days.strftime("%d%m%Y").astype(int)
+    iso = days.strftime("%Y%m%d").astype(int)
+    frame = pd.DataFrame({"a": american, "e": european, "i": iso, "amount": AMOUNTS})
+    found = guess(frame)
+    assert {found[name].looks_like for name in "aei"} == {"date"}
+    assert (found["i"].kind, found["a"].role, found["e"].role) == ("ordinal", "drop", "drop")
+    assert "Write them as 2024-03-31" in found["a"].reason
+    numbers = guess(pd.DataFrame({"x": RNG.integers(10_000, 130_000, N)}))["x"]
+    assert numbers.looks_like == "quantity"
+
+
+def test_levels_with_an_order_are_read_from_a_table_of_any_library():
+    frame = pd.DataFrame({"size": RNG.choice(["small", "medium", "large"], N), "amount": AMOUNTS})
+    found = [guess(library)["size"] for library in (frame, pa.table(frame), Frame(frame))]
+    assert len(set(found)) == 1

@@ -1,0 +1,267 @@
+"""Values are swapped on disk and Spark as in memory; what is counted in files here shares no code with it."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import microagg.spark
+from microagg.engines import disk, disk_release, gathered_on_disk
+from microagg.errors import VerificationError
+from microagg.evidence import Evidence
+from microagg.job.job import Job
+from microagg.job.run import run
+from microagg.measure.classes import ClassSizes
+from microagg.measure.swapping import chance_at_most, chance_of
+from microagg.plan.plan import Plan
+from microagg.releasing import swap
+
+PROTECTED = ["age", "income", "rent", "job", "moved"]
+K = 4
+
+
+def survey(n: int = 400) -> pd.DataFrame:
+    """Numbers, dates and categories, some rare or missing; strata, weights, households of several people."""
+    chance = np.random.default_rng(6)
+    income = np.where(chance.random(n) < 0.3, 0.0, np.exp(chance.normal(8, 1, n)).round(2))
+    rent = np.where(chance.random(n) < 0.1, np.nan, chance.normal(500, 80, n))
+    moved = pd.Timestamp("2020-01-01") + pd.to_timedelta(chance.integers(0, 900, n), "D")
+    return pd.DataFrame(
+        {
+            "household": chance.integers(0, n // 2, n),
+            "region": chance.choice(["north", "south"], n, p=[0.8, 0.2]),
+            "age": chance.integers(18, 80, n),
+            "income": income,
+            "rent": rent,
+            "job": chance.choice(["clerk", "farmer", "mayor", None], n, p=[0.5, 0.4, 0.02, 0.08]),
+            "moved": moved.astype("datetime64[us]"),
+            "weight": chance.uniform(1, 3, n).round(3),
+        }
+    )
+
+
+def plan_of(**more) -> Plan:
+    """A plan that swaps all values of the survey."""
+    settings = {
+        "k": K,
+        "columns": PROTECTED,
+        "strata": ["region"],
+        "weight": "weight",
+        "drop": ["household"],
+        "missing": "majority",
+        "release": "swap",
+        "effort": "fast",
+    }
+    return Plan.of(**{**settings, **more})
+
+
+def swapped(
+    folder: Path, engine: str, plan: Plan, table: pd.DataFrame | None = None, name: str = "out"
+) -> tuple[Evidence, pd.DataFrame]:
+    """Do a job; what it says, and the written table."""
+    source, target = folder / "in.parquet", folder / f"{engine} {name}.parquet"
+    given = survey() if table is None else table
+    pq.write_table(pa.Table.from_pandas(given, preserve_index=False), source)
+    said = run(Job(source, target, plan, engine=engine)).evidence
+    return said, pd.read_parquet(target)
+
+
+@pytest.fixture
+def _small_parts(monkeypatch):
+    """Chunks and batches so small that the survey has several."""
+    for module in ("disk", "spark.on_spark"):
+        monkeypatch.setattr(f"microagg.engines.{module}.LEAF", 90)
+    for module in (disk, gathered_on_disk):
+        monkeypatch.setattr(module, "AT_ONCE", 128)
+
+
+def fewest(after: pd.DataFrame, columns: list[str]) -> int:
+    """The fewest rows of a stratum that have the same value of a column."""
+    rows = Counter()
+    for row in after.astype(str).to_dict("records"):
+        rows.update((name, row[name], row["region"]) for name in columns)
+    return min(rows.values())
+
+
+POLICIES = [
+    *(("memory", "majority"), ("disk", "majority"), ("spark", "majority")),
+    *((one, policy) for one in ("memory", "disk") for policy in ("pattern", "fill")),
+    *(pytest.param("spark", policy, marks=pytest.mark.long) for policy in ("pattern", "fill")),
+]
+
+
+@pytest.mark.usefixtures("_small_parts")
+@pytest.mark.parametrize(("engine", "missing"), POLICIES, indirect=["engine"])
+def test_every_value_of_the_file_stands_for_k_records_of_its_stratum(engine, missing, tmp_path):
+    table, policy = survey(), {"policy": missing, "most": 0.2}
+    said, after = swapped(tmp_path, engine, plan_of(missing=policy), table)
+    assert said.verdict == "green"
+    assert fewest(after, [*PROTECTED, "weight"]) >= K
+    assert len(said.counted.parts) == len(PROTECTED) + 1
+    for found in said.counted.parts:
+        assert found.holds
+        assert found.smallest >= K
+    # Weights are exact but for the mean of neighbours, which is rounded; whole numbers stay whole.
+    assert after["weight"].sum() == pytest.approx(table["weight"].sum(), rel=1e-5)
+    assert after["region"].value_counts().to_dict() == table["region"].value_counts().to_dict()
+    assert after["age"].dtype == table["age"].dtype
+    assert after["age"].std() == pytest.approx(table["age"].std(), rel=0.05)
+
+
+@pytest.mark.usefixtures("_small_parts")
+def test_every_value_stands_for_k_households(engine, tmp_path):
+    table = survey()
+    said, _ = swapped(tmp_path, engine, plan_of(unit="household"), table)
+    assert said.verdict == "green"
+    for found in said.counted.parts:
+        assert found.unit == "household"
+        assert found.smallest >= K
+    assert said.alone.smallest_class >= K
+
+
+def test_a_household_with_many_records_does_not_stand_for_k(engine, tmp_path):
+    """Six records with one income are one household: their income is no value that k households share."""
+    table = survey()
+    table.loc[:5, ["household", "income", "region"]] = [-1, 123_456.0, "north"]
+    _, after = swapped(tmp_path, engine, plan_of(unit="household"), table)
+    assert 123_456.0 not in after["income"].to_list()
+
+
+def test_a_small_table_has_the_groups_and_the_values_of_memory(engine, tmp_path):
+    table = survey(24)
+    plan = plan_of(strata=[], k=3, drop=["household", "region"], effort="best")
+    said, after = swapped(tmp_path, engine, plan, table)
+    expected, by_memory = swapped(tmp_path, "memory", plan, table, "expected")
+    assert said.utility.group_loss == pytest.approx(expected.utility.group_loss, rel=1e-9)
+    assert said.utility.information_loss == said.utility.group_loss
+    assert said.signs.missing_counts == expected.signs.missing_counts
+    for name in after:
+        assert Counter(map(str, after[name])) == Counter(map(str, by_memory[name])), name
+
+
+def test_relations_and_columns_named_together_hold_in_every_row(engine, tmp_path):
+    chance = np.random.default_rng(4)
+    age = chance.integers(20, 70, 160)
+    net, tax = chance.normal(2_000, 500, 160).round(2), chance.normal(500, 90, 160).round(2)
+    table = pd.DataFrame(
+        {"age": age, "born": 2020 - age, "net": net, "tax": tax, "gross": net + tax}
+    )
+    plan = Plan.of(
+        k=K,
+        columns=list(table),
+        release="swap",
+        together=[["age", "born"]],
+        relations=["gross = net + tax"],
+        effort="fast",
+    )
+    _, after = swapped(tmp_path, engine, plan, table)
+    assert (after["age"] + after["born"] == 2020).all()
+    assert np.allclose(after["gross"], after["net"] + after["tax"])
+    for names in (["age", "born"], ["net", "tax", "gross"]):
+        assert after.groupby(names).size().min() >= K
+
+
+def test_one_column_is_swapped(engine, tmp_path):
+    table = survey()[["income", "region"]]
+    plan = Plan.of(k=K, columns=["income"], strata=["region"], release="swap")
+    said, after = swapped(tmp_path, engine, plan, table)
+    assert said.verdict == "green"
+    assert fewest(after, ["income"]) >= K
+
+
+def test_the_seed_tells_nothing(engine, tmp_path):
+    plan = plan_of(random_state=7)
+    files = []
+    for name in ("first", "second"):
+        _, after = swapped(tmp_path, engine, plan, name=name)
+        files.append(Counter(map(tuple, after.astype(str).to_numpy().tolist())))
+    assert files[0] != files[1]
+
+
+@pytest.mark.usefixtures("_small_parts")
+def test_a_task_of_spark_that_is_run_again_deals_in_the_same_way(spark):
+    table = survey().drop(columns=["region", "weight", "household"])
+    release = microagg.spark.protect(
+        spark.createDataFrame(table), k=K, release="swap", columns=PROTECTED, effort="fast"
+    )
+    first = Counter(map(str, release.data.collect()))
+    release.unpersist()
+    assert Counter(map(str, release.data.collect())) == first
+
+
+@pytest.mark.usefixtures("_small_parts")
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_each_group_releases_the_list_of_its_values(engine, tmp_path):
+    """Values that k records of every part have stay what they are; rows are in their order here."""
+    chance = np.random.default_rng(8)
+    table = pd.DataFrame({name: chance.integers(0, 3, 500) for name in "abc"})
+    plan = Plan.of(k=5, columns=list(table), release="swap", keep_order=True, effort="fast")
+    said, after = swapped(
+        tmp_path, engine, plan.override(kinds=dict.fromkeys("abc", "number")), table
+    )
+    labels = said.parts[0].partition.labels
+    assert np.bincount(labels).min() >= 5
+    for name in table:
+        lists = defaultdict(Counter)
+        for label, before, value in zip(labels, table[name], after[name], strict=True):
+            lists[label].update({("before", before): 1, ("after", value): 1})
+        for own in lists.values():
+            assert all(own["before", value] == own["after", value] for value in range(3))
+    assert said.swap.chance is None
+
+
+@pytest.mark.usefixtures("_small_parts")
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [(None, "kept their own 'age'"), ("", "'age' and 'income' stayed together")],
+)
+def test_a_dealing_that_is_not_random_is_rejected(order, words, tmp_path, monkeypatch):
+    at_random = swap.dealt_rows
+
+    def dealt(labels, secret, what):
+        return np.arange(len(labels)) if order is None else at_random(labels, secret, order)
+
+    monkeypatch.setattr(swap, "dealt_rows", dealt)
+    with pytest.raises(VerificationError, match=words):
+        swapped(tmp_path, "disk", plan_of())
+    assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+@pytest.mark.usefixtures("_small_parts")
+def test_the_secret_is_not_on_the_disk(tmp_path, monkeypatch):
+    secrets, count = [], disk_release.count_release
+
+    def drawn(size):
+        secrets.append(np.random.default_rng(len(secrets)).bytes(size))
+        return secrets[-1]
+
+    def looked(rows, *more):
+        kept = b"".join(path.read_bytes() for path in rows.scratch.rglob("*") if path.is_file())
+        assert len(kept) > 10_000
+        assert not any(secret in kept for secret in secrets)
+        return count(rows, *more)
+
+    monkeypatch.setattr(disk.secrets, "token_bytes", drawn)
+    monkeypatch.setattr(disk_release, "count_release", looked)
+    swapped(tmp_path, "disk", plan_of())
+    assert len(secrets) > 3
+
+
+def test_the_chance_from_sizes_of_classes_is_never_too_small():
+    chance = np.random.default_rng(0)
+    for _ in range(50):
+        labels, units = chance.integers(0, 9, 80), chance.integers(0, 30, 80)
+        labels = np.unique(labels, return_inverse=True)[1]
+        exact = chance_of(labels, units)
+        bound = chance_at_most(ClassSizes.of_labels(labels, units))
+        assert bound.largest >= exact.largest
+        assert bound.mean >= exact.mean
+        assert chance_at_most(ClassSizes.of_labels(labels)) == pytest.approx(
+            chance_of(labels, None)
+        )

@@ -1,0 +1,183 @@
+"""Checks that only matter if something else goes wrong, or by a hair: each test fails without its check."""
+
+from __future__ import annotations
+
+from functools import partialmethod
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import microagg
+from microagg.delivering import write_and_count
+from microagg.engines.disk_counts import CountsOnDisk
+from microagg.errors import VerificationError
+from microagg.evidence.cautions import about_agreement, about_linked_rows
+from microagg.evidence.cure import cure_of
+from microagg.evidence.sentences import thresholds_of
+from microagg.formats.batches import open_batches
+from microagg.job.run import protect_file
+from microagg.measure.agreement import Agreement
+from microagg.measure.known_columns import Known
+from microagg.measure.linkage import Linkage
+from microagg.measure.linked_rows import LinkedRows, count_row_sets, row_sets
+from microagg.measure.verify import Question
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Accept
+from microagg.releasing.release_values import decimals_of, release_column, to_digits
+from microagg.tables.variable import Variable
+
+pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+
+def test_relations_are_checked_in_the_file_that_was_read_back(tmp_path, monkeypatch):
+    net = np.repeat(np.arange(10.0), 4)
+    frame = pd.DataFrame({"gross": net + 3, "net": net, "tax": np.full(40, 3.0)})
+    release = microagg.protect(
+        frame, k=4, columns=["gross", "net", "tax"], relations=["gross = net + tax"]
+    )
+    assert release.write(tmp_path / "right.csv").holds
+    write_file = write_and_count.write_file
+
+    def written_wrong(table, *rest):
+        """Write another net in all records, so that k holds all the same."""
+        at = table.column_names.index("net")
+        return write_file(table.set_column(at, "net", pc.add(table["net"], 1.0)), *rest)
+
+    monkeypatch.setattr(write_and_count, "write_file", written_wrong)
+    with pytest.raises(VerificationError, match="was read back and does not keep the relation"):
+        release.write(tmp_path / "wrong.csv")
+    assert not (tmp_path / "wrong.csv").exists()
+
+
+def test_units_that_were_dropped_are_those_of_the_rows_in_every_batch(tmp_path, monkeypatch):
+    """The first batch has one unit, all later rows have one of their own."""
+    pq.write_table(pa.table({"a": np.zeros(400)}), tmp_path / "a.parquet")
+    source = open_batches(tmp_path / "a.parquet")
+    monkeypatch.setattr(type(source), "batches", partialmethod(type(source).batches, at_once=100))
+    assert [batch.first for batch in source.batches(["a"])] == [0, 100, 200, 300]
+    units = pa.array(np.maximum(np.arange(400) - 99, 0))
+    rows = CountsOnDisk(source, tmp_path, 1 << 20, {"home": units})
+    (sizes,) = rows.count([Question(["a"], "home")])
+    assert sizes.units.tolist() == [301]
+
+
+@pytest.mark.parametrize(("loss", "passed"), [(9.99, True), (10.0, True), (10.01, False)])
+def test_a_loss_above_what_is_accepted_fails_by_however_little(loss, passed):
+    linkage = Linkage(0.2, 0.2, 0.2, 9, sampled=False)
+    table = pd.DataFrame({"a": np.repeat([1.0, 2.0], 5)})
+    fidelity = microagg.protect(table, k=5, columns=["a"]).evidence.fidelity
+    found = thresholds_of(Accept(loss=10.0, linkage=0.2), loss, linkage, (), fidelity)
+    assert [one.passed for one in found] == [passed, True]
+    assert not thresholds_of(Accept(linkage=0.1999), 0.0, linkage, (), fidelity)[0].passed
+
+
+def test_more_disclosed_records_than_accepted_are_amber_by_however_few():
+    agreements = {"ill": Agreement(exact=3, close=0, harmless=0, of=1000)}
+    severities = {
+        accepted: about_agreement(agreements, accepted)[0].severity for accepted in (0.003, 0.002)
+    }
+    assert severities == {0.003: "note", 0.002: "amber"}
+
+
+def test_a_cure_leaves_no_more_than_is_accepted():
+    frame = pd.DataFrame({"a": np.repeat(np.arange(9.0), 5), "ill": [*"xxxxxyzyzyzyzyz"] * 3})
+    settings = {"k": 5, "columns": ["a"], "confidential": ["ill"], "effort": "fast"}
+    release = microagg.protect(frame, **settings)
+    now = release._measuring
+    assert now.agreements["ill"].records == 15
+    found = cure_of(release.plan, now, lambda plan: microagg.protect(frame, plan=plan)._measuring)
+    assert found is not None
+    assert found.require == {"hidden": {"ill": 5.0}}
+    # If what is tried does not help, it is not advised.
+    assert cure_of(release.plan, now, lambda plan: now).require == {}
+    third = release.plan.override(max_agreeing=15 / 45)
+    assert cure_of(third, now, lambda plan: now) is None
+    less = third.override(max_agreeing=0.333)
+    assert cure_of(less, now, lambda plan: now).require == {}
+
+
+def test_a_single_set_of_rows_below_k_is_a_caution():
+    """Six households of two equal rows, and one of three."""
+    home = Known(np.array([*np.repeat(np.arange(6), 2), 6, 6, 6]))
+    sets = row_sets(np.zeros(15, np.int64), {"home": home})["home"]
+    counted = count_row_sets("home", sets, 6)
+    assert (counted.sets, counted.below_k, counted.alone) == (7, 1, 1)
+    (caution,) = about_linked_rows([counted], (), ())
+    assert caution.severity == "amber"
+    assert not about_linked_rows([LinkedRows("home", 3, 9, 0, 0, 0)], (), ())
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_known_columns_tell_records_of_a_group_apart_only_where_k_holds_with_them(alike):
+    """In a group everybody has another city, or five have the same one, and with it the same illness."""
+    frame = pd.DataFrame(
+        {
+            "a": np.repeat(np.arange(8.0), 10),
+            "city": [*"mmmmmfffff"] * 8 if alike else [*"abcdefghij"] * 8,
+            "ill": [*"vvvvvwwwww", *"xxxxxyyyyy"] * 4,
+        }
+    )
+    found = microagg.protect(
+        frame, k=5, columns=["a"], known=["city"], confidential=["ill"]
+    ).evidence
+    assert found.with_known.below_k == (0 if alike else 1)
+    assert found.signs.agreements["ill"].records == (80 if alike else 0)
+
+
+def test_rows_that_belong_together_are_a_caution_if_their_sets_were_not_counted(
+    tmp_path, monkeypatch
+):
+    rng = np.random.default_rng(0)
+    home = np.repeat(np.arange(1000), 3)
+    frame = pd.DataFrame({"a": rng.normal(size=3000).round(2), "home": home})
+    frame.to_parquet(tmp_path / "in.parquet", row_group_size=500)
+    monkeypatch.setattr("microagg.engines.aggregates._SAMPLED", 500)
+    found = protect_file(
+        tmp_path / "in.parquet",
+        tmp_path / "out.parquet",
+        k=5,
+        columns=["a"],
+        unit="home",
+        known=["home"],
+        engine="disk",
+    )
+    assert found.sampled is not None
+    assert list(found.signs.uncounted_rows) == ["home"]
+    assert not found.signs.linked_rows
+    told = [
+        c for c in found.cautions if "sets of rows are counted only for tables in memory" in c.words
+    ]
+    assert [(c.severity, c.columns) for c in told] == [("amber", ("home",))]
+
+
+def test_a_group_that_misses_a_value_releases_none_and_a_code_only_if_all_have_it():
+    """The groups have two of three values, one of three, one code, and two codes."""
+    values = np.array([1.0, 2.0, np.nan, 7.0, *[np.nan] * 8])
+    states = np.array([0, 0, 1, 0, 1, 1, 2, 2, 2, 2, 3, 1])
+    variable = Variable("a", "number", values, codes=(-8, -9))
+    plan = Plan.of(k=3, columns=["a"], missing={"policy": "majority"})
+    released, after = release_column(
+        variable, states, np.repeat(np.arange(4), 3), plan, plan.blocks[0], None, whole=False
+    )
+    assert after.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [1] * 3
+    assert released[:3].tolist() == [1.5] * 3
+    assert np.isnan(released[3:]).all()
+
+
+def test_a_group_without_a_category_that_k_hold_counts_as_blanked():
+    frame = pd.DataFrame({"age": [1.0, 1, 1, 9, 9, 9], "job": [*"aaabcd"]})
+    release = microagg.protect(frame, k=3, columns=["age", "job"], kinds={"job": "nominal"})
+    assert release.data["job"].isna().tolist() == [False] * 3 + [True] * 3
+    counts = release.evidence.signs.missing_counts["job"]
+    assert (counts.missing, counts.blanked) == (0, 3)
+
+
+@pytest.mark.parametrize("decimals", [decimals_of(1.0), 2])
+def test_a_mean_just_below_zero_is_released_as_zero(decimals):
+    found = to_digits(np.array([-1e-9, 0.25]), decimals)
+    assert found.tolist() == [0.0, 0.25]
+    assert not np.signbit(found).any()

@@ -1,0 +1,402 @@
+"""Swapping: what is counted here shares no code with the package."""
+
+import csv
+from collections import Counter, defaultdict
+from itertools import permutations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import microagg
+from command import here, said
+from microagg.errors import InputError, VerificationError
+from microagg.releasing import release_values, swap
+from microagg.releasing.swap import dealt_rows, is_beyond_chance, share_numbers
+
+
+def a_survey(n: int = 240, seed: int = 1) -> pd.DataFrame:
+    chance = np.random.default_rng(seed)
+    household = np.sort(chance.integers(0, n // 2, n))
+    income = np.where(chance.random(n) < 0.3, 0.0, np.exp(chance.normal(8, 1, n)).round(2))
+    job = chance.choice(["clerk", "farmer", "mayor", None], n, p=[0.5, 0.4, 0.02, 0.08])
+    return pd.DataFrame(
+        {
+            "household": household,
+            "region": chance.choice(["north", "south"], n),
+            "age": chance.integers(18, 80, n),
+            "income": income,
+            "rent": np.where(chance.random(n) < 0.1, np.nan, chance.normal(500, 80, n)),
+            "job": job,
+            "moved": pd.Timestamp("2020-01-01")
+            + pd.to_timedelta(chance.integers(0, 900, n), unit="D"),
+            "w": chance.uniform(1, 3, n),
+        }
+    )
+
+
+PROTECTED = ["age", "income", "rent", "job", "moved"]
+
+
+def units_by_value(path, columns, unit_of_row, strata=()):
+    """Count the units of each value and stratum in a CSV file, from its text alone."""
+    with open(path, newline="") as file:
+        rows = list(csv.DictReader(file))
+    held = defaultdict(set)
+    for at, row in enumerate(rows):
+        for column in columns:
+            where = tuple(row[name] for name in strata)
+            held[(column, row[column], where)].add(unit_of_row(at, row))
+    return {key: len(units) for key, units in held.items()}
+
+
+@pytest.mark.parametrize("missing", ["pattern", "majority", "fill"])
+@pytest.mark.parametrize("by_region", [False, True])
+@pytest.mark.parametrize("seed", range(3))
+def test_every_value_of_the_file_stands_for_k_records_of_its_stratum(
+    tmp_path, missing, by_region, seed
+):
+    strata = ["region"] if by_region else []
+    release = microagg.protect(
+        a_survey(seed=seed),
+        k=5,
+        columns=PROTECTED,
+        strata=strata,
+        drop=["household", "w"] + ([] if by_region else ["region"]),
+        release="swap",
+        missing={"policy": missing, "most": 0.2},
+        effort="fast",
+    )
+    target = tmp_path / "safe.csv"
+    release.write(target)
+    counts = units_by_value(target, PROTECTED, lambda at, row: at, strata)
+    assert min(counts.values()) >= 5
+    assert release.evidence.verdict == "green"
+
+
+def test_every_value_stands_for_k_households_and_weights_are_dealt(tmp_path):
+    table = a_survey()
+    release = microagg.protect(
+        table,
+        k=4,
+        columns=PROTECTED,
+        unit="household",
+        drop=["region", "household"],
+        weight="w",
+        release="swap",
+        missing="majority",
+        effort="fast",
+    )
+    target = tmp_path / "safe.csv"
+    release.write(target)
+    (part,), order = release.released_table.dealt, release.released_table.order
+    household = table["household"].to_numpy()
+    for name, donors in zip(part.names, part.donors, strict=True):
+        had_it = household[donors][order]
+        counts = units_by_value(target, [name], lambda at, row, had_it=had_it: had_it[at])
+        assert min(counts.values()) >= 4
+    assert release.data["w"].sum() == pytest.approx(table["w"].sum(), rel=1e-5)
+    assert release.evidence.verdict == "green"
+
+
+def test_a_group_releases_the_values_that_its_members_share():
+    table = a_survey()[["age", "income", "job"]].dropna().reset_index(drop=True)
+    release = microagg.protect(table, k=5, release="swap", columns=list(table), effort="fast")
+    (part,) = release.released_table.dealt
+    labels = release.partition.labels
+    for j, _ in enumerate(table):
+        for group in range(labels.max() + 1):
+            members = labels == group
+            before, after = part.before[j][0][members], part.after[j][0][members]
+            assert Counter(before.tolist()) == Counter(after.tolist())
+
+
+def test_values_that_k_hold_stay_and_others_are_means_of_neighbours():
+    x = np.array([0.0] * 4 + [1.0, 2.0, 3.0, 50.0, 60.0, 70.0, 71.0])
+    shared = share_numbers(x, np.zeros(len(x), dtype=int), None, 3)
+    assert shared.tolist() == [0.0] * 4 + [2.0] * 3 + [62.75] * 4
+
+
+def test_what_is_left_over_takes_the_nearest_shared_value():
+    x = np.array([0.0] * 4 + [9.0] * 4 + [5.0, 8.0])
+    shared = share_numbers(x, np.zeros(len(x), dtype=int), None, 3)
+    assert shared[-2:].tolist() == [9.0, 9.0]
+
+
+def test_neighbours_are_joined_until_they_are_k_units():
+    x = np.arange(8.0)
+    units = np.array([0, 0, 0, 1, 1, 2, 3, 3])
+    shared = share_numbers(x, np.zeros(8, dtype=int), units, 3)
+    for value in np.unique(shared):
+        assert len(np.unique(units[shared == value])) >= 3
+
+
+def test_the_order_of_a_group_is_any_order_with_the_same_chance():
+    labels, seen = np.array([0, 0, 0, 1, 1, 1]), Counter()
+    for number in range(6_000):
+        secret = number.to_bytes(32, "big")
+        age, job = (dealt_rows(labels, secret, what)[:3] for what in ("age", "job"))
+        seen[tuple(age), tuple(job)] += 1
+    assert len(seen) == 36
+    expected = 6_000 / 36
+    distance = sum((count - expected) ** 2 / expected for count in seen.values())
+    assert distance < 75  # of χ² with 35 degrees of freedom: one in 10,000
+
+
+def test_given_groups_and_lists_a_file_says_nothing_about_whose_value_is_whose():
+    # All ways to deal two columns within groups of two and three, by enumeration: a row of the file has
+    # the value of each member with the same chance, whatever stands in the other column of that row.
+    labels = [0, 0, 1, 1, 1]
+    members = [[at for at, label in enumerate(labels) if label == group] for group in (0, 1)]
+    whose = Counter()
+    for a0 in permutations(members[0]):
+        for a1 in permutations(members[1]):
+            for b0 in permutations(members[0]):
+                for b1 in permutations(members[1]):
+                    age, job = (*a0, *a1), (*b0, *b1)
+                    whose.update((row, age[row], job[row]) for row in range(5))
+    for row, label in enumerate(labels):
+        counts = [whose[row, a, b] for a in members[label] for b in members[label]]
+        assert len(set(counts)) == 1
+
+
+def test_the_seed_tells_nothing(tmp_path):
+    table = a_survey()[["age", "income"]]
+    files = []
+    for name in ("a.csv", "b.csv"):
+        release = microagg.protect(table, k=5, columns=list(table), release="swap", random_state=7)
+        release.write(tmp_path / name)
+        files.append(sorted((tmp_path / name).read_text().splitlines()))
+    assert files[0] != files[1]
+
+
+def test_a_dealing_that_is_switched_off_is_rejected(tmp_path, monkeypatch):
+    monkeypatch.setattr(swap, "dealt_rows", lambda labels, secret, what: np.arange(len(labels)))
+    table = a_survey()[["age", "income"]]
+    release = microagg.protect(table, k=5, columns=list(table), release="swap")
+    with pytest.raises(VerificationError, match="kept their own 'age'"):
+        release.write(tmp_path / "safe.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_one_order_for_all_columns_is_rejected(tmp_path, monkeypatch):
+    as_it_is = swap.dealt_rows
+    monkeypatch.setattr(
+        swap, "dealt_rows", lambda labels, secret, what: as_it_is(labels, secret, "")
+    )
+    table = a_survey()[["age", "income"]]
+    release = microagg.protect(table, k=5, columns=list(table), release="swap")
+    with pytest.raises(VerificationError, match="'age' and 'income' stayed together"):
+        release.write(tmp_path / "safe.csv")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_with_another_value_is_rejected(tmp_path, monkeypatch):
+    table = a_survey()[["age", "income"]]
+    release = microagg.protect(table, k=5, columns=list(table), release="swap")
+    (part,) = release.released_table.dealt
+    values, states = part.after[0]
+    swapped = values.copy()
+    labels = release.partition.labels
+    other = int(np.flatnonzero(labels != labels[0])[0])
+    swapped[[0, other]] = swapped[[other, 0]] if values[0] != values[other] else values[0] + 1
+    wrong = part._replace(after=[(swapped, states), part.after[1]])
+    monkeypatch.setitem(vars(release.released_table), "dealt", [wrong])
+    with pytest.raises(VerificationError, match="not those that were dealt"):
+        release.write(tmp_path / "safe.csv")
+
+
+def test_chance_agrees_with_a_random_dealing_and_not_with_none():
+    labels = np.repeat(np.arange(60), 5)
+    codes = np.tile([0, 0, 1, 2, 3], 60)
+    far = 0
+    for number in range(200):
+        rows = dealt_rows(labels, number.to_bytes(32, "big"), "age")
+        far += is_beyond_chance(labels, codes, codes, codes, codes[rows])
+    assert far == 0
+    assert is_beyond_chance(labels, codes, codes, codes, codes)
+
+
+def test_relations_and_columns_named_together_hold_in_every_row(tmp_path):
+    chance = np.random.default_rng(4)
+    age = chance.integers(20, 70, 120)
+    net = chance.normal(2_000, 500, 120).round(2)
+    tax = (net * chance.uniform(0.1, 0.4, 120)).round(2)
+    table = pd.DataFrame(
+        {"age": age, "birth_year": 2020 - age, "net": net, "tax": tax, "gross": net + tax}
+    )
+    release = microagg.protect(
+        table,
+        k=4,
+        columns=list(table),
+        release="swap",
+        together=[["age", "birth_year"]],
+        relations=["gross = net + tax"],
+    )
+    release.write(tmp_path / "safe.csv")
+    data = release.data
+    assert (data["age"] + data["birth_year"] == 2020).all()
+    assert np.allclose(data["gross"], data["net"] + data["tax"])
+    for names in (["age", "birth_year"], ["net", "tax", "gross"]):
+        assert data.groupby(names).size().min() >= 4
+
+
+def test_rules_of_dominance_hold_for_the_records_that_share_a_value():
+    chance = np.random.default_rng(9)
+    turnover = np.exp(chance.normal(3, 2, 80)).round(1)
+    table = pd.DataFrame({"staff": chance.integers(1, 9, 80), "turnover": turnover})
+    release = microagg.protect(
+        table, k=3, columns=list(table), release="swap", require={"p_percent": {"turnover": 20}}
+    )
+    (part,) = release.released_table.dealt
+    shared = part.before[1][0]
+    for value in np.unique(shared):
+        largest = np.sort(turnover[shared == value])[::-1]
+        assert largest.sum() - largest[0] - largest[1] >= 0.2 * largest[0] - 1e-9
+
+
+@pytest.mark.filterwarnings("ignore::microagg.errors.DisclosureRiskWarning")
+def test_untouched_columns_that_go_with_protected_ones_are_amber_of_either_kind():
+    chance = np.random.default_rng(3)
+    age = chance.integers(18, 80, 400)
+    table = pd.DataFrame({"age": age, "size": chance.normal(0, 1, 400), "pension": age * 10.0})
+    for kind in ("mean", "swap"):
+        release = microagg.protect(
+            table, k=5, columns=["age", "size"], confidential=["pension"], release=kind
+        )
+        found = release.evidence
+        assert found.signs.pairing.rate > 0.4 > found.signs.pairing.base
+        assert found.verdict == "amber"
+        assert any("our attack picked the right row" in one.words for one in found.cautions)
+    chance_of_row = release.evidence.as_dict()["swap"]["chance"]
+    assert 0 < chance_of_row["largest"] <= 0.2
+
+
+def test_where_nothing_is_untouched_there_is_no_chance_but_rows_that_stand():
+    table = a_survey()[["age", "income"]]
+    release = microagg.protect(table, k=5, columns=list(table), release="swap")
+    found = release.evidence.as_dict()["swap"]
+    assert found["chance"] is None
+    assert found["pairing"] is None
+    rows = Counter(map(tuple, table.to_numpy().tolist()))
+    alone = {row for row, often in rows.items() if often == 1}
+    there = set(map(tuple, release.data.to_numpy().tolist()))
+    assert found["standing"] == pytest.approx(len(alone & there) / len(alone), abs=5e-4)
+    assert "No row belongs to one person" in release.evidence.alone_words
+
+
+@pytest.mark.filterwarnings("ignore::microagg.errors.DisclosureRiskWarning")
+def test_requirements_on_untouched_columns_are_amber():
+    table = a_survey()[["age", "income", "region"]]
+    release = microagg.protect(
+        table,
+        k=5,
+        columns=["age", "income"],
+        confidential=["region"],
+        require={"distinct": {"region": 2}},
+        release="swap",
+    )
+    assert any("Groups were chosen by region" in one.words for one in release.evidence.cautions)
+    assert release.evidence.verdict == "amber"
+
+
+def test_drawn_categories_keep_the_share_of_rare_ones_and_k_equal_rows():
+    chance = np.random.default_rng(8)
+    job = chance.choice(["clerk", "farmer", "baker"], 3_000, p=[0.8, 0.16, 0.04])
+    table = pd.DataFrame({"age": chance.normal(40, 9, 3_000), "job": job})
+    shares = {}
+    for how in ("mode", "draw"):
+        release = microagg.protect(
+            table,
+            k=5,
+            columns=list(table),
+            kinds={"job": {"importance": 1e-9}},
+            categories=how,
+            effort="fast",
+        )
+        assert release.data.groupby(["age", "job"]).size().min() >= 5
+        shares[how] = (release.data["job"] == "baker").mean() / (job == "baker").mean()
+    assert shares["mode"] < 0.5
+    # 120 of 3,000 in about 500 groups: six standard deviations of what chance draws.
+    assert abs(shares["draw"] - 1) < 1.5
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"per_column": True}, "per_column"),
+        ({"aggregate": "median"}, "aggregate"),
+        ({"categories": "draw"}, "categories"),
+        ({"together": [["age"]]}, "two columns or more"),
+        ({"together": [["age", "rent"]]}, "not one"),
+        ({"together": [["age", "income"]]}, "bind all columns"),
+        ({"unit": {"column": "household", "mode": "together"}}, "Households that move together"),
+        ({"release": "mean", "together": [["age", "income"]]}, "release = .swap."),
+        ({"release": "median"}, "release"),
+    ],
+)
+def test_what_cannot_be_swapped_is_refused(settings, words):
+    with pytest.raises(InputError, match=words):
+        microagg.Plan.of(**{"k": 3, "columns": ["age", "income"], "release": "swap", **settings})
+
+
+def test_blocks_whose_groups_intersect_are_refused():
+    table = a_survey()
+    plan = microagg.Plan.from_toml_text(
+        """
+        microagg = 1
+
+        [[block]]
+        columns = ["age"]
+        k = 3
+        release = "swap"
+
+        [[block]]
+        columns = ["income"]
+        k = 3
+        release = "swap"
+        """
+    )
+    with pytest.raises(InputError, match="Swap all columns in one block"):
+        microagg.protect(table[["age", "income"]], plan=plan)
+
+
+def test_the_secret_is_in_no_report(tmp_path, monkeypatch):
+    secrets = []
+
+    def token(size):
+        secrets.append(bytes(range(size)))
+        return secrets[-1]
+
+    monkeypatch.setattr("microagg.protecting.protect.secrets.token_bytes", token)
+    table = a_survey()[["age", "income"]]
+    release = microagg.protect(table, k=5, columns=list(table), release="swap")
+    release.report(tmp_path / "report.html")
+    release.report(tmp_path / "public.html", public=True)
+    assert secrets
+    for path in tmp_path.iterdir():
+        text = path.read_text()
+        assert secrets[0].hex() not in text
+        assert str(list(secrets[0])) not in text
+
+
+def test_a_file_alone_shows_that_values_are_shared(tmp_path):
+    table = a_survey()[["age", "income"]]
+    release = microagg.protect(table, k=5, columns=list(table), release="swap")
+    release.write(tmp_path / "safe.csv")
+    release.report(tmp_path / "report.html")
+    report = tmp_path / "report.json"
+    done = here("verify", tmp_path / "safe.csv", "--promise", report)
+    assert done.returncode == 0
+    assert "cannot be seen in a file" in said(done)
+    lines = (tmp_path / "safe.csv").read_text().splitlines()
+    (tmp_path / "odd.csv").write_text("\n".join([*lines[:-1], "199,1"]) + "\n")
+    assert here("verify", tmp_path / "odd.csv", "--promise", report).returncode == 1
+
+
+def test_a_plan_with_swapping_is_read_as_it_was_written():
+    plan = microagg.Plan.of(
+        k=20, columns=["age", "year", "sex"], release="swap", together=[["age", "year"]]
+    )
+    assert microagg.Plan.from_toml_text(plan.to_toml()) == plan
+    assert release_values.keeps_integers(plan, "age", "number", True, True)

@@ -1,0 +1,26 @@
+"""Ends this process by a signal at one of its calls: the same moment every time, on any machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+
+def end_at(call: int, sent: signal.Signals) -> Callable[[], int]:
+    """Send this process a signal at a call that its main thread makes; return what counts its calls.
+
+    Calls of compiled functions count too, and so does the return from any.
+    """
+    calls = 0
+
+    def count(frame: Any, event: str, argument: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            os.kill(os.getpid(), sent)
+
+    sys.setprofile(count)
+    return lambda: calls
