@@ -114,7 +114,10 @@ def test_every_stage_is_there_and_named_once():
 
 def test_every_file_and_folder_that_the_guide_names_exists():
     top = Path(__file__).parents[1]
-    guide = (top / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    guide = "".join(
+        (top / name).read_text(encoding="utf-8")
+        for name in ("CONTRIBUTING.md", "docs/architecture.md")
+    )
     named = set(re.findall(r"`([\w./-]*(?:\.(?:py|md|yml|toml|txt|cff)|/))`", guide))
     folders = [top / name for name in ("src", "tests", "docs", "website", "benchmarks", ".github")]
     paths = [*top.glob("*"), *(path for folder in folders for path in folder.rglob("*"))]
@@ -124,7 +127,7 @@ def test_every_file_and_folder_that_the_guide_names_exists():
 
 
 def test_the_table_in_the_guide_is_the_order_of_the_stages():
-    guide = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    guide = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
     folders = [stage for stage in STAGES if (ROOT / stage).is_dir()]
     assert re.findall(r"^\| `(\w+)/` \|", guide, re.MULTILINE) == folders
     walk = guide.split("```")[1]

@@ -37,6 +37,7 @@ _LINKS = {
     "examples": "examples.md",
     "best": "best/index.md",
     "docs/papers": "papers/index.md",
+    "docs/architecture.md": "architecture.md",
 }
 _ROLE = re.compile(r":(?:func|class|meth|mod|attr):(?=<code>)")
 _LINK = re.compile(r"\]\(([^)#\s]+)(#[^)\s]*)?\)")

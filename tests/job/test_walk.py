@@ -1,4 +1,4 @@
-"""The walk that CONTRIBUTING draws is the one that a job takes."""
+"""The walk that docs/architecture.md draws is the one that a job takes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import microagg
 from command import here
 
 ROOT = Path(microagg.__file__).parent
-GUIDE = Path(__file__).parents[2] / "CONTRIBUTING.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "architecture.md"
 
 # The function that makes each step.
 STEPS = {
