@@ -39,8 +39,7 @@ from microagg.grouping.require.from_plan import requirements_of
 from microagg.job.job import Job
 from microagg.job.memory_engine import records_of
 from microagg.job.run import run
-from microagg.kernels.labels import canonical_labels
-from microagg.measure.classes import combine
+from microagg.kernels.labels import canonical_labels, combine
 from microagg.measure.known_columns import known_columns
 from microagg.measure.read_protected import protected_values
 from microagg.plan.plan import Plan

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 import microagg
 import naive_measures as naive
 from microagg import InputError
+from microagg.kernels.labels import combine
 from microagg.measure import linkage
 from microagg.measure.both_tables import pair
-from microagg.measure.classes import combine
 from microagg.measure.known_columns import Known, known_columns, known_risk
 from microagg.measure.linkage import link
 from microagg.tables.frame import Frame

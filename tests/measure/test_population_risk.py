@@ -9,7 +9,7 @@ import pytest
 
 import naive_requirements as naive
 from microagg.grouping.require.weight_rules import individual_risk
-from microagg.measure.classes import combine
+from microagg.kernels.labels import combine
 from microagg.measure.population_risk import household_risk, sample_risk
 
 CLASSES = combine(np.array([[2, 3, 2, 2, 3, 3, 1, 2], [3] * 6 + [4, 3], [1, 3, 1, 2, 1, 1, 1, 1]]))

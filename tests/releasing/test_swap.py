@@ -12,7 +12,8 @@ import microagg
 from command import here, said
 from microagg.errors import InputError, VerificationError
 from microagg.releasing import release_values, swap
-from microagg.releasing.swap import dealt_rows, is_beyond_chance, share_numbers
+from microagg.releasing.dealt import is_beyond_chance
+from microagg.releasing.swap import dealt_rows, share_numbers
 
 
 def a_survey(n: int = 240, seed: int = 1) -> pd.DataFrame:

@@ -21,11 +21,11 @@ from microagg.formats.layouts import FileFormat
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
-from microagg.measure.classes import combine
+from microagg.kernels.labels import combine
 from microagg.measure.verify import verify_all
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
-from microagg.releasing.swap import Dealt
+from microagg.releasing.dealt import Dealt
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import released_table

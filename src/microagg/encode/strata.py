@@ -16,7 +16,7 @@ import numpy as np
 from microagg.base.formatting import RECORDS, UnitWords, plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.kernels.labels import canonical_labels
+from microagg.kernels.labels import canonical_labels, combine
 from microagg.tables.frame import Frame
 
 
@@ -101,10 +101,12 @@ def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
     >>> count_units(np.array([0, 0, 0, 2]), np.array([5, 5, 7, 5]), 3).tolist()
     [2, 0, 1]
     """
-    if units is None:
+    if units is None or not len(sets):
         return np.bincount(sets, minlength=g)
-    pairs = np.unique(np.column_stack([sets, units]), axis=0)
-    return np.bincount(pairs[:, 0], minlength=g)
+    pairs = combine([sets, canonical_labels(units)])
+    set_of_pair = np.empty(int(pairs.max()) + 1, dtype=np.int64)
+    set_of_pair[pairs] = sets
+    return np.bincount(set_of_pair, minlength=g)
 
 
 def stratum_too_small(

@@ -23,7 +23,7 @@ from microagg.engines.chunk_losses import column_squares
 from microagg.engines.encoding import Coder, Encoding, Records, Words
 from microagg.errors import VerificationError
 from microagg.grouping.require.requirement import Requirement
-from microagg.measure.classes import combine
+from microagg.kernels.labels import combine
 from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
     count_missing,

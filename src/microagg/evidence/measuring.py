@@ -19,14 +19,14 @@ from microagg.evidence.cure import cure_of
 from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
-from microagg.kernels.labels import standard_deviation
+from microagg.kernels.labels import combine, standard_deviation
 from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.analyses import analyse, check_analyses
 from microagg.measure.before_and_after import Summary, summaries
 from microagg.measure.both_tables import Pair, keeping_computed
 from microagg.measure.chart_data import pictures_of
-from microagg.measure.classes import classes, combine, share_below
+from microagg.measure.classes import classes, share_below
 from microagg.measure.disclosure_signs import (
     SortedColumn,
     determines,

@@ -6,6 +6,8 @@ in the data costs no accuracy and a group of equal values has exactly that mean.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,7 @@ from microagg.base.typing import Floats, Labels, Members
 
 # Sums of values beyond this are taken in units of 2**64, so that they do not overflow.
 _HUGE = 1e280
+_LARGEST = 2**62  # combinations that a 64-bit integer tells apart
 
 
 def canonical_labels(labels: NDArray[np.integer]) -> Labels:
@@ -31,6 +34,33 @@ def canonical_labels(labels: NDArray[np.integer]) -> Labels:
     new = given.copy()
     renumber(new, np.full(int(given.max()) + 1, -1))
     return new
+
+
+def combine(columns: Sequence[Labels]) -> Labels:
+    """Label the records so that two have the same label exactly if they agree in all columns.
+
+    Columns hold whole numbers from −1 up. Labels are numbered 0, 1, … by first appearance in row order.
+
+    >>> combine([np.array([0, 1, 0, 1]), np.array([-1, 5, -1, 7])]).tolist()
+    [0, 1, 0, 2]
+    """
+    labels = np.zeros(len(columns[0]), dtype=np.int64)
+    combinations = 1  # that the labels can tell apart
+    for column in columns:
+        levels = int(column.max()) + 2
+        if combinations > _LARGEST // levels:
+            labels = _dense(labels)
+            combinations = int(labels.max()) + 1
+        labels = labels * levels + (column + 1)
+        combinations *= levels
+    return _dense(labels)
+
+
+def _dense(labels: Labels) -> Labels:
+    """Give the distinct values numbers by first appearance."""
+    import pyarrow as pa
+
+    return pa.array(labels).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
 def members_of(labels: Labels, width: int) -> Members:

@@ -16,8 +16,7 @@ import numpy as np
 
 from microagg.base.formatting import number, share
 from microagg.base.typing import Labels
-from microagg.kernels.labels import group_sizes
-from microagg.measure.classes import combine
+from microagg.kernels.labels import combine, group_sizes
 
 LEAST = 10
 """Least number of records of a group that is reported, or k if that is more. From the mean and interval of a

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
-from microagg.measure.classes import classes, combine
+from microagg.kernels.labels import combine
+from microagg.measure.classes import classes
 from microagg.measure.coordinates import FAR, complete_numbers, encoded
 from microagg.measure.read_protected import has_bands, protected_values, weights_of
 from microagg.plan.column import Column, columns_with

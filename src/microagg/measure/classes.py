@@ -13,8 +13,6 @@ from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.tables.frame_libraries import decoded
 
-_LARGEST = 2**62
-
 
 @dataclass(frozen=True, eq=False)
 class ClassSizes:
@@ -145,26 +143,6 @@ def classes(X: Floats) -> Labels:
     return canonical_labels(labels)
 
 
-def combine(columns: Sequence[Labels]) -> Labels:
-    """Label the records so that two have the same label exactly if they agree in all columns.
-
-    Columns hold whole numbers from −1 up. Labels are numbered 0, 1, … by first appearance in row order.
-
-    >>> combine([np.array([0, 1, 0, 1]), np.array([-1, 5, -1, 7])]).tolist()
-    [0, 1, 0, 2]
-    """
-    labels = np.zeros(len(columns[0]), dtype=np.int64)
-    combinations = 1  # that the labels can tell apart
-    for column in columns:
-        levels = int(column.max()) + 2
-        if combinations > _LARGEST // levels:
-            labels = _dense(labels)
-            combinations = int(labels.max()) + 1
-        labels = labels * levels + (column + 1)
-        combinations *= levels
-    return _dense(labels)
-
-
 def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
     """Return the share of records in classes of fewer than k records or, if units are given, k units.
 
@@ -179,13 +157,6 @@ def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
 def _records_below(records: Labels, units: Labels, k: int) -> int:
     """Add up the records of classes that fewer than k units share."""
     return int(records[units < k].sum())
-
-
-def _dense(labels: Labels) -> Labels:
-    """Give the distinct values numbers by first appearance."""
-    import pyarrow as pa
-
-    return pa.array(labels).dictionary_encode().indices.to_numpy().astype(np.int64)  # type: ignore[no-any-return]
 
 
 def simple_values(column: Any) -> Any:

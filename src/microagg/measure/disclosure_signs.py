@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.kernels.labels import group_sizes
+from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import combine
 from microagg.measure.known_columns import Known
 
 # Random groups to compare with, and the most records to draw for them.

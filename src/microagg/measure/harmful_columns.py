@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Labels
+from microagg.kernels.labels import combine
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import combine, share_below
+from microagg.measure.classes import share_below
 from microagg.measure.known_columns import Known
 from microagg.plan.settings import check_k
 

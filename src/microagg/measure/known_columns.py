@@ -15,8 +15,9 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.errors import TableError
+from microagg.kernels.labels import combine
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import ClassSizes, combine, countable
+from microagg.measure.classes import ClassSizes, countable
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.sections import Roles
 from microagg.plan.settings import check_k

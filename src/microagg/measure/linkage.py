@@ -28,9 +28,8 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import thread_count
 from microagg.errors import InputError, shown
-from microagg.kernels.labels import group_sizes
+from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import combine
 from microagg.measure.coordinates import AttackerSpace
 from microagg.plan.settings import FEW_RECORDS
 

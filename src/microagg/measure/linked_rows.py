@@ -26,9 +26,8 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.grouping.require.value_rules import distinct_units
-from microagg.kernels.labels import canonical_labels, group_sizes
+from microagg.kernels.labels import canonical_labels, combine, group_sizes
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import combine
 from microagg.measure.disclosure_signs import identifier
 from microagg.measure.known_columns import Known
 from microagg.measure.linkage import EQUAL, Linkage, estimated

@@ -15,7 +15,7 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.grouping.require.weight_rules import individual_risk
-from microagg.measure.classes import combine
+from microagg.kernels.labels import combine
 
 
 @dataclass(frozen=True)

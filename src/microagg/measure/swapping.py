@@ -16,8 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.kernels.labels import combine
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import ClassSizes, classes, combine
+from microagg.measure.classes import ClassSizes, classes
 from microagg.measure.pairing import Pairing
 
 

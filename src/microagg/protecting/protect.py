@@ -25,8 +25,8 @@ from microagg.evidence.measuring import Measuring
 from microagg.grouping.group_table import group
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
+from microagg.kernels.labels import combine
 from microagg.measure.analyses import check_analyses
-from microagg.measure.classes import combine
 from microagg.measure.swapping import largest_share
 from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan

@@ -23,7 +23,8 @@ from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import EXACT
 from microagg.plan.relations import Relation
-from microagg.releasing.swap import Dealt, Swapping, deal, drawn_category, share_block
+from microagg.releasing.dealt import Dealt
+from microagg.releasing.swap import Swapping, deal, drawn_category, share_block
 from microagg.tables.dates import to_arrow
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable

@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,19 +32,18 @@ from microagg.encode.missing import rows_of_each
 from microagg.encode.nominal import modes
 from microagg.encode.space import encoder_of, space_of
 from microagg.encode.strata import count_units
-from microagg.errors import shown
 from microagg.grouping.group_table import group
 from microagg.grouping.partition import partition
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.from_plan import within
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
-from microagg.kernels.labels import canonical_labels
+from microagg.kernels.labels import canonical_labels, combine
 from microagg.plan.block import Block
+from microagg.releasing.dealt import Dealt
 from microagg.tables.variable import Variable
 
 SECRET_BYTES = 32
-_MOST_DEVIATIONS = 6.0  # by which a dealing may differ from what chance gives
 
 Round = Callable[[Variable, Floats, bool], Floats]
 """Rounds values of a column as its release asks for; the last argument: whether they are means."""
@@ -182,67 +180,6 @@ def dealt_rows(labels: Labels, secret: bytes, what: str) -> Labels:
     return source
 
 
-class Dealt(NamedTuple):
-    """What was dealt in one partition: its groups, and for each column the values before and after."""
-
-    labels: Labels
-    """(n,)"""
-    names: Sequence[Any]
-    before: Sequence[tuple[Floats, Labels]]
-    """For each column (n,) shared values and (n,) states, in the order of the records."""
-    after: Sequence[tuple[Floats, Labels]]
-    """The same, dealt."""
-    donors: Sequence[Labels]
-    """For each column (n,) the record whose shared value each row got."""
-    bundles: Sequence[Sequence[Any]] = ()
-
-    def with_column(self, name: Any, before: Floats, donors: Labels) -> Dealt:
-        """Return the same with one more column, whose values are all there."""
-        states = np.zeros(len(before), dtype=np.int64)
-        return self._replace(
-            names=[*self.names, name],
-            before=[*self.before, (before, states)],
-            after=[*self.after, (before[donors], states)],
-            donors=[*self.donors, donors],
-        )
-
-    def fault(self, written: Callable[[Any], Labels]) -> str | None:
-        """Say what is wrong with a file that was read back; None: nothing is.
-
-        In each group the file must have the list of values that was dealt. And rows that kept their own
-        value, and pairs of columns that are still together, must be about as many as chance gives.
-
-        Parameters
-        ----------
-        written : returns the codes of a column in the file, (n,), in the order of the records
-        """
-        own, dealt = {}, {}
-        for name, before, after in zip(self.names, self.before, self.after, strict=True):
-            values, states = (np.concatenate(both) for both in zip(before, after, strict=True))
-            codes = np.unique(values, return_inverse=True, equal_nan=True)[1].reshape(-1)
-            own[name], released = np.split(_combined([codes, states]), 2)
-            file = written(name)
-            code_of = np.full(int(max(own[name].max(), released.max())) + 1, -1)
-            code_of[released] = file
-            if (code_of[released] != file).any() or not _same_lists(
-                self.labels, own[name], released
-            ):
-                return f"the values of {shown(name)} are not those that were dealt"
-            dealt[name] = released
-            if is_beyond_chance(self.labels, own[name], own[name], own[name], released):
-                return f"rows that kept their own {shown(name)} are not as many as chance gives"
-        bundle_of = {name: at for at, bundle in enumerate(self.bundles) for name in bundle}
-        for first, second in pairwise(self.names):
-            if first in bundle_of and bundle_of.get(first) == bundle_of.get(second):
-                continue
-            if is_beyond_chance(self.labels, own[first], own[second], dealt[first], dealt[second]):
-                return (
-                    f"rows in which {shown(first)} and {shown(second)} stayed together are not as many as "
-                    "chance gives"
-                )
-        return None
-
-
 def drawn_category(
     variable: Variable,
     states: Labels,
@@ -300,58 +237,6 @@ def deal(
         donors.append(rows)
     of_names = [[names[j] for j in columns] for columns in bundles]
     return Dealt(labels, names, before, after, donors, of_names)
-
-
-def is_beyond_chance(
-    labels: Labels, first: Labels, second: Labels, new_first: Labels, new_second: Labels
-) -> bool:
-    """Tell whether rows keep the pairs of two columns more or less often than a random dealing would.
-
-    In a group of m rows, w(x, y) rows have the pair (x, y). The figure is Σ w over the pairs of the new rows.
-    If one column was dealt at random, its mean is Σw/m over all m² pairs of rows, and its variance
-    Σ(w − row mean − column mean + mean)²/(m − 1) (Hoeffding 1951, theorem 2). Beyond six standard deviations
-    over all groups, it is no accident.
-
-    Parameters
-    ----------
-    labels : (n,) group of each row
-    first, second : (n,) codes of the columns before
-    new_first, new_second : (n,) the same after
-    """
-    sizes = np.bincount(labels).astype(np.float64)
-    n = len(labels)
-    x, y = (
-        _combined([np.tile(labels, 2), np.concatenate(both)])
-        for both in ((first, new_first), (second, new_second))
-    )
-    often_x, often_y = np.bincount(x[:n]), np.bincount(y[:n])
-    pair = _combined([x, y])
-    w = np.bincount(pair[:n], minlength=int(pair.max()) + 1).astype(np.float64)
-    there, at = np.unique(pair[:n], return_index=True)
-    x, y, group_of, w_there = x[at], y[at], labels[at], w[there]
-    cells = often_x[x] * often_y[y].astype(np.float64)
-    total = np.bincount(group_of, w_there * cells)
-    squares = np.bincount(group_of, w_there**2 * cells)
-    rows = np.bincount(x, w_there * often_y[y]) / sizes[_first_label(x, group_of)]
-    columns = np.bincount(y, w_there * often_x[x]) / sizes[_first_label(y, group_of)]
-    of_rows = sizes * np.bincount(_first_label(x, group_of), often_x * rows**2)
-    of_columns = sizes * np.bincount(_first_label(y, group_of), often_y * columns**2)
-    deviations = squares - of_rows - of_columns + (total / sizes) ** 2
-    variance = float((np.maximum(deviations, 0.0) / np.maximum(sizes - 1, 1)).sum())
-    excess = float(w[pair[n:]].sum() - (total / sizes).sum())
-    return bool(abs(excess) > _MOST_DEVIATIONS * np.sqrt(variance) + 1e-6)
-
-
-def _first_label(codes: Labels, labels: Labels) -> Labels:
-    """Return the group of each code, which has one."""
-    group_of = np.zeros(int(codes.max()) + 1, dtype=np.int64)
-    group_of[codes] = labels
-    return group_of
-
-
-def _same_lists(labels: Labels, first: Labels, second: Labels) -> bool:
-    """Return whether each group has the same values, each as often."""
-    return bool((first[np.lexsort((first, labels))] == second[np.lexsort((second, labels))]).all())
 
 
 def _share_column(
@@ -504,9 +389,9 @@ def _share_tuples(
     values = np.column_stack([variable.values for variable in variables])
     values[states != 0] = np.nan
     parts = [np.unique(column, return_inverse=True, equal_nan=True)[1] for column in values.T]
-    codes = _combined([*(part.reshape(-1) for part in parts), *states.T])
+    codes = combine([*(part.reshape(-1) for part in parts), *states.T])
     shared = _is_common(codes, strata, units, k)
-    pattern = _combined([strata, *states.T])
+    pattern = combine([strata, *states.T])
     rare = np.flatnonzero(~shared)
     of_pattern = canonical_labels(pattern[rare]) if len(rare) else rare
     for rows in rows_of_each(of_pattern) if len(rare) else ():
@@ -616,19 +501,9 @@ def _means(ordered: Floats, first: Labels) -> Floats:
 
 def _is_common(codes: Labels, strata: Labels, units: Labels | None, k: int) -> NDArray[np.bool_]:
     """Return where at least k units of the stratum have the code."""
-    classes = _combined([strata, codes])
+    classes = combine([strata, codes])
     held: NDArray[np.bool_] = count_units(classes, units, int(classes.max()) + 1) >= k
     return held[classes]
-
-
-def _combined(columns: Sequence[Labels]) -> Labels:
-    """Return a number for each combination of some columns of integers."""
-    found = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        low = int(column.min(initial=0))
-        width = int(column.max(initial=0)) - low + 1
-        found = np.unique(found * width + (column - low), return_inverse=True)[1].reshape(-1)
-    return found
 
 
 def _count(rows: Labels, units: Labels | None) -> int:

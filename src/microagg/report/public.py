@@ -29,9 +29,9 @@ from microagg.evidence.cautions import (
 )
 from microagg.evidence.sentences import Caution, promise_words, required_words
 from microagg.grouping.require.value_rules import distinct_units
-from microagg.kernels.labels import group_sizes
+from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.chart_data import class_sizes
-from microagg.measure.classes import combine, share_below
+from microagg.measure.classes import share_below
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
 from microagg.measure.known_columns import Known, as_in_file, known_columns

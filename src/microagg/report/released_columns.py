@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.kernels.labels import combine
 from microagg.measure.associations import associations
 from microagg.measure.both_tables import Pair
 from microagg.measure.chart_data import bars, distribution, with_dates
-from microagg.measure.classes import classes, combine
+from microagg.measure.classes import classes
 from microagg.measure.known_columns import known_columns
 from microagg.measure.timescale import time_scale
 from microagg.plan.column import CATEGORIES, Column
