@@ -125,7 +125,7 @@ test-lowest:
 	build/lowest/bin/python -m pip install --quiet --requirement build/lowest.txt
 	build/lowest/bin/python -m pip install --quiet --no-deps .
 	build/lowest/bin/python -m pytest -p no:cacheprovider -o filterwarnings=default tests/grouping/test_partition.py \
-		tests/protecting/test_protect.py tests/test_estimator.py tests/measure/test_verify.py tests/cli/test_main.py
+		tests/engines/memory/test_protect.py tests/test_estimator.py tests/measure/test_verify.py tests/cli/test_main.py
 
 clean:
 	rm -rf $(VENV) build dist microagg-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 
 from microagg import MicroaggError, Plan
-from microagg.delivering.observer import Observer
 from microagg.job.job import Job
+from microagg.job.observer import Observer
 from microagg.job.run import run
 
 

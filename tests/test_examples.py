@@ -99,7 +99,7 @@ def read(path: Path) -> pd.DataFrame:
 def _the_order_that_was_drawn(monkeypatch):
     """Of all orders the given one is drawn, so that the rows of both files can be compared."""
     # The package has a function of the name of this module.
-    monkeypatch.setattr(import_module("microagg.protecting.protect"), "random_order", np.arange)
+    monkeypatch.setattr(import_module("microagg.engines.memory.protect"), "random_order", np.arange)
 
 
 def carried_out(name: str, folder: Path, months: int = 12) -> Done:

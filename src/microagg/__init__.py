@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from microagg.comparing.search import search
     from microagg.datasets import simulate_clusters
     from microagg.drafting.draft import draft
+    from microagg.engines.memory.protect import protect
+    from microagg.engines.memory.release import Release
     from microagg.estimator import Microaggregator
     from microagg.evidence import Evidence
     from microagg.evidence.sentences import Caution
@@ -47,8 +49,6 @@ if TYPE_CHECKING:
     from microagg.plan.plan import Plan
     from microagg.plan.registry import methods
     from microagg.plan.sections import Roles
-    from microagg.protecting.protect import protect
-    from microagg.protecting.release import Release
 
 __version__ = VERSION
 
@@ -108,7 +108,7 @@ _HOMES = {
     "Partition": "algorithms.result",
     "Plan": "plan.plan",
     "Prices": "comparing.prices",
-    "Release": "protecting.release",
+    "Release": "engines.memory.release",
     "Roles": "plan.sections",
     "Verification": "measure.verify",
     "attack": "comparing.attack",
@@ -124,7 +124,7 @@ _HOMES = {
     "order": "algorithms.ordering.orders",
     "partition": "grouping.partition",
     "prices": "comparing.prices",
-    "protect": "protecting.protect",
+    "protect": "engines.memory.protect",
     "protect_file": "job.run",
     "refine": "grouping.improve",
     "risk": "measure.risk",

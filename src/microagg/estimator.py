@@ -18,12 +18,12 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Encoder
 from microagg.encode.number import group_aggregates
 from microagg.encode.space import encoder_of
+from microagg.engines.memory.protect import protect_table
+from microagg.engines.memory.release import Release
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import group_means
 from microagg.plan.checks import check_word
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import protect_table
-from microagg.protecting.release import Release
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import is_frame
 from microagg.tables.variable import Variable, variable_of

@@ -23,7 +23,7 @@ from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
-protect_table = importlib.import_module("microagg.protecting.protect").protect_table
+protect_table = importlib.import_module("microagg.engines.memory.protect").protect_table
 
 
 def loss(counts):

@@ -11,11 +11,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from microagg.engines.memory.protect import protect_table
+from microagg.engines.memory.release import Release
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Unit
-from microagg.protecting.protect import protect_table
-from microagg.protecting.release import Release
 from microagg.tables.frame import Frame
 
 METHODS: list[tuple[str, dict[str, Any]]] = [

@@ -12,10 +12,10 @@ import pytest
 
 import microagg
 from microagg.base.formatting import few_digits
+from microagg.engines.memory.protect import protect_table
+from microagg.engines.memory.release import Release
 from microagg.errors import InputError
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import protect_table
-from microagg.protecting.release import Release
 from microagg.tables.frame import Frame
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from microagg.engines.memory.protect import protect_table
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import protect_table
 from microagg.tables.frame import Frame
 
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pytest
 
 from microagg.drafting.infer import guess
+from microagg.engines.memory.protect import protect_table
 from microagg.errors import MicroaggError
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import protect_table
 from microagg.report.html import render
 from microagg.tables.frame import Frame
 

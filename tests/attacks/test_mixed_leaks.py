@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 import microagg
+from microagg.engines.memory.protect import protect_table
+from microagg.engines.memory.release import Release
 from microagg.errors import InputError
 from microagg.job.job import Job
 from microagg.job.run import run
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import protect_table
-from microagg.protecting.release import Release
 from microagg.tables.frame import Frame
 from mixed import smallest_class
 

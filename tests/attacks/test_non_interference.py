@@ -28,9 +28,9 @@ from attacks.originals import (
     same_file,
 )
 from microagg.cli.main import app
+from microagg.engines.memory.release import Release
 from microagg.errors import InputError
 from microagg.plan.plan import Plan
-from microagg.protecting.release import Release
 from microagg.report.loss_bands import EDGES, TIMES
 from microagg.report.public import Bands
 

@@ -28,7 +28,7 @@ def orders(monkeypatch):
         return drawn[-1]
 
     # The package has a function of the name of this module.
-    monkeypatch.setattr(sys.modules["microagg.protecting.protect"], "random_order", recorded)
+    monkeypatch.setattr(sys.modules["microagg.engines.memory.protect"], "random_order", recorded)
     return drawn
 
 

@@ -19,8 +19,8 @@ import pytest
 import microagg
 from attacks.originals import Case, released, same_file, with_value
 from microagg.comparing.comparison import _public_model
+from microagg.engines.memory.release import Release
 from microagg.plan.plan import Plan
-from microagg.protecting.release import Release
 from microagg.report.public import Bands
 
 Told = Callable[[Release], Any]

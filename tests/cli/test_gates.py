@@ -117,7 +117,7 @@ def test_a_rejected_file_is_not_kept_over_a_file_of_the_job(survey):
 def test_an_analysis_that_cannot_work_is_refused_before_the_grouping(
     survey, monkeypatch, engine, formula, told
 ):
-    monkeypatch.setattr(sys.modules["microagg.protecting.protect"], "group", None)
+    monkeypatch.setattr(sys.modules["microagg.engines.memory.protect"], "group", None)
     monkeypatch.setattr("microagg.engines.disk_release.group_from_disk", None)
     done = protect(survey, *GREEN, "--analysis", formula, "--engine", engine)
     assert done.returncode == 2
@@ -153,7 +153,7 @@ def test_a_log_hears_where_a_long_job_is(survey, monkeypatch, lines):
             lines.wait_for("working grouping 50 %, ")
         raise InputError("enough")
 
-    monkeypatch.setattr(sys.modules["microagg.protecting.protect"], "group", slow)
+    monkeypatch.setattr(sys.modules["microagg.engines.memory.protect"], "group", slow)
     protect(survey)
     assert "Error: enough" in lines.written
     lines.written.clear()

@@ -13,8 +13,8 @@ import microagg
 from microagg import InputError, Plan, StopSearch
 from microagg.cli.main import app
 from microagg.comparing.comparison import prepare, try_prepared
+from microagg.engines.memory.table import Table
 from microagg.formats.files import read_file
-from microagg.job.memory_engine import records_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -149,7 +149,7 @@ def test_on_numbers_alone_an_array_gives_the_same(survey):
 
 
 def test_what_cannot_be_done_is_told_in_its_cell(survey):
-    records = records_of(read_file(survey))
+    records = Table.of(read_file(survey))
     drop = ["house", "sex", "w", "age", "ill"]
     found = try_prepared(
         prepare(records, PLAN.override(drop=drop), [3, 40], ["mdav", "nominal-exact"])
@@ -178,7 +178,7 @@ def test_who_stops_keeps_what_is_done(survey):
         if len(done.found) >= 2:
             raise StopSearch
 
-    records = records_of(read_file(survey))
+    records = Table.of(read_file(survey))
     plan = PLAN.override(drop=["house", "sex", "w", "age", "ill"])
     found = try_prepared(prepare(records, plan, [3, 4, 5, 6, 7, 8], "mdav", workers=1), hear)
     assert heard[0] == 0

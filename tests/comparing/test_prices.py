@@ -12,7 +12,8 @@ import pytest
 import microagg
 from command import here
 from microagg.comparing.prices import price_table, prices
-from microagg.comparing.trials import TrialTable, try_plans
+from microagg.comparing.trials import try_plans
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError, StopSearch
 from microagg.plan.change_role import role_of, with_role
 from microagg.plan.plan import Plan
@@ -110,7 +111,7 @@ def test_a_sample_of_whole_units_is_extrapolated():
     found = prices(frame, PLAN, sample=1000, budget=300)
     assert 800 <= found.sampled <= 1200
     whole = microagg.protect(frame, plan=PLAN).utility.information_loss
-    alone = try_plans(TrialTable(Frame(frame[frame["household"] < 500])), {"now": found.plan})[
+    alone = try_plans(Table(Frame(frame[frame["household"] < 500])), {"now": found.plan})[
         "now"
     ].loss
     assert abs(found.now.loss - whole) < min(abs(alone - whole), found.margin)
@@ -125,7 +126,7 @@ def test_strata_too_small_are_refused_by_the_whole_table():
 
 
 def test_what_does_not_fit_into_the_time_is_told():
-    found = price_table(TrialTable(Frame(survey())), PLAN, budget=1e-9)
+    found = price_table(Table(Frame(survey())), PLAN, budget=1e-9)
     problems = {p.problem for one in found.columns for p in one.decisions}
     assert problems == {"not tried in time"}
     assert "did not fit into 1e-09 s" in found.about

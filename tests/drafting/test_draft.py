@@ -44,7 +44,9 @@ def protected(frame, plan=None, **settings):
 
 def release_of(frame, plan=None, **settings):
     whole = (plan or Plan()).override(**settings)
-    return importlib.import_module("microagg.protecting.protect").protect_table(Frame(frame), whole)
+    return importlib.import_module("microagg.engines.memory.protect").protect_table(
+        Frame(frame), whole
+    )
 
 
 def real_table(name):

@@ -25,13 +25,13 @@ from microagg.engines.chunks import (
     work_on_chunk,
 )
 from microagg.engines.fit import encoding_of
+from microagg.engines.memory.protect import protect_table
 from microagg.engines.table_summary import summarise
 from microagg.grouping.require.from_plan import RULES, requirements_of
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.block import Require
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import protect_table
 from microagg.tables.frame import Frame
 from microagg.tables.variable import variable_of
 

@@ -17,7 +17,6 @@ import pytest
 
 from command import here, said
 from microagg import InputError, TableError
-from microagg.delivering.observer import Observer
 from microagg.engines import complete_plan as completing
 from microagg.engines import disk
 from microagg.engines.scratch import opened_scratch, owner_of
@@ -25,6 +24,7 @@ from microagg.formats.batches import open_batches
 from microagg.formats.files import write_file
 from microagg.formats.layouts import CsvFormat, FileFormat
 from microagg.job.job import Job
+from microagg.job.observer import Observer
 from microagg.job.run import run
 from microagg.plan.plan import Plan
 

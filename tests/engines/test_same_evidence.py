@@ -25,19 +25,18 @@ from attacks.mixed_cases import draw_wide
 from command import here, said
 from engine_tables import groups_by_row, mixed_table
 from microagg import InputError
-from microagg.comparing.trials import TrialTable
-from microagg.delivering.observer import Observer
-from microagg.delivering.write_and_count import as_required
 from microagg.engines import disk, disk_release, gathered_on_disk
 from microagg.engines.aggregates import GROUP
+from microagg.engines.memory.table import Table
 from microagg.engines.spark.spark_rows import measured_in_one_task
+from microagg.engines.write_and_count import as_required
 from microagg.evidence import Evidence
 from microagg.evidence.measuring import Measuring
 from microagg.formats.files import read_file
 from microagg.grouping.read_table import take_in
 from microagg.grouping.require.from_plan import requirements_of
 from microagg.job.job import Job
-from microagg.job.memory_engine import records_of
+from microagg.job.observer import Observer
 from microagg.job.run import run
 from microagg.kernels.labels import canonical_labels, combine
 from microagg.measure.known_columns import known_columns
@@ -108,15 +107,15 @@ def mixed_plan(**more) -> Plan:
     )
 
 
-def read(path: Path) -> TrialTable:
+def read(path: Path) -> Table:
     """A file as a job reads it; of a folder, whose rows are in any order, in the order of its row numbers."""
     if path.is_dir():
-        return TrialTable(Frame(pq.read_table(path).sort_by("row")), None, {})
-    return records_of(read_file(path))
+        return Table(Frame(pq.read_table(path).sort_by("row")), None, {})
+    return Table.of(read_file(path))
 
 
 def measured_again(
-    source: TrialTable, target: TrialTable, said: Evidence, labels: np.ndarray | None = None
+    source: Table, target: Table, said: Evidence, labels: np.ndarray | None = None
 ) -> Evidence:
     """The evidence of a written table, measured in memory.
 
@@ -169,7 +168,7 @@ def measured_again(
     return replace(Evidence.of(plan, found), rejected=said.rejected)
 
 
-def classes_of(target: TrialTable, said: Evidence) -> np.ndarray:
+def classes_of(target: Table, said: Evidence) -> np.ndarray:
     """Number of the combination of shared values of each record, as the file has them."""
     written = target.frame if target.text is None else Frame(target.text)
     shared = known_columns(written, [*said.roles.protected, *said.plan.also_shared()])
@@ -224,7 +223,7 @@ class Ended(NamedTuple):
     """How a job ended: with evidence and a written table, or refused."""
 
     said: Evidence | None
-    after: TrialTable | None
+    after: Table | None
     refused: str = ""
 
 

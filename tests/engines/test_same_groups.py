@@ -13,12 +13,12 @@ from attacks.mixed_cases import draw_wide
 from microagg.encode.space import space_of
 from microagg.engines.disk import DiskParts
 from microagg.engines.fit import fit
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError
 from microagg.formats.batches import open_batches
 from microagg.formats.files import read_file
 from microagg.grouping.read_table import take_in
 from microagg.job.job import Job
-from microagg.job.memory_engine import records_of
 from microagg.job.run import run
 from microagg.plan.plan import Plan
 
@@ -159,7 +159,7 @@ def test_the_coordinates_of_random_plans_are_those_of_memory(seed, tmp_path):
     try:
         case = draw_wide(seed)
         case.write(source := tmp_path / f"drawn{case.ending}")
-        read = records_of(read_file(source))
+        read = Table.of(read_file(source))
         found = take_in(read.frame, case.plan, read.text, read.coded)
         encoding, _ = fit(DiskParts(open_batches(source)), case.plan)
     except InputError:  # which tests of refusals compare

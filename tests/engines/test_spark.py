@@ -23,6 +23,7 @@ from conftest import reference_file
 from engine_tables import LEAF, in_order, mixed_plan, mixed_table
 from microagg.drafting.draft import complete
 from microagg.engines import complete_plan as completing
+from microagg.engines.memory.protect import protect_table
 from microagg.engines.spark import on_spark as engine
 from microagg.engines.spark import spark_frames
 from microagg.engines.spark.on_spark import group_in_spark
@@ -30,7 +31,6 @@ from microagg.engines.spark.spark_bundles import in_bundles, numbers_of, word_co
 from microagg.engines.spark.spark_frames import by_chunk, on_spark
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.errors import DisclosureRiskWarning, InputError
-from microagg.protecting.protect import protect_table
 from microagg.tables.frame import Frame
 from one_process import protect_alone
 

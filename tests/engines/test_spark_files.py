@@ -16,9 +16,9 @@ import pytest
 
 import microagg
 from engine_tables import LEAF, in_order, mixed_plan, mixed_table
-from microagg.delivering.observer import Observer
 from microagg.errors import TableError
 from microagg.job.job import Job
+from microagg.job.observer import Observer
 from microagg.job.run import run
 from one_process import protect_alone
 

@@ -191,7 +191,7 @@ def test_a_file_that_lost_a_label_is_taken_away(tmp_path, monkeypatch):
         at = table.column_names.index("city")
         write_file(table.set_column(at, pa.field("city", pa.string()), table["city"]), path, form)
 
-    monkeypatch.setattr("microagg.delivering.write_and_count.write_file", forget)
+    monkeypatch.setattr("microagg.engines.write_and_count.write_file", forget)
     done = here("protect", source, tmp_path / "out.sav", "--k", 3, "--columns", "age")
     assert done.returncode == 1
     assert "is not what was written: column 'city' has another label" in said(done)

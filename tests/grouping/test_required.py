@@ -16,7 +16,7 @@ from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
 protect_table = import_module(
-    "microagg.protecting.protect"
+    "microagg.engines.memory.protect"
 ).protect_table  # microagg.protect is the function
 N = 240
 RNG = np.random.default_rng(7)

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
-from microagg.delivering import write_and_count
 from microagg.engines.disk_counts import CountsOnDisk
 from microagg.errors import VerificationError
 from microagg.evidence.cautions import about_agreement, about_linked_rows
 from microagg.evidence.cure import cure_of
 from microagg.evidence.sentences import thresholds_of
 from microagg.formats.batches import open_batches
+from microagg.job import write_and_count
 from microagg.job.run import protect_file
 from microagg.measure.agreement import Agreement
 from microagg.measure.known_columns import Known

@@ -27,7 +27,7 @@ SMALL = pa.table({"age": AGE, "city": list("ABABBA")})
 # told to whoever started the run.
 SLOW_WRITER = """
 import sys, time
-from microagg.delivering import write_and_count as writing
+from microagg.job import write_and_count as writing
 
 def write_half(table, path, form=None):
     whole(table, path, form)
@@ -200,7 +200,7 @@ def broken(request, monkeypatch):
             table = table.set_column(0, "age", pa.array([ages[0] + 1.0, *ages[1:]]))
         whole(table, path, form)
 
-    monkeypatch.setattr("microagg.delivering.write_and_count.write_file", spoil)
+    monkeypatch.setattr("microagg.engines.write_and_count.write_file", spoil)
 
 
 @pytest.mark.usefixtures("broken")
@@ -220,7 +220,7 @@ def test_a_file_that_does_not_hold_is_taken_away(tmp_path, old, ending):
 
 def test_an_aggregate_that_singles_a_record_out_is_found(tmp_path, monkeypatch):
     # The package has a function of the name of this module.
-    module = sys.modules["microagg.protecting.protect"]
+    module = sys.modules["microagg.engines.memory.protect"]
     monkeypatch.setattr(module, "released_frame", lambda frame, *_, **__: frame.native)
     release = microagg.protect(SMALL, k=3, columns=["age"])
     with pytest.raises(

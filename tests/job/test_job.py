@@ -17,10 +17,10 @@ import pytest
 import microagg
 from command import here
 from microagg import Block, InputError, Plan, StopSearch, TableError
-from microagg.delivering.observer import Observer
 from microagg.formats.atomic import sha256
 from microagg.formats.files import read_file
 from microagg.job.job import Job
+from microagg.job.observer import Observer
 from microagg.job.run import run
 from microagg.report.html import render
 
@@ -156,7 +156,7 @@ def test_the_time_of_a_proof_is_told_before_it_starts(source, tmp_path, monkeypa
 
     plan = Plan.of(k=3, columns=["income", "age"], known=["id"], method="mdav")
     assert words_with(plan) == ""  # nobody notices
-    monkeypatch.setattr("microagg.protecting.bound_loss.seconds_of_bound", lambda *_: 11.2)
+    monkeypatch.setattr("microagg.engines.memory.bound_loss.seconds_of_bound", lambda *_: 11.2)
     assert words_with(plan).endswith("takes about 12 seconds")
     assert words_with(PLAN) == ""  # there is no proof
 

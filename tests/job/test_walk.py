@@ -29,7 +29,7 @@ STEPS = {
     "grouping/partition.py": "partition",
     "releasing/release_values.py": "release_block",
     "tables/release_frame.py": "released_frame",
-    "delivering/write_and_count.py": "ReleasedTable.write",
+    "engines/write_and_count.py": "ReleasedTable.write",
     "evidence/measuring.py": "Measuring.measured",
     "evidence/evidence.py": "Evidence.of",
     "report/html.py": "render",

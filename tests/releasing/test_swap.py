@@ -369,7 +369,7 @@ def test_the_secret_is_in_no_report(tmp_path, monkeypatch):
         secrets.append(bytes(range(size)))
         return secrets[-1]
 
-    monkeypatch.setattr("microagg.protecting.protect.secrets.token_bytes", token)
+    monkeypatch.setattr("microagg.engines.memory.protect.secrets.token_bytes", token)
     table = a_survey()[["age", "income"]]
     release = microagg.protect(table, k=5, columns=list(table), release="swap")
     release.report(tmp_path / "report.html")

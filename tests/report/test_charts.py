@@ -9,9 +9,9 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from microagg.engines.memory.choices import Choice, mark_frontier
 from microagg.measure.chart_data import bin_cuts, distribution
 from microagg.measure.linkage import Linkage
-from microagg.protecting.choices import Choice, mark_frontier
 from microagg.report import charts
 from microagg.report.risk_utility_map import risk_utility_map
 from microagg.report.svg import width_of

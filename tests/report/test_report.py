@@ -434,7 +434,7 @@ def test_many_columns(tmp_path):
 
 
 def test_a_large_table_says_why_there_is_no_map(frame, tmp_path, monkeypatch):
-    monkeypatch.setattr("microagg.protecting.release._RECORDS_FOR_ALTERNATIVES", 100)
+    monkeypatch.setattr("microagg.engines.memory.release._RECORDS_FOR_ALTERNATIVES", 100)
     release = microagg.protect(frame, k=5, columns=["age"])
     page, twin = written(release, tmp_path / "r.html", compare=True)
     assert "microagg compare" in page
@@ -446,7 +446,7 @@ def test_nothing_is_grouped_anew_for_a_report_unless_asked_for(frame, tmp_path, 
         raise AssertionError("records were grouped anew")
 
     release = microagg.protect(frame, k=5, columns=["age"])
-    monkeypatch.setattr(import_module("microagg.protecting.protect"), "protect_table", grouped)
+    monkeypatch.setattr(import_module("microagg.engines.memory.protect"), "protect_table", grouped)
     page, twin = written(release, tmp_path / "r.html")
     assert twin["alternatives"] is None
     assert "<code>--compare</code>" in page

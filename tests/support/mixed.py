@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
-protect_table = importlib.import_module("microagg.protecting.protect").protect_table
+protect_table = importlib.import_module("microagg.engines.memory.protect").protect_table
 
 KINDS = {
     "number": None,

@@ -9,13 +9,13 @@ from microagg.base.formatting import percent, share, table_size
 from microagg.cli.show import Speaker
 from microagg.comparing.comparison import Comparison, check_public, prepare, try_prepared
 from microagg.comparing.method_trials import Tried
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError, StopSearch
 from microagg.formats.addresses import Place, is_plain
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
 from microagg.job.job import numbers_of
-from microagg.job.memory_engine import records_of
 from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target
 
@@ -38,7 +38,7 @@ def compare_file(
         check_report_target(report, *([source] if isinstance(source, Path) else []))
     with at_hand(source) as (file,):
         read = read_file(file, numbers_of(plan), form, sheet=sheet)
-    records = records_of(read)
+    records = Table.of(read)
     speaker.say("read", f"{source}: {table_size(len(records), len(records.frame.names))}")
     trials = prepare(records, plan, **settings)
     if public:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.formatting import names, number, percent, plural, share, table_size
+from microagg.base.progress import Clock
 from microagg.cli.lines import (
     analysis_lines,
     dominance_lines,
@@ -41,7 +42,6 @@ from microagg.measure.utility import Utility, utility_of
 from microagg.plan.analysis_formulas import computed_with
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
-from microagg.protecting.protect import Clock
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import plain_arrow
 from microagg.tables.variable import QUANTITIES

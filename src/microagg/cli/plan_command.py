@@ -9,12 +9,12 @@ from microagg.cli.warmup_command import Compiling
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
 from microagg.compile.warm import needed
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError
 from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import at_hand
-from microagg.job.memory_engine import records_of
 from microagg.plan.plan import Plan
 
 
@@ -41,7 +41,7 @@ def draft_plan(
         )
     with at_hand(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
-    whole = records_of(read).completed(plan).plan
+    whole = Table.of(read).completed(plan).plan
     parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets else []
     lines: list[tuple[str, str]] = []
     meets, more = True, {}
@@ -51,7 +51,7 @@ def draft_plan(
             with speaker.progress("searching") as bar:
                 compiling.wait(bar)
                 best = search(
-                    records_of(read),
+                    Table.of(read),
                     plan,
                     keep=keep,
                     may_drop=may_drop,
@@ -63,7 +63,7 @@ def draft_plan(
         if priced:
             with speaker.progress("pricing") as bar:
                 compiling.wait(bar)
-                prices = price_table(records_of(read), whole, progress=bar)
+                prices = price_table(Table.of(read), whole, progress=bar)
             more["prices"] = prices.as_dict()
             lines += prices.lines()
     notes = dict(whole.notes)

@@ -20,13 +20,13 @@ from microagg.cli.lines import (
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
 from microagg.compile.warm import AFTER_GROUPING, needed
-from microagg.delivering.observer import Observer
 from microagg.drafting.guess import Guess
 from microagg.engines.spark.spark_session import is_local
 from microagg.errors import StopSearch
 from microagg.evidence import Evidence
 from microagg.formats.addresses import Place
 from microagg.job.job import Job
+from microagg.job.observer import Observer
 from microagg.job.run import JobResult, run
 from microagg.plan.plan import Plan
 

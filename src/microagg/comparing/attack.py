@@ -15,10 +15,10 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.drafting.draft import complete
+from microagg.engines.memory.protect import protect_table
 from microagg.errors import InputError, shown
 from microagg.measure.attack import ATTACKS, Attacks, OnProgress, attack_released, mean_of_trials
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import protect_table
 from microagg.tables.frame import Frame, narwhals_frame
 
 TRIALS = 3

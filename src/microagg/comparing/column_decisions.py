@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from microagg.comparing.trials import TrialTable
 from microagg.drafting.guess import Guess
 from microagg.encode.strata import strata_of
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError, MicroaggError
 from microagg.measure.classes import share_below
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decided, role_of
@@ -25,7 +25,7 @@ _BANDS = 10  # of a recoding that is priced
 
 
 def decisions(
-    records: TrialTable, plan: Plan, guesses: Mapping[Any, Guess]
+    records: Table, plan: Plan, guesses: Mapping[Any, Guess]
 ) -> dict[tuple[Any, str], Plan | str]:
     """List the other decisions that fit each column: the plan with each, or why it cannot be made."""
     found: dict[tuple[Any, str], Plan | str] = {}
@@ -63,7 +63,7 @@ def more_important(plan: Plan, name: Any) -> float | None:
     return next((one for one in IMPORTANCES if one > now), None)
 
 
-def recodings(records: TrialTable, plan: Plan, name: Any, guessed: Guess) -> list[str]:
+def recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
     """List decisions that make a column coarser: ten bands, rare levels together, or dates by month.
 
     A column that is dropped, confidential or recoded already gets none.
@@ -102,13 +102,13 @@ def _round_number(value: float) -> float:
     return float(max(step * power for step in (1, 2, 5) if step * power <= value))
 
 
-def may_be_stratum(records: TrialTable, name: Any) -> bool:
+def may_be_stratum(records: Table, name: Any) -> bool:
     """Return whether a column has a few different values, and none is missing."""
     codes, levels = records.frame.categories(name)
     return bool((codes >= 0).all()) and 1 < len(levels) <= _MOST_STRATA
 
 
-def check_stratum(records: TrialTable, plan: Plan) -> None:
+def check_stratum(records: Table, plan: Plan) -> None:
     """Refuse strata with fewer than k units; only the whole table shows them."""
     written = None if records.text is None else Frame(records.text)
     strata, _ = strata_of(records.frame, plan.strata.columns, written)

@@ -11,14 +11,8 @@ from typing import Any
 
 from microagg.base.formatting import TRADE_OFF, plural
 from microagg.comparing.method_trials import OnProgress, Trials, run_trials
-from microagg.comparing.trials import TrialTable, check_budget
-from microagg.errors import InputError, listed, shown
-from microagg.plan.plan import Plan
-from microagg.plan.registry import find
-from microagg.plan.registry import methods as registered
-from microagg.plan.sections import Accept
-from microagg.plan.settings import check_k, check_options
-from microagg.protecting.choices import (
+from microagg.comparing.trials import check_budget
+from microagg.engines.memory.choices import (
     FAST,
     Choice,
     Suggestion,
@@ -26,6 +20,13 @@ from microagg.protecting.choices import (
     mark_frontier,
     suggestion,
 )
+from microagg.engines.memory.table import Table
+from microagg.errors import InputError, listed, shown
+from microagg.plan.plan import Plan
+from microagg.plan.registry import find
+from microagg.plan.registry import methods as registered
+from microagg.plan.sections import Accept
+from microagg.plan.settings import check_k, check_options
 from microagg.report.html import write_report
 from microagg.report.loss_bands import band
 from microagg.report.provenance import (
@@ -221,7 +222,7 @@ def compare(
     """
     plan = plan or Plan()
     if is_frame(frame):
-        records = TrialTable(Frame(frame))
+        records = Table(Frame(frame))
     else:
         records, plan = _of_numbers(frame, plan)
     plan = plan.override(**settings)
@@ -231,7 +232,7 @@ def compare(
     return try_prepared(prepared, progress)
 
 
-def _of_numbers(values: Any, plan: Plan) -> tuple[TrialTable, Plan]:
+def _of_numbers(values: Any, plan: Plan) -> tuple[Table, Plan]:
     """Make a table of an array; all its columns are protected as numbers unless the plan says otherwise."""
     import pyarrow as pa
 
@@ -241,7 +242,7 @@ def _of_numbers(values: Any, plan: Plan) -> tuple[TrialTable, Plan]:
         plan = plan.override(
             columns=names, kinds={**dict.fromkeys(names, "number"), **plan.columns}
         )
-    return TrialTable(Frame(pa.table(dict(zip(names, matrix.T, strict=True))))), plan
+    return Table(Frame(pa.table(dict(zip(names, matrix.T, strict=True))))), plan
 
 
 def suggest(
@@ -262,7 +263,7 @@ def suggest(
 
 
 def prepare(
-    records: TrialTable,
+    records: Table,
     plan: Plan,
     k: Any,
     methods: Any = None,

@@ -14,10 +14,11 @@ import numpy as np
 
 from microagg.base.formatting import FIRST_RUN, plural
 from microagg.base.progress import Listener
-from microagg.comparing.trials import TimedTries, TrialTable, for_a_sample
+from microagg.comparing.trials import TimedTries, for_a_sample
+from microagg.engines.memory.choices import Choice, next_k_for
+from microagg.engines.memory.table import Table
 from microagg.errors import StopSearch
 from microagg.plan.plan import Plan
-from microagg.protecting.choices import Choice, next_k_for
 
 Key = tuple[str, int, str]  # a method, a k and a kind of release
 
@@ -70,7 +71,7 @@ OnProgress = Callable[[Tried, int], object]
 class Trials:
     """Methods and k to try with a plan, all checked."""
 
-    records: TrialTable
+    records: Table
     plan: Plan
     """As it was given: every block gets the method and the k of a choice, and then the plan is completed."""
     columns: Sequence[object]

@@ -22,13 +22,13 @@ from microagg.comparing.trials import (
     Figures,
     Standing,
     Trend,
-    TrialTable,
     check_budget,
     for_a_sample,
     sampled,
     try_plan,
     try_plans,
 )
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError, shown
 from microagg.measure.analysis_results import Analysis
 from microagg.plan.change_role import ROLE_WORDS, role_of
@@ -341,12 +341,12 @@ def prices(
     >>> [(price.decision, round(price.loss, 1)) for price in sex.decisions]
     [('stratum', 91.2), ('drop', 1.4), ('confidential', 1.4)]
     """
-    records = TrialTable(Frame(frame))
+    records = Table(Frame(frame))
     return price_table(records, plan or Plan(), sample=sample, budget=budget, progress=progress)
 
 
 def price_table(
-    records: TrialTable,
+    records: Table,
     plan: Plan,
     *,
     sample: int = SAMPLE,
@@ -416,7 +416,7 @@ def price_table(
 
 
 def _standing(
-    records: TrialTable,
+    records: Table,
     plan: Plan,
     sample: int,
     tries: int,

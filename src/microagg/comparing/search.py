@@ -19,7 +19,8 @@ from typing import Any
 
 from microagg.comparing.search_result import FoundPlan
 from microagg.comparing.search_steps import Open, SearchState
-from microagg.comparing.trials import TrialTable, check_budget
+from microagg.comparing.trials import check_budget
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError, shown
 from microagg.plan.checks import no_column
 from microagg.plan.plan import Plan
@@ -52,7 +53,7 @@ def search(
 
     Parameters
     ----------
-    frame : data frame of pandas, polars or pyarrow, or a :class:`TrialTable` that was read
+    frame : data frame of pandas, polars or pyarrow, or a :class:`Table` that was read
     plan : what is decided already; columns that it names keep their roles. By default nothing is.
     max_loss, max_linkage : most information lost, in percent, and largest share of records linked; by default
         those that the plan accepts
@@ -81,7 +82,7 @@ def search(
     >>> found.meets, found.drop, round(found.figures.loss, 1)
     (True, ('b',), 6.9)
     """
-    records = frame if isinstance(frame, TrialTable) else TrialTable(Frame(frame))
+    records = frame if isinstance(frame, Table) else Table(Frame(frame))
     plan = plan or Plan()
     limits = {"loss": max_loss, "linkage": max_linkage, "moved": max_moved}
     given = {name: limit for name, limit in limits.items() if limit is not None}

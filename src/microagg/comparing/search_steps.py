@@ -20,12 +20,12 @@ from microagg.comparing.column_decisions import (
 from microagg.comparing.search_result import FoundPlan, Step
 from microagg.comparing.trials import (
     Figures,
-    TrialTable,
     for_a_sample,
     sampled,
     try_plan,
     try_plans,
 )
+from microagg.engines.memory.table import Table
 from microagg.errors import MicroaggError
 from microagg.evidence.sentences import worst_first
 from microagg.plan.change_role import decided, role_of
@@ -61,7 +61,7 @@ class Open:
 class SearchState:
     """The state of one search: the decisions taken, and what they give."""
 
-    records: TrialTable
+    records: Table
     start: Plan
     """The plan at the beginning, with a role for every column."""
     open: Open

@@ -1,8 +1,8 @@
 """Carry out several plans on one table, or on a sample of it, in threads and within a time limit.
 
-A trial goes the way of every release, :func:`microagg.protecting.protect.protect_table`, and keeps only a few
-figures of the release. The comparison of methods, the prices of decisions and the search for a plan are made
-of trials.
+A trial goes the way of every release, :func:`microagg.engines.memory.protect.protect_table`, and keeps only a
+few figures of the release. The comparison of methods, the prices of decisions and the search for a plan are
+made of trials.
 
 Records of a sample are farther apart than those of the table, so a sample loses more. The losses of its
 quarters and of the whole sample show how the loss falls with the number of records, n^(−a); :class:`Trend`
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -23,27 +23,17 @@ import numpy as np
 
 from microagg.base.formatting import names as listed_names
 from microagg.base.progress import Listener
-from microagg.base.typing import Labels
 from microagg.compile.threads import at_work, thread_count
-from microagg.drafting.draft import Completed, complete
-from microagg.drafting.guess import Guess
-from microagg.drafting.infer import guess
+from microagg.drafting.draft import Completed
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError, MicroaggError, StopSearch
-from microagg.measure.analyses import check_analyses
 from microagg.measure.analysis_results import Analysis
 from microagg.plan.checks import real
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Suppress
-from microagg.protecting.protect import protect_table
-from microagg.protecting.release import Release
-from microagg.tables.as_written import codes_as_written
-from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import missing_words
-from microagg.tables.release_frame import reordered
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    pass
 
 Key = TypeVar("Key", bound=Hashable)
 Found = TypeVar("Found")
@@ -53,83 +43,6 @@ _SECONDS_BETWEEN_REPORTS = 0.1
 _PARTS = 4  # of the sample, to see how the loss falls with the number of records
 _MARGIN = 3.18 / 2  # half of Student's 95 % quantile for three degrees of freedom: four parts
 _LARGEST_FALL = 0.5  # of the exponent a: outliers keep losing however many records there are
-
-
-@dataclass(frozen=True, eq=False)
-class TrialTable:
-    """A table, or a sample of one."""
-
-    frame: Frame
-    text: pa.Table | None = None
-    """The same table as written in a CSV file."""
-    coded: Mapping[Any, Coded] = field(default_factory=dict)
-    """Codes for missing values in the file that the table came from."""
-
-    def __len__(self) -> int:
-        return len(self.frame)
-
-    @property
-    def missing_words(self) -> Sequence[str]:
-        """Texts that mean missing."""
-        return missing_words(self.text is not None)
-
-    def completed(self, plan: Plan) -> Completed:
-        """Give every column that the plan leaves open a role."""
-        return complete(self.frame, plan, self.missing_words, self.coded)
-
-    def checked(self, plan: Plan) -> Plan:
-        """Return the plan with a role for every column.
-
-        Refused are columns that the table does not have, and analyses that cannot be done with it.
-        """
-        full = self.completed(plan).plan
-        full.roles(self.frame.names)
-        gone = {*full.drop, *full.renumber}
-        check_analyses(full.analyses, self.frame, gone, whole=True, categories=full.categories)
-        return full
-
-    def guessed(self, plan: Plan, names: Collection[Any] | None = None) -> Mapping[Any, Guess]:
-        """Guess what columns are, by default all."""
-        return guess(
-            self.frame,
-            k=plan.k,
-            missing_words=self.missing_words,
-            names=None if names is None else set(names),
-        )
-
-    def protected(self, plan: Plan | Completed, watch: Listener | None = None) -> Release:
-        """Carry out a plan."""
-        return protect_table(self.frame, plan, watch, self.text, self.coded)
-
-    def taken(self, rows: Labels) -> TrialTable:
-        """Return some of the records."""
-        coded = {name: Coded(one.codes, one.tags[rows]) for name, one in self.coded.items()}
-        text = None if self.text is None else self.text.take(rows)
-        return TrialTable(Frame(reordered(self.frame.native, rows)), text, coded)
-
-    def units(self, plan: Plan) -> Labels | None:
-        """Return the unit of each record; None: k counts records."""
-        unit = next(iter(plan.units), None)
-        if unit is None:
-            return None
-        written = self.frame if self.text is None else Frame(self.text)
-        return codes_as_written(written, unit, self.text is not None)
-
-    def some(self, plan: Plan, size: int, seed: int = 0) -> Labels:
-        """Draw whole units at random with about ``size`` records; return their rows."""
-        units, turn = self._turns(plan, seed)
-        return np.flatnonzero(turn[units] < round(len(turn) * size / len(self)))
-
-    def shared_out(self, plan: Plan, shares: int, seed: int = 0) -> list[Labels]:
-        """Deal the rows out at random into shares of about the same number of whole units."""
-        units, turn = self._turns(plan, seed)
-        return [np.flatnonzero(turn[units] % shares == share) for share in range(shares)]
-
-    def _turns(self, plan: Plan, seed: int) -> tuple[Labels, Labels]:
-        """Return the unit of each record, and the place of each unit in a random order."""
-        units = self.units(plan)
-        units = np.arange(len(self)) if units is None else units
-        return units, np.random.default_rng(seed).permutation(int(units.max()) + 1)
 
 
 @dataclass(frozen=True)
@@ -256,7 +169,7 @@ def check_budget(budget: Any) -> float:
     return real("budget", budget, "a number of seconds above 0", lambda seconds: seconds > 0)
 
 
-def try_plan(records: TrialTable, plan: Plan, watch: Listener | None = None) -> Figures:
+def try_plan(records: Table, plan: Plan, watch: Listener | None = None) -> Figures:
     """Carry out a plan whose columns all have a role; a plan that cannot be carried out has a problem.
 
     An analysis that a sample is too small for is left out.
@@ -267,7 +180,7 @@ def try_plan(records: TrialTable, plan: Plan, watch: Listener | None = None) -> 
         return Figures(problem=str(error))
 
 
-def _figures(records: TrialTable, plan: Plan, watch: Listener | None) -> Figures:
+def _figures(records: Table, plan: Plan, watch: Listener | None) -> Figures:
     if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
         raise InputError(f"an analysis needs {listed_names(gone)}")
     found = records.protected(Completed(replace(plan, analyses=()), None), watch)
@@ -291,7 +204,7 @@ def _figures(records: TrialTable, plan: Plan, watch: Listener | None) -> Figures
 
 
 def try_plans(
-    records: TrialTable,
+    records: Table,
     plans: Mapping[Key, Plan],
     *,
     ends: float = math.inf,
@@ -331,7 +244,7 @@ def for_a_sample(plan: Plan) -> Plan:
     return replace(plan, strata=strata, missing=missing, suppress=Suppress())
 
 
-def sampled(records: TrialTable, plan: Plan, size: int) -> tuple[TrialTable, Figures, float]:
+def sampled(records: Table, plan: Plan, size: int) -> tuple[Table, Figures, float]:
     """Draw whole units until there are enough records, and carry out the plan on them.
 
     Returns the sample, what the plan gives there, and the seconds that it took.
@@ -358,7 +271,7 @@ class Trend:
     """Points by which the loss of the table may be off; None: it was counted."""
 
     @classmethod
-    def of(cls, part: TrialTable, now: Figures, plan: Plan, n: int) -> Trend:
+    def of(cls, part: Table, now: Figures, plan: Plan, n: int) -> Trend:
         """Compare the sample with its quarters."""
         if len(part) == n or not now.loss > 0:
             return cls(1.0)
@@ -378,6 +291,6 @@ class Trend:
 class Standing:
     """A sample, and the figures of the plan on it."""
 
-    part: TrialTable
+    part: Table
     now: Figures
     trend: Trend

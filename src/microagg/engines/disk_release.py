@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import GROUP
 from microagg.engines.disk import DiskRun, OnProgress, group_from_disk
 from microagg.engines.disk_counts import CountsOnDisk
@@ -20,6 +19,7 @@ from microagg.engines.finishing import required
 from microagg.engines.gathered_on_disk import GatheredOnDisk
 from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.scratch import Scratch, check_room, in_random_order
+from microagg.engines.write_and_count import refuse_broken
 from microagg.errors import VerificationError
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256

@@ -179,7 +179,7 @@ def measured_at_scale(
 
     ``pictures`` tells whether a report is to be drawn; ``together`` are dropped units whose rows lie together
     in a file whose order is kept; ``measures`` are as for
-    :meth:`microagg.protecting.release.Release.measure`.
+    :meth:`microagg.engines.memory.release.Release.measure`.
     """
     n, k = encoding.records, encoding.k
     importance = np.array([coder.setting.importance for coder in encoding.coders])

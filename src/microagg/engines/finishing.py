@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.base.typing import Labels
-from microagg.delivering.write_and_count import as_required
 from microagg.engines.aggregates import (
     Shared,
     Sums,
@@ -20,6 +19,7 @@ from microagg.engines.aggregates import (
 )
 from microagg.engines.chunks import requirements
 from microagg.engines.encoding import Encoding, Records, Words
+from microagg.engines.write_and_count import as_required
 from microagg.evidence.measured import Required
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels

@@ -70,7 +70,7 @@ class Evidence(Measured):
 
     plan: Plan
     rejected: str = ""
-    """Why the file was not released although it was counted; see :mod:`microagg.delivering.delivery`."""
+    """Why the file was not released although it was counted; see :mod:`microagg.job.delivery`."""
 
     @classmethod
     def of(cls, plan: Plan, measured: Measured) -> Evidence:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from microagg.delivering.delivery import Delivery
 from microagg.engines.capabilities import check_engine, check_target_kind
 from microagg.engines.disk import DiskParts
 from microagg.engines.disk_release import DiskRelease
 from microagg.engines.memory_needed import least_in_parts, memory_for
 from microagg.engines.scratch import Scratch, opened_scratch, owner_of
 from microagg.evidence.measured import CountedFile
+from microagg.job.delivery import Delivery
 from microagg.job.engine_in_parts import EngineInParts
 from microagg.plan.plan import Plan
 

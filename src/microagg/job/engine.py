@@ -7,14 +7,14 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from microagg.delivering.delivery import Delivery
-from microagg.delivering.observer import Observer
+from microagg.base.progress import Clock
 from microagg.drafting.draft import Completed
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, Measured
+from microagg.job.delivery import Delivery
 from microagg.job.job import Job
+from microagg.job.observer import Observer
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import Clock
 
 
 class Engine(ABC):

@@ -10,7 +10,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from microagg.delivering.delivery import Gate
 from microagg.engines.capabilities import check_engine, check_plan_in_parts, check_source
 from microagg.errors import InputError, shown
 from microagg.formats import FORMATS
@@ -22,6 +21,7 @@ from microagg.formats.files import is_folder_target, kind_of, stands_for_several
 from microagg.formats.formulas import no_formulas
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.places import Destination, fetched, naming
+from microagg.job.delivery import Gate
 from microagg.measure.analyses import check_analyses
 from microagg.plan.analysis_formulas import computed_with
 from microagg.plan.checks import no_column

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from microagg.base.formatting import plural
 from microagg.comparing.prices import price_table
-from microagg.comparing.trials import TrialTable
-from microagg.delivering.delivery import Delivery
 from microagg.drafting.draft import Completed
+from microagg.engines.memory.protect import protect_table
+from microagg.engines.memory.release import Release
+from microagg.engines.memory.table import Table
 from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, Measured
@@ -21,11 +22,9 @@ from microagg.formats.files import Source, read_file, stands_for_several, what_i
 from microagg.formats.formulas import formula_cells
 from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
+from microagg.job.delivery import Delivery
 from microagg.job.engine import Engine
 from microagg.plan.plan import Plan
-from microagg.protecting.protect import protect_table
-from microagg.protecting.release import Release
-from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
@@ -35,10 +34,10 @@ _NOTICED = 2.0  # seconds after which somebody asks what takes so long
 
 
 class MemoryEngine(Engine):
-    """Reads the whole table, and hands it to :func:`microagg.protecting.protect.protect_table`."""
+    """Reads the whole table, and hands it to :func:`microagg.engines.memory.protect.protect_table`."""
 
     _source: Source
-    _table: TrialTable
+    _table: Table
     _release: Release
     _released: pa.Table
     """The released table as it is written."""
@@ -57,7 +56,7 @@ class MemoryEngine(Engine):
         self.digest = source.sha256
         if job.looked is None or stands_for_several(job.reads):  # else its header was checked
             job.check_names(source.as_written.column_names)
-        self._table = records_of(source)
+        self._table = Table.of(source)
         self.records, self.columns = len(self._table.frame), len(self._table.frame.names)
         return what_is_left(source, job.writes, job.plan.drop)
 
@@ -113,16 +112,16 @@ class MemoryEngine(Engine):
     def measure(self) -> Measured:
         """Measure all records, and price other decisions if asked to."""
         job = self.job
-        found: Measured = self._release.evidence_with(
+        measured = self._release.measured(
             dominance=job.dominance, dominance_percent=job.dominance_percent
         )
         if FORMATS[job.kind_of_target].has_formulas and not job.escape_formulas:
-            found = replace(found, formulas=formula_cells(self._released))
+            measured = replace(measured, formulas=formula_cells(self._released))
         if job.prices:
             self.hears.stage("pricing")
             with self.clock.time("price"):
-                found = replace(found, prices=self._prices())
-        return found
+                measured = replace(measured, prices=self._prices())
+        return measured
 
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
         """Gather what the report for the board, or for the public, shows."""
@@ -149,12 +148,6 @@ class MemoryEngine(Engine):
         if not same and (kind != source.kind or kind == "csv"):
             return source.format.for_another(job.csv)
         return source.format
-
-
-def records_of(source: Source) -> TrialTable:
-    """Return the table of a file that was read, with its text, for plans to be carried out on it."""
-    text = None if source.kept_for(source.kind) is None else source.as_written
-    return TrialTable(Frame(source.table), text, source.coded())
 
 
 def _words_of_proof(seconds: float | None) -> str:

@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.base.formatting import table_size
-from microagg.delivering.delivery import Delivery, delivering
-from microagg.delivering.observer import Observer
+from microagg.base.progress import Clock
 from microagg.drafting.guess import Guess
 from microagg.errors import RejectedError
 from microagg.evidence.cautions import warn_of
@@ -23,11 +22,12 @@ from microagg.evidence.evidence import Evidence
 from microagg.formats import FORMATS
 from microagg.formats.addresses import Place, as_place
 from microagg.formats.layouts import CsvFormat
+from microagg.job.delivery import Delivery, delivering
 from microagg.job.engine import Engine
 from microagg.job.job import Job
 from microagg.job.memory_engine import MemoryEngine
+from microagg.job.observer import Observer
 from microagg.plan.plan import UNSET, Plan
-from microagg.protecting.protect import Clock
 from microagg.report.html import report_texts
 
 

@@ -8,7 +8,6 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from microagg.delivering.delivery import Delivery
 from microagg.drafting.draft import Completed
 from microagg.engines.spark.on_spark import SparkParts, group_in_spark
 from microagg.engines.spark.spark_frames import (
@@ -25,6 +24,7 @@ from microagg.engines.spark.spark_session import exposure_words, session_on
 from microagg.engines.spark.spark_warm import is_warm, warm_executors
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.batches import open_batches
+from microagg.job.delivery import Delivery
 from microagg.job.engine_in_parts import EngineInParts
 from microagg.plan.plan import Plan
 from microagg.tables.released_metadata import left_out_words

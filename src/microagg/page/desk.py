@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.base.formatting import plural
+from microagg.engines.memory.choices import Choice, mark_frontier
 from microagg.page.process import Worker
 from microagg.page.tasks import (
     STOP,
@@ -32,7 +33,6 @@ from microagg.page.tasks import (
     Task,
 )
 from microagg.plan.plan import Plan
-from microagg.protecting.choices import Choice, mark_frontier
 
 _MOST_ENTRIES = 30  # of the queue that are remembered
 _MOST_PRICED = 30  # plans whose prices are remembered

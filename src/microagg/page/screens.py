@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.base.formatting import TRADE_OFF, plural
+from microagg.engines.memory.choices import FAST, about_methods, suggestion
 from microagg.errors import TableError
 from microagg.formats.endings import kind_by_ending
 from microagg.page.desk import Desk, OpenTable, WrittenRelease
@@ -23,7 +24,6 @@ from microagg.plan.flag_values import write_list
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
-from microagg.protecting.choices import FAST, about_methods, suggestion
 from microagg.report.loss_bands import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)

@@ -21,13 +21,13 @@ from microagg.comparing.comparison import prepare, try_prepared
 from microagg.comparing.method_trials import Tried
 from microagg.comparing.prices import Prices, price_table
 from microagg.comparing.search import search
-from microagg.comparing.trials import Standing, TrialTable
-from microagg.delivering.observer import Observer
+from microagg.comparing.trials import Standing
+from microagg.engines.memory.table import Table
 from microagg.errors import MicroaggError, StopSearch, fault_words
 from microagg.formats.files import Source, read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.job.job import Job, numbers_of
-from microagg.job.memory_engine import records_of
+from microagg.job.observer import Observer
 from microagg.job.run import run
 from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import (
@@ -138,9 +138,9 @@ class Bench:
         kept = self.last_standing
         return kept[1] if kept is not None and kept[0] == plan.to_toml() else None
 
-    def records(self, opened: Opened, plan: Plan) -> TrialTable:
+    def records(self, opened: Opened, plan: Plan) -> Table:
         """Return the records of a file, on which plans are tried."""
-        return records_of(_typed(self.source(opened), plan))
+        return Table.of(_typed(self.source(opened), plan))
 
     def check(self) -> None:
         """End the search if the user asked for it."""
@@ -162,7 +162,7 @@ def do(task: Any, bench: Bench, tell: Tell) -> dict[str, Any]:
 def _(task: ReadTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     tell({"stage": "reading"})
     source = bench.source(task.opened)
-    table = records_of(source)
+    table = Table.of(source)
     tell({"stage": "looking at each column"})
     columns = about_columns(table.frame, table.missing_words)
     found: dict[str, Any] = {
@@ -172,7 +172,7 @@ def _(task: ReadTask, bench: Bench, tell: Tell) -> dict[str, Any]:
         "problem": None,
     }
     try:
-        found["plan"] = records_of(source).completed(Plan()).plan
+        found["plan"] = Table.of(source).completed(Plan()).plan
     except MicroaggError as error:  # the user has to choose the roles
         found |= {"plan": None, "problem": str(error)}
     return found

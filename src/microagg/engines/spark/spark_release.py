@@ -12,7 +12,6 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.delivering.write_and_count import refuse_broken
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import measured_at_scale
@@ -23,6 +22,7 @@ from microagg.engines.spark.spark_bundles import numbers_of, words_of
 from microagg.engines.spark.spark_counts import CountsOnSpark, KeysOnSpark
 from microagg.engines.spark.spark_frames import on_spark, reduced
 from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows
+from microagg.engines.write_and_count import refuse_broken
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.evidence.sentences import Caution
@@ -192,7 +192,7 @@ class SparkRelease:
     def report(self, path: str | Path, **measures: Any) -> None:
         """Write the board's report as an HTML file, and every number of it as JSON next to it.
 
-        ``measures`` are as for :meth:`microagg.protecting.release.Release.measure`.
+        ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
         """
         check_report_target(Path(path))
         found = Evidence.of(self.plan, self.measured(pictures=True, **measures))

@@ -14,11 +14,11 @@ from dataclasses import replace
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.engines.memory.release import Release
 from microagg.errors import MicroaggError
 from microagg.evidence.measured import Suppressed
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Suppress
-from microagg.protecting.release import Release
 
 _ROUNDS = 3
 

@@ -10,14 +10,16 @@ from typing import Any
 
 from microagg.algorithms.result import Partition
 from microagg.base.progress import Listener
-from microagg.delivering.write_and_count import ReleasedTable
 from microagg.drafting.guess import Guess
+from microagg.engines.memory.choices import Choice, with_other_k
+from microagg.engines.write_and_count import ReleasedTable
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import CountedFile, Part
+from microagg.evidence.measured import CountedFile, Measured, Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.formats.layouts import FileFormat
+from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.harmful_columns import Stake
 from microagg.measure.known_columns import KnownRisk
@@ -25,9 +27,8 @@ from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
+from microagg.plan.registry import find
 from microagg.plan.sections import Roles
-from microagg.protecting.bound_loss import prove_bound, seconds_of_proof
-from microagg.protecting.choices import Choice, with_other_k
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
@@ -133,20 +134,37 @@ class Release:
         """
         return self._measuring.measure(**measures)
 
+    def measured(self, **measures: Any) -> Measured:
+        """Return all figures, with more measured as for :meth:`measure`; nothing is judged yet."""
+        counted = self._written[-1] if self._written else None
+        return replace(self._measuring.measured(**measures), parts=self.parts, counted=counted)
+
     def evidence_with(self, **measures: Any) -> Evidence:
         """Return the evidence with more measured, as for :meth:`measure`."""
-        found = self._measuring.measured(**measures)
-        counted = self._written[-1] if self._written else None
-        return Evidence.of(self.plan, replace(found, parts=self.parts, counted=counted))
+        return Evidence.of(self.plan, self.measured(**measures))
 
     def seconds_of_bound(self) -> float | None:
         """Estimate how long a proof of :meth:`with_bound` takes; None where there is none."""
-        return seconds_of_proof(self.parts, self.released_table)
+        part = self.parts[0]
+        partition = part.partition
+        if len(self.parts) > 1 or not self.plan.is_easily_bound(len(part.rows)):
+            return None
+        if partition.lower_bound is not None or partition.stopped:
+            return None
+        guarantee = find(partition.method).guarantee_for(part.coordinates, partition.weighted)
+        if guarantee == "exact" and self.released_table.intake.units is None:
+            return None
+        return seconds_of_bound(self.released_table.inputs[0].cells, partition.k)
 
     def with_bound(self, progress: Listener | None = None) -> Release:
         """Return the release with a proved bound on the loss, where that takes seconds."""
-        proved = prove_bound(self.parts, self.released_table, progress)
-        return self if proved is self.parts else replace(self, parts=proved)
+        if self.seconds_of_bound() is None:
+            return self
+        (part,), (encoded,) = self.parts, self.released_table.inputs
+        partition = part.partition
+        least = bound_over_cells(encoded.space, encoded.cells, partition.k, progress)
+        proved = replace(partition, lower_bound=min(least, partition.sse))
+        return replace(self, parts=[part._replace(partition=proved)])
 
     def as_choice(self) -> Choice:
         """Return the loss and the risk of this release, as one choice of a comparison."""

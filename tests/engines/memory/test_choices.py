@@ -9,9 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import InputError
-from microagg.measure.linkage import Linkage
-from microagg.plan.plan import Plan
-from microagg.protecting.choices import (
+from microagg.engines.memory.choices import (
     TOLERANCE,
     TRADE_OFF,
     Choice,
@@ -20,6 +18,8 @@ from microagg.protecting.choices import (
     next_k_for,
     suggestion,
 )
+from microagg.measure.linkage import Linkage
+from microagg.plan.plan import Plan
 
 
 def cell(method, k, loss, share, high=None):

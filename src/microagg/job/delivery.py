@@ -8,12 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from microagg.delivering.observer import Observer
 from microagg.errors import InputError, shown
 from microagg.evidence import Evidence
 from microagg.formats.addresses import Place
 from microagg.formats.atomic import TemporaryFiles, check_target, replacing_all
 from microagg.formats.places import Destination
+from microagg.job.observer import Observer
 
 
 @dataclass(frozen=True)

@@ -6,22 +6,25 @@ plan → roles → encode, scale → partition → aggregate → release, whose 
 from __future__ import annotations
 
 import secrets
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import share
-from microagg.base.progress import Listener
+from microagg.base.progress import Clock, Listener
 from microagg.base.typing import Labels
-from microagg.delivering.write_and_count import ReleasedTable
 from microagg.drafting.draft import Completed, complete
+from microagg.drafting.guess import Guess
+from microagg.engines.memory.release import Release
+from microagg.engines.memory.suppress import with_fewer_records
+from microagg.engines.write_and_count import ReleasedTable
 from microagg.errors import InputError
 from microagg.evidence.cautions import warn_of
 from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
+from microagg.evidence.sentences import Caution
 from microagg.grouping.group_table import group
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
@@ -30,9 +33,6 @@ from microagg.measure.analyses import check_analyses
 from microagg.measure.swapping import largest_share
 from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan
-from microagg.protecting.release import Release
-from microagg.protecting.suppress import with_fewer_records
-from microagg.protecting.unreadable_columns import about_unreadable
 from microagg.releasing.release_values import Released, release_block
 from microagg.releasing.swap import SECRET_BYTES, Swapping
 from microagg.releasing.weight_and_strata import release_weight_and_strata, released_strata
@@ -44,6 +44,8 @@ from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_COLUMNS_NAMED = 12  # in the sentence about columns that cannot be read
 
 
 def protect(
@@ -298,7 +300,7 @@ def _protect(
         np.hstack([one.groups for one in released]),
         {name: counts for one in released for name, counts in one.missing_counts.items()},
         recoded,
-        about_unreadable(table, settled.guesses or {}, plan),
+        _about_unreadable(table, settled.guesses or {}, plan),
         lambda other: again(other)._measuring,
         is_frame=is_frame,
     )
@@ -434,17 +436,28 @@ def _weighs(plan: Plan) -> bool:
     return plan.weight is not None and plan.weight.grouping == "weighted"
 
 
-class Clock:
-    """Seconds by stage."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = {}
-
-    @contextmanager
-    def time(self, stage: str) -> Iterator[None]:
-        """Add the time of a block to a stage."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started
+def _about_unreadable(
+    table: Frame, guesses: Mapping[Any, Guess], plan: Plan
+) -> tuple[Caution, ...]:
+    """Say which columns the draft drops since their values cannot be read, and where the fault is."""
+    left = [name for name, one in guesses.items() if one.unreadable and name in plan.notes]
+    if not left:
+        return ()
+    described, hints = [], set()
+    for name in left[:_COLUMNS_NAMED]:
+        what: str = guesses[name].looks_like
+        if what == "quantity":
+            what = "infinite values"
+        cells = table.odd_numbers(name) if what == "number stored as text" else None
+        described.append(f"{listed_names([name])} ({what if cells is None else cells.in_words()})")
+        hints.add("" if cells is None else cells.hint)
+    more = f" and {len(left) - _COLUMNS_NAMED} more" if len(left) > _COLUMNS_NAMED else ""
+    way_out = "Correct them to have them protected; the plan's notes say how."
+    return (
+        Caution(
+            "warning",
+            tuple(left),
+            f"The draft drops columns whose values cannot be read: {', '.join(described)}{more}.",
+            " ".join([*sorted(hints), way_out]).strip(),
+        ),
+    )

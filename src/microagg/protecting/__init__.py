@@ -1,1 +1,0 @@
-"""protect() a table in memory, and the Release that it returns."""
