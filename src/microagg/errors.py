@@ -56,6 +56,25 @@ class DisclosureRiskWarning(UserWarning):
 
 def fault_words(error: BaseException) -> str:
     """Say that the program is at fault, and where; the error's own words may hold values of records."""
+    return (
+        f"microagg did not expect this input: {type(error).__name__} in {_where(error)}. That is a fault of "
+        "the program, please report it; MICROAGG_TRACEBACK=1 shows all, values of the table included."
+    )
+
+
+def system_words(error: OSError) -> str:
+    """Say what the operating system refused, of which file, and what to do.
+
+    >>> system_words(FileNotFoundError(2, "No such file", "a.csv"))
+    "The system reports for 'a.csv': No such file. Check the path, its rights and the free space."
+    """
+    about = "" if error.filename is None else f" for {shown(str(error.filename), 300)}"
+    reason = error.strerror or f"{type(error).__name__} in {_where(error)}"
+    return f"The system reports{about}: {reason}. Check the path, its rights and the free space."
+
+
+def _where(error: BaseException) -> str:
+    """Return the line of this package at which an error arose."""
     import os
     import traceback
 
@@ -63,10 +82,7 @@ def fault_words(error: BaseException) -> str:
     for frame in traceback.extract_tb(error.__traceback__):
         if "microagg" in frame.filename:
             where = f"{os.path.basename(frame.filename)}, line {frame.lineno}"
-    return (
-        f"microagg did not expect this input: {type(error).__name__} in {where}. That is a fault of the "
-        "program, please report it; MICROAGG_TRACEBACK=1 shows all, values of the table included."
-    )
+    return where
 
 
 def shown(value: object, limit: int = 60) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+import typer.main
 from typer.testing import CliRunner
 
-from microagg.cli.flags import plan_of
+from microagg.cli.flags import PANELS, plan_of
 from microagg.cli.main import app
 from microagg.errors import InputError
 from microagg.plan.block import Require
@@ -224,15 +227,24 @@ def test_a_name_in_quotes_ends_at_its_quote():
     assert split_pair("--kind", "a=b=c", "") == ("a", "b=c")
 
 
-def test_the_help_teaches_each_setting():
+def test_every_flag_of_a_long_help_stands_in_one_panel_and_ten_common_ones_come_first():
     done = CliRunner().invoke(app, ["protect", "--help"], env={"COLUMNS": "200", "NO_COLOR": "1"})
     assert done.exit_code == 0
-    for flag in (
-        *("--kind", "--importance", "--transform", "--strata", "--coarsen", "--weight"),
-        *("--weight-release", "--weight-grouping", "--unit-mode", "--missing", "--missing-most"),
-        *("--missing-code", "--require", "--relation"),
-    ):
-        assert flag in done.stdout, flag
+    titles = re.findall(r"^╭─ (.+?) ─", done.stdout, re.M)
+    assert titles == ["Arguments", "Options", *filter(None, PANELS)]
+    listed = [name for names in PANELS.values() for name in names.split()]
+    assert len(listed) == len(set(listed))
+    for command in ("protect", "plan", "compare"):
+        flags = typer.main.get_command(app).commands[command].params
+        options = {flag.name for flag in flags if flag.param_type_name == "option"}
+        assert options <= {*listed, "help"}, command
+    common = done.stdout.split("─ Options ─")[1].split("╰")[0]
+    assert len(re.findall(r"^│ --", common, re.M)) == 10 + 1  # and --help
+
+
+def test_help_keeps_brackets():
+    shown = CliRunner().invoke(app, ["page", "--help"], env={"COLUMNS": "200"}).stdout
+    assert "pip install 'microagg[page]'" in shown
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_a_log_hears_where_a_long_job_is(survey, monkeypatch, lines):
     def slow(*_, progress=None, **__):
         if progress is not None:
             progress(30)
-            lines.wait_for("working grouping 50 %, ")
+            lines.wait_for("working grouping 40 %, ")  # of the whole job
         raise InputError("enough")
 
     monkeypatch.setattr(sys.modules["microagg.engines.memory.protect"], "group", slow)
@@ -167,7 +167,8 @@ def test_who_waits_hears_every_few_seconds_that_kernels_are_compiled(lines):
         note(Compiled(1), 4)
         lines.wait_for("working compiling 25 %, ")
         speaker.doing = "writing"
-        lines.wait_for("working writing, ")
+        note(1, 2)
+        lines.wait_for("working writing 75 %, ")
     assert WATCHED <= 5
 
 

@@ -288,3 +288,21 @@ def test_groups_that_lose_as_little_as_is_proved_are_the_best():
         found = release.evidence.proof(own)
         assert found[0] == word
         assert sentence in found[1]
+
+
+def test_repr_sums_up_in_ten_lines(caplog, tmp_path):
+    import logging
+
+    frame = pd.DataFrame({"a": range(40), "b": [i % 7 for i in range(40)], "n": range(40)})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    with caplog.at_level(logging.INFO, logger="microagg"):
+        evidence = microagg.protect_file(
+            tmp_path / "in.csv", tmp_path / "out.csv", k=5, columns=["a", "b"], drop=["n"]
+        )
+    lines = repr(evidence).splitlines()
+    assert lines[0].startswith("Evidence: green. k = 5 holds")
+    assert len(lines) <= 10
+    stages = [
+        record.message.split(":")[0] for record in caplog.records if record.name == "microagg"
+    ]
+    assert stages == ["reading", "grouping", "writing", "measuring", "written"]

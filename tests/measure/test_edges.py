@@ -143,6 +143,7 @@ def test_nearly_all_lost_is_all():
 
     assert "a (all of its information)" in words(99.6)
     assert "a (99.4 % of its information)" in words(99.4)
+    assert "a (worse than the column's mean for everybody: drop it)" in words(113.0)
 
 
 def test_one_infinite_value_of_the_protected_table_is_refused():

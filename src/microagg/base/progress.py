@@ -53,6 +53,42 @@ class Progress(int):
 
 Listener = Callable[[Progress], object]  # what callers pass as ``progress=``
 
+# The stages of a job in their order, and what each takes of a bar.
+_STAGES = {
+    "reading": 0.1,
+    "encoding": 0.1,
+    "grouping": 0.4,
+    "bounding": 0.1,
+    "writing": 0.1,
+    "measuring": 0.1,
+    "pricing": 0.08,
+    "reporting": 0.02,
+}
+
+
+class RisingShare:
+    """How much of a bar is full: it never runs backwards, whatever stages and parts report.
+
+    >>> share = RisingShare()
+    >>> [round(share.at("grouping", done, 10), 2) for done in (0, 5, 3, 10)]
+    [0.2, 0.4, 0.4, 0.6]
+    >>> round(share.at("reading", 1, 9), 2)
+    0.6
+    """
+
+    def __init__(self) -> None:
+        self._highest = 0.0
+
+    def at(self, stage: str, done: int, total: int) -> float:
+        """Return the share, 0 to 1, after a report; a stage that no job has fills the bar by itself."""
+        names = list(_STAGES)
+        before = (
+            sum(_STAGES[name] for name in names[: names.index(stage)]) if stage in names else 0.0
+        )
+        within = min(int(done) / total, 1.0) if total > 0 else 0.0
+        self._highest = max(self._highest, before + within * _STAGES.get(stage, 1.0))
+        return self._highest
+
 
 def new_state() -> State:
     """Make the array that a kernel and its watcher share."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -27,6 +28,20 @@ if TYPE_CHECKING:
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+PANELS = {
+    "": "columns k drop confidential unit weight strata kind plan report",
+    "What is done with columns and records": "renumber known coarsen unit_mode unit_name small_strata "
+    "weight_release weight_grouping missing missing_most missing_code suppress suppress_weighted relation",
+    "How safe": "strict require max_linkage max_agreeing max_pairing dominance dominance_percent digits",
+    "How useful": "analysis keep may_drop search_k importance release together categories aggregate round "
+    "max_loss max_tables max_moved prices compare",
+    "Files and messages": "public overwrite keep_rejected keep_order sheet delimiter encoding decimal "
+    "escape_formulas as_json quiet verbose",
+    "Engines and methods": "engine memory master methods method option effort time_limit budget refine cost "
+    "scale transform per_column seed bound bound_effort",
+}
+"""The panels of a long help, in their order, each with the parameters of its flags; the common ones first."""
 
 _OPTION = Setting(
     "A setting of the method, such as gamma=0.2 of v-mdav; see: microagg methods.",
@@ -85,12 +100,37 @@ def with_plan_flags(
         ]
         needed = [p for p in own if p.default is p.empty]
         rest = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.default is not p.empty]
-        shown_first = [*needed, *flags, *rest]
+        options = [*flags, *rest]
+        if not only:  # a few flags need no panels
+            options = _in_panels(options)
+        shown_first = [*needed, *options]
         function.__signature__ = signature.replace(parameters=shown_first)  # type: ignore[attr-defined]
         function.__annotations__ = {p.name: p.annotation for p in shown_first}
         return function
 
     return added
+
+
+def _in_panels(options: list[inspect.Parameter]) -> list[inspect.Parameter]:
+    """Return the parameters in the order of the panels, each flag with the title of its panel."""
+    places = {
+        name: (title, place)
+        for title, listed in PANELS.items()
+        for place, name in enumerate(listed.split())
+    }
+    titles = list(PANELS)
+
+    def order(option: inspect.Parameter) -> tuple[int, int]:
+        title, place = places.get(option.name, ("", len(places)))
+        return titles.index(title), place
+
+    def titled(option: inspect.Parameter) -> inspect.Parameter:
+        kind, row = get_args(option.annotation)
+        row = copy(row)
+        row.rich_help_panel = places.get(option.name, ("", 0))[0] or None
+        return option.replace(annotation=Annotated[kind, row])
+
+    return [titled(option) for option in sorted(options, key=order)]
 
 
 JOB_FLAGS = tuple(row.name for row in rows_of(JobSettings))

@@ -16,7 +16,6 @@ from microagg.plan.sections import Roles
 MOST_LINES = 20
 _NAMED = 8  # columns that a line names
 _DECISIONS = 3  # cautions that are said in full
-_ANALYSES = 2
 _CONFIDENTIAL = 2  # confidential columns whose diversity is said
 
 
@@ -99,7 +98,7 @@ def _cost_lines(evidence: Evidence) -> list[MessageLine]:
         MessageLine("left out", evidence.suppressed_words),
         MessageLine("lost", evidence.loss_words),
         MessageLine("usable", evidence.fidelity_words),
-        *analysis_lines(evidence.utility)[:_ANALYSES],
+        *analysis_lines(evidence.utility),
         MessageLine("attacker", evidence.alone_words),
         MessageLine("", evidence.known_words),
         MessageLine("", evidence.claim_words),

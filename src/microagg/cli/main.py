@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from microagg.base.own_process import start_quickly
 from microagg.cli.flags import (
@@ -250,12 +251,13 @@ for _command in (protect, plan, measure, attack, compare, verify, methods, demo,
 
 
 def _unwrap_help() -> None:
-    """Let paragraphs of help fill the terminal: they would break where those of the source do."""
+    """Let paragraphs of help fill the terminal; they would break where the source does."""
     for command in app.registered_commands:
         paragraphs = inspect.cleandoc(getattr(command.callback, "__doc__", None) or "").split(
             "\n\n"
         )
-        command.help = "\n\n".join(" ".join(one.split()) for one in paragraphs)
+        # As it is written: rich would take the brackets of microagg[page] for markup.
+        command.help = escape("\n\n".join(" ".join(text.split()) for text in paragraphs))
 
 
 _unwrap_help()

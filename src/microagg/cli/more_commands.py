@@ -285,9 +285,7 @@ def page(
     ] = None,
     no_open: Annotated[
         bool,
-        typer.Option(
-            "--no-open", metavar="", help="Open no browser, but say the address and the way to it."
-        ),
+        typer.Option("--no-open", metavar="", help="Do not open a browser; print the address."),
     ] = False,
     port: Annotated[int, typer.Option(help="Port of this machine; a free one if left out.")] = 0,
     idle: Annotated[

@@ -10,7 +10,6 @@ from microagg.base.formatting import names
 from microagg.cli.lines import (
     MOST_LINES,
     MessageLine,
-    analysis_lines,
     release_lines,
     say_caution,
     say_decisions,
@@ -163,7 +162,6 @@ def _say_more(speaker: Speaker, evidence: Evidence) -> None:
     """Say what the short form leaves to --verbose."""
     for part in evidence.parts[1:]:
         speaker.say("grouped", evidence.part_words(part))
-    say_lines(speaker, analysis_lines(evidence.utility)[2:])
     speaker.say("hidden", evidence.hidden_words)
     say_diversity(speaker, evidence.alone)
     for caution in evidence.cautions:

@@ -18,7 +18,8 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from rich.text import Text
 
 from microagg.base.formatting import visible
-from microagg.errors import MicroaggError, VerificationError, fault_words
+from microagg.base.progress import RisingShare
+from microagg.errors import MicroaggError, VerificationError, fault_words, system_words
 from microagg.plan.method import Method
 
 _SECONDS_BETWEEN_LINES = 30.0  # off a terminal, where a log is kept
@@ -103,7 +104,7 @@ class Speaker:
             self._fail(error, 1 if isinstance(error, VerificationError) else 2)
         except OSError as error:
             self.as_json = False  # stdout itself may be what fails
-            self._fail(MicroaggError(f"{error.strerror or type(error).__name__}."), 2)
+            self._fail(MicroaggError(system_words(error)), 2)
         except MemoryError:
             self._fail(MicroaggError("The table does not fit into memory."), 2)
         except KeyboardInterrupt:
@@ -152,20 +153,23 @@ class Speaker:
     @contextmanager
     def _beating(self, doing: str) -> Iterator[Callable[[int, int], None]]:
         """Write to a log now and then where a long job is; yield a function that takes the progress."""
-        self.doing, noted, ended = doing, ("", ""), threading.Event()
-        started = time.monotonic()
+        self.doing, ended = doing, threading.Event()
+        compiling, how_far = "", ""
+        started, share = time.monotonic(), RisingShare()
 
         def note(done: int, total: int) -> None:
-            nonlocal noted
-            how_far = f" {min(100 * int(done) // total, 100)} %" if total else ""
-            noted = self.doing, getattr(done, "doing", self.doing) + how_far
+            nonlocal compiling, how_far
+            other = getattr(done, "doing", self.doing)
+            if other != self.doing:
+                compiling = f"{other} {100 * int(done) // max(total, 1)} %"
+            else:
+                compiling, how_far = "", f" {100 * share.at(self.doing, done, total):.0f} %"
 
         def say() -> None:
             while not ended.wait(self.every):
-                stage, words = noted
-                words = words if stage == self.doing else self.doing
-                words += f", {time.monotonic() - started:,.0f} s so far"
-                self._err.print(Text(f"{'working':<12} ", style="bold") + Text(words))
+                line = compiling or f"{self.doing}{how_far}"
+                line += f", {time.monotonic() - started:,.0f} s so far"
+                self._err.print(Text(f"{'working':<12} ", style="bold") + Text(line))
 
         thread = threading.Thread(target=say, daemon=True)
         thread.start()
@@ -179,7 +183,7 @@ class Speaker:
     def progress(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
         """Show a bar with the share of records done; off a terminal a line every 30 seconds instead.
 
-        A number may say by its attribute ``doing`` what else is being done.
+        A number may say by its attribute ``doing`` what else is being done. The bar never runs backwards.
         """
         if self.quiet:
             yield None
@@ -197,12 +201,16 @@ class Speaker:
             console=self._err,
             transient=True,
         )
+        self.doing, share = doing, RisingShare()
+
+        def show(done: int, total: int) -> None:
+            other = getattr(done, "doing", self.doing)
+            if other != self.doing:  # compiling is no part of a job
+                bar.update(task, description=other, found=f"{done} of {total}")
+                return
+            full = share.at(self.doing, done, total)
+            bar.update(task, description=self.doing, completed=full, found=_found(done))
+
         with bar:
-            task = bar.add_task(doing, found="")
-            yield lambda done, total: bar.update(
-                task,
-                description=getattr(done, "doing", doing),
-                completed=done,
-                total=total,
-                found=_found(done),
-            )
+            task = bar.add_task(doing, total=1.0, found="")
+            yield show

@@ -77,6 +77,20 @@ class Evidence(Measured):
         """Judge what was measured by the plan."""
         return cls(plan=plan, **{one.name: getattr(measured, one.name) for one in fields(Measured)})
 
+    def __repr__(self) -> str:
+        """Sum up the release in at most ten lines."""
+        cautions = [caution for caution in self.cautions if caution.severity != "note"]
+        lines = [
+            f"Evidence: {self.verdict}. {self.verdict_words}",
+            f"  promised: {self.promise}",
+            f"  lost: {self.loss_words}",
+            f"  usable: {self.fidelity_words}",
+            *(f"  {caution.severity}: {caution.words}" for caution in cautions[:4]),
+            *([f"  {len(cautions) - 4} more cautions"] if len(cautions) > 4 else []),
+            "  as_dict() has every number",
+        ]
+        return "\n".join(lines)
+
     @cached_property
     def cautions(self) -> Sequence[Caution]:
         """What to know before the file leaves the house."""
@@ -225,7 +239,7 @@ class Evidence(Measured):
     def alone_words(self) -> str:
         """What an attacker gains from the protected columns."""
         if self.swap is None:
-            return attacker_words(self.alone)
+            return attacker_words(self.alone, self.k)
         if self.swap.chance is None:
             return standing_words(self.swap.standing)
         known = [name for name in self.roles.known if name not in self.roles.strata]

@@ -270,13 +270,22 @@ def worst_first(losses: Mapping[Any, float]) -> list[Any]:
     return sorted(losses, key=lambda name: -few_digits(losses[name], DIGITS))
 
 
+def lost_words(loss: float) -> str:
+    """Say what a column lost; above 100 % a percentage tells nothing.
+
+    >>> lost_words(61.04), lost_words(113.0)
+    ('61.0 %', "worse than the column's mean for everybody: drop it")
+    """
+    return percent(loss) if loss < 100.5 else "worse than the column's mean for everybody: drop it"
+
+
 def most_lost_words(utility: Utility) -> str:
     """Say which columns lost most, and what the groups lose where that differs; empty for one number."""
     by = utility.by_column
     worst = worst_first(by)[:_COSTLY]
     said = []
     if len(by) > 1:
-        said.append("most in " + ", ".join(f"{names([n])} ({percent(by[n])})" for n in worst))
+        said.append("most in " + ", ".join(f"{names([n])} ({lost_words(by[n])})" for n in worst))
     if utility.groups_known:  # of two files only the values are
         groups = group_loss_words(utility.information_loss, utility.group_loss)
         said += [groups.removeprefix("; ")] * bool(groups)
@@ -294,12 +303,47 @@ def group_loss_words(loss: float, of_groups: float) -> str:
     return f"; the groups alone, with exact means, lose {percent(of_groups)}"
 
 
-def attacker_words(alone: Risk) -> str:
-    """Say what an attacker gains from the protected columns alone."""
+def attacker_words(alone: Risk, k: int | None = None) -> str:
+    """Say what an attacker gains from the protected columns alone, and what that is beside k, if given."""
+    odds = "" if k is None else odds_words(alone.linkage.share, k)
     return (
         "an attacker who knows the true values of the protected columns finds the right record in "
-        f"{cases_words(alone.linkage)}; a blind guess is right in {share(alone.blind_guess)}"
+        f"{cases_words(alone.linkage)}{odds}; a blind guess is right in {share(alone.blind_guess)}"
     )
+
+
+_COUNTS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+)
+
+
+def odds_words(found: float, k: int) -> str:
+    """Compare the share of records that are found with one in k; empty where more are found.
+
+    >>> odds_words(0.178, 5), odds_words(0.2, 5)
+    (', one in five or six, as k = 5 means', ', one in five, as k = 5 means')
+    >>> odds_words(0.074, 5), odds_words(0.9, 5)
+    (' (k = 5: at most one in five)', '')
+    """
+    least = _COUNTS[k] if k < len(_COUNTS) - 1 else f"{k:,}"
+    if found <= 0 or found > 1.005 / k:
+        return ""
+    if found < 1 / (k + 1):
+        return f" (k = {k:,}: at most one in {least})"
+    more = _COUNTS[k + 1] if k < len(_COUNTS) - 1 else f"{k + 1:,}"
+    which = least if found > 0.98 / k else f"{least} or {more}"
+    return f", one in {which}, as k = {k:,} means"
 
 
 def holds_words(k: int, where: str, swapped: bool) -> str:

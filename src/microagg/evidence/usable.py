@@ -13,7 +13,7 @@ from typing import Any
 
 from microagg.base.formatting import few_digits, names, percent, plural, share
 from microagg.errors import shown
-from microagg.evidence.sentences import Caution, tables_words, times_words, worst_first
+from microagg.evidence.sentences import Caution, lost_words, tables_words, times_words, worst_first
 from microagg.measure.before_and_after import Summary
 from microagg.measure.chart_data import DIGITS
 from microagg.measure.fidelity import Fidelity
@@ -76,7 +76,10 @@ def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caut
 
 def _lost(loss: float, row: Summary) -> str:
     """Say what a column lost."""
-    said = ["all of its information" if loss > 99.5 else f"{percent(loss)} of its information"]
+    if loss > 100.5:
+        said = [lost_words(loss)]
+    else:
+        said = ["all of its information" if loss > 99.5 else f"{percent(loss)} of its information"]
     if row.changed:
         said.append(f"{share(row.changed)} of its values wrong")
     if row.moved is not None and row.moved_share is not None:

@@ -26,7 +26,7 @@ from microagg.job.delivery import Delivery, delivering
 from microagg.job.engine import Engine
 from microagg.job.job import Job
 from microagg.job.memory_engine import MemoryEngine
-from microagg.job.observer import Observer
+from microagg.job.observer import LoggingObserver, Observer
 from microagg.plan.plan import UNSET, Plan
 from microagg.report.html import report_texts
 
@@ -170,7 +170,7 @@ def protect_file(
     strict : release the table only if the verdict is green
     keep_rejected : where to keep a table that is rejected
     overwrite : replace a target that exists, be it a file or a folder of Parquet files
-    observer : hears of stages, progress and cautions
+    observer : hears of stages, progress and cautions; by default the logger "microagg" does
 
     Returns
     -------
@@ -206,8 +206,8 @@ def protect_file(
         keep_rejected=None if keep_rejected is None else Path(keep_rejected),
         overwrite=overwrite,
     )
-    found = run(job, observer).evidence
-    if found.rejected:
-        raise RejectedError(found.rejected, found)
-    warn_of(found.cautions)
-    return found
+    evidence = run(job, observer or LoggingObserver()).evidence
+    if evidence.rejected:
+        raise RejectedError(evidence.rejected, evidence)
+    warn_of(evidence.cautions)
+    return evidence

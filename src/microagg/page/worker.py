@@ -17,13 +17,14 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from microagg.base.progress import RisingShare
 from microagg.comparing.comparison import prepare, try_prepared
 from microagg.comparing.method_trials import Tried
 from microagg.comparing.prices import Prices, price_table
 from microagg.comparing.search import search
 from microagg.comparing.trials import Standing
 from microagg.engines.memory.table import Table
-from microagg.errors import MicroaggError, StopSearch, fault_words
+from microagg.errors import MicroaggError, StopSearch, fault_words, system_words
 from microagg.formats.files import Source, read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.job.job import Job, numbers_of
@@ -97,17 +98,19 @@ def _done(task: Task, bench: Bench, pipe: Connection) -> Message:
     except MemoryError:
         return Message("refused", {"words": "The table does not fit into memory."})
     except OSError as error:
-        return Message("refused", {"words": f"{error.strerror or type(error).__name__}."})
+        return Message("refused", {"words": system_words(error)})
     except Exception as error:  # its own words may hold values of records
         return Message("failed", {"words": fault_words(error)})
 
 
 def _seldom(send: Tell) -> Tell:
-    """Send progress a few times a second at most, but every change of stage."""
+    """Send progress a few times a second at most, but every change of stage; it never runs backwards."""
     last: tuple[float, Any] = (0.0, None)
+    rising = RisingShare()
 
     def tell(data: Mapping[str, Any]) -> None:
         nonlocal last
+        data = {**data, "share": rising.at(data.get("stage", ""), *data.get("done", (0, 0)))}
         now, mark = time.monotonic(), (data.get("stage"), len(data.get("cells", ())))
         if now - last[0] >= _SECONDS_BETWEEN_TELLS or mark != last[1]:
             last = now, mark
@@ -180,7 +183,7 @@ def _(task: ReadTask, bench: Bench, tell: Tell) -> dict[str, Any]:
 
 def _on_progress(bench: Bench, tell: Tell) -> Callable[[int, int], None]:
     def hear(done: int, total: int) -> None:
-        tell({"share": done / max(total, 1)})
+        tell({"done": (done, total)})
         bench.check()
 
     return hear
@@ -241,7 +244,7 @@ def _(task: CompareTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     records = bench.records(task.opened, plan)
 
     def on_progress(done: Tried, total: int) -> None:
-        tell({"stage": done.words, "share": done / total, "cells": done.found})
+        tell({"stage": done.words, "done": (done, total), "cells": done.found})
         bench.check()
 
     trials = prepare(records, plan, task.sizes, task.methods, budget=None)
@@ -257,13 +260,13 @@ class _Teller(Observer):
         self.model: dict[str, Any] = {}
 
     def stage(self, name: str, words: str = "") -> None:
-        self._tell({"stage": name, "share": 0.0})
+        self._tell({"stage": name, "done": (0, 1)})
 
     def progress(self, stage: str, done: int, total: int) -> None:
         self._tell(
             {
                 "stage": stage,
-                "share": min(int(done) / max(total, 1), 1.0),
+                "done": (int(done), total),
                 "loss": getattr(done, "information_loss", None),
                 "gap": getattr(done, "gap", None),
             }
