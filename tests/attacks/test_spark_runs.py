@@ -143,29 +143,21 @@ def readable_by_others(folder: Path) -> list[Path]:
     return found
 
 
-def test_nobody_else_reads_along_and_nothing_stays(source):
-    """Modes, content and addresses while records have been moved; then the end of the run."""
-    with run_until("measuring", source) as run:
-        (folder,) = run.folders
-        assert folder.stat().st_mode & 0o777 == 0o700
-        assert not readable_by_others(run.files)
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        moved = [
-            path for path in files if path.name.startswith("shuffle_") and path.suffix == ".data"
-        ]
-        assert sum(path.stat().st_size for path in moved) > 8 * N  # else nothing could be found
-        x = np.asarray(pq.read_table(source)["x"])
-        content = b"".join(path.read_bytes() for path in files)
-        known = [value.tobytes() for value in x] + [value.byteswap().tobytes() for value in x]
-        assert not [value for value in known if value in content]
-        addresses = listening(run.java) + listening(run.process.pid)
-        assert addresses
-        assert {address.removeprefix("::ffff:") for address in addresses} <= {"127.0.0.1", "::1"}
-        code, words = run.ended()
-        assert code == 0, words
-        run.wait_for_java()
-        assert run.folders == []
-        assert len(pq.read_table(run.target)) == N
+def check_nobody_reads_along(run: Run, source: Path) -> None:
+    """Check modes, content and addresses of a run whose records have been moved."""
+    (folder,) = run.folders
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert not readable_by_others(run.files)
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    moved = [path for path in files if path.name.startswith("shuffle_") and path.suffix == ".data"]
+    assert sum(path.stat().st_size for path in moved) > 8 * N  # else nothing could be found
+    x = np.asarray(pq.read_table(source)["x"])
+    content = b"".join(path.read_bytes() for path in files)
+    known = [value.tobytes() for value in x] + [value.byteswap().tobytes() for value in x]
+    assert not [value for value in known if value in content]
+    addresses = listening(run.java) + listening(run.process.pid)
+    assert addresses
+    assert {address.removeprefix("::ffff:") for address in addresses} <= {"127.0.0.1", "::1"}
 
 
 @pytest.mark.parametrize(
@@ -178,9 +170,12 @@ def test_nobody_else_reads_along_and_nothing_stays(source):
         pytest.param("java", "SIGTERM", 2, marks=pytest.mark.long),
     ],
 )
-def test_a_run_that_is_ended_leaves_no_file_and_no_process(source, who, sent, code):
+def test_nobody_reads_along_and_a_run_that_is_ended_leaves_no_file_and_no_process(
+    source, who, sent, code
+):
     """A killed one may leave a folder, which holds nothing that others can read, to the next run."""
     with run_until("measuring", source) as run:
+        check_nobody_reads_along(run, source)
         os.kill(run.process.pid if who == "python" else run.java, signal.Signals[sent])
         while who == "java" and at_work(run.java):
             time.sleep(0.01)
@@ -198,6 +193,16 @@ def test_a_run_that_is_ended_leaves_no_file_and_no_process(source, who, sent, co
         parts = [name for name in left if ".part" in name]
         assert not run.target.exists()
         assert not parts or (who, sent) == ("python", "SIGKILL")
+
+
+@pytest.mark.long
+def test_a_run_to_its_end_leaves_nothing_but_its_target(source):
+    with run_until("measuring", source) as run:
+        code, words = run.ended()
+        assert code == 0, words
+        run.wait_for_java()
+        assert run.folders == []
+        assert len(pq.read_table(run.target)) == N
 
 
 def test_a_folder_in_use_is_nobodys_orphan(tmp_path):

@@ -15,10 +15,9 @@ from pyarrow import csv
 
 from command import here
 from microagg.compile import warm
-from microagg.compile.warm import PARTS, WEIGHTED, needed
+from microagg.compile.warm import PARTS, WEIGHTED
 from microagg.engines import first_calls
 from microagg.errors import MicroaggError
-from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS
 
 REQUIRED = {"weighted search", "required start", "required merging"}
@@ -49,26 +48,6 @@ def test_a_next_job_loads_neither_pandas_nor_the_compiler(table, tmp_path):
     subprocess.run(run, check=True, capture_output=True)  # compiles what is missing
     (tmp_path / "out.csv").unlink()
     assert subprocess.check_output(run, text=True, stderr=subprocess.DEVNULL).strip() == "[]"
-
-
-@pytest.mark.parametrize("records", [100, None])
-@pytest.mark.parametrize("engine", [None, "disk", "spark"])
-def test_a_plan_names_parts_that_can_be_compiled(records, engine):
-    plans = [
-        Plan.of(k=k, columns=["a", "b"], kinds={"a": "nominal"}, weight=weight, unit=unit)
-        for k in (3, 40)
-        for weight in (None, "w")
-        for unit in (None, "u")
-    ]
-    for plan in [*plans, Plan.of(k=3), Plan.of(k=3, columns=["a"], method="mdav")]:
-        parts = needed(plan, records, bound=True, engine=engine)
-        assert parts == [part for part in PARTS if part in parts]
-        assert "linkage" in parts
-        required = plan.unit is not None
-        assert (set(parts) >= REQUIRED) == required
-        assert ("many records" in {part.removeprefix(WEIGHTED) for part in parts}) == (
-            records is None and plan.blocks[0].columns is not None
-        )
 
 
 def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):

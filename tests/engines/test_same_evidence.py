@@ -49,9 +49,9 @@ APART = {"files", "verified", "parts", "plan"}
 # What is of a sample, where one is drawn; the note about it says so.
 OF_SAMPLE = {
     "utility.il1s", "utility.il1s_by_column", "utility.mean_deviation", "utility.variance_deviation",
-    "utility.covariance_deviation", "utility.correlation_deviation", "utility.eigenvalue_deviation",
+    "utility.correlation_deviation",
     "utility.quantile_deviation", "utility.total_variation", "utility.changed",
-    "utility.blanked", "utility.filled", "utility.association_deviation", "utility.contingency_deviation",
+    "utility.blanked", "utility.filled", "utility.association_deviation",
     "utility.analyses", "fidelity",
     "risk.alone.sd_disclosure", "risk.alone.rank_disclosure",
     "risk.alone.diversity", "risk.alone.individual", "risk.alone.linkage", "risk.alone.record_linkage",

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from microagg import TableError
-from microagg.formats import atomic
 from microagg.formats.atomic import check_target, replacing, replacing_all
 
 
@@ -400,48 +399,3 @@ def test_one_target_that_cannot_be_written_leaves_the_others_alone(tmp_path):
     ):
         pytest.fail("the block must not be entered")
     assert names(tmp_path) == []
-
-
-@pytest.fixture
-def windows(monkeypatch):
-    """A system without locks, without some flags, where no file can be renamed that is open."""
-    monkeypatch.setattr(atomic, "HAS_LOCKS", False)
-    monkeypatch.delattr(atomic, "fcntl")
-    for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_DIRECTORY"):
-        monkeypatch.delattr(os, name)
-    rename = Path.replace
-
-    def refuse_open(self, target):
-        held = {os.path.realpath(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")}
-        if str(self) in held:
-            raise PermissionError(errno.EACCES, "The process cannot access the file")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "replace", refuse_open)
-
-
-@pytest.mark.parametrize("old", [None, "old"])
-@pytest.mark.linux
-def test_files_and_folders_without_locks(windows, tmp_path, old):
-    file, folder = tmp_path / "a.csv", tmp_path / "b"
-    if old:
-        file.write_text(old)
-    with replacing_all([file, folder], folder=True) as parts:
-        parts[0].write_text("new")
-        (parts[1] / "c").write_text("new")
-    assert file.read_text() == (folder / "c").read_text() == "new"
-    with pytest.raises(ZeroDivisionError), replacing(file) as part:
-        part.write_text(str(1 / 0))
-    assert file.read_text() == "new"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.csv", "b"]
-
-
-@pytest.mark.linux
-def test_without_locks_the_file_of_another_run_is_left(windows, tmp_path):
-    target = tmp_path / "a.csv"
-    with replacing(target) as first:
-        with replacing(target) as second:
-            second.write_text("second")
-        assert first.exists()
-        first.write_text("first")
-    assert target.read_text() == "first"

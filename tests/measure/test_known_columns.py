@@ -127,15 +127,6 @@ def test_sampled_linkage_has_an_interval_and_few_blocks_or_many_make_no_differen
         known_risk(both, known, 4, sample=0)
 
 
-def test_progress_rises_to_all_records():
-    rng = np.random.default_rng(0)
-    both = pair_of(rng.normal(size=(20_000, 1)), 3)
-    seen = []
-    known_risk(both, {"region": Known(rng.integers(0, 9, 20_000))}, 3, progress=seen.append)
-    assert seen == sorted(seen)
-    assert seen[-1] == 20_000
-
-
 @given(st.lists(st.tuples(*[st.integers(-1, 3)] * 4), min_size=1, max_size=30), st.booleans())
 def test_combinations_are_exact_also_where_they_overflow(rows, wide):
     columns = np.array(rows).T

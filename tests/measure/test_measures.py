@@ -59,12 +59,6 @@ def test_hand_computed_risk():
     assert r.blind_guess == 0.2
 
 
-def test_an_untouched_table_loses_nothing_and_hides_nothing():
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    assert microagg.utility(X, X).information_loss == 0
-    assert microagg.risk(X, X).record_linkage == 1
-
-
 def test_a_constant_table_tells_as_much_as_a_guess():
     X = np.random.default_rng(0).normal(size=(50, 2))
     constant = np.tile(X.mean(axis=0), (50, 1))

@@ -72,38 +72,14 @@ def test_statistics_of_numbers_equal_their_naive_twins(both):
 def test_columns_that_release_one_value_have_no_correlation():
     values = np.array([[58.5, 53.6], [143.6, 104.2], [368.4, 9.8], [257.8, 80.3], [28.2, 48.1]])
     both = Pair(["a", "b"], values, np.repeat(values.mean(axis=0)[None], 5, axis=0))
-    assert utility_of(both).correlation_matrices[1][0, 1] == 0
-
-
-@given(both=mixed_pairs(kinds=NUMBERS, min_columns=2))
-def test_correlations_are_over_the_records_that_have_both(both):
-    found = utility_of(both).correlation_matrices
-    w = weights_of(both)
-    deviations = []
-    for i, j in itertools.combinations(range(len(both.names)), 2):
-        four = [listed(table[:, c]) for table in (both.original, both.protected) for c in (i, j)]
-        rows = naive.there(*four)
-        if len(rows) < 2:
-            continue
-        pairs = []
-        for matrix, (x, y) in zip(found, (four[:2], four[2:]), strict=True):
-            expected = naive.correlation(
-                [x[r] for r in rows], [y[r] for r in rows], [w[r] for r in rows]
-            )
-            assert matrix[i, j] == pytest.approx(expected, abs=1e-6)
-            pairs.append(expected)
-        deviations.append(abs(pairs[1] - pairs[0]))
-    total = math.comb(len(both.names), 2)
-    assert utility_of(both).correlation_deviation == pytest.approx(
-        sum(deviations) / total, abs=1e-6
-    )
+    assert utility_of(both).associations[1][0, 1] == 0
 
 
 @given(both=mixed_pairs(min_columns=2))
-def test_associations_and_tables_of_categories_equal_their_naive_twins(both):
+def test_associations_and_levels_equal_their_naive_twins(both):
     u = utility_of(both)
     w, category = weights_of(both), both.is_category
-    tables = []
+    deviations = []
     for i, j in itertools.combinations(range(len(both.names)), 2):
         four = [listed(table[:, c]) for table in (both.original, both.protected) for c in (i, j)]
         rows = naive.there(*four)
@@ -111,6 +87,7 @@ def test_associations_and_tables_of_categories_equal_their_naive_twins(both):
         mass = [w[r] for r in rows]
         if len(rows) < 2:
             continue
+        expected_pair = []
         for matrix, (x, y) in zip(u.associations, (four[:2], four[2:]), strict=True):
             if category[i] and category[j]:
                 expected = naive.cramer(x, y, mass)
@@ -119,12 +96,13 @@ def test_associations_and_tables_of_categories_equal_their_naive_twins(both):
             else:
                 expected = naive.correlation(x, y, mass)
             assert matrix[i, j] == pytest.approx(expected, abs=1e-6)
-        if category[i] and category[j]:
-            cells = [list(zip(*four[at : at + 2], strict=True)) for at in (0, 2)]
-            tables.append(naive.apart(*cells, mass))
+            expected_pair.append(expected)
+        deviations.append(abs(expected_pair[1] - expected_pair[0]))
     assert max(np.abs(m - m.T).max() for m in u.associations) < 1e-12
-    if tables and both.is_complete:
-        assert u.contingency_deviation == pytest.approx((np.mean(tables), max(tables)))
+    moved = sum(deviations) / math.comb(len(both.names), 2)
+    assert u.association_deviation == pytest.approx(moved, abs=1e-6)
+    if not any(category):
+        assert u.correlation_deviation == pytest.approx(moved, abs=1e-6)
     for j in np.flatnonzero(category):
         x, y, mass = columns_of(both, j)
         if x:
@@ -145,9 +123,9 @@ def test_an_untouched_table_loses_nothing(both):
         u.quantile_deviation,
         *u.total_variation.values(),
         *u.changed.values(),
-        *u.contingency_deviation,
     ):
         assert value == pytest.approx(0, abs=1e-9)
+    assert set(u.mean_deviation.values()) <= {0.0}
     assert risk_of(same).sd_disclosure[1.0] == 1
 
 

@@ -28,10 +28,6 @@ def test_deviations_equal_their_naive_twins(table):
     # Z-scores of values near 1e9 carry about 1e-9 of rounding in the twins.
     close = {"rel": 1e-6, "abs": 1e-6}
     assert u.il1s == pytest.approx(naive.il1s(rows, safe), **close)
-    assert u.covariance_deviation == pytest.approx(
-        naive.mean_over_pairs(rows, safe, naive.covariance, lambda x, y: naive.sd(x) * naive.sd(y)),
-        **close,
-    )
     for j, (x, y) in enumerate(zip(naive.columns(rows), naive.columns(safe), strict=True)):
         unit = naive.sd(x) or math.inf
         assert u.mean_deviation[j] == pytest.approx(abs(np.mean(y) - np.mean(x)) / unit, **close)
@@ -43,29 +39,15 @@ def test_deviations_equal_their_naive_twins(table):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_correlations_eigenvalues_and_bins_equal_their_naive_twins(seed):
+def test_correlations_and_bins_equal_their_naive_twins(seed):
     rng = np.random.default_rng(seed)
     X = rng.lognormal(size=(37, 3)) @ rng.normal(size=(3, 3))
     Y = protected(X, 4)
     u = microagg.utility(X, Y)
     expected = naive.mean_over_pairs(X.tolist(), Y.tolist(), naive.correlation)
     assert u.correlation_deviation == pytest.approx(expected)
-    s = X.std(axis=0, ddof=1)
-    before, after = (np.linalg.svd((T - T.mean(0)) / s)[1] ** 2 for T in (X, Y))
-    assert u.eigenvalue_deviation == pytest.approx(np.abs(before - after).sum() / before.sum())
     for j in range(3):
         assert u.total_variation[j] == naive.total_variation(X[:, j].tolist(), Y[:, j].tolist())
-
-
-@given(table=tables())
-def test_an_untouched_table_loses_nothing(table):
-    X, _ = table
-    u = microagg.utility(X, X.copy())
-    found = u.as_dict()
-    for name, value in found.items():
-        if name != "analyses":
-            flat = _numbers(value)
-            assert flat == pytest.approx([0.0] * len(flat), abs=1e-12), name
 
 
 def _numbers(value):
@@ -79,12 +61,12 @@ def test_nothing_changes_with_units_offsets_and_the_order_of_rows_and_columns():
     X = rng.integers(0, 1000, size=(120, 3)).astype(float)
     Y = np.round(protected(X, 5) * 1024) / 1024  # so that adding 2^30 is exact
     base = microagg.utility(X, Y).as_dict()
-    rows, columns = rng.permutation(120), [2, 0, 1]
+    rows = rng.permutation(120)
     twin = microagg.utility((X * 4 + 2.0**30)[rows], (Y * 4 + 2.0**30)[rows]).as_dict()
     for name in base.keys() - {"analyses"}:
         assert _numbers(twin[name]) == pytest.approx(_numbers(base[name]), rel=1e-9, abs=1e-12)
-    turned = microagg.utility(X[:, columns], Y[:, columns])
-    assert turned.eigenvalue_deviation == pytest.approx(base["eigenvalue_deviation"])
+    turned = microagg.utility(X[:, [2, 0, 1]], Y[:, [2, 0, 1]])
+    assert turned.correlation_deviation == pytest.approx(base["correlation_deviation"])
 
 
 def test_hand_computed_values():
@@ -92,8 +74,7 @@ def test_hand_computed_values():
     # s² = 5/3, every value moves by ½; the variance of the protected values is 4/3.
     assert u.il1s == pytest.approx(0.5 / math.sqrt(2 * 5 / 3))
     assert u.variance_deviation[0] == pytest.approx(-0.2)
-    assert u.covariance_deviation == u.correlation_deviation == 0  # there is no pair of columns
-    assert u.eigenvalue_deviation == pytest.approx(0.2)
+    assert u.correlation_deviation == 0  # there is no pair of columns
     # The median is 2.5 in both; the quartile 1.75 becomes 1.5.
     assert u.quantile_deviations[0][0.5] == pytest.approx(0, abs=1e-12)
     assert u.quantile_deviations[0][0.25] == pytest.approx(0.25 / math.sqrt(5 / 3))
@@ -105,7 +86,7 @@ def test_all_at_the_mean_is_lost():
     X = np.random.default_rng(0).normal(size=(60, 2))
     u = microagg.utility(X, np.tile(X.mean(axis=0), (60, 1)))
     assert u.variance_deviation == pytest.approx({0: -1, 1: -1})
-    assert u.eigenvalue_deviation == pytest.approx(1)
+    assert u.information_loss == pytest.approx(100)
 
 
 @pytest.fixture
@@ -187,21 +168,14 @@ def test_analyses_need_names():
 
 
 def test_more_columns_than_records():
-    """What is computed within the space of the records is what the large matrices give."""
+    """Matrices of several blocks of columns, one of them constant."""
     rng = np.random.default_rng(5)
     X = rng.normal(size=(40, 300))
     X[:, 7] = 1.0
     Y = X.reshape(10, 4, 300).mean(axis=1).repeat(4, axis=0)
     u = microagg.utility(X, Y)
-    sd = np.where(X.std(axis=0, ddof=1) > 0, X.std(axis=0, ddof=1), np.inf)
-    covariances = [np.cov((x / sd).T) for x in (X, Y)]
-    values = [np.linalg.eigvalsh(c)[::-1] for c in covariances]
-    lost = np.abs(values[0] - values[1]).sum() / values[0].sum()
-    assert u.eigenvalue_deviation == pytest.approx(lost)
     upper = np.triu_indices(300, 1)
-    moved = np.abs(covariances[0] - covariances[1])[upper].mean()
-    assert u.covariance_deviation == pytest.approx(moved)
     with np.errstate(invalid="ignore", divide="ignore"):
         ratio = [np.nan_to_num(np.corrcoef(x.T)) for x in (X, Y)]
     assert u.correlation_deviation == pytest.approx(np.abs(ratio[0] - ratio[1])[upper].mean())
-    np.testing.assert_allclose(u.correlation_matrices[0][0], ratio[0][0], atol=1e-12)
+    np.testing.assert_allclose(u.associations[0][0], ratio[0][0], atol=1e-12)

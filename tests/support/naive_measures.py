@@ -34,17 +34,12 @@ def correlation(x, y):
     return covariance(x, y) / spread if spread > 0 else 0.0
 
 
-def mean_over_pairs(original, protected, statistic, unit=lambda x, y: 1.0):
+def mean_over_pairs(original, protected, statistic):
     X, Y = columns(original), columns(protected)
-    found = []
-    for i in range(len(X)):
-        for j in range(i):
-            if unit(X[i], X[j]) > 0:
-                difference = statistic(Y[i], Y[j]) - statistic(X[i], X[j])
-                found.append(abs(difference) / unit(X[i], X[j]))
-            else:
-                found.append(0.0)
-    return sum(found) / len(found) if found else 0.0
+    moves = [
+        abs(statistic(Y[i], Y[j]) - statistic(X[i], X[j])) for i in range(len(X)) for j in range(i)
+    ]
+    return sum(moves) / len(moves) if moves else 0.0
 
 
 def quantile(values, q):

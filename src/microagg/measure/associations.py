@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,13 +21,6 @@ from microagg.measure.both_tables import Pair
 
 # Tables of two categories with more cells than this for each record are counted by what occurs.
 _CELLS_FOR_A_RECORD = 4
-
-
-class Contingency(NamedTuple):
-    """How far the tables of two categories are off, over all pairs; 0 to 1 each."""
-
-    mean: float
-    worst: float
 
 
 def changed(both: Pair) -> dict[Any, float]:
@@ -48,20 +41,6 @@ def level_deviations(both: Pair) -> dict[Any, float]:
         first, second = both.original[there, j], both.protected[there, j]
         found[both.names[j]] = _apart(first.astype(np.int64), second.astype(np.int64), w)
     return found
-
-
-def contingency_deviation(both: Pair) -> Contingency:
-    """½·Σ|p'−p| over the cells of the table of two categories: mean and worst of all pairs."""
-    found = []
-    for i, j in itertools.combinations(_category_places(both), 2):
-        there, w = _rows(both, [i, j])
-        width = _width(both.original[there, j], both.protected[there, j])
-        first, second = (
-            table[there, i].astype(np.int64) * width + table[there, j].astype(np.int64)
-            for table in (both.original, both.protected)
-        )
-        found.append(_apart(first, second, w))
-    return Contingency(float(np.mean(found)), max(found)) if found else Contingency(0.0, 0.0)
 
 
 def associations(both: Pair) -> tuple[Floats, Floats]:
@@ -155,11 +134,6 @@ def _pairs_with_category(both: Pair) -> Iterator[tuple[int, int]]:
     for i, j in itertools.combinations(range(len(both.names)), 2):
         if both.is_category[i] or both.is_category[j]:
             yield i, j
-
-
-def _width(x: Floats, y: Floats) -> int:
-    """Return the number of levels that two columns can have, none of their values missing."""
-    return 1 + int(max(x.max(initial=0), y.max(initial=0)))
 
 
 def _rows(both: Pair, columns: list[int]) -> tuple[NDArray[np.bool_] | slice, Floats]:

@@ -1,9 +1,9 @@
 """How far simple statistics of the protected columns are from those of the original.
 
-All in units of the original: a column's standard deviation s (denominator n−1), the product of two
-of them for a covariance. Constant columns have no unit and deviate by 0.
+All in units of the original: a column's standard deviation s (denominator n−1). Constant columns have no unit
+and deviate by 0.
 
-Every figure is over the records that have a value before and after, a covariance over those that have both
+Every figure is over the records that have a value before and after, a correlation over those that have both
 columns. With weights w a mean is Σwx/Σw and a variance m/(m−1)·Σw(x−x̄)²/Σw for m records, so that equal
 weights are no weights. Values are z-scores of the original, see :attr:`Pair.scaled`.
 """
@@ -117,78 +117,61 @@ def _deciles(x: Floats, w: Floats) -> Floats:
     return np.unique(ordered[np.minimum(place, len(x) - 1)])
 
 
-def correlations(both: Pair) -> tuple[Floats, Floats]:
-    """Correlations of both tables, shape (d, d); 0 with a column that is constant."""
-    return _matrices(both, slice(None), slice(None))[1]
+def correlations(
+    both: Pair, rows: slice = slice(None), columns: slice = slice(None)
+) -> tuple[Floats, Floats]:
+    """Correlations of both tables, of some columns with others; 0 with a column that is constant.
+
+    Returns
+    -------
+    before, after : shape (d, d), or that of the rows and columns asked for
+    """
+    if both.is_complete:
+        before, after = (_complete(x, rows, columns) for x in _centred(both))
+    else:
+        before, after = (_pairwise(both, x, rows, columns) for x in both.scaled)
+    return before, after
 
 
-def over_pairs(both: Pair) -> tuple[float, float]:
-    """Mean of |c'−c| and of |r'−r| over all pairs of two columns; 0 for one column.
+def correlation_deviation(both: Pair) -> float:
+    """Mean of |r'−r| over all pairs of two columns; 0 for one column.
 
     Some rows of the matrices at a time: with ten thousand columns a whole one takes a gigabyte.
     """
     d = len(both.names)
-    sums = np.zeros(2)
+    total = 0.0
     for start in range(0, d, _ROWS_AT_ONCE):
         rows, columns = slice(start, start + _ROWS_AT_ONCE), slice(start, d)
-        for i, (before, after) in enumerate(_matrices(both, rows, columns)):
-            sums[i] += np.triu(np.abs(after - before), 1).sum()
-    covariance, correlation = (sums / max(d * (d - 1) / 2, 1)).tolist()
-    return covariance, correlation
-
-
-def eigenvalue_deviation(both: Pair) -> float:
-    """Σ|λ'−λ|/Σλ over the eigenvalues of both covariance matrices, each in descending order.
-
-    With more columns than records, XᵀX has the eigenvalues of XXᵀ and zeros, which do not deviate.
-    """
-    if not both.names:
-        return 0.0
-    if both.is_complete and len(both.names) > len(both):
-        products = tuple(x @ x.T for x in _centred(both))
-    else:
-        products = _matrices(both, slice(None), slice(None))[0]
-    before, after = map(np.linalg.eigvalsh, products)
-    total = float(before.sum())
-    return float(np.abs(after - before).sum() / total) if total > 0 else 0.0
-
-
-def _matrices(
-    both: Pair, rows: slice, columns: slice
-) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """Covariances before and after, and correlations, of some columns with others."""
-    if both.is_complete:
-        (c, r), (later_c, later_r) = (_complete(x, rows, columns) for x in _centred(both))
-    else:
-        (c, r), (later_c, later_r) = (_pairwise(both, x, rows, columns) for x in both.scaled)
-    return (c, later_c), (r, later_r)
+        before, after = correlations(both, rows, columns)
+        total += float(np.triu(np.abs(after - before), 1).sum())
+    return total / max(d * (d - 1) / 2, 1)
 
 
 def _centred(both: Pair) -> tuple[Floats, Floats]:
     """Scaled columns less their means, such that a product of two is their covariance."""
-    n, w = len(both), both.row_weights
-    root = np.sqrt(w / w.sum() * n / max(n - 1, 1))[:, None]
+    w = both.row_weights
+    root = np.sqrt(w / w.sum())[:, None]
     before, after = ((x - np.average(x, axis=0, weights=w)) * root for x in both.scaled)
     return before, after
 
 
-def _complete(x: Floats, rows: slice, columns: slice) -> tuple[Floats, Floats]:
+def _complete(x: Floats, rows: slice, columns: slice) -> Floats:
     covariances = x[:, rows].T @ x[:, columns]
     spread = np.sqrt(np.einsum("ij,ij->j", x, x))
     # A column that releases one value has no spread except rounding.
     varies = np.outer(spread[rows] > _CONSTANT, spread[columns] > _CONSTANT)
     unit = np.outer(spread[rows], spread[columns])
-    found = np.divide(covariances, unit, out=np.zeros_like(covariances), where=varies)
-    return covariances, np.clip(found, -1.0, 1.0)
+    ratios = np.divide(covariances, unit, out=np.zeros_like(covariances), where=varies)
+    return np.clip(ratios, -1.0, 1.0)
 
 
-def _pairwise(both: Pair, x: Floats, rows: slice, columns: slice) -> tuple[Floats, Floats]:
-    """Covariances and correlations, each over the records that have both columns."""
+def _pairwise(both: Pair, x: Floats, rows: slice, columns: slice) -> Floats:
+    """Correlations, each over the records that have both columns."""
     there, w = both.both_there, both.row_weights
     M = there.astype(np.float64)
     A = np.where(there, x, 0.0)
     wM, wA = M[:, rows] * w[:, None], A[:, rows] * w[:, None]
-    mass, count = wM.T @ M[:, columns], M[:, rows].T @ M[:, columns]
+    mass = wM.T @ M[:, columns]
     with np.errstate(divide="ignore", invalid="ignore"):
         down = (
             wA.T @ M[:, columns] / mass
@@ -198,11 +181,9 @@ def _pairwise(both: Pair, x: Floats, rows: slice, columns: slice) -> tuple[Float
         squares_across = wM.T @ np.square(A[:, columns]) / mass
         covariance = wA.T @ A[:, columns] / mass - down * across
         spread_down, spread_across = squares_down - down**2, squares_across - across**2
-        free = count / np.maximum(count - 1, 1)
         r = covariance / np.sqrt(spread_down * spread_across)
     # Values are in standard deviations: what varies by less than rounding does not vary.
     varies = (spread_down > _ROUNDING * np.maximum(squares_down, 1.0)) & (
         spread_across > _ROUNDING * np.maximum(squares_across, 1.0)
     )
-    covariance = np.where(mass > 0, covariance * free, 0.0)
-    return covariance, np.clip(np.where(varies & (mass > 0), r, 0.0), -1.0, 1.0)
+    return np.clip(np.where(varies & (mass > 0), r, 0.0), -1.0, 1.0)

@@ -13,7 +13,6 @@ from microagg.base.typing import Floats
 from microagg.measure import associations, deviations
 from microagg.measure.analyses import Wanted, analyse
 from microagg.measure.analysis_results import Analysis
-from microagg.measure.associations import Contingency
 from microagg.measure.both_tables import Pair, keeping_computed, pair
 from microagg.measure.column_losses import losses
 
@@ -86,10 +85,6 @@ class Utility:
         return deviations.moments(self._numbers)
 
     @cached_property
-    def _over_pairs(self) -> tuple[float, float]:
-        return deviations.over_pairs(self._numbers)
-
-    @cached_property
     def mean_deviation(self) -> dict[Any, float]:
         """|x̄'−x̄|/s of each column; 0 but for rounding when groups release means."""
         return self._numbers.by_name(np.abs(self._moments[0]))
@@ -100,30 +95,12 @@ class Utility:
         return self._numbers.by_name(np.where(self._numbers.varies, self._moments[1] - 1, 0.0))
 
     @cached_property
-    def covariance_deviation(self) -> float:
-        """Mean of |c'−c|/(s₁·s₂) over all pairs of columns; under 0.05 is good."""
-        return self._over_pairs[0]
-
-    @cached_property
-    def correlation_matrices(self) -> tuple[Floats, Floats]:
-        """Correlations of the columns before and after, shape (d, d)."""
-        return deviations.correlations(self._numbers)
-
-    @cached_property
     def correlation_deviation(self) -> float:
         """Mean of |r'−r| over all pairs of columns, 0 to 2; under 0.05 is good.
 
         A correlation with a column that is constant counts as 0.
         """
-        return self._over_pairs[1]
-
-    @cached_property
-    def eigenvalue_deviation(self) -> float:
-        """Σ|λ'−λ|/Σλ over the eigenvalues of the covariances of z-scored columns, in order.
-
-        How much of the shape of the cloud of records is gone; 0 to about 1.
-        """
-        return deviations.eigenvalue_deviation(self._numbers)
+        return deviations.correlation_deviation(self._numbers)
 
     @cached_property
     def quantile_deviations(self) -> dict[Any, dict[float, float]]:
@@ -186,11 +163,6 @@ class Utility:
         d = len(before)
         return float(np.abs(after - before)[np.triu_indices(d, 1)].mean()) if d > 1 else 0.0
 
-    @cached_property
-    def contingency_deviation(self) -> Contingency:
-        """½·Σ|p'−p| over the cells of the tables of two categories: mean and worst of all pairs."""
-        return associations.contingency_deviation(self._pair)
-
     def without_records(self) -> Utility:
         """Return the same measures without the records, which may be pickled."""
         self.as_dict()  # computes all that is computed when first asked for
@@ -219,9 +191,7 @@ class Utility:
             "il1s_by_column": named(self.il1s_by_column),
             "mean_deviation": named(self.mean_deviation),
             "variance_deviation": named(self.variance_deviation),
-            "covariance_deviation": self.covariance_deviation,
             "correlation_deviation": self.correlation_deviation,
-            "eigenvalue_deviation": self.eigenvalue_deviation,
             "quantile_deviation": self.quantile_deviation,
             "quantile_deviations": quantiles,
             "total_variation": named(self.total_variation),
@@ -243,7 +213,6 @@ class Utility:
             "blanked": named(self.blanked),
             "filled": named(self.filled),
             "association_deviation": self.association_deviation,
-            "contingency_deviation": self.contingency_deviation._asdict(),
         }
 
 
