@@ -83,6 +83,7 @@ from microagg.plan.sections import Missing, Strata, Weight
         ({"max_agreeing": 0.1}, {"max_agreeing": 0.1}),
         ({"max_moved": 0.5}, {"max_moved": 0.5}),
         ({"max_tables": 1.5}, {"max_tables": 1.5}),
+        ({"max_inference": 0.2}, {"max_inference": 0.2}),
         (
             {"suppress": 0.01, "suppress_weighted": True},
             {"suppress": {"most": 0.01, "weighted": True}},

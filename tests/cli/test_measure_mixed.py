@@ -52,3 +52,14 @@ def test_a_kind_that_does_not_exist_is_refused(files):
     done = here("measure", folder / "before.csv", folder / "after.csv", "--kind", "job=colour")
     assert done.returncode == 2
     assert "kind is one of" in " ".join(done.stderr.split())
+
+
+def test_rows_of_other_people_are_noticed(tmp_path):
+    frame = pd.DataFrame({"age": range(20, 60), "pay": [x * x % 97 for x in range(40)]})
+    frame.to_csv(tmp_path / "in.csv", index=False)
+    for name, rows in (("same", frame), ("mixed", frame.sample(frac=1, random_state=0))):
+        rows.to_csv(tmp_path / f"{name}.csv", index=False)
+        done = here("measure", tmp_path / "in.csv", tmp_path / f"{name}.csv")
+        said = " ".join(done.stderr.split())
+        assert "`microagg attack ORIGINAL PROTECTED` needs no order" in said
+        assert ("hardly belong to the same people" in said) == (name == "mixed")

@@ -423,13 +423,13 @@ def test_a_plan_is_attacked_with_whole_units_as_controls(no_model, monkeypatch):
         '[[block]]\ncolumns = ["age", "wage", "hours", "job", "member"]\nk = 3\n'
     )
     calls = []
-    from microagg.comparing import attack as plans
+    from microagg.engines.memory import control_group
 
     def watched(original, released, control, **settings):
         calls.append((set(original["home"]), set(control["home"]), len(control)))
         return attack_released(original, released, control, **settings)
 
-    monkeypatch.setattr(plans, "attack_released", watched)
+    monkeypatch.setattr(control_group, "attack_released", watched)
     result = microagg.attack(frame, plan=plan)
     assert result.trials == len(calls) == 3
     assert len({tuple(sorted(controls)) for _, controls, _ in calls}) == 3

@@ -199,6 +199,7 @@ CASES = {
                 "agreeing": "0.2",
                 "moved": "0.5",
                 "tables": 2,
+                "inference": 0.3,
             }
         ],
         {
@@ -207,6 +208,7 @@ CASES = {
             "max_agreeing": 0.2,
             "max_moved": 0.5,
             "max_tables": 2,
+            "max_inference": 0.3,
         },
     ),
     "whole": (

@@ -66,6 +66,7 @@ def test_unset_changes_nothing(plan):
             "max_agreeing",
             "max_moved",
             "max_tables",
+            "max_inference",
             "analyses",
             "suppress",
             "effort",

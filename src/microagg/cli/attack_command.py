@@ -7,7 +7,8 @@ from typing import Any
 
 from microagg.base.formatting import names, plural, share, table_size
 from microagg.cli.show import Speaker
-from microagg.comparing.attack import CONTROL_SHARE, TRIALS, attack
+from microagg.comparing.attack import attack
+from microagg.engines.memory.control_group import CONTROL_SHARE, TRIALS
 from microagg.errors import InputError
 from microagg.formats.addresses import Place
 from microagg.formats.files import read_file

@@ -101,6 +101,7 @@ def _cost_lines(evidence: Evidence) -> list[MessageLine]:
         *analysis_lines(evidence.utility),
         MessageLine("attacker", evidence.alone_words),
         MessageLine("", evidence.known_words),
+        MessageLine("", evidence.guessed_words),
         MessageLine("", evidence.claim_words),
         *dominance_lines(evidence.alone),
     ]

@@ -46,6 +46,8 @@ from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import plain_arrow
 from microagg.tables.variable import QUANTITIES
 
+_ROWS_OF_OTHERS = 95.0  # percent: means of any groups lose at most 100, rows of other people more
+
 
 def measure_files(
     speaker: Speaker,
@@ -89,6 +91,8 @@ def measure_files(
         utility = utility_of(both, plan.analyses)
         lost = utility.as_dict()
     unmeasured = _say_loss(speaker, both, utility)
+    if id_ is None:
+        _say_order(speaker, utility.information_loss)
     with clock.time("fidelity"):
         weight = None if plan.weight is None else plan.weight.column
         shared = [
@@ -131,6 +135,25 @@ def measure_files(
         }
     )
     return all(passed for _, passed in gates)
+
+
+def _say_order(speaker: Speaker, loss: float) -> None:
+    """Say that rows are compared by their place, and warn if they hardly can belong together."""
+    way_out = (
+        "`microagg attack ORIGINAL PROTECTED` needs no order. The JSON of the report (--report) has what was "
+        "measured before the rows were mixed. --id names a column by which rows are matched."
+    )
+    if loss > _ROWS_OF_OTHERS:
+        speaker.warn(
+            f"Rows are compared by their place, and {percent(loss)} is lost: these rows hardly belong to the "
+            f"same people. Files that microagg writes are in random order. {way_out}"
+        )
+    else:
+        speaker.say(
+            "rows",
+            "compared by their place. If PROTECTED is in random order, as microagg writes files unless "
+            f"--keep-order is given, no figure here means anything: {way_out}",
+        )
 
 
 def _numbers(plan: Plan, named: list[str]) -> list[str]:

@@ -44,14 +44,16 @@ class _Listener(Observer):
 
     def stage(self, name: str, words: str = "") -> None:
         self.searching, self._speaker.doing = False, name
-        if words and name == "bounding":
-            self._speaker.say("bound", words)
+        if words and name in ("bounding", "attacking"):
+            self._speaker.say({"bounding": "bound"}.get(name, name), words)
         elif words:
             self._speaker.say("read", f"{self._job.source}: {words}")
         if name in ("bounding", "measuring"):
             self._compiling.wait(self.bar)
         # A search on Spark does not ask whether to go on: an interrupt ends it.
-        self.searching = name in ("grouping", "bounding") and self._job.engine != "spark"
+        self.searching = (
+            name in ("grouping", "bounding", "attacking") and self._job.engine != "spark"
+        )
 
     def planned(self, plan: Plan, records: int) -> None:
         self._compiling.ask(parts_of(self._job, plan, records))

@@ -1,9 +1,8 @@
 """Attack a released table, or the release that a plan would give, before anything is released.
 
-For a plan, a part of the people is put aside at random as controls (whole units, such as households, where
-the plan or its draft names one), the others are protected by the plan, and the result is attacked; this is
-repeated with other controls, and the rates are averaged. A plan that drafts its roles has them from the
-whole table, so that all trials have the same columns.
+A plan is attacked with a control group (:mod:`microagg.engines.memory.control_group`) several times, and the
+rates are averaged. A plan that drafts its roles has them from the whole table, so that all trials have the
+same columns.
 """
 
 from __future__ import annotations
@@ -13,16 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from microagg.base.typing import Labels
 from microagg.drafting.draft import complete
-from microagg.engines.memory.protect import protect_table
+from microagg.engines.memory.control_group import CONTROL_SHARE, TRIALS, attack_rest, part_of
+from microagg.engines.memory.table import Table
 from microagg.errors import InputError, shown
 from microagg.measure.attack import ATTACKS, Attacks, OnProgress, attack_released, mean_of_trials
 from microagg.plan.plan import Plan
-from microagg.tables.frame import Frame, narwhals_frame
-
-TRIALS = 3
-CONTROL_SHARE = 0.1
+from microagg.tables.frame import Frame
 
 
 def attack(
@@ -99,57 +95,24 @@ def attack(
         raise InputError(f"The share of controls lies between 0 and 1; got {shown(control_share)}.")
     if trials < 1:
         raise InputError(f"At least one trial is needed; got {shown(trials)}.")
-    table = Frame(original)
-    completed = complete(table, plan, missing_words)
-    units = _units(table, completed.plan)
+    table = Table(Frame(original))
+    completed = complete(table.frame, plan, missing_words)
+    units = table.units(completed.plan)
     results: list[Attacks] = []
     for trial in range(trials):
         if results and should_stop():
             break
-        aside = _put_aside(units, control_share, seed + trial)
-        people = Frame(_rows(table, ~aside))
-        release = protect_table(people, completed)
         results.append(
-            attack_released(
-                people.native,
-                release.data,
-                _rows(table, aside),
+            attack_rest(
+                table.frame,
+                units,
+                lambda rows: table.taken(rows).protected(completed).data,
+                np.arange(len(table)),
                 seed=seed + trial,
-                progress=_part_of(progress, trial, trials),
+                control_share=control_share,
+                without=completed.plan.renumber,
+                progress=part_of(progress, trial, trials),
                 **settings,
             )
         )
     return mean_of_trials(results)
-
-
-def _rows(table: Frame, chosen: Any) -> Any:
-    return narwhals_frame(table.native)[np.flatnonzero(chosen).tolist()].to_native()
-
-
-def _units(table: Frame, plan: Plan) -> Labels:
-    """Return the unit of each record, by the first unit that the plan counts; else its own number."""
-    column = next(iter(plan.units), None)
-    if column is None:
-        return np.arange(len(table))
-    return table.levels(column)[0]
-
-
-def _put_aside(units: Labels, share: float, seed: int) -> Any:
-    """Choose whole units at random until they have the share of records; return which records they have."""
-    sizes = np.bincount(units)
-    order = np.random.default_rng(seed).permutation(np.flatnonzero(sizes))
-    upto = int(np.searchsorted(np.cumsum(sizes[order]), share * len(units)))
-    chosen = np.zeros(len(sizes), dtype=bool)
-    chosen[order[: max(1, upto)]] = True
-    if chosen[units].all():
-        raise InputError(
-            "Controls are whole units, and at least one unit must remain to be protected; the table has "
-            "only one."
-        )
-    return chosen[units]
-
-
-def _part_of(progress: OnProgress | None, trial: int, trials: int) -> OnProgress | None:
-    if progress is None:
-        return None
-    return lambda done, total: progress(trial * total + done, trials * total)

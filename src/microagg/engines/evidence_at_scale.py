@@ -19,12 +19,15 @@ import pyarrow as pa
 
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Floats, Labels
+from microagg.drafting.draft import Completed
 from microagg.encode.batch_statistics import Moments
 from microagg.encode.level_counts import Share
 from microagg.encode.space import names_of_levels
 from microagg.engines.aggregates import Shared, Sums
 from microagg.engines.chunk_losses import loss_of, total_squares
 from microagg.engines.encoding import Encoding, Words
+from microagg.engines.memory.control_group import Attacked, attacks_for_evidence
+from microagg.engines.memory.table import Table
 from microagg.engines.release_counts import Counts
 from microagg.engines.table_summary import TableSummary
 from microagg.evidence.measured import Measured, Part
@@ -173,13 +176,14 @@ def measured_at_scale(
     if_claimed: Linkage | None,
     pictures: bool = False,
     together: Sequence[Any] = (),
+    attack: bool = False,
     **measures: Any,
 ) -> Measured:
     """Measure a release: what was counted in all records as such, all else in the sample.
 
     ``pictures`` tells whether a report is to be drawn; ``together`` are dropped units whose rows lie together
-    in a file whose order is kept; ``measures`` are as for
-    :meth:`microagg.engines.memory.release.Release.measure`.
+    in a file whose order is kept; ``attack`` tells whether the sample is attacked with controls;
+    ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
     """
     n, k = encoding.records, encoding.k
     importance = np.array([coder.setting.importance for coder in encoding.coders])
@@ -198,6 +202,7 @@ def measured_at_scale(
     released, within = (
         loss_of(encoding, summary, squares) for squares in (sums.released, sums.within)
     )
+    attacked = _attacked(sample, measuring) if attack else Attacked(None)
     swap = found.swap
     if swap is not None:
         released = within  # rows are nobody's, so that only groups have a loss
@@ -236,9 +241,25 @@ def measured_at_scale(
         ),
         stakes=counts.stakes,
         swap=swap,
+        attacks=attacked.attacks,
+        not_attacked=attacked.refused,
         dropped=summary.records - n,
         summaries=_summaries(found.summaries, encoding, summary, sums),
         pictures=measuring.pictures() if pictures else None,
+    )
+
+
+def _attacked(sample: Sample, measuring: Measuring) -> Attacked:
+    """Attack the sample: a part of it is put aside, and the rest protected in memory by the same plan."""
+    table = Table(Frame(sample.before), sample.text)
+    plan = replace(measuring.plan, analyses=(), keep_order=None)
+    return attacks_for_evidence(
+        table.frame,
+        measuring.intake.units,
+        lambda rows: table.taken(rows).protected(Completed(plan, None)).data,
+        plan,
+        measuring.parts[0].partition.labels,
+        missing_words=table.missing_words,
     )
 
 

@@ -33,6 +33,7 @@ from microagg.evidence.sentences import (
     chance_words,
     fidelity_words,
     green_words,
+    guessed_words,
     holds_words,
     loss_words,
     pairing_words,
@@ -129,6 +130,8 @@ class Evidence(Measured):
             self.with_known.linkage,
             self.utility.analyses,
             self.fidelity,
+            self.attacks,
+            self.not_attacked,
         )
 
     # The sentences.
@@ -264,6 +267,13 @@ class Evidence(Measured):
         )
 
     @property
+    def guessed_words(self) -> str:
+        """What attacks guess about people in the file and about others; empty where it was not tried."""
+        if self.swap is None or self.attacks is None:
+            return ""
+        return guessed_words(self.attacks, self.records)
+
+    @property
     def guess_words(self) -> str:
         """What a blind guess finds, and from which sample linkage is known."""
         linkage = self.alone.linkage
@@ -378,6 +388,7 @@ class Evidence(Measured):
             },
             "risk": few_digits(self._risk(), DIGITS),
             "swap": None if self.swap is None else few_digits(self.swap.as_dict(), DIGITS),
+            "attacks": self._attacks(),
             "parts": [self._part(part) for part in self.parts],
             "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],
             "verified": None if self.counted is None else self.counted.as_dict(),
@@ -432,6 +443,17 @@ class Evidence(Measured):
             if self.signs.pairing is None
             else {"rate": self.signs.pairing.rate, "base": self.signs.pairing.base},
             "linked_rows": [one.as_dict() for one in self.signs.linked_rows],
+        }
+
+    def _attacks(self) -> dict[str, Any] | None:
+        """Return inference and singling out with controls; None: not tried."""
+        if self.attacks is None:
+            return {"refused": self.not_attacked} if self.not_attacked else None
+        figures = self.attacks.as_dict()
+        wanted = ("records", "controls", "trials", "singling_out", "inference", "stopped")
+        return {
+            "words": self.guessed_words,
+            **few_digits({name: figures[name] for name in wanted}, DIGITS),
         }
 
     def _alone(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from microagg.algorithms.result import Partition
 from microagg.base.typing import Labels
 from microagg.evidence.sentences import Caution
 from microagg.measure.agreement import Agreement
+from microagg.measure.attack import Attacks
 from microagg.measure.before_and_after import Summary
 from microagg.measure.disclosure_signs import (
     Determined,
@@ -185,6 +186,11 @@ class Measured:
     """Records that were left out since that lowers the loss; None: none was to be."""
     swap: SwapFigures | None = None
     """What swapped values give away; None: no value is swapped."""
+    attacks: Attacks | None = None
+    """Attacks with people put aside as controls, see :mod:`microagg.engines.memory.control_group`; None: not
+    asked for, or not possible."""
+    not_attacked: str = ""
+    """Why the attacks could not be made though they were asked for."""
     sampled: int | None = None
     """Size of the sample of whole groups from which some figures come; None: all come from all records."""
     formulas: Mapping[str, int] = field(default_factory=dict)

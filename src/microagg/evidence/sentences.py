@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from microagg.base.formatting import few_digits, names, number, percent, plural, share
 from microagg.measure.analysis_results import Analysis
+from microagg.measure.attack import Attacks
 from microagg.measure.chart_data import DIGITS
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.linkage import Linkage
@@ -71,8 +72,13 @@ def thresholds_of(
     linkage: Linkage,
     analyses: Iterable[Analysis],
     fidelity: Fidelity,
+    attacks: Attacks | None = None,
+    not_attacked: str = "",
 ) -> list[Threshold]:
-    """List what a plan accepts, and whether a release keeps to it; linkage is with the known columns."""
+    """List what a plan accepts, and whether a release keeps to it; linkage is with the known columns.
+
+    ``not_attacked`` says why there are no ``attacks``: a limit that could not be checked is missed.
+    """
     found = []
     if accept.loss is not None:
         limit = f"at most {accept.loss:g} %"
@@ -97,11 +103,27 @@ def thresholds_of(
                 multiple <= accept.tables,
             )
         )
+    if accept.inference is not None:
+        found.append(_inference_threshold(accept.inference, attacks, not_attacked))
     for analysis in () if accept.moved is None else analyses:
         limit = f"moved by at most {accept.moved:g} of its 95 % interval"
         moved = few_digits(analysis.moved, DIGITS)
         found.append(Threshold(analysis.formula, limit, f"{moved:.2g}", moved <= accept.moved))
     return found
+
+
+def _inference_threshold(limit: float, attacks: Attacks | None, not_attacked: str) -> Threshold:
+    """Judge inference by the upper end of the interval of its residual risk."""
+    figure = None if attacks is None else attacks.questions.get("inference, nearest records")
+    if figure is None:
+        measured, passed = f"not measured: {not_attacked or 'no column varies'}".rstrip("."), False
+    elif figure.residual is None:
+        measured, passed = "none: every value of other people is guessed, too", True
+    else:
+        low, high = (max(value, 0.0) for value in (figure.residual.share, figure.residual.high))
+        measured, passed = f"{share(low)} (up to {share(high)})", high <= limit
+    what = "share of values guessed beyond those of people who are not in the file"
+    return Threshold(what, f"at most {share(limit)}", measured, passed)
 
 
 def percent_words(value: float) -> str:
@@ -170,6 +192,23 @@ def standing_words(standing: float) -> str:
     return (
         "No row belongs to one person. A row can still equal somebody's true values: so for "
         f"{how_many} of the people who are alone with theirs."
+    )
+
+
+def guessed_words(attacks: Attacks, records: int) -> str:
+    """Say what attacks guess about people in the file, and about others; empty if nothing was guessed.
+
+    ``records`` are those of the whole table, of which a sample may have been attacked.
+    """
+    figure = attacks.questions.get("inference, nearest records")
+    if figure is None or figure.control is None:
+        return ""
+    attacked = attacks.records + (attacks.controls or 0)
+    sample = f" (in a sample of {plural(attacked, 'record')})" if attacked < records else ""
+    return (
+        "Not promised: that a value cannot be guessed. Our attacks guess "
+        f"{share(figure.attack.share)} of the values{sample}; for people who are not in the file "
+        f"{share(figure.control.share)}."
     )
 
 

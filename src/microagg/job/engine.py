@@ -63,6 +63,13 @@ class Engine(ABC):
     def measure(self) -> Measured:
         """Measure loss and risk."""
 
+    @property
+    def attacks_itself(self) -> bool:
+        """Whether attacks are in the evidence: a limit is set, or a board reads about swapping."""
+        plan, job = self.drafted.plan, self.job
+        board = job.report is not None and not job.public
+        return plan.accept.inference is not None or (plan.is_swapped and board)
+
     @abstractmethod
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
         """Gather what a report shows, as plain data."""

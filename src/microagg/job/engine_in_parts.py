@@ -64,6 +64,7 @@ class EngineInParts(Engine):
         job = self.job
         return self.release.measured(
             pictures=job.report is not None,
+            attack=self.attacks_itself,
             dominance=job.dominance,
             dominance_percent=job.dominance_percent,
         )

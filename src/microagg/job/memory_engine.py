@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from microagg.base.formatting import plural
 from microagg.comparing.prices import price_table
 from microagg.drafting.draft import Completed
+from microagg.engines.memory.control_group import seconds_for_evidence
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
@@ -110,8 +111,10 @@ class MemoryEngine(Engine):
         return left_out_words(self._source.table.schema, self._released.schema)
 
     def measure(self) -> Measured:
-        """Measure all records, and price other decisions if asked to."""
+        """Measure all records, attack them, and price other decisions if asked to."""
         job = self.job
+        if self.attacks_itself:
+            self._attack()
         measured = self._release.measured(
             dominance=job.dominance, dominance_percent=job.dominance_percent
         )
@@ -126,6 +129,25 @@ class MemoryEngine(Engine):
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
         """Gather what the report for the board, or for the public, shows."""
         return self._release.report_model(evidence, public, self.job.compare)
+
+    def _attack(self) -> None:
+        """Attack the release with people put aside as controls; who does not wait has what was measured."""
+        stopped = False
+
+        def progress(done: int, total: int) -> None:
+            nonlocal stopped
+            try:
+                self.hears.progress("attacking", done, total)
+            except StopSearch:
+                stopped = True
+
+        grouping = self.clock.seconds.get("partition", 0.0)
+        seconds = seconds_for_evidence(self.records, self.columns, grouping)
+        time = plural(math.ceil(seconds), "second")
+        words = f"attacks with people put aside as controls take about {time}"
+        self.hears.stage("attacking", words if seconds >= _NOTICED else "")
+        with self.clock.time("attack"):
+            self._release.attacked(progress, lambda: stopped)
 
     def _prices(self) -> dict[str, Any] | None:
         """Price other decisions; None if somebody does not wait for that."""

@@ -15,8 +15,9 @@ class Observer:
     """Receives the reports of a job; this one does nothing with them."""
 
     def stage(self, name: str, words: str = "") -> None:
-        """Note that a stage begins: reading, pricing, grouping, bounding, writing, measuring or reporting.
+        """Note that a stage begins.
 
+        Stages are reading, pricing, grouping, bounding, writing, measuring, attacking and reporting.
         ``words`` describe what was done before it, or why it will take long, if there is anything to say.
         """
 

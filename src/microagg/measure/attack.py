@@ -9,7 +9,7 @@ made the file or about its row order. Figures are seeded; no value of a record i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import Any
@@ -27,6 +27,9 @@ _NAMED = 5  # columns at greatest risk that a line names
 _SECONDS = 1.5e-9  # of one comparison of two values in one thread
 
 OnProgress = Callable[[int, int], object]
+
+QUESTIONS = ("singling out", "linkability", "inference", "trained model")
+"""What can be tried; see :func:`attack_released`."""
 
 
 @dataclass(frozen=True)
@@ -277,11 +280,19 @@ def _interval(rate: Rate | Residual) -> str:
     return f"{middle} ({low.removesuffix(' %')} to {high})"
 
 
-def seconds_needed(records: int, released: int, controls: int, columns: int, attacks: int) -> float:
+def seconds_needed(
+    records: int,
+    released: int,
+    controls: int,
+    columns: int,
+    attacks: int = ATTACKS,
+    questions: Collection[str] = QUESTIONS,
+) -> float:
     """Estimate how long attacks take, from the numbers of records, columns and attacks."""
     people = min(records, attacks) + min(controls, attacks)
     searches = 4 * people * released * columns * _SECONDS / thread_count()
-    return 1.0 + searches + 0.4 * columns * (find_spec("sklearn") is not None)
+    model = "trained model" in questions and find_spec("sklearn") is not None
+    return 1.0 + searches + 0.4 * columns * model
 
 
 def attack_released(
@@ -294,6 +305,7 @@ def attack_released(
     attacks: int = ATTACKS,
     seed: int = 0,
     missing_words: Sequence[str] = ("",),
+    questions: Collection[str] = QUESTIONS,
     progress: OnProgress | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Attacks:
@@ -309,6 +321,7 @@ def attack_released(
     attacks : attempts for each question
     seed : of all random choices
     missing_words : texts that mean missing in a category
+    questions : some of :data:`QUESTIONS`; a trained model is tried only if scikit-learn is installed
     progress : called with the steps done and their total
     should_stop : asked now and then whether to end early
 
@@ -324,7 +337,7 @@ def attack_released(
     constant = [j for j in secrets if not tables.varies(j)]
     secrets = [j for j in secrets if j not in constant]
     people = sum(min(len(t), attacks) for t in (tables.original, tables.control) if t is not None)
-    model = find_spec("sklearn") is not None
+    model = "trained model" in questions and find_spec("sklearn") is not None
     total, before, stopped = 2 * people + people // 4 + 1, 0, False
 
     def stop(done: int) -> bool:
@@ -334,12 +347,14 @@ def attack_released(
         stopped = stopped or should_stop()
         return stopped
 
-    singled = single_out(tables, attacks, seed)
-    before = people // 4
-    linked = None if stop(0) else link(tables, known_at, attacks, seed, stop)
+    singled = single_out(tables, attacks, seed) if "singling out" in questions else {}
+    before, linked = people // 4, None
+    if not stop(0) and "linkability" in questions:
+        linked = link(tables, known_at, attacks, seed, stop)
     before += people
-    every = list(range(len(tables.names))) if known_at is None else known_at
-    nearest = {} if stop(0) or not secrets else infer(tables, every, secrets, attacks, stop)
+    every, nearest = list(range(len(tables.names))) if known_at is None else known_at, {}
+    if not stop(0) and secrets and "inference" in questions:
+        nearest = infer(tables, every, secrets, attacks, stop)
     before += people - len(secrets)
     trained = None
     if model:

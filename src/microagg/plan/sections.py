@@ -339,6 +339,17 @@ class Accept(Section):
         "those of another sample of the same size.",
         label="Tables moved, at most (multiple of another sample)",
     )
+    inference: float | None = setting(
+        None,
+        keyword="max_inference",
+        check=_SHARE_OF_RECORDS,
+        flag="--max-inference",
+        form=NUMBER,
+        help="Accepted: at most this share of values, 0 to 1, that an attacker who knows all other columns "
+        "guesses beyond those guessed about people who are not in the file. A tenth of the people is put "
+        "aside for that, and the others are protected once more.",
+        label="Values guessed beyond those of people who are not in the file, at most (0 to 1)",
+    )
 
     @property
     def targets(self) -> list[str]:

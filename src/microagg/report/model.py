@@ -40,6 +40,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "hidden": evidence.hidden_words,
             "alone": evidence.alone_words,
             "with_known": evidence.known_words,
+            "guessed": evidence.guessed_words,
             "claims": evidence.claim_words,
             "all_claims": evidence.all_claims_words,
             "counted": evidence.counted_words,

@@ -86,6 +86,7 @@ def protect(
     max_pairing: float | None = UNSET,
     max_moved: float | None = UNSET,
     max_tables: float | None = UNSET,
+    max_inference: float | None = UNSET,
     random_state: int | None = UNSET,
     progress: Listener | None = None,
     **options: Any,
@@ -170,12 +171,13 @@ def protect(
         to file and comes from no seed, and ``data`` keeps the order and index of ``frame``: do not publish
         ``data``, but what :meth:`Release.write` writes. False puts ``data`` in random order, too; True keeps
         the order in files, and the order is judged.
-    max_loss, max_linkage, max_agreeing, max_pairing, max_moved, max_tables : float, optional
+    max_loss, max_linkage, max_agreeing, max_pairing, max_moved, max_tables, max_inference : float, optional
         What is accepted: information loss in percent, share of records linked, share of records whose
         group discloses a confidential value (none by default), share of people whose row is picked by how
         confidential columns go with protected ones (1/k by default), share of its 95 % interval by
-        which an analysis moves, and how many times as far as in another sample tables of three columns
-        move. Checked, and reported in the evidence.
+        which an analysis moves, how many times as far as in another sample tables of three columns
+        move, and the share of values that an attack guesses beyond those that it guesses about people who
+        are not in the file. Checked, and reported in the evidence.
 
     Returns
     -------
@@ -286,8 +288,11 @@ def _protect(
             assert order is not None
             data = reordered(data, order)
 
-    def again(other: Plan) -> Release:
-        return protect_table(table, other, None, text, coded)
+    def again(other: Plan, rows: Labels | None = None) -> Release:
+        if rows is None:
+            return protect_table(table, other, None, text, coded)
+        with_roles = Completed(other, settled.guesses)
+        return _protect(table, with_roles, None, text, coded, rows, Clock(), None, is_frame)
 
     parts = [one.part for one in found]
     measuring = Measuring(

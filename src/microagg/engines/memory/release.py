@@ -8,10 +8,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from microagg.algorithms.result import Partition
 from microagg.base.progress import Listener
 from microagg.drafting.guess import Guess
 from microagg.engines.memory.choices import Choice, with_other_k
+from microagg.engines.memory.control_group import Attacked, attacks_for_evidence
 from microagg.engines.write_and_count import ReleasedTable
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.evidence import Evidence
@@ -20,6 +23,7 @@ from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.formats.layouts import FileFormat
 from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
+from microagg.measure.attack import OnProgress
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.harmful_columns import Stake
 from microagg.measure.known_columns import KnownRisk
@@ -28,12 +32,13 @@ from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
-from microagg.plan.sections import Roles
+from microagg.plan.sections import Roles, Suppress
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
 from microagg.report.public import Bands, public_model
 from microagg.tables.frame import Frame
+from microagg.tables.numbers_in_text import missing_words
 
 _RECORDS_FOR_ALTERNATIVES = 5_000  # up to which other k are tried, which takes seconds
 
@@ -53,13 +58,15 @@ class Release:
     parts: Sequence[Part] = field(repr=False)
     seconds: Mapping[str, float] = field(repr=False)
     _measuring: Measuring = field(repr=False)
-    _again: Callable[[Plan], Release] = field(repr=False)
-    """Carries out another plan on the same table."""
+    _again: Callable[..., Release] = field(repr=False)
+    """Carries out another plan on the same table, or on some of its rows."""
     released_table: ReleasedTable = field(repr=False)
     """The table on its way to a file."""
     drafted: Mapping[Any, Guess] | None = field(default=None, repr=False)
     """What the draft made of each column; None where the columns to protect were named."""
     _written: list[CountedFile] = field(default_factory=list, repr=False)
+    _attacked: list[Attacked] = field(default_factory=list, repr=False)
+    """What :meth:`attacked` found, once it was asked for."""
     left_out: list[str] = field(default_factory=list, repr=False)
     """Metadata of the table given that the release does not have, in words."""
 
@@ -136,12 +143,48 @@ class Release:
 
     def measured(self, **measures: Any) -> Measured:
         """Return all figures, with more measured as for :meth:`measure`; nothing is judged yet."""
-        counted = self._written[-1] if self._written else None
-        return replace(self._measuring.measured(**measures), parts=self.parts, counted=counted)
+        if self.plan.accept.inference is not None:
+            self.attacked()
+        attacks, refused = self._attacked[0] if self._attacked else Attacked(None)
+        return replace(
+            self._measuring.measured(**measures),
+            parts=self.parts,
+            counted=self._written[-1] if self._written else None,
+            attacks=attacks,
+            not_attacked=refused,
+        )
 
     def evidence_with(self, **measures: Any) -> Evidence:
         """Return the evidence with more measured, as for :meth:`measure`."""
         return Evidence.of(self.plan, self.measured(**measures))
+
+    def attacked(
+        self,
+        progress: OnProgress | None = None,
+        should_stop: Callable[[], bool] = lambda: False,
+    ) -> Attacked:
+        """Attack what the plan releases with people put aside as controls; from then on in the evidence.
+
+        The others are protected once more; see :mod:`microagg.engines.memory.control_group`, also for
+        ``progress`` and ``should_stop``. The evidence has this without being asked if the plan sets
+        ``accept.inference``, and a board's report of swapped values has it.
+        """
+        if not self._attacked:
+            intake = self._measuring.intake
+            kept = np.arange(intake.given) if intake.rows is None else intake.rows
+            plan = replace(self.plan, suppress=Suppress(), analyses=(), keep_order=None)
+            found = attacks_for_evidence(
+                intake.original or intake.frame,
+                intake.units,
+                lambda rows: self._again(plan, kept[rows]).data,
+                plan,
+                self.parts[0].partition.labels,
+                missing_words=missing_words(intake.text is not None),
+                progress=progress,
+                should_stop=should_stop,
+            )
+            self._attacked.append(found)
+        return self._attacked[0]
 
     def seconds_of_bound(self) -> float | None:
         """Estimate how long a proof of :meth:`with_bound` takes; None where there is none."""
@@ -242,6 +285,8 @@ class Release:
         """
         check_report_target(Path(path))
         measured = self if public else self.with_bound()  # no bound is shown in public
+        if self.plan.is_swapped and not public:
+            self.attacked()
         evidence = measured.evidence_with(**measures)
         if prices is not None:
             evidence = replace(evidence, prices=prices.for_report())

@@ -133,7 +133,8 @@ class SparkRelease:
     @cached_property
     def evidence(self) -> Evidence:
         """All that is claimed, counted and measured in the released rows before they are written."""
-        return Evidence.of(self.plan, self.measured())
+        limited = self.plan.accept.inference is not None
+        return Evidence.of(self.plan, self.measured(attack=limited))
 
     def measured(self, **measures: Any) -> Measured:
         """Measure; the parameters are as for :func:`microagg.engines.evidence_at_scale.measured_at_scale`."""
@@ -195,7 +196,8 @@ class SparkRelease:
         ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
         """
         check_report_target(Path(path))
-        found = Evidence.of(self.plan, self.measured(pictures=True, **measures))
+        attacks = self.plan.is_swapped or self.plan.accept.inference is not None
+        found = Evidence.of(self.plan, self.measured(pictures=True, attack=attacks, **measures))
         write_report(release_model(found), Path(path))
 
     def unpersist(self) -> None:

@@ -1,0 +1,185 @@
+"""Attack what a plan releases, with a control group: people of the same table who are not in the release.
+
+A tenth of the people is put aside at random (whole units, such as households, where the plan counts them),
+the others are protected by the plan, and the result is attacked; see :mod:`microagg.measure.attack`.
+
+For the evidence of a release the same is done once, in tables of up to 2,000 records three times with other
+controls. Of more than 10,000 records a sample is taken, in whole groups: those of the release lie as close
+together in it as in the table, where single records would lie farther apart and be harder to guess. Controls
+have fewer neighbours in a sample, so that the residual risk is rather too high than too low. Inference is by
+nearest records alone, so that the evidence is the same whether scikit-learn is installed or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microagg.base.typing import Labels
+from microagg.errors import InputError, MicroaggError
+from microagg.measure.attack import (
+    Attacks,
+    OnProgress,
+    attack_released,
+    mean_of_trials,
+    seconds_needed,
+)
+from microagg.plan.plan import Plan
+from microagg.tables.frame import Frame, narwhals_frame
+from microagg.tables.release_frame import reordered
+
+CONTROL_SHARE = 0.1
+MOST_RECORDS = 10_000
+_FEW_RECORDS = 2_000  # up to which controls are so few that several trials are needed
+TRIALS = 3
+_QUESTIONS = ("singling out", "inference")
+
+Protect = Callable[[Labels], Any]
+"""Takes numbers of rows, returns the native frame that a plan releases of these."""
+
+
+class Attacked(NamedTuple):
+    """What attacks with a control group found, or why they could not be made."""
+
+    attacks: Attacks | None
+    refused: str = ""
+
+
+def attack_rest(
+    table: Frame,
+    units: Labels | None,
+    protect: Protect,
+    rows: Labels,
+    *,
+    seed: int,
+    control_share: float = CONTROL_SHARE,
+    without: Sequence[Any] = (),
+    **settings: Any,
+) -> Attacks:
+    """Put people aside, protect the others, and attack them with those put aside as controls.
+
+    Parameters
+    ----------
+    table : the originals
+    units : (n,) unit of each record of the table; None: every record is one
+    protect : protects some records of the table
+    rows : numbers of the records that take part
+    seed : chooses who is put aside, and of the attacks
+    control_share : share of the records that are put aside
+    without : columns that are not attacked, such as those with new numbers for ids
+    **settings
+        As for :func:`microagg.measure.attack.attack_released`.
+    """
+    aside = _put_aside(rows if units is None else units[rows], control_share, seed)
+    inside, controls = rows[~aside], rows[aside]
+    attacked = narwhals_frame(table.native).drop(*without).to_native() if without else table.native
+    return attack_released(
+        reordered(attacked, inside),
+        protect(inside),
+        reordered(attacked, controls),
+        seed=seed,
+        **settings,
+    )
+
+
+def attacks_for_evidence(
+    table: Frame,
+    units: Labels | None,
+    protect: Protect,
+    plan: Plan,
+    labels: Labels,
+    *,
+    missing_words: Sequence[str] = ("",),
+    progress: OnProgress | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> Attacked:
+    """Attack the release of a plan by singling out and by inference, for its evidence.
+
+    Parameters
+    ----------
+    table : the originals, all or a sample of whole groups
+    units : (n,) unit of each record; None: every record is one
+    protect : protects some records of the table by the plan
+    plan : the plan, of which the seed and the renumbered columns count here
+    labels : (n,) group of each record in the release
+    missing_words : texts that mean missing in a category
+    progress : called with the steps done and their total
+    should_stop : asked now and then whether to end early and keep what was measured
+
+    Returns
+    -------
+    Attacked
+        Without figures where the plan cannot be carried out without the controls: a stratum may have just
+        k units, for example.
+    """
+    rows = _whole_groups(labels, plan.seed or 0)
+    trials = TRIALS if len(rows) <= _FEW_RECORDS else 1
+    results: list[Attacks] = []
+    for trial in range(trials):
+        if results and should_stop():
+            break
+        try:
+            attacks = attack_rest(
+                table,
+                units,
+                protect,
+                rows,
+                seed=(plan.seed or 0) + trial,
+                without=plan.renumber,
+                missing_words=missing_words,
+                questions=_QUESTIONS,
+                progress=part_of(progress, trial, trials),
+                should_stop=should_stop,
+            )
+        except MicroaggError as error:
+            return Attacked(None, str(error))
+        results.append(attacks)
+    return Attacked(mean_of_trials(results))
+
+
+def seconds_for_evidence(records: int, columns: int, grouping: float) -> float:
+    """Estimate how long :func:`attacks_for_evidence` takes if all records took so long to group."""
+    some = min(records, MOST_RECORDS)
+    controls = round(CONTROL_SHARE * some)
+    once = grouping * some / max(records, 1)
+    once += seconds_needed(
+        some - controls, some - controls, controls, columns, questions=_QUESTIONS
+    )
+    return once * (TRIALS if some <= _FEW_RECORDS else 1)
+
+
+def part_of(progress: OnProgress | None, trial: int, trials: int) -> OnProgress | None:
+    """Return a listener for one of several trials that reports to the listener of all."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(trial * total + done, trials * total)
+
+
+def _whole_groups(labels: Labels, seed: int) -> Labels:
+    """Return all rows, or those of random groups that together have about :data:`MOST_RECORDS`."""
+    if len(labels) <= MOST_RECORDS:
+        return np.arange(len(labels))
+    sizes = np.bincount(labels)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    upto = int(np.searchsorted(np.cumsum(sizes[order]), MOST_RECORDS, "right"))
+    chosen = np.zeros(len(sizes), dtype=bool)
+    chosen[order[: max(1, upto)]] = True
+    return np.flatnonzero(chosen[labels])
+
+
+def _put_aside(units: Labels, share: float, seed: int) -> Any:
+    """Choose whole units at random until they have the share of records; return which records they have."""
+    _, numbers = np.unique(units, return_inverse=True)
+    sizes = np.bincount(numbers)
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    upto = int(np.searchsorted(np.cumsum(sizes[order]), share * len(units), "right"))
+    if len(sizes) < 2:
+        raise InputError(
+            "Controls are whole units, and at least one unit must remain to be protected; the table has "
+            "only one."
+        )
+    chosen = np.zeros(len(sizes), dtype=bool)
+    chosen[order[: min(max(1, upto), len(sizes) - 1)]] = True
+    return chosen[numbers]
