@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partialmethod
+from functools import partial, partialmethod
 
 import numpy as np
 import pandas as pd
@@ -12,22 +12,37 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
+from microagg.engines import disk_release
 from microagg.engines.disk_counts import CountsOnDisk
 from microagg.errors import VerificationError
-from microagg.evidence.cautions import about_agreement, about_linked_rows
+from microagg.evidence.cautions import (
+    _about_determined,
+    _about_uncounted_rows,
+    about_agreement,
+    about_groups,
+    about_linked_rows,
+)
 from microagg.evidence.cure import cure_of
-from microagg.evidence.sentences import thresholds_of
+from microagg.evidence.sentences import required_words, standing_words, thresholds_of
 from microagg.formats.batches import open_batches
 from microagg.job import write_and_count
 from microagg.job.run import protect_file
 from microagg.measure.agreement import Agreement
+from microagg.measure.disclosure_signs import Determined, UnitsInGroups
 from microagg.measure.known_columns import Known
-from microagg.measure.linkage import Linkage
+from microagg.measure.linkage import Linkage, _wilson
 from microagg.measure.linked_rows import LinkedRows, count_row_sets, row_sets
 from microagg.measure.verify import Question
+from microagg.plan.block import Require
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
-from microagg.releasing.release_values import decimals_of, release_column, to_digits
+from microagg.releasing.release_values import (
+    decimals_of,
+    release_column,
+    round_related,
+    to_digits,
+)
+from microagg.releasing.swap import _share_states, share_numbers
 from microagg.tables.variable import Variable
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -181,3 +196,122 @@ def test_a_mean_just_below_zero_is_released_as_zero(decimals):
     found = to_digits(np.array([-1e-9, 0.25]), decimals)
     assert found.tolist() == [0.0, 0.25]
     assert not np.signbit(found).any()
+
+
+def test_disk_refuses_a_file_whose_values_break_a_relation(tmp_path, monkeypatch):
+    net = np.repeat(np.arange(10.0), 4)
+    pq.write_table(pa.table({"gross": net + 3, "net": net}), tmp_path / "in.parquet")
+    settings = {"k": 4, "columns": ["gross", "net"], "relations": ["gross >= net"]}
+    job = partial(
+        protect_file, tmp_path / "in.parquet", tmp_path / "out.parquet", engine="disk", **settings
+    )
+    monkeypatch.setattr(disk_release, "broken_relation", lambda plan, frame: plan.relations[0])
+    with pytest.raises(VerificationError, match="do not keep the relation"):
+        job()
+    assert not (tmp_path / "out.parquet").exists()
+    monkeypatch.undo()
+    assert job().counted.holds
+
+
+def test_rounding_keeps_an_inequality_as_one_and_an_equation_as_one():
+    plan = Plan.of(k=3, columns=["a", "b"], relations=["a <= b"])
+    values = np.array([[1.26, 5.04], [2.04, 2.04]])
+    rounded = round_related(values, ["a", "b"], [1, 0], plan)
+    assert rounded.tolist() == [[1.3, 5.0], [2.0, 2.0]]
+    equation = Plan.of(k=3, columns=["a", "b"], relations=["b = a + 1"])
+    assert round_related(values, ["a", "b"], [1, 0], equation)[0].tolist() == [1.3, 2.3]
+
+
+def test_the_interval_of_linkage_is_wilsons():
+    assert _wilson(0.5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert _wilson(0.0, 5) == pytest.approx((0.0, 0.4345), abs=1e-4)
+
+
+def _about_ids(one_value):
+    return about_groups({"id": (UnitsInGroups(9, 9, one_value, 0.5, 0.0, 0.0, True), 5)}, ())
+
+
+@pytest.mark.parametrize(
+    ("cautions", "expected"),
+    [
+        (_about_uncounted_rows(["home"], ["home"]), "is dropped, but its rows lie together"),
+        (_about_uncounted_rows(["home"], []), "shows which rows belong together"),
+        (_about_determined([Determined("a", "b", 9, 0.995, False)]), "correlation is 0.995"),
+        (_about_determined([Determined("a", "b", 9, 0.5, True)]), "the same a have the same b"),
+        (_about_determined([Determined("a", "b", 9, None, True)]), "the same a have the same b"),
+        (
+            _about_determined(
+                [Determined("a", "b", 9, None, True), Determined("c", "d", 9, None, True)]
+            ),
+            "a gives away b; c gives away d",
+        ),
+        (
+            _about_ids(0.01),
+            "In 1.0 % of the groups all",
+        ),
+        (
+            _about_ids(0.009),
+            "50.0 % of the groups have",
+        ),
+    ],
+)
+def test_a_caution_states_the_fact_that_it_was_given(cautions, expected):
+    (caution,) = cautions
+    assert expected in caution.words
+
+
+def test_sentences_about_a_plan_leave_nothing_out():
+    risk = Require(individual_risk=0.1)
+    assert required_words(risk) == ["an individual risk of at most 10.0 %"]
+    assert "so for none of the people" in standing_words(0.0)
+    assert "so for 25.0 % of the people" in standing_words(0.25)
+    linkage = Linkage(0.2, 0.2, 0.2, 9, sampled=False)
+    table = pd.DataFrame({"a": np.repeat([1.0, 2.0, 3.0], 5), "b": np.tile([1.0, 2.0, 3.0], 5)})
+    fidelity = microagg.protect(table, k=5, columns=["a", "b"]).evidence.fidelity
+    multiple = fidelity.multiple(fidelity.order)
+    assert multiple > 0
+    passed = [
+        thresholds_of(Accept(tables=limit), 0.0, linkage, (), fidelity)[0].passed
+        for limit in (multiple * 1.01, multiple * 0.99)
+    ]
+    assert passed == [True, False]
+
+
+class _AtLeast:
+    """A rule of at least so many records for groups with the record ``of``."""
+
+    def __init__(self, of: int, records: int) -> None:
+        self.of, self.records = of, records
+
+    def violation(self, rows):
+        return float(self.of in rows and len(rows) < self.records)
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [(0, [4.5] * 6 + [10.0] * 3), (3, [0.0] * 3 + [9.5] * 6), (6, [0.0] * 3 + [9.5] * 6)],
+)
+def test_shared_values_that_break_a_rule_join_the_nearest_neighbour(of, expected):
+    values = np.repeat([0.0, 9.0, 10.0], 3)
+    one_stratum = np.zeros(9, dtype=int)
+    shared = share_numbers(values, one_stratum, None, 3, rules=[_AtLeast(of, 4)])
+    assert shared.tolist() == expected
+    whole = share_numbers(values, one_stratum, None, 3, np.floor, [_AtLeast(of, 4)])
+    assert whole.tolist() == np.floor(expected).tolist()
+
+
+def test_a_rule_about_one_column_does_not_join_shared_values_of_another():
+    amounts = np.array([1000.0, 1, 1, *np.linspace(90, 110, 57)])
+    frame = pd.DataFrame({"turnover": amounts, "wages": amounts})
+    settings = {"columns": ["turnover", "wages"], "release": "swap", "k": 3}
+    plain = microagg.protect(frame, **settings).data
+    ruled = microagg.protect(frame, **settings, require={"p_percent": {"turnover": 15}}).data
+    assert ruled["turnover"].nunique() < plain["turnover"].nunique()
+    assert sorted(ruled["wages"]) == sorted(plain["wages"])
+
+
+def test_values_that_fewer_than_k_units_have_become_plainly_missing_where_values_are_swapped():
+    states = np.array([0, 0, *[1] * 8])
+    shared, filled = _share_states(states, np.zeros(10, dtype=int), None, 5)
+    assert shared.tolist() == [1] * 10
+    assert not filled.any()
