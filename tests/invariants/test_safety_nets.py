@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
-from microagg.engines import disk_release
+from microagg.engines import disk_release, write_and_count
 from microagg.engines.disk_counts import CountsOnDisk
 from microagg.errors import VerificationError
 from microagg.evidence.cautions import (
@@ -25,7 +25,6 @@ from microagg.evidence.cautions import (
 from microagg.evidence.cure import cure_of
 from microagg.evidence.sentences import required_words, standing_words, thresholds_of
 from microagg.formats.batches import open_batches
-from microagg.job import write_and_count
 from microagg.job.run import protect_file
 from microagg.measure.agreement import Agreement
 from microagg.measure.disclosure_signs import Determined, UnitsInGroups

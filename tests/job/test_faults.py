@@ -27,7 +27,7 @@ SMALL = pa.table({"age": AGE, "city": list("ABABBA")})
 # told to whoever started the run.
 SLOW_WRITER = """
 import sys, time
-from microagg.job import write_and_count as writing
+from microagg.engines import write_and_count as writing
 
 def write_half(table, path, form=None):
     whole(table, path, form)
