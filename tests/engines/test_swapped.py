@@ -234,6 +234,39 @@ def test_a_dealing_that_is_not_random_is_rejected(order, words, tmp_path, monkey
 
 
 @pytest.mark.usefixtures("_small_parts")
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_whose_groups_have_other_lists_is_rejected(ending, tmp_path, monkeypatch):
+    """Two rows of different groups change their incomes when they are written: k still holds."""
+    write = disk_release.BatchWriter.write
+
+    def exchanged(writer, table):
+        at = table.column_names.index("income")
+        income = table["income"].to_pylist()
+        if not writer._written:
+            first = next(row for row, value in enumerate(income) if value != income[0])
+            income[0], income[first] = income[first], income[0]
+        column = pa.array(income, table.schema.field(at).type)
+        write(writer, table.set_column(at, table.schema.field(at), column))
+
+    source, target = tmp_path / "in.parquet", tmp_path / f"out.{ending}"
+    pq.write_table(pa.Table.from_pandas(survey(), preserve_index=False), source)
+    run(Job(source, target, plan_of(strata=[], drop=["region", "household"]), engine="disk"))
+    target.unlink()
+    monkeypatch.setattr(disk_release.BatchWriter, "write", exchanged)
+    with pytest.raises(VerificationError, match="do not have the values that were dealt"):
+        run(Job(source, target, plan_of(strata=[], drop=["region", "household"]), engine="disk"))
+    assert not target.exists()
+
+
+@pytest.mark.usefixtures("_small_parts")
+def test_requirements_on_untouched_columns_are_amber_in_parts(tmp_path):
+    plan = plan_of(strata=[], confidential=["region"], require={"distinct": {"region": 2}})
+    said, _ = swapped(tmp_path, "disk", plan)
+    assert any("Groups were chosen by region" in caution.words for caution in said.cautions)
+    assert said.verdict == "amber"
+
+
+@pytest.mark.usefixtures("_small_parts")
 def test_the_secret_is_not_on_the_disk(tmp_path, monkeypatch):
     secrets, count = [], disk_release.count_release
 

@@ -286,19 +286,54 @@ def test_where_nothing_is_untouched_there_is_no_chance_but_rows_that_stand():
     assert "No row belongs to one person" in release.evidence.alone_words
 
 
-@pytest.mark.filterwarnings("ignore::microagg.errors.DisclosureRiskWarning")
-def test_requirements_on_untouched_columns_are_amber():
+@pytest.mark.parametrize("strata", [[], ["region"]])
+def test_requirements_on_untouched_columns_merge_whole_groups(strata):
+    """Members of a group before merging may exchange the untouched values: the groups stay the same."""
+    chance = np.random.default_rng(3)
     table = a_survey()[["age", "income", "region"]]
+    table["ill"] = np.where(table["age"] < 50, "no", chance.choice(["no", "yes"], len(table)))
+
+    def protected(frame):
+        return microagg.protect(
+            frame,
+            k=4,
+            columns=["age", "income"],
+            confidential=["ill"],
+            strata=strata,
+            drop=[] if strata else ["region"],
+            require={"distinct": {"ill": 2}},
+            release="swap",
+            effort="fast",
+        )
+
+    release = protected(table)
+    (part,) = release.parts
+    groups, base = part.partition.labels, part.base
+    assert groups.max() < base.max()
+    assert all(table["ill"][groups == group].nunique() == 2 for group in range(groups.max() + 1))
+    assert not any("Groups were chosen" in one.words for one in release.evidence.cautions)
+    # Who knows that groups were merged may know these: the chance is counted in them.
+    largest = max(1 / np.bincount(base)[base])
+    assert release.evidence.swap.chance.largest == pytest.approx(largest)
+    for _ in range(3):
+        other = table.copy()
+        for group in range(base.max() + 1):
+            rows = np.flatnonzero(base == group)
+            other.loc[rows, "ill"] = table["ill"].to_numpy()[chance.permutation(rows)]
+        assert (protected(other).parts[0].partition.labels == groups).all()
+
+
+def test_whole_numbers_written_as_text_stay_whole():
+    chance = np.random.default_rng(2)
+    table = pd.DataFrame({"age": chance.integers(0, 99, 60), "rent": chance.integers(0, 900, 60)})
     release = microagg.protect(
-        table,
-        k=5,
-        columns=["age", "income"],
-        confidential=["region"],
-        require={"distinct": {"region": 2}},
+        table.assign(rent=table["rent"].astype(str)),
+        k=4,
+        columns=list(table),
+        kinds={"rent": "number"},
         release="swap",
     )
-    assert any("Groups were chosen by region" in one.words for one in release.evidence.cautions)
-    assert release.evidence.verdict == "amber"
+    assert all(float(text).is_integer() for text in release.data["rent"])
 
 
 def test_drawn_categories_keep_the_share_of_rare_ones_and_k_equal_rows():

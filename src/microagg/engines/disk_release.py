@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import collections
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from microagg.engines.aggregates import GROUP
@@ -20,14 +21,16 @@ from microagg.engines.gathered_on_disk import GatheredOnDisk
 from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.scratch import Scratch, check_room, in_random_order
 from microagg.engines.write_and_count import refuse_broken
-from microagg.errors import VerificationError
+from microagg.errors import VerificationError, shown
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256
 from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batches
+from microagg.formats.csv import cell_texts
 from microagg.formats.formulas import formula_cells, with_escaped_formulas
-from microagg.formats.layouts import FileFormat
+from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
 from microagg.grouping.read_table import broken_relation
 from microagg.measure.linkage import count_near, linkage_of
+from microagg.measure.row_keys import row_keys
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
@@ -43,6 +46,26 @@ _WORD = 8
 _HELD = (
     1 << 30
 )  # bytes of rows that are brought into random order at a time: Arrow's texts end at 2 GiB
+
+
+@dataclass
+class _GroupLists:
+    """What rows have in some columns, group by group, whatever their order: a sum of keys of 128 bits."""
+
+    columns: Sequence[str]
+    csv: CsvFormat | None
+    """Of a CSV file, whose texts are compared; None: a Parquet file, whose values are."""
+    sums: tuple[int, int] = (0, 0)
+
+    def add(self, table: pa.Table, groups: pa.Array | pa.ChunkedArray) -> None:
+        """Add rows, and the number of the group of each."""
+        cells = [table[name] for name in self.columns]
+        if self.csv is not None:
+            texts = zip(self.columns, cells, strict=True)
+            cells = [cell_texts(name, column, self.csv) for name, column in texts]
+        keys = row_keys([groups, *cells])
+        first, second = keys.sum(axis=0, dtype=np.uint64).tolist()
+        self.sums = (self.sums[0] + first) % 2**64, (self.sums[1] + second) % 2**64
 
 
 @dataclass(eq=False)
@@ -128,14 +151,27 @@ class DiskRelease:
             own = form.format if isinstance(form, BatchSource) else form
             changed += own.folder.keys
         done, columns = self.records, len(schema.names)
+        own_csv = (form.format if isinstance(form, BatchSource) else form).csv
+        promised = (name for promise in self.plan.promises() for name in promise.columns or ())
+        lists = _GroupLists(
+            [*dict.fromkeys(written_names[name] for name in promised)],
+            completed_csv(part, own_csv) if to_csv else None,
+        )
         with BatchWriter(part, form, schema, rows=self.records, changed=changed) as writer:
             for table in tables:
                 writer.write(table.select(range(columns)))
                 gathered.add_keys(table.columns[columns:])
+                if encoding.is_swapped:
+                    lists.add(table, table.column(columns + gathered.names.index(GROUP)))
                 done += table.num_rows
                 on_progress("writing", done, 2 * self.records)
         self.left_out = left_out_words(self.source.schema, schema)
         found, self._counts = self._count(part, written_names)
+        if encoding.is_swapped and not self._has_lists(part, lists):
+            raise VerificationError(
+                f"{shown(str(target), 300)} was read back and its groups do not have the values that were "
+                "dealt. The file was removed."
+            )
         met = required(encoding, self.run.sums)
         counted = CountedFile(str(target), tuple(found), sha256(part), met)
         refuse_broken(counted, target, self.records)
@@ -198,6 +234,15 @@ class DiskRelease:
         verified, counts = count_release(rows, at, encoding.k, gathered.unique_before, promises)
         unit = written.get(encoding.unit, encoding.unit)
         return [replace(one, unit=unit) for one in verified], counts
+
+    def _has_lists(self, part: Path, written: _GroupLists) -> bool:
+        """Return whether the file has in each group the values that were written to it."""
+        back = open_batches(part, self.source.format.csv if self.source.is_text else None)
+        groups = self._gathered.keys()[GROUP]
+        lists = _GroupLists(written.columns, written.csv)
+        for batch in back.batches(written.columns):
+            lists.add(batch.as_written, groups.slice(batch.first, batch.as_written.num_rows))
+        return lists.sums == written.sums
 
     def measured(self, **measures: Any) -> Measured:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""

@@ -46,8 +46,9 @@ class GatheredOnDisk:
         self._sample_keys: dict[str, list[Any]] = {view: [] for view in self.views}
         dropped = [name for name in plan.units if name in roles.dropped]
         self._dropped = dropped
-        named = [*dropped, *dealt_columns(run.encoding)]
-        self._key_files = {name: scratch.folder / f"keys-{j}" for j, name in enumerate(named)}
+        self.names = [*dropped, *dealt_columns(run.encoding)]
+        """What :meth:`add` returns of each row, in its order."""
+        self._key_files = {name: scratch.folder / f"keys-{j}" for j, name in enumerate(self.names)}
         for path in self._key_files.values():
             path.unlink(missing_ok=True)
         self._last_units: dict[Any, Keys] = {}

@@ -64,6 +64,7 @@ def cautions_of(
     return [
         *signs.unreadable,
         *about_plan(plan, roles),
+        *_about_steering(signs.steered),
         *about_changes(signs.missing_counts, signs.recoded, signs.records, roles.strata),
         *about_row_labels(signs.row_labels),
         *about_known(
@@ -109,23 +110,6 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
                 "Choose k = 3 or more.",
             )
         )
-    steered = [
-        name
-        for block in plan.blocks
-        if block.is_swapped
-        for name in block.require.columns
-        if name not in roles.protected
-    ]
-    if steered:
-        found.append(
-            Caution(
-                "amber",
-                tuple(steered),
-                f"Groups were chosen by {names(steered, _NAMED)}, left unprotected: which records may share "
-                "a group then says something about whose values these are.",
-                'Release means (release = "mean"), or leave the requirement out.',
-            )
-        )
     each = [b for b in plan.blocks if b.per_column and len(b.columns or ()) > 1]
     if each:
         columns = tuple(name for block in each for name in block.columns or ())
@@ -161,6 +145,22 @@ def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
             )
         )
     return found
+
+
+def _about_steering(steered: Sequence[Any]) -> list[Caution]:
+    """Warn of groups of swapped values that were chosen by untouched columns."""
+    if not steered:
+        return []
+    return [
+        Caution(
+            "amber",
+            tuple(steered),
+            f"Groups were chosen by {names(steered, _NAMED)}, left unprotected: which records may share a "
+            "group then says something about whose values these are.",
+            'Use --engine memory, which merges whole groups; release means (release = "mean"); or leave the '
+            "requirement out.",
+        )
+    ]
 
 
 def about_changes(

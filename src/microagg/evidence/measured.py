@@ -45,6 +45,8 @@ class Part(NamedTuple):
     partition: Partition
     coordinates: int
     """Of the space in which records are grouped; one for each column, if all are numbers."""
+    base: Labels | None = None
+    """(n,) groups before whole ones were merged for requirements on untouched columns; None: none was."""
 
 
 class Cure(NamedTuple):
@@ -134,6 +136,8 @@ class Signs:
     """What groups disclose of each confidential column."""
     cure: Cure | None = None
     """What helps if groups disclose too much; None also where a table is read in parts."""
+    steered: Sequence[Any] = ()
+    """Untouched columns by which groups of swapped values were chosen."""
     pairing: Pairing | None = None
     """The attack through columns left as they are; None: there are none that an attacker does not know."""
     missing_counts: Mapping[Any, MissingCounts] = field(default_factory=dict)

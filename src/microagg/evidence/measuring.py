@@ -334,8 +334,25 @@ class Measuring:
 
     @cached_property
     def _joint_classes(self) -> Labels:
-        """Class of each record by all that groups share and all that an attacker knows."""
-        return combine([self.both.released_classes, *(c.codes for c in self.known.values())])
+        """Class of each record by all that groups share and all that an attacker knows.
+
+        Merging whole groups may tell something about single ones, so that these are told apart.
+        """
+        merged = (part.base for part in self.parts if part.base is not None)
+        known = (column.codes for column in self.known.values())
+        return combine([self.both.released_classes, *merged, *known])
+
+    @property
+    def _steered(self) -> list[Any]:
+        """Untouched columns by which groups of swapped values were chosen, other than by merging."""
+        blocks = [self.plan.block_of(part.columns) for part in self.parts if part.base is None]
+        return [
+            name
+            for block in blocks
+            if block.is_swapped
+            for name in block.require.columns
+            if name not in self.roles.protected
+        ]
 
     @cached_property
     def untouched(self) -> list[Any]:
@@ -466,6 +483,7 @@ class Measuring:
             unmixed=unmixed_units(self._classes_of_records, {**known, **hidden}),
             agreements=self.agreements,
             cure=self.cure,
+            steered=self._steered,
             pairing=self.pairing,
             missing_counts=self.missing_counts,
             recoded=self.recoded,

@@ -347,6 +347,22 @@ def _joined(*columns: pa.ChunkedArray | pa.Scalar, between: str) -> pa.ChunkedAr
 
 
 def _as_text(name: str, column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
+    """Return the cells of a column as they stand in a file, quoted where they need it."""
+    text = cell_texts(name, column, form)
+    if not alone and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+        return text
+    return _quoted(text, str(form.delimiter), alone)
+
+
+def cell_texts(name: str, column: pa.ChunkedArray, form: CsvFormat) -> pa.ChunkedArray:
+    """Return the texts that a CSV file has in a column, before they are quoted.
+
+    Parameters
+    ----------
+    name : of the column, for messages
+    column : numbers, texts, dates or truth values; other types are refused
+    form : with the sign for decimals
+    """
     column = decoded(column)
     kind = column.type
     try:
@@ -360,10 +376,7 @@ def _as_text(name: str, column: pa.ChunkedArray, form: CsvFormat, alone: bool) -
         ) from None
     if form.decimal == "," and (pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         text = pc.replace_substring(text, ".", ",")
-    text = pc.fill_null(text, _text(""))
-    if not alone and (pa.types.is_integer(kind) or pa.types.is_floating(kind)):
-        return text
-    return _quoted(text, str(form.delimiter), alone)
+    return pc.fill_null(text, _text(""))
 
 
 def _quoted(text: pa.ChunkedArray, delimiters: str, alone: bool) -> pa.ChunkedArray:

@@ -23,7 +23,9 @@ from microagg.encode.space import Space
 from microagg.errors import InputError, StopSearch, shown
 from microagg.grouping.improve import lower_bound
 from microagg.grouping.one_cell import Problem, is_searched, solve, with_least_effort
+from microagg.grouping.require.from_plan import within
 from microagg.grouping.require.requirement import Requirement
+from microagg.grouping.require.requirement_search import repair
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.block import Block
 from microagg.plan.registry import find
@@ -67,6 +69,41 @@ def group(
     if cells.any():
         return _over_cells(problem, cells, progress)
     return replace(solve(problem, block.options, progress), scale=block.scale)
+
+
+def merge_groups(
+    found: Partition,
+    space: Space,
+    cells: Labels,
+    requirements: Sequence[Requirement],
+    weights: Floats | None = None,
+) -> Partition:
+    """Merge whole groups of each cell until all satisfy the requirements.
+
+    Unlike a search for such groups, this looks at no single record: members of a group that are given each
+    other's values get the same groups.
+
+    Parameters
+    ----------
+    found : groups that do not cross cells
+    space : in which they were found
+    cells : (n,) cell of each record; each satisfies the requirements as one group
+    requirements : what every group must satisfy
+    weights : (n,) relative ones; None: all records count alike
+    """
+    labels, groups = np.empty(len(cells), dtype=np.int64), 0
+    for rows in rows_of_each(cells):
+        merged = repair(
+            space.scaled[rows],
+            found.k,
+            within(requirements, rows),
+            canonical_labels(found.labels[rows]),
+            weights=None if weights is None else weights[rows],
+        )
+        labels[rows] = groups + merged
+        groups += int(merged.max()) + 1
+    labels = canonical_labels(labels)
+    return replace(found, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
 
 
 def _check_method(block: Block, required: bool, weights: Floats | None) -> None:

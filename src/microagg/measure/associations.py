@@ -83,8 +83,9 @@ def _association(both: Pair, columns: tuple[int, int], x: Floats, y: Floats, w: 
 
 def _ratio(codes: Labels, values: Floats, w: Floats) -> float:
     """Correlation ratio of numbers by categories."""
-    unit = float(np.abs(values).max()) or 1.0
-    moved = (values - values[0]) / unit  # neither a large offset nor a large unit matters
+    # Neither a large offset nor a large unit matters: a power of two changes no digit.
+    small = np.ldexp(values, -np.frexp(np.abs(values).max())[1])
+    moved = small - small[0]
     moved = moved - np.average(moved, weights=w)
     total = float(w @ np.square(moved))
     if total == 0:

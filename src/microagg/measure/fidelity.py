@@ -1,9 +1,6 @@
 """Fidelity: how far the tables, spreads and associations of a released file are from the original's.
 
-Rows need not correspond, nor need there be equally many. Each column is cut into at most 20 cells: levels of
-the original, the most frequent ones where there are more and all others as one, or the bins between the
-original's quantiles if it has more than 20 different numbers. Missing is a level. A released value that is
-no level of the original (2.3 children) stands in no cell of the original's table.
+Rows need not correspond, nor need there be equally many.
 
 For a table of one, two or three columns, ½·Σ|p' − p| over its cells is the share of the records that stand in
 another cell. Its mean over all tables, or over 150 random ones, is told beside the same figure for other
@@ -17,31 +14,38 @@ other.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from microagg.base.typing import Floats, Labels
+from microagg.base.typing import Floats
 from microagg.compile.threads import thread_count
 from microagg.errors import InputError, MicroaggError, listed
 from microagg.measure.both_tables import Pair
 from microagg.measure.read_protected import protected_values, weights_of
+from microagg.measure.table_moves import (
+    ComparedColumn,
+    Masses,
+    cells_of,
+    correlation_change,
+    mean_of,
+    move_of,
+    other_samples,
+    rare_share,
+    scaled,
+    sets_of,
+    shares_of,
+    spread_of,
+)
 from microagg.plan.column import Column, columns_with
 from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.matrix import as_matrix, is_frame
 from microagg.tables.variable import variable_of
 
-_CELLS = 20  # levels or bins of a column, besides missing values and other values
-_WIDTH = _CELLS + 2
-_TABLES = 150  # tables of two, and of three columns that are looked at
-_SAMPLES = 3
 _MOST_RECORDS = 1_000_000  # of larger tables a sample of this size is looked at
-_RARE = 0.05  # share of the records under which a category is rare
-_SAME = 1e-5  # of a standard deviation: released numbers are rounded to a tenth of this
 
 
 class Tables(NamedTuple):
@@ -63,15 +67,6 @@ class WorstPair(NamedTuple):
     """Of the records that stand in another cell."""
     sampling: float
     """The same for another sample of this size."""
-
-
-class ComparedColumn(NamedTuple):
-    """A column of both tables, in one numbering; NaN is missing."""
-
-    name: Any
-    before: Floats
-    after: Floats
-    is_category: bool
 
 
 @dataclass(frozen=True)
@@ -180,8 +175,9 @@ def fidelity(
             raise InputError(
                 f"Both arrays need the same columns; they have {first.shape[1]} and {second.shape[1]}."
             )
-        found = [ComparedColumn(j, first[:, j], second[:, j], False) for j in range(first.shape[1])]
-        return fidelity_of(found)
+        return fidelity_of(
+            [ComparedColumn(j, first[:, j], second[:, j], False) for j in range(first.shape[1])]
+        )
     before, after = Frame(original), Frame(released)
     if columns is None:
         names = [name for name in before.names if after.has(name) and name != weight]
@@ -274,23 +270,26 @@ def fidelity_of(
         released_weights = None if released_weights is None else released_weights[rows[1]]
     n = len(columns[0].before)
     shares, after = (
-        np.full(size, 1 / size) if w is None else _shares(w)
+        np.full(size, 1 / size) if w is None else shares_of(w)
         for w, size in ((weights, n), (released_weights, len(columns[0].after)))
     )
     # Threads of the library for products would wait for each other longer than they work.
     with threadpool_limits(1), ThreadPoolExecutor(thread_count()) as pool:
-        cells = list(pool.map(_cells, columns))
+        columns = list(pool.map(scaled, columns))
+        cells = list(pool.map(cells_of, columns))
         # A column of one value makes no table of its own.
-        varied = [j for j, one in enumerate(cells) if not one.is_constant] or [0]
+        varied = [j for j, column in enumerate(cells) if not column.is_constant] or [0]
         columns, cells = [columns[j] for j in varied], [cells[j] for j in varied]
-        sets = [_some(len(cells), order, rng) for order in (1, 2, 3)]
-        masses = _Masses(shares, after, _other_samples(cells, shares, rng))
-        moves = list(pool.map(lambda chosen: _moves(cells, chosen, masses), itertools.chain(*sets)))
-        spreads = dict(pool.map(lambda column: _spread(column, masses), columns))
-        correlations = _correlations(columns, masses)
+        sets = [sets_of(len(cells), order, rng) for order in (1, 2, 3)]
+        masses = Masses(shares, after, other_samples(cells, shares, rng))
+        moves = list(
+            pool.map(lambda chosen: move_of(cells, chosen, masses), itertools.chain(*sets))
+        )
+        spreads = dict(pool.map(lambda column: spread_of(column, masses), columns))
+        correlations = correlation_change(columns, masses)
     ends = np.cumsum([len(each) for each in sets])
     of_order = [moves[end - len(each) : end] for each, end in zip(sets, ends, strict=True)]
-    means = [tuple(map(_mean, zip(*each, strict=True))) or (None,) * 4 for each in of_order]
+    means = [tuple(map(mean_of, zip(*each, strict=True))) or (None,) * 4 for each in of_order]
     two = of_order[1]
     worst = max(range(len(two)), key=lambda i: two[i].share, default=None)
     return Fidelity(
@@ -307,236 +306,8 @@ def fidelity_of(
         correlations=correlations,
         associations=means[1][2],
         associations_sampling=means[1][3],
-        rare=_rare(columns, masses),
+        rare=rare_share(columns, masses),
         records=n,
         sampled=sampled,
         columns=len(columns),
     )
-
-
-def _mean(values: Iterable[float]) -> float:
-    return float(np.mean(list(values)))
-
-
-class _Masses(NamedTuple):
-    """What each record counts; each array has a sum of 1."""
-
-    before: Floats
-    after: Floats
-    samples: list[Floats]
-    """Of the original's records in other samples."""
-
-
-class _Cells(NamedTuple):
-    """The cell of each record in a column."""
-
-    before: NDArray[np.uint8]
-    after: NDArray[np.uint8]
-    nearest: NDArray[np.uint8]
-    """The same after, with numbers that are no level at the nearest one: for associations."""
-
-    @property
-    def is_constant(self) -> bool:
-        """Whether all records of both tables stand in one cell."""
-        first = self.before[0]
-        return bool((self.before == first).all() and (self.after == first).all())
-
-
-class _Move(NamedTuple):
-    """How far one table moved, in the release and in other samples."""
-
-    share: float
-    sampling: float
-    association: float
-    association_sampling: float
-
-
-def _some(d: int, order: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
-    """Return all sets of ``order`` of d columns, or some random ones."""
-    every = list(itertools.combinations(range(d), order))
-    if order == 1 or len(every) <= _TABLES:
-        return every
-    return [every[i] for i in np.sort(rng.choice(len(every), _TABLES, replace=False))]
-
-
-def _shares(weights: Floats) -> Floats:
-    """Return weights as shares of their sum, which may itself be too large for a number."""
-    small = np.ldexp(
-        weights, -np.frexp(weights.max())[1]
-    )  # by a power of two, so that no digit changes
-    return np.asarray(small / small.sum())
-
-
-def _cells(column: ComparedColumn) -> _Cells:
-    """Cut a column into cells: levels of the original, or bins between its quantiles."""
-    levels, counts = np.unique(column.before[~np.isnan(column.before)], return_counts=True)
-    if len(levels) > _CELLS and not column.is_category:
-        ends = np.cumsum(counts)
-        at = np.searchsorted(ends, np.arange(1, _CELLS) / _CELLS * ends[-1])
-        at = np.unique(at[at < len(levels) - 1])
-        # Halfway to the next value, so that the digits to which values are rounded do not matter.
-        edges = levels[at] / 2 + levels[at + 1] / 2
-        before, after = (
-            _numbered(values, lambda there: np.searchsorted(edges, there))
-            for values in (column.before, column.after)
-        )
-        return _Cells(before, after, after)
-    # Of equally frequent levels the lower ones: the order of records must not matter.
-    kept = levels[np.sort(np.argsort(-counts, kind="stable")[:_CELLS])]
-    same = 0.0 if column.is_category or not len(kept) else _SAME * float(np.ptp(kept))
-    before, after = (
-        _numbered(values, lambda there: _level(there, kept, same))
-        for values in (column.before, column.after)
-    )
-    if column.is_category:
-        return _Cells(before, after, after)
-    return _Cells(before, after, _numbered(column.after, lambda there: _level(there, kept, np.inf)))
-
-
-def _level(values: Floats, levels: Floats, same: float) -> Labels:
-    """Return the place of each value among ascending levels; _CELLS for one farther off than ``same``."""
-    if not len(levels):
-        return np.full(len(values), _CELLS)
-    above = np.searchsorted(levels, values).clip(0, len(levels) - 1)
-    below = np.maximum(above - 1, 0)
-    nearest = np.where(values - levels[below] < levels[above] - values, below, above)
-    return np.where(np.abs(values - levels[nearest]) <= same, nearest, _CELLS)
-
-
-def _numbered(values: Floats, place: Callable[[Floats], Labels]) -> NDArray[np.uint8]:
-    """Return the cell of each value; missing ones have the last cell."""
-    missing = np.isnan(values)
-    return np.where(missing, _CELLS + 1, place(np.where(missing, 0.0, values))).astype(np.uint8)
-
-
-def _other_samples(
-    cells: Sequence[_Cells], shares: Floats, rng: np.random.Generator
-) -> list[Floats]:
-    """Return what each record counts in other samples of the same size, whatever the order of records is."""
-    together = 14  # 22¹⁴ cells have numbers of 64 bits
-    keys = [
-        _joint([one.before for one in cells[at : at + together]])
-        for at in range(0, len(cells), together)
-    ]
-    order, n = np.lexsort((shares, *keys)), len(shares)
-    found = []
-    for _ in range(_SAMPLES):
-        times = np.empty(n)
-        times[order] = np.bincount(rng.integers(n, size=n), minlength=n)
-        found.append(times * shares / (times @ shares))
-    return found
-
-
-def _moves(cells: Sequence[_Cells], chosen: Sequence[int], masses: _Masses) -> _Move:
-    """Compare the tables of some columns before and after, and in other samples."""
-    size = _WIDTH ** len(chosen)
-    keys = [_joint([getattr(cells[j], side) for j in chosen]) for side in ("before", "after")]
-    before, after, *others = (
-        np.bincount(key, mass, size).astype(np.float64, copy=False)
-        for key, mass in zip(
-            [*keys, *[keys[0]] * _SAMPLES],
-            [masses.before, masses.after, *masses.samples],
-            strict=True,
-        )
-    )
-    strength = other_strengths = 0.0
-    if len(chosen) == 2:
-        v = _cramer(before)
-        if any(cells[j].nearest is not cells[j].after for j in chosen):
-            key = _joint([cells[j].nearest for j in chosen])
-            after_nearest = np.bincount(key, masses.after, size).astype(np.float64, copy=False)
-        else:
-            after_nearest = after
-        strength = abs(_cramer(after_nearest) - v)
-        other_strengths = _mean(abs(_cramer(other) - v) for other in others)
-    return _Move(
-        float(np.abs(after - before).sum() / 2),
-        _mean(np.abs(other - before).sum() / 2 for other in others),
-        strength,
-        other_strengths,
-    )
-
-
-def _joint(cells: Sequence[NDArray[np.uint8]]) -> Labels:
-    found = cells[0].astype(np.int64)
-    for cell in cells[1:]:
-        found *= _WIDTH
-        found += cell
-    return found
-
-
-def _cramer(table: Floats) -> float:
-    """Cramér's V of a table of two columns, the shares of all cells."""
-    table = table.reshape(_WIDTH, _WIDTH)
-    rows, columns = table.sum(axis=1), table.sum(axis=0)
-    least = min(np.count_nonzero(rows), np.count_nonzero(columns)) - 1
-    if least < 1:
-        return 0.0
-    expected = np.outer(rows, columns)
-    square = np.square(table) / np.where(expected > 0, expected, 1.0)
-    return float(np.sqrt(np.clip((square.sum() - 1) / least, 0.0, 1.0)))
-
-
-def _centred(values: Floats, mass: Floats, unit: float) -> tuple[Floats, Floats]:
-    """Return values / unit less their mean, and what each counts; 0 where one is missing."""
-    there = ~np.isnan(values)
-    mass = np.where(there, mass, 0.0)
-    total = float(mass.sum()) or 1.0
-    small = np.where(there, values, 0.0) / unit
-    base = float(small[np.argmax(there)]) if there.any() else 0.0
-    moved = np.where(there, small - base, 0.0)  # a large offset must not swallow the digits
-    return np.where(there, moved - float(mass @ moved) / total, 0.0), mass / total
-
-
-def _unit(column: ComparedColumn) -> float:
-    """Return the largest absolute value: sums of squares of huge values must not overflow."""
-    largest = [np.fmax.reduce(np.abs(v), initial=0.0) for v in (column.before, column.after)]
-    return float(max(largest)) or 1.0
-
-
-def _spread(column: ComparedColumn, masses: _Masses) -> tuple[Any, float | None]:
-    """Return σ after/σ before; None where the original does not vary, and of categories."""
-    if column.is_category:
-        return column.name, None
-    unit, found = _unit(column), []
-    for values, mass in ((column.before, masses.before), (column.after, masses.after)):
-        moved, weight = _centred(values, mass, unit)
-        found.append(float(np.sqrt(weight @ np.square(moved))))
-    return column.name, found[1] / found[0] if found[0] else None
-
-
-def _correlations(columns: Sequence[ComparedColumn], masses: _Masses) -> float | None:
-    """Mean of |r' − r| over all pairs of numbers, each over the records that have both."""
-    numbers = [column for column in columns if not column.is_category]
-    if len(numbers) < 2:
-        return None
-    found = []
-    for side, mass in (("before", masses.before), ("after", masses.after)):
-        moved = np.stack([_centred(getattr(c, side), mass, _unit(c))[0] for c in numbers])
-        there = np.stack([~np.isnan(getattr(c, side)) for c in numbers]).astype(np.float64)
-        product = (moved * mass) @ moved.T
-        squares = (np.square(moved) * mass) @ there.T  # [i, j]: of column i where j is there
-        scale = np.sqrt(squares) * np.sqrt(squares.T)
-        found.append(np.divide(product, scale, out=np.zeros_like(product), where=scale > 0))
-    upper = np.triu_indices(len(numbers), 1)
-    return float(np.abs(found[1] - found[0])[upper].mean())
-
-
-def _rare(columns: Sequence[ComparedColumn], masses: _Masses) -> float | None:
-    """Return the share of rare categories after/before, over all columns; None where there are none."""
-    total = [0.0, 0.0]
-    for column in columns:
-        if not column.is_category:
-            continue
-        shares = []
-        levels = np.unique(column.before[~np.isnan(column.before)])
-        for values, mass in ((column.before, masses.before), (column.after, masses.after)):
-            there = ~np.isnan(values) & np.isin(values, levels)
-            place = np.searchsorted(levels, values[there])
-            counted = np.bincount(place, mass[there], len(levels))
-            known = float(mass[~np.isnan(values)].sum()) or 1.0
-            shares.append(counted / known)
-        is_rare = shares[0] < _RARE
-        for side in (0, 1):
-            total[side] += float(shares[side][is_rare].sum())
-    return total[1] / total[0] if total[0] else None

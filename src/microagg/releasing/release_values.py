@@ -82,8 +82,7 @@ def release_block(
     some.
     """
     whole = [
-        keeps_integers(plan, v.name, v.kind, _is_whole(frame, v), block.is_swapped)
-        for v in variables
+        keeps_integers(plan, v.name, v.kind, _is_whole(v), block.is_swapped) for v in variables
     ]
     dealt = None
     if swapping is not None and block.is_swapped:
@@ -228,8 +227,9 @@ def keeps_integers(
     return kept and plan.column(name).round in ("nearest", "totals")
 
 
-def _is_whole(frame: Frame, variable: Variable) -> bool:
-    if variable.is_category or variable.kind == "date" or not frame.is_numeric(variable.name):
+def _is_whole(variable: Variable) -> bool:
+    """Return whether all numbers of a column are whole, also if they are written as text."""
+    if variable.is_category or variable.kind == "date":
         return False
     there = variable.values[~variable.missing]
     return bool((there == np.rint(there)).all())

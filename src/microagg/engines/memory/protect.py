@@ -25,9 +25,10 @@ from microagg.evidence.cautions import warn_of
 from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
-from microagg.grouping.group_table import group
+from microagg.grouping.group_table import group, merge_groups
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
+from microagg.grouping.require.from_plan import steering_requirements
 from microagg.kernels.labels import combine
 from microagg.measure.analyses import check_analyses
 from microagg.measure.swapping import largest_share
@@ -362,23 +363,29 @@ def _group_and_release(
 ) -> _GroupedBlock:
     """Group the records by some columns, and release the values of the groups."""
     plan, states, households = intake.plan, given.states, None
+    steering = steering_requirements(block, given.requirements) if block.is_swapped else []
+    base = None
     with clock.time("partition"):
         if plan.unit_of(block).mode == "together":
             together = group_households(intake, block, given, progress)
             found, states = together.partition, together.states
             households = (together.of_households, together.shared)
         else:
+            weights = intake.relative_weights if _weighs(plan) else None
             found = group(
                 given.space,
                 block,
                 given.cells,
-                weights=intake.relative_weights if _weighs(plan) else None,
-                requirements=given.requirements,
+                weights=weights,
+                requirements=[rule for rule in given.requirements if rule not in steering],
                 seed=plan.seed,
                 progress=progress,
             )
+            if steering:
+                base = found.labels
+                found = merge_groups(found, given.space, given.cells, given.requirements, weights)
     names = [variable.name for variable in given.variables]
-    part = Part(np.arange(len(intake)), names, found, given.space.matrix.shape[1])
+    part = Part(np.arange(len(intake)), names, found, given.space.matrix.shape[1], base)
     swapping = None
     with clock.time("aggregate"):
         if block.is_swapped or block.draws:
@@ -407,7 +414,7 @@ def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:
     plan = intake.plan
     if len(parts) == 1 or not plan.is_swapped:
         return
-    labels = combine([part.partition.labels for part in parts])
+    labels = combine([part.partition.labels if part.base is None else part.base for part in parts])
     units = np.arange(len(labels)) if intake.units is None else intake.units
     largest = largest_share(labels, units)
     if largest.max() > 1 / plan.k:

@@ -94,12 +94,15 @@ class SparkRelease:
 
         If the unit is dropped, or values are swapped, a file does not tell the units that share a value:
         units are counted in the rows then, and that the file has the same combinations, as many and of as
-        many records.
+        many records. If values are swapped, the file must have the same rows of protected values, and so in
+        each group the lists that were dealt.
         """
         promises = self.plan.promises()
         extra = self._counted.columns[len(self.data.columns) :]
+        same = data is None or not self.plan.is_swapped or self._has_rows(data)
         if data is not None and not extra:
-            return self._counted_in(data, promises)
+            found = self._counted_in(data, promises)
+            return tuple(replace(one, holds=one.holds and same) for one in found)
         named = promises
         if self.plan.is_swapped and extra:
             named = [p._replace(unit=name) for p, name in zip(promises, extra, strict=True)]
@@ -111,12 +114,26 @@ class SparkRelease:
         return tuple(
             replace(
                 here,
-                holds=here.holds
+                holds=same
+                and here.holds
                 and there.holds
                 and (here.records, here.combinations) == (there.records, there.combinations),
             )
             for here, there in zip(found, in_file, strict=True)
         )
+
+    def _has_rows(self, data: DataFrame) -> bool:
+        """Return whether some rows are the released ones by their promised columns, in any order."""
+        from pyspark.sql import functions
+
+        names = dict.fromkeys(n for promise in self.plan.promises() for n in promise.columns or ())
+        quoted = ["`" + str(name).replace("`", "``") + "`" for name in names]
+        total = functions.sum(functions.xxhash64(*quoted).cast("decimal(38,0)"))
+        with on_spark():
+            here, there = (
+                frame.select(total, functions.count("*")).first() for frame in (self._counted, data)
+            )
+        return bool(here == there)
 
     def _counted_in(
         self, frame: DataFrame, promises: Sequence[Promise]

@@ -114,6 +114,21 @@ def make_requirements(
     return found
 
 
+def steering_requirements(block: Block, requirements: Sequence[Requirement]) -> list[Requirement]:
+    """Return the requirements of a block that look at columns which it does not protect.
+
+    Groups that are searched by such columns say something about whose values these are.
+    """
+    untouched = {names([column]) for column in block.require.columns} - {
+        names([column]) for column in block.columns or ()
+    }
+    return [
+        rule
+        for rule in requirements
+        if not isinstance(rule, Units) and getattr(rule, "column", None) in untouched
+    ]
+
+
 def requirements_of(
     frame: Frame,
     block: Block,
