@@ -51,6 +51,33 @@ def test_it_announces_prints_a_table_and_answers(survey, monkeypatch):
     assert twin["repeat"]["words"][:3] == ["microagg", "compare", str(survey)]
 
 
+def test_choices_can_be_attacked_with_controls(survey, monkeypatch):
+    report = survey.with_name("map.html")
+    words = ["-c", "income,age", "--k", "2,20", "--release", "mean,swap", "--attack"]
+    monkeypatch.setenv("COLUMNS", "120")
+    done = run(survey, *words, "--report", report)
+    assert done.exit_code == 0, done.output
+    assert "guessed %" in done.stdout
+    assert "each is attacked" in said(done)
+    model = json.loads(report.with_suffix(".json").read_text())["comparison"]
+    for kind in ("mean", "swap"):
+        few, many = (one["inference"] for one in model["cells"] if one["release"] == kind)
+        assert few["share"] > many["share"]
+        assert few["low"] <= few["share"] <= few["high"]
+    page = report.read_text()
+    assert "values guessed beyond controls in % (less is better)" in page
+    assert "records in another cell of tables in % (less is better)" in page
+    assert "auto, swapped" in page
+    assert 'class="guess"' not in page  # a blind guess is no guess of values
+
+
+def test_a_choice_that_cannot_be_attacked_says_why(survey):
+    """Without the controls there are fewer than k people."""
+    done = run(survey, "-c", "income,age", "-k", "80", "-m", "mdav", "--attack", "--json")
+    (cell,) = json.loads(done.stdout)["cells"]
+    assert "cannot be attacked" in cell["problem"]
+
+
 def test_five_fast_methods_by_default(survey):
     done = run(survey, "-k", "3", "--json")
     found = json.loads(done.stdout)

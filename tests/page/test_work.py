@@ -122,6 +122,17 @@ def test_trying_is_what_the_plan_would_give(visitor):
     assert "changed since" in visitor.get("try").text
 
 
+def test_choices_are_attacked_if_asked_for(visitor):
+    visitor.post("try", methods="mdav", sizes="3", attack="yes")
+    visitor.wait()
+    (cell,) = visitor.server.desk.cells.values()
+    assert cell.inference.low <= cell.inference.share
+    text = visitor.get("try").text
+    assert "values guessed beyond controls in %" in text
+    assert "values guessed beyond controls</th>" in text
+    assert 'id="attack" checked' in text
+
+
 def test_a_target_is_searched_for(visitor):
     visitor.post("try", methods="mdav", sizes="3", max_loss="30")
     visitor.wait()

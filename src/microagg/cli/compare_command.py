@@ -91,16 +91,18 @@ def _print_table(found: Comparison) -> None:
     from rich.text import Text
 
     table = Table(box=None)
-    with_tables = len(found.settings["release"]) > 1
+    with_tables, attacked = len(found.settings["release"]) > 1, found.settings["attack"]
+    # Groups and seconds give way, so that a terminal has room for all columns.
     titles = (
         "method",
         "k",
-        "groups",
+        *(() if attacked else ("groups",)),
         *(("release", "tables %", "× sample") if with_tables else ()),
         "loss %",
         "linked %",
+        *(("guessed %",) if attacked else ()),
         "below k %",
-        "seconds",
+        *(() if attacked else ("seconds",)),
         "worth choosing",
     )
     for title in titles:
@@ -109,23 +111,28 @@ def _print_table(found: Comparison) -> None:
     for choice in found.cells:
         if choice.information_loss is None or choice.linkage is None:
             why = "cannot" if choice.tried else choice.problem
-            blanks = ["–", choice.release, *"––––––"] if with_tables else [*"–––––"]
+            blanks = [choice.release if title == "release" else "–" for title in titles[2:-1]]
             table.add_row(choice.method, str(choice.k), *blanks, Text(str(why)))
             continue
-        fidelity: list[str] = []
-        if with_tables:
-            moved = share(choice.tables or 0.0).removesuffix(" %")
-            fidelity = [choice.release, moved, f"{choice.tables_multiple or 0.0:.1f}"]
         notes = ["*"] * choice.on_frontier + ["cut short"] * choice.cut_short
-        table.add_row(
-            choice.method,
-            str(choice.k),
-            f"{choice.groups:,}",
-            *fidelity,
-            percent(choice.information_loss).removesuffix(" %"),
-            share(choice.linkage.share).removesuffix(" %"),
-            share(choice.below_k).removesuffix(" %"),
-            f"{choice.seconds:.2f}",
-            " ".join(notes),
-        )
+        guessed = None if choice.inference is None else max(choice.inference.share, 0.0)
+        cells = {
+            "method": choice.method,
+            "k": str(choice.k),
+            "groups": f"{choice.groups:,}",
+            "release": choice.release,
+            "tables %": _percent(choice.tables),
+            "× sample": f"{choice.tables_multiple or 0.0:.1f}",
+            "loss %": percent(choice.information_loss).removesuffix(" %"),
+            "linked %": _percent(choice.linkage.share),
+            "guessed %": _percent(guessed),
+            "below k %": _percent(choice.below_k),
+            "seconds": f"{choice.seconds:.2f}",
+            "worth choosing": " ".join(notes),
+        }
+        table.add_row(*(cells[title] for title in titles))
     Console().print(table)
+
+
+def _percent(value: float | None) -> str:
+    return "–" if value is None else share(value).removesuffix(" %")

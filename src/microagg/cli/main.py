@@ -183,6 +183,14 @@ def compare(
             "far tables of three columns move.",
         ),
     ] = None,
+    attack_each: Annotated[
+        bool,
+        typer.Option(
+            "--attack",
+            help="Attack each choice with a tenth of the people put aside as controls: the share of values "
+            "guessed beyond those of controls stands in the table, and in the map instead of linkage.",
+        ),
+    ] = False,
     budget: Annotated[
         float,
         typer.Option(
@@ -219,6 +227,7 @@ def compare(
             k=_whole_numbers(k),
             methods="all" if named == ["all"] else named,
             release=None if release is None else split_names([release]),
+            attack=attack_each,
             budget=budget,
         )
         speaker.exit_unless(meets)

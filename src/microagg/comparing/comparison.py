@@ -127,6 +127,7 @@ class Comparison:
             "release": self.settings["release"],
             "about_methods": self.about_methods,
             "budget": self.settings["budget"],
+            "attack": self.settings["attack"],
             "blind_guess": self.blind_guess,
             "stopped": self.stopped,
             "partial": self.partial,
@@ -180,6 +181,7 @@ def compare(
     budget: float | None = BUDGET,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
+    attack: bool = False,
     progress: OnProgress | None = None,
     **settings: Any,
 ) -> Comparison:
@@ -200,6 +202,9 @@ def compare(
         not fit are reported as not tried.
     options : settings of methods by their names, such as ``{"v-mdav": {"gamma": 0.2}}``
     workers : choices computed at a time; by default as many as there are processors
+    attack : attack each choice with people put aside as controls, see :func:`microagg.attack`. Then
+        ``inference`` is the share of values that are guessed beyond those of the controls, and takes the
+        place of linkage in the risk–utility map
     progress : called about ten times a second with records grouped and records to group, over
         all choices; the first is a :class:`microagg.comparing.method_trials.Tried`. It may raise
         :class:`microagg.StopSearch` to end the trials with the choices that are done.
@@ -227,7 +232,15 @@ def compare(
         records, plan = _of_numbers(frame, plan)
     plan = plan.override(**settings)
     prepared = prepare(
-        records, plan, k, methods, release, budget=budget, options=options, workers=workers
+        records,
+        plan,
+        k,
+        methods,
+        release,
+        budget=budget,
+        options=options,
+        workers=workers,
+        attack=attack,
     )
     return try_prepared(prepared, progress)
 
@@ -272,6 +285,7 @@ def prepare(
     budget: float | None = BUDGET,
     options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
+    attack: bool = False,
 ) -> Trials:
     """Check the settings of :func:`compare` before any work; see there."""
     if workers is not None and (not hasattr(workers, "__index__") or workers < 1):
@@ -299,6 +313,7 @@ def prepare(
         about_methods=about,
         budget=None if seconds == math.inf else seconds,
         workers=workers,
+        attack=attack,
     )
 
 
@@ -310,6 +325,7 @@ def try_prepared(trials: Trials, progress: OnProgress | None = None) -> Comparis
         "methods": trials.methods,
         "release": trials.releases,
         "budget": trials.budget,
+        "attack": trials.attack,
         "options": {name: dict(own) for name, own in trials.options.items()},
     }
     return Comparison(

@@ -16,8 +16,10 @@ from microagg.base.formatting import FIRST_RUN, plural
 from microagg.base.progress import Listener
 from microagg.comparing.trials import TimedTries, for_a_sample
 from microagg.engines.memory.choices import Choice, next_k_for
+from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
-from microagg.errors import StopSearch
+from microagg.errors import InputError, StopSearch
+from microagg.measure.attack_rates import Residual
 from microagg.plan.plan import Plan
 
 Key = tuple[str, int, str]  # a method, a k and a kind of release
@@ -87,6 +89,8 @@ class Trials:
     budget: float | None
     """Seconds, not counting the time to load and compile; None: no limit."""
     workers: int | None
+    attack: bool = False
+    """Whether each choice is attacked with people put aside as controls."""
 
     @property
     def announcement(self) -> str:
@@ -94,7 +98,9 @@ class Trials:
         limit = "" if self.budget is None else f", at most {self.budget:g} s"
         search = "; then other k in search of the target" if self.plan.accept.targets else ""
         kinds = f" × {len(self.releases)} kinds of release" if len(self.releases) > 1 else ""
-        return f"{plural(len(self.methods), 'method')} × {len(self.sizes)} k{kinds}{limit}{search}"
+        attacks = "; each is attacked, for which a part is protected anew" if self.attack else ""
+        methods = plural(len(self.methods), "method")
+        return f"{methods} × {len(self.sizes)} k{kinds}{limit}{attacks}{search}"
 
     def plan_of(self, choice: Key) -> Plan:
         """Return the plan with a method and a k in every block; nothing is proved about its groups."""
@@ -116,11 +122,14 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
 
     def work(choice: Key, watch: Listener) -> Choice:
         release = trials.records.protected(trials.plan_of(choice), watch)
+        tried = release.as_choice()
+        if trials.attack:
+            tried = replace(tried, inference=_inference(release))
         if len(trials.releases) == 1:
-            return release.as_choice()
+            return tried
         fidelity = release.fidelity
         return replace(
-            release.as_choice(),
+            tried,
             tables=fidelity.tables[fidelity.order - 1],
             tables_multiple=fidelity.multiple(fidelity.order),
         )
@@ -182,6 +191,15 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
     if tries.stop.is_set() and all(cell.problem is not None for cell in cells):
         raise StopSearch
     return cells, tries.stop.is_set()
+
+
+def _inference(release: Release) -> Residual | None:
+    """Return what attacks guess of a release beyond what they guess about people put aside."""
+    attacks, refused = release.attacked()
+    if attacks is None:
+        raise InputError(f"This choice cannot be attacked. {refused}")
+    figure = attacks.questions.get("inference, nearest records")
+    return None if figure is None else figure.residual
 
 
 def _to_search(trials: Trials, cells: Mapping[Key, Choice]) -> list[Key]:

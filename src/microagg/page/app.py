@@ -336,7 +336,15 @@ class Page:
                     f"{len(methods) * len(sizes)}. Choose fewer methods or k."
                 )
             self.desk.submit(
-                CompareTask(table.opened, self.desk.plan, methods, sizes, targets[0], targets[1])
+                CompareTask(
+                    table.opened,
+                    self.desk.plan,
+                    methods,
+                    sizes,
+                    targets[0],
+                    targets[1],
+                    attack=form.get("attack") == "yes",
+                )
             )
         except MicroaggError as error:
             return self._try(str(error))
@@ -353,7 +361,10 @@ class Page:
         plan, block = self.desk.plan, self.desk.plan.blocks[0]
         untried = (block.method, block.k) not in self.desk.cells or self.desk.map_is_old
         if str(block.k) == form.get("k") and untried:
-            self.desk.submit(CompareTask(table.opened, plan, [block.method], [block.k or 0]))
+            attack = screens.try_screen(self.desk)["attack"]
+            self.desk.submit(
+                CompareTask(table.opened, plan, [block.method], [block.k or 0], attack=attack)
+            )
             return self._try()
         return answer
 

@@ -177,6 +177,7 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
         "offered": list(dict.fromkeys([block.method, *FAST])),
         "ticked": [block.method] if task is None else task.methods,
         "sizes": ", ".join(map(str, sizes)),
+        "attack": task is not None and task.attack,
         "max_loss": "" if targets.loss is None else targets.loss,
         "max_linkage": "" if targets.linkage is None else targets.linkage,
         "plan_k": k,

@@ -69,6 +69,8 @@ class CompareTask:
     sizes: Sequence[int]
     max_loss: float | None = None
     max_linkage: float | None = None
+    attack: bool = False
+    """Whether each choice is attacked with people put aside as controls."""
     title = "trying methods and k"
 
 

@@ -247,7 +247,7 @@ def _(task: CompareTask, bench: Bench, tell: Tell) -> dict[str, Any]:
         tell({"stage": done.words, "done": (done, total), "cells": done.found})
         bench.check()
 
-    trials = prepare(records, plan, task.sizes, task.methods, budget=None)
+    trials = prepare(records, plan, task.sizes, task.methods, budget=None, attack=task.attack)
     return {"cells": try_prepared(trials, on_progress).cells}
 
 

@@ -40,48 +40,69 @@ def risk_utility_map(
 ) -> Markup:
     """Draw choices of method and k, with a legend.
 
-    Choices without a result are left out. ``guess`` is the chance of a blind guess, a dotted line; ``chosen``
+    If all choices were attacked, what is guessed beyond controls goes upwards in the place of linkage. If
+    kinds of release were compared, how far tables moved goes to the right in the place of loss. Choices
+    without a result are left out. ``guess`` is the chance of a blind guess, a dotted line; ``chosen``
     the method and k of the choice in a ring; ``choose`` has the attributes by which a point can be chosen,
     with ``{method}`` and ``{k}`` for its own.
     """
     done = [choice for choice in choices if choice["problem"] is None]
-    methods = list(dict.fromkeys(choice["method"] for choice in done))
-    ends = [[_place(choice)[i] for choice in done] for i in (0, 1)]
+    attacked, moved = (
+        bool(done) and all(choice.get(figure) is not None for choice in done)
+        for figure in ("inference", "tables")
+    )
+    done = [{**choice, "at": _place(choice, moved, attacked)} for choice in done]
+    series = list(dict.fromkeys(map(_series, done)))
+    ends = [[choice["at"][i] for choice in done] for i in (0, 1)]
     right, top = (1.1 * max(values, default=0.0) or 1.0 for values in ends)
     plot = Plot(LARGE, (0.0, right), (0.0, top), bottom=36.0)
-    plot.axis_left("records linked in % (less is better)")
-    plot.axis_below(unit="information loss in % (less is better)")
-    plot.line("guess", plot.left, plot.y(100 * guess), plot.right, plot.y(100 * guess))
+    risk = "values guessed beyond controls" if attacked else "records linked"
+    cost = "records in another cell of tables" if moved else "information loss"
+    plot.axis_left(f"{risk} in % (less is better)")
+    plot.axis_below(unit=f"{cost} in % (less is better)")
+    if not attacked:
+        plot.line("guess", plot.left, plot.y(100 * guess), plot.right, plot.y(100 * guess))
     front = sorted(_at(plot, choice) for choice in done if choice["on_frontier"])
     plot.add("polyline", kind="front", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in front))
-    labels = _labels(plot, done, front, chosen, len(methods) == 1)
+    labels = _labels(plot, done, front, chosen, len(series) == 1)
     for choice, label in zip(done, labels, strict=True):
         x, y = _at(plot, choice)
         words = (
-            f"{choice['method']}, k = {choice['k']}: loses {percent(choice['information_loss'])}, links "
-            f"{share(choice['record_linkage'])}" + ("; click to choose" if choose else "")
+            f"{_series(choice)}, k = {choice['k']}: loses {percent(choice['information_loss'])}, links "
+            f"{share(choice['record_linkage'])}{_guessed(choice) if attacked else ''}"
+            + ("; click to choose" if choose else "")
         )
         shapes = [element("title", words)]
         if choose:
             shapes.append(element("circle", kind="reach", cx=x, cy=y, r=14))
         if _is_chosen(choice, chosen):
             shapes.append(element("circle", kind="ring", cx=x, cy=y, r=_RING))
-        shapes += [_mark(methods.index(choice["method"]), x, y, _radius(choice)), *label]
+        shapes += [_mark(series.index(_series(choice)), x, y, _radius(choice)), *label]
         attributes = {
             name: value.replace("{method}", choice["method"]).replace("{k}", str(choice["k"]))
             for name, value in (choose or {}).items()
         }
         plot.add("g", Markup("").join(shapes), kind="choice", **attributes)
-    about = "Loss and linkage of each choice; the table has the same figures."
-    return plot.svg("Risk–utility map", about) + _legend(methods)
+    about = f"{cost.capitalize()} and {risk} of each choice; the table has the same figures."
+    return plot.svg("Risk–utility map", about) + _legend(series)
 
 
-def _legend(methods: Sequence[str]) -> Markup:
-    if len(methods) < 2:
+def _series(choice: ChoiceFigures) -> str:
+    """Name the method, and swapping where values are swapped."""
+    method = str(choice["method"])
+    return f"{method}, swapped" if choice.get("release") == "swap" else method
+
+
+def _guessed(choice: ChoiceFigures) -> str:
+    return f", {share(max(choice['inference']['share'], 0.0))} guessed beyond controls"
+
+
+def _legend(series: Sequence[str]) -> Markup:
+    if len(series) < 2:
         return Markup("")
     keys = [
-        element("span", _key(i) + method)  # the name is escaped
-        for i, method in enumerate(methods)
+        element("span", _key(i) + name)  # the name is escaped
+        for i, name in enumerate(series)
     ]
     return element("p", Markup("").join(keys), kind="legend small soft")
 
@@ -97,13 +118,16 @@ def _mark(series: int, x: float, y: float, radius: float) -> Markup:
     return element("path", kind=kind, transform=place, d=_MARKS[series % len(_MARKS)])
 
 
-def _place(choice: ChoiceFigures) -> tuple[float, float]:
-    return choice["information_loss"], 100 * choice["record_linkage"]
+def _place(choice: ChoiceFigures, moved: bool, attacked: bool) -> tuple[float, float]:
+    """Return the cost and the risk of a choice, both in percent."""
+    cost = 100 * choice["tables"] if moved else choice["information_loss"]
+    risk = max(choice["inference"]["share"], 0.0) if attacked else choice["record_linkage"]
+    return cost, 100 * risk
 
 
 def _at(plot: Plot, choice: ChoiceFigures) -> tuple[float, float]:
-    loss, linked = _place(choice)
-    return plot.x(loss), plot.y(linked)
+    cost, risk = choice["at"]
+    return plot.x(cost), plot.y(risk)
 
 
 def _radius(choice: ChoiceFigures) -> float:

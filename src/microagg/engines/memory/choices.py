@@ -14,6 +14,7 @@ from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
 
 if TYPE_CHECKING:
+    from microagg.measure.attack_rates import Residual
     from microagg.measure.linkage import Linkage
 
 # Tried unless methods are named: of the literature's methods those that were worth choosing on the
@@ -57,6 +58,8 @@ class Choice:
     """The same as a multiple of what another sample of the same size gives."""
     below_k: float | None = None
     """Share of the records that known columns narrow down to fewer than k records, or units."""
+    inference: Residual | None = None
+    """Share of values guessed beyond those of people who are not in the file; None: not attacked."""
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON: one row of the table."""
@@ -64,6 +67,7 @@ class Choice:
         linkage = row.pop("linkage")
         row["record_linkage"] = linkage and linkage["share"]
         row["record_linkage_interval"] = linkage and [linkage["low"], linkage["high"]]
+        row["inference"] = None if self.inference is None else self.inference._asdict()
         return row
 
 
@@ -80,23 +84,28 @@ def _linked(choice: Choice) -> float:
     return 1.0 if choice.linkage is None else choice.linkage.share
 
 
+def _risk(choice: Choice) -> float:
+    """Return what an attacker gains: by inference, if that was attacked, or by linkage."""
+    return _linked(choice) if choice.inference is None else max(choice.inference.share, 0.0)
+
+
 def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
     """Mark the choices that are worth choosing.
 
     They are the fewest such that every other choice is better than one of them by a hundredth of the spread
-    at most, in loss (or tables, where these were measured) and in linkage alike. The spread is that of the
-    choices that no other beats in one respect and equals in the other. Of equal choices the one with the
-    largest k counts.
+    at most, in cost and in risk alike. Cost is the loss, or how far tables moved where that was measured;
+    risk is the linkage, or what is guessed beyond controls. The spread is that of the choices that no
+    other beats in one respect and equals in the other. Of equal choices the one with the largest k counts.
     """
     order = sorted(
         (i for i, choice in enumerate(choices) if choice.problem is None),
-        key=lambda i: (_worth(choices[i]), _linked(choices[i]), -choices[i].k),
+        key=lambda i: (_worth(choices[i]), _risk(choices[i]), -choices[i].k),
     )
     front: list[int] = []  # beaten by none: each loses more than the one before and links fewer
     for i in order:
-        if not front or _linked(choices[i]) < _linked(choices[front[-1]]):
+        if not front or _risk(choices[i]) < _risk(choices[front[-1]]):
             front.append(i)
-    losses, links = [_worth(choices[i]) for i in front], [_linked(choices[i]) for i in front]
+    losses, links = [_worth(choices[i]) for i in front], [_risk(choices[i]) for i in front]
     worth: set[int] = set()
     at = 0
     while at < len(front):
