@@ -47,9 +47,9 @@ def _left_in(group: Path, limit: str, used: str, cached: str) -> float:
         most = (group / limit).read_text(encoding="ascii").strip()
         if most == "max":
             return float("inf")
-        taken = int((group / used).read_text(encoding="ascii"))
+        used_bytes = int((group / used).read_text(encoding="ascii"))
         facts = (group / "memory.stat").read_text(encoding="ascii").splitlines()
         given_up = next((int(fact.split()[1]) for fact in facts if fact.split()[0] == cached), 0)
     except OSError:
         return float("inf")
-    return max(float(most) - taken + given_up, 0.0)
+    return max(float(most) - used_bytes + given_up, 0.0)

@@ -13,7 +13,7 @@ from microagg.errors import InputError
 from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
-from microagg.formats.places import at_hand
+from microagg.formats.remote import local_copies
 from microagg.job.job import numbers_of
 from microagg.measure.attack import ANSWERS, Attacks, seconds_needed
 from microagg.plan.plan import Plan
@@ -56,7 +56,7 @@ def attack_files(
     places = [place for place in (original, released, control) if place is not None]
     if report is not None:
         check_report_target(report, *(place for place in places if isinstance(place, Path)))
-    with at_hand(*places) as files:
+    with local_copies(*places) as files:
         tables = [read_file(path, numbers_of(plan or Plan()), csv).table for path in files]
     for place, table in zip(places, tables, strict=True):
         speaker.say("read", f"{place}: {table_size(table.num_rows, table.num_columns)}")

@@ -14,7 +14,7 @@ from microagg.errors import InputError, StopSearch
 from microagg.formats.addresses import Place, is_plain
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
-from microagg.formats.places import at_hand
+from microagg.formats.remote import local_copies
 from microagg.job.job import numbers_of
 from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target
@@ -36,7 +36,7 @@ def compare_file(
         raise InputError("--public is about the report; say where to write it with --report.")
     if report is not None:
         check_report_target(report, *([source] if isinstance(source, Path) else []))
-    with at_hand(source) as (file,):
+    with local_copies(source) as (file,):
         read = read_file(file, numbers_of(plan), form, sheet=sheet)
     records = Table.of(read)
     speaker.say("read", f"{source}: {table_size(len(records), len(records.frame.names))}")

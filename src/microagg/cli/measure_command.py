@@ -31,7 +31,7 @@ from microagg.evidence.sentences import (
 from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
-from microagg.formats.places import at_hand
+from microagg.formats.remote import local_copies
 from microagg.measure.both_tables import Pair, align, pair
 from microagg.measure.fidelity import Fidelity, fidelity
 from microagg.measure.harmful_columns import enough, rank
@@ -71,7 +71,7 @@ def measure_files(
         raise InputError(
             "--min-distinct is about confidential columns; name them with --confidential."
         )
-    with clock.time("read"), at_hand(original, protected) as files:
+    with clock.time("read"), local_copies(original, protected) as files:
         numbers = _numbers(plan, [*(columns or ()), *dominance])
         before, after = (read_file(path, numbers, csv).table for path in files)
     for path, table in ((original, before), (protected, after)):

@@ -14,7 +14,7 @@ from microagg.errors import InputError
 from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
-from microagg.formats.places import at_hand
+from microagg.formats.remote import local_copies
 from microagg.plan.plan import Plan
 
 
@@ -39,7 +39,7 @@ def draft_plan(
             "--keep, --may-drop and --search-k tell a search what it may decide; there is no target to "
             "search for. Give --max-loss or --max-linkage."
         )
-    with at_hand(source) as (file,):
+    with local_copies(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
     whole = Table.of(read).completed(plan).plan
     parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets else []

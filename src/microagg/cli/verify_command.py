@@ -12,7 +12,7 @@ from microagg.formats import FORMATS
 from microagg.formats.addresses import Place
 from microagg.formats.files import kind_of
 from microagg.formats.layouts import CsvFormat
-from microagg.formats.places import at_hand
+from microagg.formats.remote import local_copies
 from microagg.measure.verify import Verification, count_promises, verify_all
 from microagg.plan.plan import Plan, Promise
 
@@ -105,7 +105,7 @@ def _promised(file: Place, plan: Plan, csv: CsvFormat) -> list[Verification]:
 
 def _counted(place: Place, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
     """Count in a file, in parts where it does not fit into memory."""
-    with at_hand(place) as (file,):
+    with local_copies(place) as (file,):
         return _counted_locally(file, promises, csv)
 
 

@@ -35,7 +35,7 @@ from microagg.evidence.measuring import Measuring
 from microagg.grouping.read_table import take_in
 from microagg.kernels.labels import canonical_labels
 from microagg.measure.before_and_after import Summary
-from microagg.measure.both_tables import keeping_computed
+from microagg.measure.both_tables import replace_keeping_cache
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linkage import Linkage, Sought, sample_for
 from microagg.measure.swapping import chance_at_most
@@ -219,7 +219,7 @@ def measured_at_scale(
                 *(together if measuring.is_sample else ()),
             ],
         ),
-        utility=keeping_computed(
+        utility=replace_keeping_cache(
             found.utility,
             information_loss=released.overall,
             by_column=released.by_column,

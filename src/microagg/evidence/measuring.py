@@ -24,7 +24,7 @@ from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.analyses import analyse, check_analyses
 from microagg.measure.before_and_after import Summary, summaries
-from microagg.measure.both_tables import Pair, keeping_computed
+from microagg.measure.both_tables import Pair, replace_keeping_cache
 from microagg.measure.chart_data import pictures_of
 from microagg.measure.classes import classes, share_below
 from microagg.measure.disclosure_signs import (
@@ -199,7 +199,7 @@ class Measuring:
         """
         measures = utility_of(self.both_as_given)
         if self.plan.is_swapped:
-            measures = keeping_computed(
+            measures = replace_keeping_cache(
                 measures,
                 information_loss=measures.group_loss,
                 by_column=measures.group_loss_by_column,
@@ -223,7 +223,7 @@ class Measuring:
         ]
         if not found:
             return utility
-        return keeping_computed(utility, analyses=[*utility.analyses, *found])
+        return replace_keeping_cache(utility, analyses=[*utility.analyses, *found])
 
     @cached_property
     def fidelity(self) -> Fidelity:

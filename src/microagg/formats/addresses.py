@@ -49,14 +49,14 @@ class Address:
         from pyarrow import fs
 
         try:
-            found, path = fs.FileSystem.from_uri(self.text)
+            store, path = fs.FileSystem.from_uri(self.text)
         except (OSError, ValueError, pa.ArrowException) as error:
             # What pyarrow says may quote the address with its credentials.
             raise TableError(
                 f"A store is named as in s3://bucket/folder/file.csv; {shown(str(self), 300)} cannot be "
                 f"opened ({type(error).__name__}). Check the address, its settings and the credentials."
             ) from None
-        return found, path.rstrip("/")
+        return store, path.rstrip("/")
 
     @contextmanager
     def reached(self) -> Iterator[tuple[Any, str]]:
@@ -70,12 +70,12 @@ class Address:
             raise
         except (OSError, pa.ArrowException) as error:
             parts = urlsplit(self.text)
-            words = (str(error).strip().splitlines() or [""])[0].rstrip(".")
+            message = (str(error).strip().splitlines() or [""])[0].rstrip(".")
             secrets = [parts.query, parts.netloc.rpartition("@")[0], parts.password or ""]
-            if any(secret and secret in words for secret in secrets) or not words.isprintable():
-                words = type(error).__name__
+            if any(secret and secret in message for secret in secrets) or not message.isprintable():
+                message = type(error).__name__
             raise TableError(
-                f"Cannot use {shown(str(self), 300)}: {words[:300]}. Check the address and the credentials."
+                f"Cannot use {shown(str(self), 300)}: {message[:300]}. Check the address and the credentials."
             ) from None
 
 

@@ -81,13 +81,15 @@ def replacing_all(
                 parts.append(held.enter_context(_part_next_to(target, several)))
             yield parts
             chosen = [j for j in range(len(parts)) if j not in parts.withheld]
-            for part, target in ((parts[j], targets[j]) for j in chosen):
+            for temporary, target in ((parts[j], targets[j]) for j in chosen):
                 for file in (
-                    [f for f in part.rglob("*") if f.is_file()] if part.is_dir() else [part]
+                    [f for f in temporary.rglob("*") if f.is_file()]
+                    if temporary.is_dir()
+                    else [temporary]
                 ):
                     with file.open("rb+") as written:
                         os.fsync(written.fileno())
-                part.chmod(_mode_for(target, part.is_dir()))
+                temporary.chmod(_mode_for(target, temporary.is_dir()))
             backups = [_backup(targets[j], held) for j in chosen[:-1]]
         except OSError as error:
             raise _cannot_write(targets, error) from error
@@ -110,12 +112,12 @@ def _take_names(
     """Rename all that were chosen, or none."""
     files, targets = [parts[j] for j in chosen], [all_targets[j] for j in chosen]
     try:
-        for part, target in zip(files, targets, strict=True):
-            _take_name(part, target)
+        for temporary, target in zip(files, targets, strict=True):
+            _take_name(temporary, target)
         parts.named = True
     except BaseException as error:  # Ctrl-C too
         # A part that is no longer there was renamed, even between two steps.
-        renamed = [j for j, part in enumerate(files) if not part.exists()]
+        renamed = [j for j, temporary in enumerate(files) if not temporary.exists()]
         if len(renamed) == len(files):
             parts.named = True
             raise
@@ -174,24 +176,24 @@ def _backup(target: Path, held: ExitStack) -> Path | None:
 @contextmanager
 def _part_next_to(target: Path, folder: bool = False) -> Iterator[Path]:
     """Make a temporary file or folder, which is removed at the end unless it took its name."""
-    part = _name_next_to(target)
+    temporary = _name_next_to(target)
 
     def make() -> Path:
         if folder:
-            part.mkdir(0o700)
+            temporary.mkdir(0o700)
         else:
-            part.touch(0o600, exist_ok=False)
-        return part
+            temporary.touch(0o600, exist_ok=False)
+        return temporary
 
     # Within the block from before it exists, so that no interrupt leaves it behind.
     try:
         with _locked(make):
-            yield part
+            yield temporary
     finally:
         try:
-            _remove(part)
+            _remove(temporary)
         except KeyboardInterrupt:  # one that came just before
-            _remove(part)
+            _remove(temporary)
             raise
 
 
@@ -261,9 +263,9 @@ def _remove_unlocked(paths: Iterable[Path], folders: bool) -> None:
             access = os.O_RDONLY | os.O_DIRECTORY if folders else os.O_RDWR
             handle = os.open(path, access | os.O_NOFOLLOW | os.O_NONBLOCK)
             try:
-                found = os.fstat(handle)
-                own = found.st_uid == os.getuid() and lock(handle, wait=False)
-                if own and os.path.samestat(found, os.lstat(path)):
+                status = os.fstat(handle)
+                is_ours = status.st_uid == os.getuid() and lock(handle, wait=False)
+                if is_ours and os.path.samestat(status, os.lstat(path)):
                     _remove(path)
             finally:
                 os.close(handle)
@@ -336,9 +338,9 @@ def digest_of(file: BufferedReader) -> str:
     """Hash of the content of an open file, which is then again at its beginning."""
     import hashlib
 
-    found = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)
-    return found
+    return digest
 
 
 def _mode_for(target: Path, folder: bool = False) -> int:

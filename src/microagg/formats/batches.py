@@ -239,8 +239,8 @@ class _CsvBatches(BatchSource):
 
     @property
     def schema(self) -> pa.Schema:
-        found = self._found[1].items()
-        return pa.schema([(n, pa.string() if t.way is None else t.way.kind) for n, t in found])
+        types = self._found[1].items()
+        return pa.schema([(n, pa.string() if t.way is None else t.way.kind) for n, t in types])
 
     def _pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
         with readable(self.path, "csv"):
@@ -271,7 +271,7 @@ class _ParquetBatches(BatchSource):
             self._parts = (Piece(path.name, rows, layout),)
         self.names = list(self._stored.names)
         refuse_equal_names(path, self.names)
-        self.rows = self.about_rows = sum(part.rows for part in self._parts)
+        self.rows = self.about_rows = sum(piece.rows for piece in self._parts)
 
     def _look(self, file: Path) -> tuple[pa.Schema, int, ParquetLayout]:
         with opened_parquet(file) as parquet:
@@ -304,18 +304,18 @@ class _ParquetBatches(BatchSource):
         keys = key_types(self._parts)
         stored = [name for name in columns if name not in keys]
         schema = pa.schema([self._stored.field(name) for name in columns], self._stored.metadata)
-        for file, part in zip(self._files, self._parts, strict=True):
-            given = dict(part.keys)
+        for file, piece in zip(self._files, self._parts, strict=True):
+            folder_keys = dict(piece.keys)
             # Read ahead a little at a time: otherwise a row group is held with all of its columns.
             with opened_parquet(file, buffer_size=_READ_AHEAD, pre_buffer=False) as parquet:
                 for batch in parquet.iter_batches(at_once, columns=stored):
-                    found = [
-                        repeated(given[name], keys[name], batch.num_rows)
+                    arrays = [
+                        repeated(folder_keys[name], keys[name], batch.num_rows)
                         if name in keys
                         else batch.column(name)
                         for name in columns
                     ]
-                    yield sound(pa.table(found, schema=schema))
+                    yield sound(pa.table(arrays, schema=schema))
 
     def _typed(self, table: pa.Table) -> pa.Table:
         return typed(table, self._whole)

@@ -111,8 +111,8 @@ def _refuse_too_large(path: Path, sheet: str | None) -> None:
     free = free_memory()
     with zipfile.ZipFile(path) as book:
         unpacked = sum(
-            part.file_size * (_BYTES_OF_TEXT if "sharedstrings" in part.filename.lower() else 1)
-            for part in book.infolist()
+            entry.file_size * (_BYTES_OF_TEXT if "sharedstrings" in entry.filename.lower() else 1)
+            for entry in book.infolist()
         )
         if unpacked > free:
             raise TableError(

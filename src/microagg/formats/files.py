@@ -76,39 +76,41 @@ class Source:
 
         The typed table has null in their place.
         """
-        found: dict[str, list[Any]] = {}
+        by_column: dict[str, list[Any]] = {}
         for column in self.as_written.schema:
             codes = list(self.labelled[column.name].missing)
             if is_number_or_tag(column):
                 _, tags = numbers_and_tags(self.as_written[column.name])
                 codes += [f".{tag}" for tag in sorted(tags.unique().drop_null().to_pylist())]
             if codes:
-                found[column.name] = codes
-        return found
+                by_column[column.name] = codes
+        return by_column
 
     def coded(self) -> dict[str, Coded]:
         """Columns of numbers in which something stands for a missing value, with what and where."""
-        found = {}
+        coded = {}
         for column in self.as_written.schema:
             if column.metadata:
-                one = coded_numbers(column, self.as_written[column.name], self.table[column.name])
-                if one is not None:
-                    found[column.name] = one
-        return found
+                numbers = coded_numbers(
+                    column, self.as_written[column.name], self.table[column.name]
+                )
+                if numbers is not None:
+                    coded[column.name] = numbers
+        return coded
 
     def kept_for(self, kind: str) -> pa.Table | None:
         """Columns as they are written to a file of some kind where nothing changes their values.
 
         None: as the typed table has them.
         """
-        own = FORMATS[self.kind]
+        own_format = FORMATS[self.kind]
         if kind == self.kind:
             return self.as_written if self.is_text or self._has_facts else None
-        if kind in own.text_also_for:
+        if kind in own_format.text_also_for:
             return self.as_written
         if self.is_text or not self._has_facts:
             return None
-        if kind in own.tags_also_for:
+        if kind in own_format.tags_also_for:
             return self.as_written
         # Numbers that are missing for a reason have no place elsewhere.
         plain = [c.name for c in self.as_written.schema if not is_number_or_tag(c)]
@@ -198,10 +200,10 @@ def _state(found: os.stat_result) -> tuple[int, int, int]:
 def what_is_left(source: Source, target: Path, dropped: Iterable[Any] = ()) -> list[str]:
     """Say what of a file that was read its target cannot hold; refuse what would lose values."""
     kind = kind_of(target, writing=True) if target.suffix else "parquet"
-    found = list(FORMATS[source.kind].about(source.format, FORMATS[kind]))
+    sentences = list(FORMATS[source.kind].about(source.format, FORMATS[kind]))
     table = source.table if source.is_text else source.as_written
     gone = {name for name in dropped if name in table.column_names}
-    return found + cannot_hold(table.drop_columns(list(gone)), kind, source.labelled.version)
+    return sentences + cannot_hold(table.drop_columns(list(gone)), kind, source.labelled.version)
 
 
 def cannot_hold(table: pa.Table, kind: str, version: int = 0) -> list[str]:
@@ -227,33 +229,33 @@ def difference(table: pa.Table, back: Source, untouched: Iterable[str]) -> str |
     Compared are the names of all columns, the values of those untouched, and the labels, missing codes and
     formats of all that the format of the file has a place for.
     """
-    found, own = back.as_written, FORMATS[back.kind]
-    if sorted(found.column_names) != sorted(table.column_names):
+    read_back, file_format = back.as_written, FORMATS[back.kind]
+    if sorted(read_back.column_names) != sorted(table.column_names):
         return "its columns have other names"
-    if found.num_rows != table.num_rows:
-        return f"it has {found.num_rows:,} of {plural(table.num_rows, 'record')}"
+    if read_back.num_rows != table.num_rows:
+        return f"it has {read_back.num_rows:,} of {plural(table.num_rows, 'record')}"
     kept = set(untouched)
     for name in table.column_names:
-        if name in kept and not own.same(table, found, name):
+        if name in kept and not file_format.same(table, read_back, name):
             return f"the values of column {shown(name)} are not those that were to be written"
     return _other_fact(Labelled.of(table.schema), back, kept)
 
 
 def _other_fact(given: Labelled, back: Source, untouched: set[str]) -> str | None:
-    own = FORMATS[back.kind]
-    if not own.keeps_facts and given.family != back.kind:
+    file_format = FORMATS[back.kind]
+    if not file_format.keeps_facts and given.family != back.kind:
         return None
-    found = back.labelled
-    may_widen = FORMATS.get(given.family, own).may_widen
+    labelled = back.labelled
+    may_widen = FORMATS.get(given.family, file_format).may_widen
     for name, facts in given.columns.items():
-        for what in [one.name for one in dataclasses.fields(ColumnFacts)]:
-            value, other = getattr(facts, what), getattr(found[name], what)
+        for what in [fact_field.name for fact_field in dataclasses.fields(ColumnFacts)]:
+            value, other = getattr(facts, what), getattr(labelled[name], what)
             if what in _OF_VALUES and (name not in untouched or may_widen(facts, given)):
                 continue
             if what == "value_labels":
                 value, other = dict(value), dict(other)
             if value not in (None, ()) and value != other:
                 return f"column {shown(name)} has another {what.replace('_', ' ')}"
-    if (given.label, given.notes) != (found.label, found.notes) and given.family != "sas":
+    if (given.label, given.notes) != (labelled.label, labelled.notes) and given.family != "sas":
         return "the label or the notes of the table are others"
     return None

@@ -149,22 +149,22 @@ class Format:
 
     def left_out(self, schema: pa.Schema, facts: Labelled) -> Iterator[str]:
         """Say which labels, codes and formats have no place."""
-        place = f"{_capital(self.words)} has no place for"
+        no_place = f"{_capital(self.words)} has no place for"
         same = facts.family == self.name
         tagged = [column.name for column in schema if is_number_or_tag(column)]
         if tagged and not same and facts.family not in self.tags_also_for:
             yield (
-                f"{place} the letters that tell why a value is missing, such as .a ({listed(tagged)}): these "
-                "values are missing without a reason."
+                f"{no_place} the letters that tell why a value is missing, such as .a ({listed(tagged)}): "
+                "these values are missing without a reason."
             )
         if self.keeps_facts:
             return
         for what, has in self._no_place(same).items():
             names = [name for name, column in facts.columns.items() if has(column)]
             if names:
-                yield f"{place} {what} ({listed(names, limit=5)}): they are left out."
+                yield f"{no_place} {what} ({listed(names, limit=5)}): they are left out."
         if not self.table_label and (facts.label or facts.notes):
-            yield f"{place} the label and the notes of a table: they are left out."
+            yield f"{no_place} the label and the notes of a table: they are left out."
         if same:
             yield from self._rewritten(facts)
         for lost in facts.lost:
@@ -172,32 +172,32 @@ class Format:
 
     def _no_place(self, same: bool) -> dict[str, Has]:
         """Name what has no place, and tell which columns have such; ``same``: they come from this format."""
-        found: dict[str, Has] = {}
+        columns: dict[str, Has] = {}
         if not self.column_labels:
-            found["labels of columns"] = lambda c: c.label
+            columns["labels of columns"] = lambda c: c.label
         if not self.value_labels and not same:
-            found["labels of values"] = lambda c: c.value_labels
+            columns["labels of values"] = lambda c: c.value_labels
         if not self.missing_codes:
-            found["declarations of missing codes"] = lambda c: c.missing
+            columns["declarations of missing codes"] = lambda c: c.missing
         if same:
-            return found
-        found["formats, widths and levels of measurement of another program"] = lambda c: (
+            return columns
+        columns["formats, widths and levels of measurement of another program"] = lambda c: (
             c.format or c.measure
         )
         if self.whole_value_labels:
-            found["labels of values that are not whole numbers"] = lambda c: any(
+            columns["labels of values that are not whole numbers"] = lambda c: any(
                 not _is_whole(value) for value, _ in c.value_labels
             )
         longest, longest_value = self.longest_label, self.longest_value_label
         if longest is not None:
-            found[f"labels of columns beyond {longest} bytes"] = lambda c: (
+            columns[f"labels of columns beyond {longest} bytes"] = lambda c: (
                 c.label and len(c.label.encode()) > longest
             )
         if longest_value is not None:
-            found[f"labels of values beyond {longest_value:,} bytes"] = lambda c: any(
+            columns[f"labels of values beyond {longest_value:,} bytes"] = lambda c: any(
                 len(label.encode()) > longest_value for _, label in c.value_labels
             )
-        return found
+        return columns
 
     def _rewritten(self, facts: Labelled) -> Iterator[str]:
         """Say what of a file of the same format is written otherwise."""
@@ -205,10 +205,10 @@ class Format:
 
     def same(self, table: pa.Table, found: pa.Table, name: str) -> bool:
         """Return whether a column of a file that was read back holds what was to be written."""
-        one, other = stored_values(table[name]), stored_values(found[name])
-        if is_text(one.type):
-            return self._same_text(one, other)
-        return self._same_values(one, other)
+        stored, other = stored_values(table[name]), stored_values(found[name])
+        if is_text(stored.type):
+            return self._same_text(stored, other)
+        return self._same_values(stored, other)
 
     def _same_text(self, one: Any, other: Any) -> bool:
         return bool(_text(one).equals(_text(other)))

@@ -23,14 +23,14 @@ def formula_cells(table: pa.Table) -> Counter[str]:
     >>> dict(formula_cells(table))
     {'note': 2}
     """
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for name, column in zip(table.column_names, table.columns, strict=True):
         cells = int(_like_formula(pa.array([name]))[0].as_py())
         if is_text((texts := decoded(column)).type):
             cells += pc.sum(_like_formula(texts)).as_py() or 0
         if cells:
-            found[name] = cells
-    return found
+            counts[name] = cells
+    return counts
 
 
 def with_escaped_formulas(table: pa.Table) -> pa.Table:

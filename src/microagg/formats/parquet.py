@@ -49,7 +49,9 @@ class Parquet(Format):
             _, _, layout = look(path)
             return tables[0], FileFormat(csv=how.csv, parquet=layout)
         _, folder, schema = look_into(path, look)
-        whole = pa.concat_tables([one.replace_schema_metadata(schema.metadata) for one in tables])
+        whole = pa.concat_tables(
+            [piece.replace_schema_metadata(schema.metadata) for piece in tables]
+        )
         for name, column in key_columns(folder.pieces).items():
             whole = whole.append_column(name, column)
         return whole, FileFormat(csv=how.csv, folder=folder)
@@ -126,8 +128,8 @@ def folder_pieces(
     If ``changed`` names a column that folders give, the files get other names.
     """
     if not path.is_dir():
-        one = Piece(path.name, sys.maxsize, form.parquet)
-        return FolderPieces((one,), schema, path.parent, most)
+        piece = Piece(path.name, sys.maxsize, form.parquet)
+        return FolderPieces((piece,), schema, path.parent, most)
     if rows is None:
         raise InputError(
             "Records are spread over the files of a folder as they were; say how many there are "

@@ -29,24 +29,26 @@ def is_several(path: Path) -> bool:
 def parquet_files(path: Path) -> list[Path]:
     """List the Parquet files of a folder, at any depth, or of a pattern, in the order of their names."""
     if path.is_dir():
-        found = [
+        files = [
             file
             for file in path.rglob("*")
             if file.suffix.lower() in _ENDINGS
             and file.is_file()
             # As everywhere, names that begin so are not data.
-            and not any(part.startswith((".", "_")) for part in file.relative_to(path).parts)
+            and not any(
+                folder_name.startswith((".", "_")) for folder_name in file.relative_to(path).parts
+            )
         ]
         where = f"the folder {shown(str(path), 300)} has none"
     else:
-        found = [Path(name) for name in glob.glob(str(path), recursive=True)]
-        found = [file for file in found if file.is_file()]
+        files = [Path(name) for name in glob.glob(str(path), recursive=True)]
+        files = [file for file in files if file.is_file()]
         where = f"none matches {shown(str(path), 300)}"
-    if not found:
+    if not files:
         raise TableError(
             f"A folder or a pattern stands for files whose names end in .parquet; {where}. Name another."
         )
-    return sorted(found)
+    return sorted(files)
 
 
 def foreign_file(folder: Path) -> Path | None:
@@ -71,13 +73,13 @@ def look_into(
     schema: pa.Schema = None
     files = parquet_files(path)
     for file in files:
-        found, rows, layout = look(file)
+        file_schema, rows, layout = look(file)
         if pieces:
-            _refuse_difference(schema, found, files[0], file)
+            _refuse_difference(schema, file_schema, files[0], file)
         else:
-            schema = found
+            schema = file_schema
         within = file.relative_to(path) if path.is_dir() else Path(file.name)
-        keys = tuple(_key(part) for part in within.parts[:-1] if "=" in part)
+        keys = tuple(_key(folder_name) for folder_name in within.parts[:-1] if "=" in folder_name)
         names = [key for key, _ in keys]
         if pieces and names != [key for key, _ in pieces[0].keys]:
             raise TableError(
@@ -106,14 +108,14 @@ def _key(part: str) -> tuple[str, str | None]:
 
 def key_types(pieces: Sequence[Piece]) -> dict[str, pa.DataType]:
     """Types of the columns that names of folders give: whole numbers where all are, else text."""
-    found = {}
+    types = {}
     for j, (name, _) in enumerate(pieces[0].keys if pieces else ()):
         values = [piece.keys[j][1] for piece in pieces]
         whole = all(
             value is None or (_digits(value) and str(int(value)) == value) for value in values
         )
-        found[name] = pa.int64() if whole else pa.string()
-    return found
+        types[name] = pa.int64() if whole else pa.string()
+    return types
 
 
 def key_columns(pieces: Sequence[Piece]) -> dict[str, pa.ChunkedArray]:
@@ -128,8 +130,8 @@ def key_columns(pieces: Sequence[Piece]) -> dict[str, pa.ChunkedArray]:
 
 def repeated(value: str | None, kind: pa.DataType, rows: int) -> pa.Array:
     """Return the value that the name of a folder gives, once for each record."""
-    given = int(value) if value is not None and pa.types.is_integer(kind) else value
-    return pa.repeat(pa.scalar(given, kind), rows)
+    typed = int(value) if value is not None and pa.types.is_integer(kind) else value
+    return pa.repeat(pa.scalar(typed, kind), rows)
 
 
 def _digits(value: str | None) -> bool:
@@ -151,10 +153,10 @@ def _refuse_difference(expected: pa.Schema, found: pa.Schema, first: Path, file:
             f"Files that are read as one table have the same columns; {shown(str(file), 300)} {fact}, "
             f"compared with {shown(str(first), 300)}. Name the files by a pattern that leaves it out."
         )
-    for one, other in zip(expected, found, strict=True):
-        if one.type != other.type:
+    for field, other in zip(expected, found, strict=True):
+        if field.type != other.type:
             raise TableError(
                 f"Files that are read as one table have columns of the same types; column "
-                f"{shown(one.name)} of {shown(str(file), 300)} is {other.type}, in "
-                f"{shown(str(first), 300)} it is {one.type}. Convert it, or leave the file out."
+                f"{shown(field.name)} of {shown(str(file), 300)} is {other.type}, in "
+                f"{shown(str(first), 300)} it is {field.type}. Convert it, or leave the file out."
             )

@@ -61,8 +61,8 @@ class Sas(StatisticalFormat):
         return []
 
     def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
-        found = super()._facts(path, meta, unread)
-        return dataclasses.replace(found, table_name=meta.table_name or "")
+        facts = super()._facts(path, meta, unread)
+        return dataclasses.replace(facts, table_name=meta.table_name or "")
 
     def _version(self, head: bytes) -> tuple[int, int]:
         if not head.startswith(b"HEADER RECORD"):  # .sas7bdat

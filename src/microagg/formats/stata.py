@@ -108,13 +108,13 @@ class Stata(StatisticalFormat):
         return super()._facts(path, meta, unread)
 
     def _column_facts(self, meta: Any, name: str) -> ColumnFacts:
-        found = super()._column_facts(meta, name)
-        storage, width = found.storage, found.width
+        facts = super()._column_facts(meta, name)
+        storage, width = facts.storage, facts.width
         if storage == "string":
             # The width counts a zero byte behind the text; long text that is stored elsewhere has none.
             storage, width = ("string", width - 1) if width else ("string_ref", None)
         return dataclasses.replace(
-            found,
+            facts,
             labels_name=meta.variable_to_label.get(name),
             storage=storage,
             width=width or None,
@@ -192,11 +192,11 @@ def _storage_of(kind: pa.DataType, facts: ColumnFacts, values: Any) -> str:
     """Choose the storage type of a column: that of its Arrow type, or that it had where values fit."""
     if not isinstance(values, np.ndarray):
         return "string"
-    own = facts.storage
+    storage = facts.storage
     # Types of Arrow that Stata does not have, so that they do not tell how it stored the values.
     foreign = pa.types.is_temporal(kind) or pa.types.is_string(kind) or pa.types.is_int64(kind)
-    if foreign and own in _NUMBERS and _fits(values, own):
-        return own
+    if foreign and storage in _NUMBERS and _fits(values, storage):
+        return storage
     if pa.types.is_float32(kind) or pa.types.is_float16(kind):
         return "float"
     if pa.types.is_integer(kind):
@@ -227,9 +227,9 @@ def _cell(text: str, size: int) -> bytes:
 
 
 def _format(name: str, storage: str, width: int, facts: Labelled) -> str:
-    own = facts[name].format
-    if own and own.startswith("%"):
-        return own
+    shown_format = facts[name].format
+    if shown_format and shown_format.startswith("%"):
+        return shown_format
     if storage == _STRL:
         return "%9s"
     return f"%{min(max(width, 9), 244)}s" if storage == "string" else _NUMBERS[storage].format

@@ -219,10 +219,10 @@ def _reader(ending: str) -> Callable[..., Any]:
 def private_part(module: str, name: str) -> Callable[..., Any] | None:
     """Return a function of pyreadstat that it does not offer; None: this version has it not."""
     try:
-        found: Callable[..., Any] = getattr(import_module(f"pyreadstat.{module}"), name)
+        function: Callable[..., Any] = getattr(import_module(f"pyreadstat.{module}"), name)
     except (ImportError, AttributeError):
         return None
-    return found
+    return function
 
 
 def warn_of_moved_part(consequence: str) -> None:
@@ -290,25 +290,25 @@ def _stored(table: pa.Table, family: str) -> tuple[Values, Values, Labelled]:
     facts = Labelled.of(table.schema)
     same = facts.family == family
     columns, tags, own_facts = {}, {}, {}
-    for column, given in zip(table.schema, table.columns, strict=True):
+    for column, column_values in zip(table.schema, table.columns, strict=True):
         fact = facts[column.name]
         # Of the facts of another family, it understands words and no formats.
-        own = fact if same else ColumnFacts(fact.label, fact.value_labels, fact.labels_name)
-        values = stored_values(given)
+        stored_fact = fact if same else ColumnFacts(fact.label, fact.value_labels, fact.labels_name)
+        values = stored_values(column_values)
         kind = values.type
         if is_number_or_tag(column):
             values, letters = numbers_and_tags(values)
             tags[column.name] = letters.to_pylist()
         elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-            form = own.format or moment_format(family, kind)
+            form = stored_fact.format or moment_format(family, kind)
             values = as_numbers(values.combine_chunks(), family, form)
-            own = dataclasses.replace(own, format=form)
+            stored_fact = dataclasses.replace(stored_fact, format=form)
         if is_text(values.type):
             columns[column.name] = values.fill_null("").to_pylist()
         else:
             doubles = values.cast(pa.float64(), safe=False)
             columns[column.name] = np.array(doubles, dtype=np.float64)
-        own_facts[column.name] = own
+        own_facts[column.name] = stored_fact
     labelled = Labelled(
         own_facts,
         family,

@@ -12,7 +12,7 @@ from microagg.errors import InputError, shown
 from microagg.evidence import Evidence
 from microagg.formats.addresses import Place
 from microagg.formats.atomic import TemporaryFiles, check_target, replacing_all
-from microagg.formats.places import Destination
+from microagg.formats.remote import Destination
 from microagg.job.observer import Observer
 
 

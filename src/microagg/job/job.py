@@ -20,7 +20,7 @@ from microagg.formats.endings import kind_by_ending
 from microagg.formats.files import is_folder_target, kind_of, stands_for_several
 from microagg.formats.formulas import no_formulas
 from microagg.formats.layouts import CsvFormat
-from microagg.formats.places import Destination, fetched, naming
+from microagg.formats.remote import Destination, fetched, naming
 from microagg.job.delivery import Gate
 from microagg.measure.analyses import check_analyses
 from microagg.plan.analysis_formulas import computed_with
@@ -154,7 +154,7 @@ class Job(JobSettings):
             self.gate.check(self.target, False, *taken)
 
     @contextmanager
-    def at_hand(self) -> Iterator[Job]:
+    def local_copies(self) -> Iterator[Job]:
         """Yield the same job with local files in place of all others, in a private folder."""
         if is_plain(self.source) and is_plain(self.target):
             yield self

@@ -51,7 +51,7 @@ def run(job: Job, observer: Observer | None = None) -> JobResult:
     job.check()
     hears.stage("reading")
     clock = Clock()
-    with job.at_hand() as local, ExitStack() as closing:
+    with job.local_copies() as local, ExitStack() as closing:
         return _walk(_engine(local)(local, hears, clock, closing))
 
 

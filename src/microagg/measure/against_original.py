@@ -62,9 +62,9 @@ def against_original(
 
 
 def _groups(both: Pair, j: int) -> Labels:
-    found = both.groups_of(j)
-    assert found is not None  # who releases knows the groups
-    return found
+    labels = both.groups_of(j)
+    assert labels is not None  # who releases knows the groups
+    return labels
 
 
 def _read(frame: Frame, name: Any, column: Recoded) -> Variable:
@@ -78,7 +78,7 @@ def _numbered(values: Floats) -> Labels:
 
 def _as_numbers(frame: Frame, recoded: Mapping[Any, Recoded]) -> Frame:
     """Return a frame in which bands are the means of their values, for analyses of numbers."""
-    banded = [name for name, one in recoded.items() if one.recoder.how.bands is not None]
+    banded = [name for name, column in recoded.items() if column.recoder.how.bands is not None]
     columns = {}
     for name in banded:
         after = _read(frame, name, recoded[name])

@@ -97,7 +97,7 @@ def disclosed_share(found: Iterable[Agreement]) -> float:
     every = list(found)
     if not every:
         return 0.0
-    masks = [one.disclosed for one in every if one.disclosed is not None]
+    masks = [agreement.disclosed for agreement in every if agreement.disclosed is not None]
     if len(masks) == len(every):
         return float(np.logical_or.reduce(masks).mean())
-    return min(1.0, sum(one.records for one in every) / every[0].of)
+    return min(1.0, sum(agreement.records for agreement in every) / every[0].of)

@@ -60,7 +60,7 @@ def analyse(
     weights = _unequal(both.weights)
     later = weights if released_weights is None else _unequal(released_weights)
     typed = zip(both.names, both.variables or (), strict=False)
-    codes = {*categories, *(name for name, one in typed if one.kind in CATEGORIES)}
+    codes = {*categories, *(name for name, variable in typed if variable.kind in CATEGORIES)}
     with blaming(wanted):
         for frame in (before, after):
             _check_columns(frame, formula)
@@ -170,13 +170,13 @@ def _rows(groups: Labels, names: list[Any], values: Floats) -> dict[Any, Labels]
     """Rows of each group that have a value; those of no group are left out."""
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(len(names) + 1))
-    found = {}
+    rows_of = {}
     for i, name in enumerate(names):
         rows = order[starts[i] : starts[i + 1]]
         rows = rows[~np.isnan(values[rows])]
         if name is not None and len(rows):
-            found[name] = rows
-    return found
+            rows_of[name] = rows
+    return rows_of
 
 
 def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
@@ -188,12 +188,12 @@ def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
         _estimate(_group_name(name, formula), *(compute(name) for compute in computed))
         for name in usable
     ]
-    own = np.full(len(first.values), -1, dtype=np.int64)
+    labels = np.full(len(first.values), -1, dtype=np.int64)
     for i, name in enumerate(usable):
         rows = first.rows[name]
         if formula.statistic == "quantile":  # discloses only the values around it
             rows = rows[window(first.values[rows], _of(first.weights, rows), _number(formula))]
-        own[rows] = i
+        labels[rows] = i
     about = formula.statistic if formula.statistic in ("quantile", "share") else ""
     every = {*first.names, *second.names}
     return Analysis(
@@ -202,7 +202,7 @@ def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
         estimates=estimates,
         left_out=len(every) - len(usable),
         response=f"{about} {formula.response}".strip(),
-        _groups=own[~np.isnan(first.values)],
+        _groups=labels[~np.isnan(first.values)],
     )
 
 
@@ -223,9 +223,9 @@ def _statistic(table: _Table, formula: Formula) -> Callable[[Any], Found]:
     if formula.statistic == "poverty":
         p, there = _number(formula), np.flatnonzero(~np.isnan(x))
         incomes, weights = x[there], _of(w, there)
-        place = np.cumsum(~np.isnan(x)) - 1
+        index = np.cumsum(~np.isnan(x)) - 1
         line = p * quantile(incomes, weights, 0.5).value
-        return lambda name: poverty(incomes, weights, line, p, place[table.rows[name]])
+        return lambda name: poverty(incomes, weights, line, p, index[table.rows[name]])
     if formula.statistic == "quantile":
         compute: Callable[[Floats, Floats | None], Found] = partial(quantile, p=_number(formula))
     else:
@@ -241,26 +241,26 @@ def _shares(table: _Table) -> Callable[[Any], Found]:
     groups = {group: np.concatenate(several) for group, several in together.items()}
 
     def share(name: tuple[Any, ...]) -> Found:
-        rows, own = groups[name[1:]], table.rows[name]
-        has = np.isin(rows, own).astype(np.float64)
-        return mean(has, _of(table.weights, rows))._replace(records=len(own))
+        rows, members = groups[name[1:]], table.rows[name]
+        has = np.isin(rows, members).astype(np.float64)
+        return mean(has, _of(table.weights, rows))._replace(records=len(members))
 
     return share
 
 
 def _usable(first: _Table, second: _Table) -> list[Any]:
     """Return the groups whose estimates have intervals in both tables."""
-    found = [
+    usable = [
         name
         for name, rows in first.rows.items()
         if min(len(rows), len(second.rows.get(name, ()))) > 1
     ]
-    if not found:
+    if not usable:
         raise InputError(
             "It needs a group with at least two records in both tables; there is none. Group by a column "
             "with fewer values."
         )
-    return found
+    return usable
 
 
 def _regression(
@@ -280,8 +280,8 @@ def _regression(
     for name in formula.others:
         if before.is_numeric(name) and name not in categories:
             names.append(str(name))
-            for own, frame in zip(columns, (before, after), strict=True):
-                own.append(_numbers(frame, name))
+            for side, frame in zip(columns, (before, after), strict=True):
+                side.append(_numbers(frame, name))
             continue
         first, second = (_levels(frame, name) for frame in (before, after))
         common = _common_levels(first, second, least)
@@ -295,17 +295,17 @@ def _regression(
         for level in common:
             if level != usual:
                 names.append(f"{name!s} = {_level_name(level)}")
-        for own, found in zip(columns, (first, second), strict=True):
-            there = np.any([found[level] for level in common], axis=0)
-            own += [
-                np.where(there, found[level].astype(np.float64), np.nan)
+        for side, fit in zip(columns, (first, second), strict=True):
+            there = np.any([fit[level] for level in common], axis=0)
+            side += [
+                np.where(there, fit[level].astype(np.float64), np.nan)
                 for level in common
                 if level != usual
             ]
     others = [str(name) for name in formula.others]
     tables = []
-    for frame, own, w in zip((before, after), columns, weights, strict=True):
-        y, X = _numbers(frame, formula.response), np.column_stack(own)
+    for frame, side, w in zip((before, after), columns, weights, strict=True):
+        y, X = _numbers(frame, formula.response), np.column_stack(side)
         there = ~(np.isnan(y) | np.isnan(X).any(axis=1))
         w = None if w is None else w[there]
         tables.append(regression(y[there], X[there], w, others))
@@ -322,13 +322,13 @@ def _common_levels(first: Mapping[Any, Any], second: Mapping[Any, Any], least: i
     """
     sizes = {level: int(has.sum()) for level, has in first.items()}
     both = (level for level in first if level in second)
-    found = [one for one in both if min(sizes[one], int(second[one].sum())) >= least]
-    left_over = sum(sizes.values()) - sum(sizes[level] for level in found)
-    while found and 0 < left_over < least:
-        smallest = min(found, key=lambda level: sizes[level])
-        found.remove(smallest)
+    common = [name for name in both if min(sizes[name], int(second[name].sum())) >= least]
+    left_over = sum(sizes.values()) - sum(sizes[level] for level in common)
+    while common and 0 < left_over < least:
+        smallest = min(common, key=lambda level: sizes[level])
+        common.remove(smallest)
         left_over += sizes[smallest]
-    return found
+    return common
 
 
 def _levels(frame: Frame, name: Any) -> dict[Any, Any]:

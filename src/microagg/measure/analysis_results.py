@@ -125,7 +125,7 @@ def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, An
     >>> safe_together([Analysis("x by y", "mean", few, 0, "x", np.array([0, 1]))], 2)[0]["left_out"]
     2
     """
-    found = []
+    safe = []
     apart: dict[str, Labels] = {}  # the sets of records that reported analyses of a column separate
     for analysis in analyses:
         groups = analysis._groups
@@ -140,8 +140,8 @@ def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, An
                 keep = set()
             else:
                 apart[analysis.response] = together
-        found.append({**analysis.as_dict(keep), "least": least})
-    return found
+        safe.append({**analysis.as_dict(keep), "least": least})
+    return safe
 
 
 def _reportable(estimates: list[Estimate], groups: Labels, least: int) -> set[int]:

@@ -25,22 +25,24 @@ _CELLS_FOR_A_RECORD = 4
 
 def changed(both: Pair) -> dict[Any, float]:
     """Share of records whose category differs, where both are there, of each column of categories."""
-    found = {}
+    shares = {}
     for j in _category_places(both):
         there, w = _rows(both, [j])
         moved = both.wrong_categories(j)[there]
-        found[both.names[j]] = float(w @ moved / w.sum()) if len(w) else 0.0
-    return found
+        shares[both.names[j]] = float(w @ moved / w.sum()) if len(w) else 0.0
+    return shares
 
 
 def level_deviations(both: Pair) -> dict[Any, float]:
     """½·Σ|p'−p| over the levels of each column of categories, where both are there."""
-    found = {}
+    deviations_by_column = {}
     for j in _category_places(both):
         there, w = _rows(both, [j])
         first, second = both.original[there, j], both.protected[there, j]
-        found[both.names[j]] = _apart(first.astype(np.int64), second.astype(np.int64), w)
-    return found
+        deviations_by_column[both.names[j]] = _apart(
+            first.astype(np.int64), second.astype(np.int64), w
+        )
+    return deviations_by_column
 
 
 def associations(both: Pair) -> tuple[Floats, Floats]:
@@ -54,10 +56,10 @@ def associations(both: Pair) -> tuple[Floats, Floats]:
     before, after = np.zeros((d, d)), np.zeros((d, d))
     numbers = [j for j in range(d) if not both.is_category[j]]
     if numbers:
-        for matrix, found in zip(
+        for matrix, correlations in zip(
             (before, after), deviations.correlations(both.quantities), strict=True
         ):
-            matrix[np.ix_(numbers, numbers)] = found
+            matrix[np.ix_(numbers, numbers)] = correlations
     for i, j in _pairs_with_category(both):
         there, w = _rows(both, [i, j])
         for matrix, table in ((before, both.original), (after, both.protected)):
@@ -123,8 +125,8 @@ def _counted(codes: Labels, w: Floats) -> tuple[Labels, Floats]:
         mass = np.bincount(codes, weights=w).astype(np.float64)
         occurs: Labels = np.flatnonzero(np.bincount(codes))
         return occurs, mass[occurs]
-    occurs, place = np.unique(codes, return_inverse=True)
-    return occurs, np.bincount(place.reshape(-1), weights=w).astype(np.float64)
+    occurs, index = np.unique(codes, return_inverse=True)
+    return occurs, np.bincount(index.reshape(-1), weights=w).astype(np.float64)
 
 
 def _category_places(both: Pair) -> list[int]:

@@ -149,13 +149,13 @@ class Pair:
     def wrong_categories(self, j: int) -> NDArray[np.bool_]:
         """(n,) where a category is neither the original one nor one that it was merged into by recoding."""
         x, y = self.original[:, j], self.protected[:, j]
-        found: NDArray[np.bool_] = self.both_there[:, j] & (x != y)
+        wrong: NDArray[np.bool_] = self.both_there[:, j] & (x != y)
         variable = None if self.variables is None else self.variables[j]
         if variable is not None and variable.merged_from is not None:
-            at = np.flatnonzero(found & (y >= len(variable.levels)))
+            at = np.flatnonzero(wrong & (y >= len(variable.levels)))
             level, merged = x[at].astype(np.int64), y[at].astype(np.int64) - len(variable.levels)
-            found[at] = variable.merged_from[merged, level] == 0
-        return found
+            wrong[at] = variable.merged_from[merged, level] == 0
+        return wrong
 
     @cached_property
     def quantities(self) -> Pair:
@@ -236,10 +236,10 @@ class Pair:
     @cached_property
     def equal_rows(self) -> Labels:
         """Class of each record by protected rows that are equal."""
-        found = classes(self.protected)
+        labels = classes(self.protected)
         if self.states is not None and (self.states > 1).any():
-            return combine([found, *self.states.T])
-        return found
+            return combine([labels, *self.states.T])
+        return labels
 
     @cached_property
     def released_classes(self) -> Labels:
@@ -249,10 +249,10 @@ class Pair:
     @cached_property
     def classes_before(self) -> Labels:
         """The same of the original rows."""
-        found = classes(self.original)
+        labels = classes(self.original)
         if self.variables is not None and any(v.tags is not None for v in self.variables):
-            return combine([found, *(variable.states for variable in self.variables)])
-        return found
+            return combine([labels, *(variable.states for variable in self.variables)])
+        return labels
 
     def by_name(self, values: Any) -> dict[Any, float]:
         """One number a column, under the column's name."""
@@ -267,12 +267,22 @@ class Pair:
         return self.before, self.after
 
 
-def keeping_computed(measures: T, **changes: Any) -> T:
-    """Replace fields of measures and keep what they have computed."""
-    found: T = replace(measures, **changes)  # type: ignore[type-var]
-    names = {one.name for one in fields(measures)}  # type: ignore[arg-type]
-    found.__dict__.update({k: v for k, v in vars(measures).items() if k not in names})
-    return found
+def replace_keeping_cache(measures: T, **changes: Any) -> T:
+    """Return measures with some fields or computed figures replaced, and all other figures kept.
+
+    Parameters
+    ----------
+    measures : frozen dataclass whose figures are cached properties
+    changes : new values by name, of fields or of cached properties
+    """
+    names = {each_field.name for each_field in fields(measures)}  # type: ignore[arg-type]
+    changed: T = replace(  # type: ignore[type-var]
+        measures, **{name: value for name, value in changes.items() if name in names}
+    )
+    cached = {**vars(measures), **changes}
+    # Where cached properties keep what they computed.
+    vars(changed).update({name: cached[name] for name in cached.keys() - names})
+    return changed
 
 
 def pair(
@@ -324,16 +334,16 @@ def _frames_pair(
             names, columns_matrix(before, names), columns_matrix(after, names), before, after
         )
     settings = columns_with({}, "kinds", kinds)
-    found = [variable_of(before, name, settings.get(name, Column())) for name in names]
-    given, mean_weight = (None, 1.0) if weights is None else weights_of(before, weights)
+    variables = [variable_of(before, name, settings.get(name, Column())) for name in names]
+    row_weights, mean_weight = (None, 1.0) if weights is None else weights_of(before, weights)
     return Pair(
         names,
-        np.column_stack([variable.values for variable in found]),
-        np.column_stack([protected_values(variable, before, after) for variable in found]),
+        np.column_stack([variable.values for variable in variables]),
+        np.column_stack([protected_values(variable, before, after) for variable in variables]),
         before,
         after,
-        variables=found,
-        weights=given,
+        variables=variables,
+        weights=row_weights,
         mean_weight=mean_weight,
     )
 
@@ -361,15 +371,15 @@ def align(original: Any, protected: Any, name: str) -> Any:
                 "missing or occur twice. Name another column, or match records by position."
             )
         ids.append(values)
-    place = {value: i for i, value in enumerate(ids[1])}
-    alone = [value for value in ids[0] if value not in place]
-    extra = len(place) - (len(ids[0]) - len(alone))
+    index = {value: i for i, value in enumerate(ids[1])}
+    alone = [value for value in ids[0] if value not in index]
+    extra = len(index) - (len(ids[0]) - len(alone))
     if alone or extra:
         raise InputError(
             f"Both files must have the same records; {len(alone)} ids in column {shown(name)} are only in "
             f"the original and {extra} only in the protected file. Drop those records first."
         )
-    return protected.take([place[value] for value in ids[0]])
+    return protected.take([index[value] for value in ids[0]])
 
 
 def _shared_columns(

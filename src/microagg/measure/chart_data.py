@@ -54,10 +54,10 @@ def column(both: Pair, j: int, k: int) -> dict[str, Any]:
         return bars([x.astype(np.int64), y.astype(np.int64)], list(map(str, names)), k, ordered)
     if min(len(x), len(y)) < k:
         return {"levels": [], "before": [], "after": []}
-    found = distribution([x, y], k)
+    drawn = distribution([x, y], k)
     if both.variables is None or both.kinds[j] != "date":
-        return found
-    return with_dates(found, time_scale(both.before, both.variables[j], y))
+        return drawn
+    return with_dates(drawn, time_scale(both.before, both.variables[j], y))
 
 
 def with_dates(found: dict[str, Any], scale: TimeScale | None) -> dict[str, Any]:
@@ -161,8 +161,8 @@ def correlations(before: Floats, after: Floats) -> dict[str, Any]:
 
 def class_sizes(sizes: Labels) -> list[dict[str, int]]:
     """Count the classes of each size."""
-    found, counts = np.unique(sizes, return_counts=True)
+    distinct, counts = np.unique(sizes, return_counts=True)
     return [
         {"size": int(size), "classes": int(count)}
-        for size, count in zip(found, counts, strict=True)
+        for size, count in zip(distinct, counts, strict=True)
     ]

@@ -61,11 +61,11 @@ class ClassSizes:
         import pyarrow as pa
 
         sizes = ["records", "units", "common"]
-        both = (vars(one) for one in (self, other))
-        found = (
+        both = (vars(side) for side in (self, other))
+        counts = (
             pa.concat_tables(map(pa.table, both)).group_by(sizes).aggregate([("classes", "sum")])
         )
-        return ClassSizes(*[found[name].to_numpy() for name in (*sizes, "classes_sum")])
+        return ClassSizes(*[counts[name].to_numpy() for name in (*sizes, "classes_sum")])
 
     @property
     def n_records(self) -> int:
@@ -150,8 +150,8 @@ def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
     (0.3333333333333333, 1.0)
     """
     sizes = group_sizes(labels)
-    own = sizes if units is None else distinct_units(labels, units)
-    return _records_below(sizes, own, k) / len(labels)
+    units_of_class = sizes if units is None else distinct_units(labels, units)
+    return _records_below(sizes, units_of_class, k) / len(labels)
 
 
 def _records_below(records: Labels, units: Labels, k: int) -> int:

@@ -65,10 +65,10 @@ def losses(both: Pair) -> Losses:
     >>> losses(replace(both, labels=np.array([0, 0, 1, 1]))).within.round(3).tolist()
     [0.2]
     """
-    found = np.zeros((3, len(both.names)))
+    shares = np.zeros((3, len(both.names)))
     for j in range(len(both.names)):
-        found[:, j] = _column(both, j)
-    return Losses(*found)
+        shares[:, j] = _column(both, j)
+    return Losses(*shares)
 
 
 def _column(both: Pair, j: int) -> tuple[float, float, float]:
@@ -178,15 +178,15 @@ def _squares(moved: Floats, w: Floats | None) -> float:
 def _centroids(C: Floats, groups: Labels, weight: Floats | None) -> Floats:
     """Weighted mean of the group of each record; sums are of differences to a member of the group."""
     mass = np.bincount(groups, weights=weight).astype(np.float64)
-    found = np.empty_like(C)
+    centroids = np.empty_like(C)
     for c in range(C.shape[1]):
         base = np.empty(len(mass))
         base[groups[::-1]] = C[::-1, c]
         off = C[:, c] - base[groups]
         moved = np.bincount(groups, weights=off if weight is None else weight * off)
         step = np.divide(moved, mass, out=np.zeros_like(moved), where=mass > 0)
-        found[:, c] = (base + step)[groups]
-    return found
+        centroids[:, c] = (base + step)[groups]
+    return centroids
 
 
 def _categories(
@@ -196,8 +196,8 @@ def _categories(
     weight, level = np.ones(len(x)) if w is None else w, x.astype(np.int64)
     depths, above = depths_of(variable)
     often = np.bincount(level, weights=weight, minlength=len(depths[-1])).astype(np.float64)
-    found = category_shares(depths, above, often, level, y, groups, weight)
-    return (0.0, None) if found is None else found
+    shares = category_shares(depths, above, often, level, y, groups, weight)
+    return (0.0, None) if shares is None else shares
 
 
 def depths_of(variable: Variable) -> tuple[list[Labels], Floats | None]:
@@ -226,15 +226,15 @@ def category_shares(
     ``often`` has the weight of each level in the whole table, the others are as for
     :func:`category_squares`.
     """
-    found, mass = [], float(often.sum())
+    shares, mass = [], float(often.sum())
     for numbers in depths:
         p = np.bincount(numbers, weights=often) / mass
         if np.count_nonzero(p) > 1:
             squares = category_squares(level, y, groups, weight, p, numbers, above)
-            found.append(np.array(squares) / (mass * (1 - float(np.square(p).sum()))))
-    if not found:
+            shares.append(np.array(squares) / (mass * (1 - float(np.square(p).sum()))))
+    if not shares:
         return None
-    within, released = np.mean(found, axis=0).tolist()
+    within, released = np.mean(shares, axis=0).tolist()
     return within, released
 
 
@@ -262,25 +262,25 @@ def category_squares(
     >>> round(within, 3), released
     (1.333, 2.0)
     """
-    own, m = numbers[level], len(p)
-    to_mean = 1 - 2 * p[own] + float(np.square(p).sum())
+    numbered, m = numbers[level], len(p)
+    to_mean = 1 - 2 * p[numbered] + float(np.square(p).sum())
     there = ~np.isnan(y)
     released = np.where(there, 2.0, to_mean)  # of a level that the original has not, for now
     value = np.where(there, y, -1).astype(np.int64)
     known = there & (value < len(numbers))
-    released[known] = 2.0 * (own[known] != numbers[value[known]])
+    released[known] = 2.0 * (numbered[known] != numbers[value[known]])
     node = value - len(numbers)
     is_node = there & (node >= 0) & (node < (0 if above is None else len(above)))
     if above is not None and is_node.any():
         at = np.array([np.bincount(numbers, weights=under, minlength=m) for under in above])
         squares = np.square(at).sum(axis=1)[node[is_node]]
-        released[is_node] = 1 - 2 * at[node[is_node], own[is_node]] + squares
+        released[is_node] = 1 - 2 * at[node[is_node], numbered[is_node]] + squares
     within = float(weight[~there] @ to_mean[~there])
     if there.any():
         _, group = np.unique(groups[there], return_inverse=True)
         group = group.reshape(-1)
         of_group = np.bincount(group, weights=weight[there])
-        cells, cell = np.unique(group * np.int64(m) + own[there], return_inverse=True)
+        cells, cell = np.unique(group * np.int64(m) + numbered[there], return_inverse=True)
         of_cell = np.bincount(cell.reshape(-1), weights=weight[there])
         # Cell by cell, so that groups of one level lose nothing at all, whatever is rounded.
         within += float((of_cell * (1 - of_cell / of_group[cells // m])).sum())
@@ -289,14 +289,14 @@ def category_squares(
 
 def _codes_above(names: list[list[str]]) -> Floats:
     """Shares of the levels below each node above the codes, in the order of ``inner_nodes``."""
-    found = [np.ones(len(names[-1]))]
+    counts = [np.ones(len(names[-1]))]
     for of_depth in map(np.array, names[:-1]):
-        found += [of_depth == node for node in sorted(set(of_depth.tolist()))]
-    below = np.array(found, dtype=np.float64)
+        counts += [of_depth == node for node in sorted(set(of_depth.tolist()))]
+    below = np.array(counts, dtype=np.float64)
     return np.asarray(below / below.sum(axis=1, keepdims=True))
 
 
 def _numbered(names: list[str]) -> Labels:
     """Give names numbers by first appearance."""
-    place: dict[str, int] = {}
-    return np.array([place.setdefault(name, len(place)) for name in names], dtype=np.int64)
+    number_of: dict[str, int] = {}
+    return np.array([number_of.setdefault(name, len(number_of)) for name in names], dtype=np.int64)

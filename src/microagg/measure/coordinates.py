@@ -33,12 +33,12 @@ class AttackerSpace(NamedTuple):
 
     def place(self, values: Floats, states: Labels) -> Floats:
         """Return the coordinates of records, (n, c) C-contiguous, from values and states, (n, d) each."""
-        found = []
+        columns = []
         for j, encoder in enumerate(self.columns):
-            found.append(_placed(encoder, np.ascontiguousarray(values[:, j])))
+            columns.append(_placed(encoder, np.ascontiguousarray(values[:, j])))
             if j in self.states:
-                found.append(self.states[j].apply(states[:, j].astype(np.float64)))
-        return np.ascontiguousarray(np.hstack(found))
+                columns.append(self.states[j].apply(states[:, j].astype(np.float64)))
+        return np.ascontiguousarray(np.hstack(columns))
 
 
 def encoded(
@@ -83,8 +83,8 @@ def _placed(encoder: Encoder, values: Floats) -> Floats:
     if isinstance(encoder, Corners):
         values = np.where(values < len(encoder.points), values, np.nan)
     with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        found = np.clip(encoder.apply(values), -FAR, FAR)
-    return np.where(np.isfinite(found), found, 0.0)
+        coordinates = np.clip(encoder.apply(values), -FAR, FAR)
+    return np.where(np.isfinite(coordinates), coordinates, 0.0)
 
 
 def state_encoders(counts: Iterable[Labels]) -> dict[int, Encoder]:

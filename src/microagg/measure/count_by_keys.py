@@ -44,12 +44,12 @@ def keys_of(
     extra = extra or {}
     with countable(written, [name for name in asked.by if name not in extra]):
         columns = [extra[n] if n in extra else written.arrow_column(n) for n in asked.by]
-        found = [row_keys(columns)]
+        keys = [row_keys(columns)]
     if asked.distinct in extra:
-        found.append(row_keys([extra[asked.distinct]]))
+        keys.append(row_keys([extra[asked.distinct]]))
     elif asked.distinct is not None:
-        found.append(row_keys([values_as_written(written, asked.distinct, is_text)]))
-    return found
+        keys.append(row_keys([values_as_written(written, asked.distinct, is_text)]))
+    return keys
 
 
 class ClassCounter:
@@ -87,12 +87,12 @@ class ClassCounter:
 
     def add(self, keys: Keys, distinct: Keys | None = None) -> None:
         """Count further records by the keys of their classes and of their values."""
-        one = np.ones((len(keys), 1), np.int64)
+        counts = np.ones((len(keys), 1), np.int64)
         if self._pairs is None:
-            self._classes.add(keys, one)
+            self._classes.add(keys, counts)
         else:
             assert distinct is not None
-            self._pairs.add(np.hstack([keys, distinct]), one)
+            self._pairs.add(np.hstack([keys, distinct]), counts)
 
     def sizes(self) -> ClassSizes:
         """Return what was counted, once."""
@@ -113,12 +113,12 @@ class ClassCounter:
             many = self._numbers and n_values >= FEWEST_NUMBERS
             frequent = is_common(np.concatenate(often), total, many)
             marked = np.concatenate(common)[frequent].view(np.int64)
-        found = ClassSizes.of(np.zeros(0, np.int64))
+        sizes = ClassSizes.of(np.zeros(0, np.int64))
         for _, sums in self._classes.results():
             if self._values is not None:
                 sums[:, 2] = np.isin(sums[:, 2], marked)
-            found = found.merge(ClassSizes.of(*sums.T))
-        return found
+            sizes = sizes.merge(ClassSizes.of(*sums.T))
+        return sizes
 
 
 class KeySums:
@@ -138,9 +138,9 @@ class KeySums:
         return 2 * slots * sum(self._shape) * 8 <= self._memory or self._depth == _DEEPEST
 
     def _clear(self, slots: int) -> None:
-        words, sums = self._shape
+        width, sums = self._shape
         self._keys, self._sums = (
-            np.empty((slots, words), np.uint64),
+            np.empty((slots, width), np.uint64),
             np.zeros((slots, sums), np.int64),
         )
         self._used = 0
@@ -170,26 +170,26 @@ class KeySums:
             return
         self._write_out()
         self._clear(_FEWEST_SLOTS)
-        for part in range(PARTS):
-            yield from self._of_part(self._parts / str(part))
+        for number in range(PARTS):
+            yield from self._of_part(self._parts / str(number))
 
     def _of_part(self, path: Path) -> Iterator[tuple[Keys, Labels]]:
         if not path.exists():
             return
-        words, sums = self._shape
-        part = KeySums(self._folder, self._memory, words, sums, self._depth + 1)
+        width, sums = self._shape
+        inner = KeySums(self._folder, self._memory, width, sums, self._depth + 1)
         with path.open("rb") as file:
             while True:
-                rows = np.fromfile(file, np.uint64, _ROWS_AT_ONCE * (words + sums))
+                rows = np.fromfile(file, np.uint64, _ROWS_AT_ONCE * (width + sums))
                 if not len(rows):
                     break
-                rows = rows.reshape(-1, words + sums)
-                part.add(
-                    np.ascontiguousarray(rows[:, :words]),
-                    np.ascontiguousarray(rows[:, words:]).view(np.int64),
+                rows = rows.reshape(-1, width + sums)
+                inner.add(
+                    np.ascontiguousarray(rows[:, :width]),
+                    np.ascontiguousarray(rows[:, width:]).view(np.int64),
                 )
         path.unlink()
-        yield from part.results()
+        yield from inner.results()
 
     def _grow(self, slots: int) -> None:
         there = self._sums[:, 0] != 0
@@ -203,9 +203,9 @@ class KeySums:
         rows = np.empty((self._used, sum(self._shape)), np.uint64)
         starts = np.zeros(PARTS + 1, np.int64)
         spread_out(self._keys, self._sums, self._depth, rows, starts)
-        for part in range(PARTS):
-            if starts[part] < starts[part + 1]:
-                with (self._parts / str(part)).open("ab") as file:
-                    file.write(rows[starts[part] : starts[part + 1]].tobytes())
+        for number in range(PARTS):
+            if starts[number] < starts[number + 1]:
+                with (self._parts / str(number)).open("ab") as file:
+                    file.write(rows[starts[number] : starts[number + 1]].tobytes())
         self._sums[:] = 0
         self._used = 0

@@ -28,11 +28,11 @@ _ROUNDING = 1e-13  # a variance below this share of the mean square is rounding
 def _of_columns(both: Pair, compute: Callable[[Floats, Floats, Floats], object]) -> Floats:
     """Compute figures of each column from its scaled values before and after and their weights."""
     before, after = both.scaled
-    found = []
+    figures = []
     for j in range(len(both.names)):
         there = slice(None) if both.is_complete else both.both_there[:, j]
-        found.append(compute(before[there, j], after[there, j], both.row_weights[there]))
-    return np.array(found, dtype=np.float64)
+        figures.append(compute(before[there, j], after[there, j], both.row_weights[there]))
+    return np.array(figures, dtype=np.float64)
 
 
 def moments(both: Pair) -> tuple[Floats, Floats]:
@@ -77,9 +77,9 @@ def _quantiles(values: Floats, w: Floats) -> Floats:
     [1.5, 2.0]
     """
     ordered, mass = _sorted(values, w)
-    place = np.cumsum(mass) - mass / 2
-    place -= place[0]
-    return np.interp(QUANTILES, place / place[-1] if place[-1] > 0 else place, ordered)
+    position = np.cumsum(mass) - mass / 2
+    position -= position[0]
+    return np.interp(QUANTILES, position / position[-1] if position[-1] > 0 else position, ordered)
 
 
 def _sorted(values: Floats, w: Floats) -> tuple[Floats, Floats]:
@@ -113,8 +113,8 @@ def _deciles(x: Floats, w: Floats) -> Floats:
     upto = np.cumsum(mass)
     # Sums of weights that should be the same may differ by rounding.
     wanted = np.arange(1, _BINS) * upto[-1] / _BINS * (1 + 1e-12)
-    place = np.searchsorted(upto, wanted, "right")
-    return np.unique(ordered[np.minimum(place, len(x) - 1)])
+    index = np.searchsorted(upto, wanted, "right")
+    return np.unique(ordered[np.minimum(index, len(x) - 1)])
 
 
 def correlations(

@@ -216,10 +216,10 @@ def identifier(column: Known) -> Identifier:
 
 def identifiers(columns: Mapping[Any, Known]) -> dict[Any, Identifier]:
     """Find the columns that point to single records; measurements may differ nearly everywhere."""
-    found = {name: identifier(column) for name, column in columns.items()}
+    signs = {name: identifier(column) for name, column in columns.items()}
     return {
         name: sign
-        for name, sign in found.items()
+        for name, sign in signs.items()
         if sign.how is not None
         and not (sign.how == "nearly distinct" and columns[name].kind == "real")
     }
@@ -233,14 +233,14 @@ def unmixed_units(
     ``classes`` are those of blocks whose k counts records: the class of each record by the released values,
     and k. Groups that release the same values are one class, to anyone who has the file.
     """
-    found = {}
+    units = {}
     for name, column in columns.items():
         for labels, k in classes:
             sign = units_in_groups(labels, column, k)
             if sign.looks_like_unit:
-                found[name] = sign, k
+                units[name] = sign, k
                 break
-    return found
+    return units
 
 
 def _repeats(column: Known, sizes: Labels) -> bool:
@@ -295,9 +295,9 @@ def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
         if has_order
     }
     return [
-        found
+        pair
         for name, column in known.items()
-        for found in _determined_by(name, column, columns, ranks)
+        for pair in _determined_by(name, column, columns, ranks)
     ]
 
 
@@ -309,20 +309,20 @@ def _determined_by(
     known_ranks = _ranks(known_codes)
     for protected, values in columns.items():
         missing = values < 0
-        codes, own = known_codes, known_ranks
+        codes, own_ranks = known_codes, known_ranks
         there, others = values, ranks.get(protected)
         if missing.any() or len(known_codes) < len(values):
             there = values[known & ~missing]
             others = _ranks(_numbered(there))
         if missing.any():
             codes = column.codes[known & ~missing]
-            own = _ranks(codes)
+            own_ranks = _ranks(codes)
         records = len(codes)
         if records < _FEWEST_RECORDS:
             continue
         correlation = None
         if column.ordered and protected in ranks and others is not None:
-            correlation = float(np.clip(own @ others, -1, 1))
+            correlation = float(np.clip(own_ranks @ others, -1, 1))
         distinct = len(np.unique(codes)) if missing.any() else column.distinct
         function = _is_function(codes, distinct, there)
         if function or (correlation is not None and abs(correlation) >= _RANK_CORRELATION):

@@ -93,15 +93,15 @@ def poverty(x: Floats, w: Floats | None, line: float, of_median: float, rows: La
     w = np.ones(len(x)) if w is None else w
     poor = np.zeros(len(x))
     poor[rows] = x[rows] < line
-    own = np.zeros(len(x))
-    own[rows] = w[rows]
-    mass = own.sum()
-    value = float(own @ poor / mass)
+    thresholds = np.zeros(len(x))
+    thresholds[rows] = w[rows]
+    mass = thresholds.sum()
+    value = float(thresholds @ poor / mass)
     # The line moves with the median: what a record does to the rate by that.
     median = line / of_median
-    at_line, at_median = _density(x, own, line), _density(x, w, median)
+    at_line, at_median = _density(x, thresholds, line), _density(x, w, median)
     pull = of_median * at_line / at_median if at_median > 0 else 0.0
-    influence = np.where(own > 0, (poor - value) / mass, 0.0)
+    influence = np.where(thresholds > 0, (poor - value) / mass, 0.0)
     influence -= pull * ((x < median) - 0.5) / w.sum()
     return _with_error(len(rows), value, _error(w, influence))
 

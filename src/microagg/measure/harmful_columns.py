@@ -71,8 +71,8 @@ def stakes(
 
 def ranked_stakes(below_k: Mapping[Any, float]) -> list[Stake]:
     """Sort confidential columns by the share of records below k if each were known, the largest first."""
-    found = [Stake(name, share) for name, share in below_k.items()]
-    return sorted(found, key=lambda stake: -stake.below_k)
+    stakes = [Stake(name, share) for name, share in below_k.items()]
+    return sorted(stakes, key=lambda stake: -stake.below_k)
 
 
 def rank(

@@ -24,11 +24,11 @@ _ROUNDING = 1e-12
 
 def check_percents(percents: Iterable[float]) -> tuple[float, ...]:
     """Refuse widths that are no positive numbers."""
-    found = tuple(float(p) for p in percents)
-    for p in found:
+    widths = tuple(float(p) for p in percents)
+    for p in widths:
         if not 0 < p < np.inf:
             raise InputError(f"The width of an interval is a percentage above 0; got {shown(p)}.")
-    return found
+    return widths
 
 
 def sd_disclosure(both: Pair, percents: Iterable[float] = PERCENTS) -> dict[float, float]:

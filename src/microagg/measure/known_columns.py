@@ -129,8 +129,8 @@ def as_in_file(column: Known, text: Known) -> Known:
     [1, 0, 2]
     """
     key = (column.codes + 1) * (int(text.codes.max(initial=0)) + 2) + text.codes + 1
-    found, codes = np.unique(key, return_inverse=True)
-    if len(found) == len(np.unique(column.codes)):
+    distinct, codes = np.unique(key, return_inverse=True)
+    if len(distinct) == len(np.unique(column.codes)):
         return column
     missing = column.codes < 0
     if missing.any() and len(np.unique(key[missing])) == 1:
@@ -212,7 +212,7 @@ def _encoded(frame: Frame, name: Any) -> tuple[Labels, Any, bool]:
         column = pa.chunked_array([[None if null else repr(value) for value, null in pairs]])
         encoded = column.dictionary_encode()
     values = encoded.chunk(0).dictionary
-    parts = [part.indices.fill_null(-1).to_numpy() for part in encoded.chunks]
+    parts = [chunk.indices.fill_null(-1).to_numpy() for chunk in encoded.chunks]
     return np.concatenate(parts).astype(np.int64), values, column.null_count == 0
 
 

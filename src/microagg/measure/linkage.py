@@ -200,9 +200,9 @@ class _Candidates:
         order = np.argsort(blocks[first], kind="stable")
         self.points = after[first[order]]
         self.sizes = group_sizes(rows)[order]  # the records that have this row
-        place = np.empty_like(order)
-        place[order] = np.arange(len(order))
-        self.own = place[rows]  # where each record's own row is
+        position = np.empty_like(order)
+        position[order] = np.arange(len(order))
+        self.own = position[rows]  # where each record's own row is
         self.ends = np.cumsum(group_sizes(blocks[first]))
         self.starts = np.concatenate([[0], self.ends[:-1]])
         # Up to this many rows of a block are compared one after the other.
@@ -219,7 +219,7 @@ def _count_in_trees(
     Z, blocks = sought.before, sought.known
     inner, outer = sought.radii
     points = in_blocks(among.points)
-    found = np.zeros(len(Z), dtype=np.int64)
+    counts = np.zeros(len(Z), dtype=np.int64)
 
     def pieces() -> Iterator[tuple[Labels, KdTree | None, Labels]]:
         """Give rows with a tree of their block and its sizes, or rows of small blocks and all sizes."""
@@ -240,9 +240,9 @@ def _count_in_trees(
         if tree is None:
             begin, end = among.starts[blocks[some]], among.ends[blocks[some]]
             distance = np.empty(WIDTH)
-            count_by_scan(Z, some, inner, outer, points, sizes, begin, end, distance, found)
+            count_by_scan(Z, some, inner, outer, points, sizes, begin, end, distance, counts)
         else:
-            count_by_tree(Z, some, inner, outer, for_thread(tree), sizes, found)
+            count_by_tree(Z, some, inner, outer, for_thread(tree), sizes, counts)
         return len(some)
 
     done = 0
@@ -255,7 +255,7 @@ def _count_in_trees(
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
-    return found
+    return counts
 
 
 def _by_block(blocks: Labels, among: _Candidates) -> Iterator[tuple[Labels, bool]]:

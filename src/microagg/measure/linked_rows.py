@@ -89,14 +89,14 @@ def linked_rows(
     k : least number of sets that must be equal
     units : (n,) the unit of each row, if k counts units
     """
-    found = []
+    counts = []
     for name, sets in sets_by_column(both.released_classes, known, links).items():
         counted = count_row_sets(name, sets, k, units)
         if counted.below_k:
             others = [column for other, column in known.items() if other != name]
             counted = replace(counted, linkage=link_sets(both, others, sets))
-        found.append(counted)
-    return found
+        counts.append(counted)
+    return counts
 
 
 def linking_columns(columns: Mapping[Any, Known], named: Collection[Any]) -> dict[Any, Known]:
@@ -125,13 +125,13 @@ def lying_together(columns: Mapping[Any, Known]) -> dict[Any, Known]:
     >>> lying_together({"home": Known(np.array([4, 4, 2, 4, -1, -1]))})["home"].codes.tolist()
     [0, 0, 1, 2, 3, 4]
     """
-    found = {}
+    together = {}
     for name, column in columns.items():
         codes = column.codes
         begins = np.append(True, (codes[1:] != codes[:-1]) | (codes[1:] < 0))
         if not begins.all():
-            found[name] = Known(np.cumsum(begins) - 1)
-    return found
+            together[name] = Known(np.cumsum(begins) - 1)
+    return together
 
 
 def sets_by_column(
@@ -139,11 +139,11 @@ def sets_by_column(
 ) -> dict[Any, RowSets]:
     """Find the sets of rows of each linking column, by released classes and known columns."""
     hidden = {name: column for name, column in links.items() if name not in known}
-    found = {}
+    sets = {}
     for name, column in links.items():
-        others = (one.codes for other, one in known.items() if other != name)
-        found[name] = row_sets(combine([released, *others]), {**hidden, name: column})[name]
-    return found
+        others = (other_column.codes for other, other_column in known.items() if other != name)
+        sets[name] = row_sets(combine([released, *others]), {**hidden, name: column})[name]
+    return sets
 
 
 def row_sets(rows: Labels, links: Mapping[Any, Known]) -> dict[Any, RowSets]:
@@ -159,14 +159,14 @@ def row_sets(rows: Labels, links: Mapping[Any, Known]) -> dict[Any, RowSets]:
     ([0, 0, 1], [2, 2, 1])
     """
     ids = {name: _each_missing_alone(column.codes) for name, column in links.items()}
-    kinds = {name: _kinds(rows, own) for name, own in ids.items()}
+    kinds = {name: _kinds(rows, ids_of) for name, ids_of in ids.items()}
     while len(ids) > 1:
-        finer = combine([rows, *(kinds[name][own] for name, own in ids.items())])
+        finer = combine([rows, *(kinds[name][ids_of] for name, ids_of in ids.items())])
         if finer.max() == rows.max():
             break
         rows = finer
-        kinds = {name: _kinds(rows, own) for name, own in ids.items()}
-    return {name: RowSets(own, kinds[name], group_sizes(own)) for name, own in ids.items()}
+        kinds = {name: _kinds(rows, ids_of) for name, ids_of in ids.items()}
+    return {name: RowSets(ids_of, kinds[name], group_sizes(ids_of)) for name, ids_of in ids.items()}
 
 
 def count_row_sets(name: Any, found: RowSets, k: int, units: Labels | None = None) -> LinkedRows:
@@ -200,9 +200,9 @@ def link_sets(both: Pair, known: Iterable[Known], found: RowSets) -> Linkage:
     blocks = combine(columns) if columns else np.zeros(len(both), dtype=np.int64)
     rows_of = np.split(np.argsort(found.ids, kind="stable"), np.cumsum(found.sizes)[:-1])
     # Only sets of as many rows with the same known values are compared, and one set of each kind.
-    place = _kinds(blocks, found.ids)
+    block_of = _kinds(blocks, found.ids)
     first = np.unique(found.kinds, return_index=True)[1]
-    rivals_at = _grouped(place[first])
+    rivals_at = _grouped(block_of[first])
     alike = combine([both.classes, blocks])
     one_of = np.unique(alike, return_index=True)[1][alike]  # a row of each class of equal rows
     times = group_sizes(found.kinds)
@@ -210,15 +210,17 @@ def link_sets(both: Pair, known: Iterable[Known], found: RowSets) -> Linkage:
     released: dict[int, Labels] = {}
     credit: list[float] = []
     left = _DISTANCES
-    for one in np.random.default_rng(_SEED).permutation(len(found.kinds))[:_LINKED]:
-        rivals = rivals_at[place[one]]
-        left -= len(rivals) * int(found.sizes[one]) ** 2
+    for chosen in np.random.default_rng(_SEED).permutation(len(found.kinds))[:_LINKED]:
+        rivals = rivals_at[block_of[chosen]]
+        left -= len(rivals) * int(found.sizes[chosen]) ** 2
         if left < 0 and credit:
             break
-        if place[one] not in released:
-            released[place[one]] = np.array([one_of[rows_of[first[kind]]] for kind in rivals])
-        own = int(np.searchsorted(rivals, found.kinds[one]))
-        credit.append(compared.credit(rows_of[one], released[place[one]], own, times[rivals]))
+        if block_of[chosen] not in released:
+            released[block_of[chosen]] = np.array([one_of[rows_of[first[kind]]] for kind in rivals])
+        own_index = int(np.searchsorted(rivals, found.kinds[chosen]))
+        credit.append(
+            compared.credit(rows_of[chosen], released[block_of[chosen]], own_index, times[rivals])
+        )
     return estimated(np.array(credit), len(found.kinds))
 
 
@@ -245,11 +247,11 @@ class _Compared(NamedTuple):
         # No matching costs less than the nearest row of each row, from either side.
         at_least = np.maximum(of_sets.min(axis=2).sum(axis=0), of_sets.min(axis=0).sum(axis=1))
         near, slack = 0, EQUAL * (wanted + 1)
-        for one in np.flatnonzero(at_least <= wanted + slack):
-            cost = _least(of_sets[:, one, :])
+        for rival in np.flatnonzero(at_least <= wanted + slack):
+            cost = _least(of_sets[:, rival, :])
             if cost < wanted - slack:
                 return 0.0
-            near += int(times[one]) if cost <= wanted + slack else 0
+            near += int(times[rival]) if cost <= wanted + slack else 0
         return 1 / near
 
 
@@ -275,9 +277,9 @@ def _kinds(rows: Labels, ids: Labels) -> Labels:
 def _each_missing_alone(codes: Labels) -> Labels:
     """Give the sets the numbers 0, 1, … by first appearance; a row without a value is a set of its own."""
     missing = np.flatnonzero(codes < 0)
-    found = codes.copy()
-    found[missing] = int(codes.max(initial=-1)) + 1 + np.arange(len(missing))
-    return canonical_labels(found)
+    labels = codes.copy()
+    labels[missing] = int(codes.max(initial=-1)) + 1 + np.arange(len(missing))
+    return canonical_labels(labels)
 
 
 def _grouped(labels: Labels) -> Sequence[Labels]:

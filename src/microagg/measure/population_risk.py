@@ -37,14 +37,14 @@ class IndividualRisk:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON; without the risks of single records."""
-        found: dict[str, Any] = {
+        figures: dict[str, Any] = {
             "max": self.largest,
             "mean": self.mean,
             "expected": self.expected,
         }
         if self.household is not None:
-            found["household"] = self.household.as_dict()
-        return found
+            figures["household"] = self.household.as_dict()
+        return figures
 
 
 def sample_risk(classes: Labels, weights: Floats, units: Labels | None = None) -> IndividualRisk:
@@ -71,10 +71,10 @@ def household_risk(risks: Floats, units: Labels) -> Floats:
     """
     alone = units < 0
     # A record without a household is one by itself.
-    own = combine([np.where(alone, -1, units), np.where(alone, np.arange(len(units)), -1)])
+    households = combine([np.where(alone, -1, units), np.where(alone, np.arange(len(units)), -1)])
     with np.errstate(divide="ignore"):
         logs = np.log1p(-np.minimum(risks, 1.0))
-    return np.asarray(-np.expm1(np.bincount(own, weights=logs)[own]))
+    return np.asarray(-np.expm1(np.bincount(households, weights=logs)[households]))
 
 
 def _summary(risks: Floats, household: IndividualRisk | None = None) -> IndividualRisk:

@@ -71,8 +71,8 @@ def _is_blank(frame: Frame, name: Any) -> bool:
 
     column = frame.arrow_column(name)
     if is_text(column.type):
-        words = pa.array(MISSING_WORDS, column.type)
-        blank = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)
+        missing_words = pa.array(MISSING_WORDS, column.type)
+        blank = pc.is_in(pc.utf8_trim_whitespace(column), value_set=missing_words)
         return bool(pc.all(pc.or_(blank, pc.is_null(column)), min_count=0).as_py())
     return bool(column.null_count == len(column))
 
@@ -92,25 +92,25 @@ def _bands(variable: Variable, after: Frame) -> Floats | None:
     codes, levels = after.categories(variable.name)
     means = []
     for low, high in (ends_of_label(str(level)) or (0.0, 0.0) for level in levels):
-        own = variable.values[(variable.values >= low) & (variable.values < high)]
+        members = variable.values[(variable.values >= low) & (variable.values < high)]
         middle = low if high == np.inf else high if low == -np.inf else (low + high) / 2
-        means.append(float(own.mean()) if len(own) else middle)
+        means.append(float(members.mean()) if len(members) else middle)
     return np.array([*means, np.nan])[codes]
 
 
 def _levels(variable: Variable, after: Frame) -> Floats:
-    codes, found = after.categories(variable.name)
+    codes, categories = after.categories(variable.name)
     known: list[Any] = list(variable.levels)
     if variable.kind == "hierarchy":
         known += inner_nodes(variable)
-    place: dict[Any, int] = {}
+    number_of: dict[Any, int] = {}
     for number, level in enumerate(known):
-        place.setdefault(level, number)
+        number_of.setdefault(level, number)
     for number, level in enumerate(known):
-        place.setdefault(str(level).strip(), number)
+        number_of.setdefault(str(level).strip(), number)
     numbers = []
-    for value in found:
-        at = place.get(value, place.get(str(value).strip()))
+    for value in categories:
+        at = number_of.get(value, number_of.get(str(value).strip()))
         if at is None:
             at = len(known)
             known.append(value)
@@ -128,16 +128,16 @@ def _dates(variable: Variable, before: Frame, after: Frame) -> Floats:
             column = _parsed(column, variable.format)
         else:
             column = column.cast(before.arrow_column(name).type)
-        found = instants(column)
+        dates = instants(column)
     except pa.ArrowException:
-        found = None
-    if found is None:
+        dates = None
+    if dates is None:
         raise InputError(
             f"A column of dates must be written in the same way in both tables; column {shown(name)} of the "
             "protected one is not. Write it as the original has it, or leave it out."
         )
     daily = variable.format is not None and "%H" not in variable.format
-    values = found.values + found.origin
+    values = dates.values + dates.origin
     return np.asarray(values / (_DAY if daily else 1) - variable.origin)
 
 

@@ -13,9 +13,8 @@ import numpy as np
 from microagg.base.formatting import names, plural
 from microagg.base.typing import Labels
 from microagg.errors import DisclosureRiskWarning, InputError, shown
-from microagg.kernels.labels import group_sizes
 from microagg.measure.agreement import Agreement
-from microagg.measure.both_tables import Pair, keeping_computed, pair
+from microagg.measure.both_tables import Pair, pair, replace_keeping_cache
 from microagg.measure.classes import ClassSizes
 from microagg.measure.diversity import Diversity, DominanceFigures, diversity, dominance
 from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
@@ -88,29 +87,28 @@ class Risk:
 
     def link(self, progress: Callable[[int], None] | None = None) -> Linkage:
         """Compute the linkage now, telling ``progress`` the number of records done."""
-        found = link(
+        linkage = link(
             self._pair,
             sample=self._ask.sample,
             random_state=self._ask.random_state,
             progress=progress,
         )
-        self.__dict__["linkage"] = found
-        return found
+        vars(self)["linkage"] = linkage  # as the cached property would keep it
+        return linkage
 
     def of_all(self, linkage: Linkage, **figures: Any) -> Risk:
         """Return the risk with the linkage and other figures of all records, where this is of a sample."""
-        found = keeping_computed(self, **figures)
-        found.__dict__["linkage"] = linkage
-        return found
+        return replace_keeping_cache(self, linkage=linkage, **figures)
 
     def without_records(self) -> Risk:
         """Return the same measures without the records, which may be pickled."""
         self.as_dict()  # computes all that is computed when first asked for
-        found = keeping_computed(self, _pair=self._pair.without_records(), _ask=Ask(self._ask.k))
-        found.__dict__.pop("class_sizes", None)
-        if found.individual is not None:
-            found.__dict__["individual"] = found.individual.without_records()
-        return found
+        return replace_keeping_cache(
+            self,
+            _pair=self._pair.without_records(),
+            _ask=Ask(self._ask.k),
+            individual=None if self.individual is None else self.individual.without_records(),
+        )
 
     @property
     def record_linkage(self) -> float:
@@ -141,11 +139,6 @@ class Risk:
             return None
         return sample_risk(both.classes, both.weights * both.mean_weight, self._ask.units)
 
-    @cached_property
-    def class_sizes(self) -> Labels:
-        """Records in each class of equal protected values."""
-        return group_sizes(self._pair.classes)
-
     def as_dict(self, full: bool = True) -> dict[str, object]:
         """Plain data for JSON; without ``full``, what costs no time alone."""
         short: dict[str, object] = {
@@ -160,11 +153,11 @@ class Risk:
         }
         if not full:
             return short
-        found = self.linkage
+        linkage = self.linkage
         return {
             **short,
-            "record_linkage": found.share,
-            "linkage": asdict(found),
+            "record_linkage": linkage.share,
+            "linkage": asdict(linkage),
             "sd_disclosure": _by_percent(self.sd_disclosure),
             "rank_disclosure": _by_percent(self.rank_disclosure),
             "diversity": {
@@ -252,10 +245,12 @@ def risk(
         before, _ = both.frames("A unit")
         _check_column(before, unit)
         ask = replace(ask, units=before.levels(unit)[0])
-    found = risk_of(both, ask)
-    if words := agreement_words({name: one.agreement for name, one in found.diversity.items()}):
-        warnings.warn(words, DisclosureRiskWarning, stacklevel=2)
-    return found
+    figures = risk_of(both, ask)
+    if warning := agreement_words(
+        {name: column.agreement for name, column in figures.diversity.items()}
+    ):
+        warnings.warn(warning, DisclosureRiskWarning, stacklevel=2)
+    return figures
 
 
 def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
@@ -289,7 +284,7 @@ def _names(columns: Iterable[Any]) -> tuple[Any, ...]:
 
 
 def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
-    found = {}
+    by_column = {}
     for name in ask.confidential:
         _, after = both.frames("A confidential column")
         _check_column(after, name)
@@ -298,8 +293,8 @@ def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
                 f"Column {shown(name)} is protected, so that all records of a group agree in it; a "
                 "confidential column is one left as it was. Name another, or leave it out."
             )
-        found[name] = diversity(after, name, both.released_classes)
-    return found
+        by_column[name] = diversity(after, name, both.released_classes)
+    return by_column
 
 
 def agreement_words(agreements: Mapping[Any, Agreement]) -> str:
@@ -307,28 +302,28 @@ def agreement_words(agreements: Mapping[Any, Agreement]) -> str:
 
     No value is named.
     """
-    exact = {name: one.exact for name, one in agreements.items()}
-    close = {name: one.close for name, one in agreements.items()}
-    words = []
+    exact = {name: agreement.exact for name, agreement in agreements.items()}
+    close = {name: agreement.close for name, agreement in agreements.items()}
+    sentences = []
     if any(exact.values()):
-        words.append(
+        sentences.append(
             f"Groups disclose confidential values: {_counted(exact)}. All records of such a group have the "
             "same value, and fewer than half of all records have it."
         )
     if any(close.values()):
-        words.append(f"Groups disclose confidential numbers to within 5 %: {_counted(close)}.")
-    return " ".join(words)
+        sentences.append(f"Groups disclose confidential numbers to within 5 %: {_counted(close)}.")
+    return " ".join(sentences)
 
 
 def _counted(records: Mapping[Any, int]) -> str:
     """Columns with their numbers of records, the largest first."""
-    found = sorted(((name, n) for name, n in records.items() if n), key=lambda item: -item[1])
-    first = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in found[:_NAMED])
-    return first + (f" and {len(found) - _NAMED} more columns" if len(found) > _NAMED else "")
+    ranked = sorted(((name, n) for name, n in records.items() if n), key=lambda item: -item[1])
+    first = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in ranked[:_NAMED])
+    return first + (f" and {len(ranked) - _NAMED} more columns" if len(ranked) > _NAMED else "")
 
 
 def _dominance(both: Pair, ask: Ask) -> dict[Any, DominanceFigures]:
-    found = {}
+    by_column = {}
     for name in ask.dominance:
         before, _ = both.frames("A magnitude column")
         _check_column(before, name)
@@ -338,8 +333,8 @@ def _dominance(both: Pair, ask: Ask) -> dict[Any, DominanceFigures]:
         # Nobody has a part in a total by a value that is missing.
         values = np.where(np.isnan(values), 0.0, values)
         check_finite(values, name)
-        found[name] = dominance(values, both.released_classes, ask.dominance_percent)
-    return found
+        by_column[name] = dominance(values, both.released_classes, ask.dominance_percent)
+    return by_column
 
 
 def _check_column(frame: Frame, name: Any) -> None:

@@ -92,8 +92,8 @@ def _words(chunk: pa.Array) -> Any:
     """Return values of a fixed width as (n, words) numbers of 64 bits, short ones widened."""
     width = chunk.type.bit_width // 8
     if width > 8:
-        words = _of_width(chunk, np.dtype((np.void, width))).view(np.uint64)
-        return words.reshape(len(chunk), width // 8)
+        packed_rows = _of_width(chunk, np.dtype((np.void, width))).view(np.uint64)
+        return packed_rows.reshape(len(chunk), width // 8)
     sign = "u" if pa.types.is_unsigned_integer(chunk.type) else "i"
     values = _of_width(chunk, np.dtype(f"{sign}{width}"))
     return _frozen(values.astype(f"{sign}8", copy=False)).view(np.uint64).reshape(-1, 1)

@@ -13,7 +13,7 @@ from microagg.base.typing import Floats
 from microagg.measure import associations, deviations
 from microagg.measure.analyses import Wanted, analyse
 from microagg.measure.analysis_results import Analysis
-from microagg.measure.both_tables import Pair, keeping_computed, pair
+from microagg.measure.both_tables import Pair, pair, replace_keeping_cache
 from microagg.measure.column_losses import losses
 
 
@@ -105,10 +105,10 @@ class Utility:
     @cached_property
     def quantile_deviations(self) -> dict[Any, dict[float, float]]:
         """|q'−q|/s of the quantiles 5, 10, 25, 50, 75, 90 and 95 % of each column."""
-        found = deviations.quantiles(self._numbers).tolist()
+        rows = deviations.quantiles(self._numbers).tolist()
         return {
             name: dict(zip(deviations.QUANTILES, row, strict=True))
-            for name, row in zip(self._numbers.names, found, strict=True)
+            for name, row in zip(self._numbers.names, rows, strict=True)
         }
 
     @cached_property
@@ -125,9 +125,9 @@ class Utility:
         Of categories over their levels. The share of records that would have to change their bin or
         their level; under 0.1 is good.
         """
-        found = self._numbers.by_name(deviations.total_variation(self._numbers))
-        found.update(associations.level_deviations(self._pair))
-        return {name: found[name] for name in self._pair.names}
+        by_column = self._numbers.by_name(deviations.total_variation(self._numbers))
+        by_column.update(associations.level_deviations(self._pair))
+        return {name: by_column[name] for name in self._pair.names}
 
     @cached_property
     def changed(self) -> dict[Any, float]:
@@ -166,7 +166,7 @@ class Utility:
     def without_records(self) -> Utility:
         """Return the same measures without the records, which may be pickled."""
         self.as_dict()  # computes all that is computed when first asked for
-        return keeping_computed(self, _pair=self._pair.without_records())
+        return replace_keeping_cache(self, _pair=self._pair.without_records())
 
     def as_dict(self, full: bool = True) -> dict[str, object]:
         """Plain data for JSON; without ``full``, what costs no time alone."""
@@ -196,7 +196,7 @@ class Utility:
             "quantile_deviations": quantiles,
             "total_variation": named(self.total_variation),
             **self._of_kinds(),
-            "analyses": [found.as_dict() for found in self.analyses],
+            "analyses": [analysis.as_dict() for analysis in self.analyses],
         }
 
     def _of_kinds(self) -> dict[str, Any]:
@@ -257,9 +257,9 @@ def utility_of(both: Pair, analyses: Iterable[Wanted] = ()) -> Utility:
         released, released_shares = _plain_loss(both)
         within, within_shares = released, released_shares
     else:
-        found = losses(both)
-        released, released_shares = found.overall(found.released), 100 * found.released
-        within, within_shares = found.overall(found.within), 100 * found.within
+        shares = losses(both)
+        released, released_shares = shares.overall(shares.released), 100 * shares.released
+        within, within_shares = shares.overall(shares.within), 100 * shares.within
     if isinstance(analyses, str):
         analyses = [analyses]
     return Utility(

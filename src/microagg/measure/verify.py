@@ -159,26 +159,29 @@ def count_promises(
     table: Countable, promises: Sequence[Promise], more: Sequence[Question] = ()
 ) -> tuple[list[Verification], list[ClassSizes]]:
     """Count for several promises, and other classes as well, in one go."""
-    for one in promises:
+    for promise in promises:
         # That there are fewer than k records is a finding, not a mistake.
-        check_k(one.k, sys.maxsize)
+        check_k(promise.k, sys.maxsize)
     if not (promises or more):
         return [], []
-    for one in promises:
-        if one.unit is not None and one.unit not in table.units:
-            choose_columns(table.written, [one.unit])
-    chosen = [_columns_to_count(table, one) for one in promises]
-    asked = [Question(own, one.unit) for one, (own, _) in zip(promises, chosen, strict=True)]
+    for promise in promises:
+        if promise.unit is not None and promise.unit not in table.units:
+            choose_columns(table.written, [promise.unit])
+    chosen = [_columns_to_count(table, promise) for promise in promises]
+    asked = [
+        Question(columns, promise.unit)
+        for promise, (columns, _) in zip(promises, chosen, strict=True)
+    ]
     counted = table.count([*asked, *more])
     if not counted[0].n_records:
         raise _nothing_to_count()
     aside = list(dict.fromkeys(name for _, others in chosen for name in others))
     why = table.why_left_out(aside) if aside else {}
-    found = [
-        Verification.of(one, own, {name: why[name] for name in others}, sizes)
-        for one, (own, others), sizes in zip(promises, chosen, counted, strict=False)
+    verifications = [
+        Verification.of(promise, columns, {name: why[name] for name in others}, sizes)
+        for promise, (columns, others), sizes in zip(promises, chosen, counted, strict=False)
     ]
-    return found, counted[len(promises) :]
+    return verifications, counted[len(promises) :]
 
 
 @dataclass(frozen=True)
@@ -211,14 +214,16 @@ class _InMemory:
         """Count values themselves."""
         written = self.written
         is_text = isinstance(self._source, Source) and self._source.is_text
-        units, found = dict(self.units), []
+        units, counts = dict(self.units), []
         for asked in questions:
             if asked.distinct is not None and asked.distinct not in units:
                 units[asked.distinct] = values_as_written(written, asked.distinct, is_text)
             with countable(written, asked.by):
                 columns = [written.arrow_column(name) for name in asked.by]
-                found.append(ClassSizes.of(*count_combinations(columns, units.get(asked.distinct))))
-        return found
+                counts.append(
+                    ClassSizes.of(*count_combinations(columns, units.get(asked.distinct)))
+                )
+        return counts
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
         """Look at all cells."""

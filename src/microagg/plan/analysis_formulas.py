@@ -83,15 +83,19 @@ def formulas_of(given: Any) -> tuple[Any, ...]:
         return ()
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         given = (given,)
-    found = tuple(one if isinstance(one, str) else tuple(one) for one in given if _sensible(one))
-    for one in found:
-        read_formula(one)
-    return found
+    formulas = tuple(
+        formula if isinstance(formula, str) else tuple(formula)
+        for formula in given
+        if _sensible(formula)
+    )
+    for formula in formulas:
+        read_formula(formula)
+    return formulas
 
 
 def as_lists(analyses: Iterable[Any]) -> list[Any]:
     """Return analyses as a file holds them: texts, or lists of their parts."""
-    return [one if isinstance(one, str) else list(one) for one in analyses]
+    return [formula if isinstance(formula, str) else list(formula) for formula in analyses]
 
 
 def _sensible(one: Any) -> bool:
@@ -124,7 +128,7 @@ def read_formula(wanted: str | Sequence[Any]) -> Formula:
     Formula(statistic='poverty', response='eqIncome', others=(), by='region', number=0.5)
     """
     parts = _split(wanted) if isinstance(wanted, str) else list(wanted)
-    if not parts or "" in parts or not all(isinstance(part, Hashable) for part in parts):
+    if not parts or "" in parts or not all(isinstance(word, Hashable) for word in parts):
         raise _no_formula(wanted)
     if len(parts) >= 3 and parts[1] == "~":
         return Formula("regression", parts[0], tuple(parts[2:]))
@@ -161,7 +165,7 @@ def _split(text: str) -> list[Any]:
     called = _CALL.fullmatch(text)
     if called is not None and called[1] in _STATISTICS:
         by = [] if called[3] is None else ["by", called[3].strip()]
-        return [called[1], *(part.strip() for part in called[2].split(",")), *by]
+        return [called[1], *(word.strip() for word in called[2].split(",")), *by]
     left, sign, right = text.partition(" by ")
     return [left.strip(), "by", right.strip()] if sign else []
 

@@ -446,15 +446,15 @@ class Block(Section):
         check_table("block", given)
         method = find(given.get("method", "auto"))
         has = {option.name for option in method.options} - {"random_state"}
-        own, options = {}, {}
+        settings, options = {}, {}
         for name, value in given.items():
             if name in BLOCK_SETTINGS:
-                own[name] = BLOCK_SETTINGS[name].read(value)
+                settings[name] = BLOCK_SETTINGS[name].read(value)
             elif name in has or name in method.refuses:
                 options[name] = value
             else:
                 raise unknown("key of a block", name, BLOCK_SETTINGS.keys() | has)
-        return cls(**own, options=options)
+        return cls(**settings, options=options)
 
 
 BLOCK_SETTINGS = {row.name: row for row in rows_of(Block) if row.name != "options"}

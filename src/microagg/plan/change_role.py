@@ -160,16 +160,16 @@ def _block_of(data: dict[str, Any], place: str) -> dict[str, Any]:
         return blocks[-1]  # type: ignore[no-any-return]
     if not place.isdigit() or int(place) >= len(blocks):
         raise InputError(f"The plan has no block number {shown(place)}.")
-    found: dict[str, Any] = blocks[int(place)]
-    found["columns"] = list(found.get("columns", ()))
-    return found
+    block: dict[str, Any] = blocks[int(place)]
+    block["columns"] = list(block.get("columns", ()))
+    return block
 
 
 def _take_out(data: dict[str, Any], name: Any) -> None:
     """Take a column out of all roles."""
-    for part in (data, *data["block"]):
-        if part.get("unit", {}).get("column") == name:
-            del part["unit"]
+    for table in (data, *data["block"]):
+        if table.get("unit", {}).get("column") == name:
+            del table["unit"]
     for role in LISTS:
         if isinstance(data.get(role), dict):
             data[role].pop(name, None)

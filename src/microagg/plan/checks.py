@@ -24,9 +24,9 @@ def column_names(what: str, given: Any) -> Names:
     """Make a tuple of names from one or several; refuse repetitions."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         given = (given,)
-    found = tuple(given)
+    columns = tuple(given)
     seen = set()
-    for name in found:
+    for name in columns:
         try:
             again = name in seen
         except TypeError:
@@ -36,7 +36,7 @@ def column_names(what: str, given: Any) -> Names:
                 f"Column {shown(name)} is named twice in {what}. Name each column once."
             )
         seen.add(name)
-    return found
+    return columns
 
 
 def column_name(what: str, given: Any) -> Hashable:
@@ -131,7 +131,7 @@ def distinct_values(
     rule = f"a list of at least {least} different {'values' if least > 1 else 'value'}"
     if not isinstance(given, list | tuple | np.ndarray):
         raise InputError(f"{what} is {rule}; got {shown(given)}.")
-    found: dict[str | float | bool, None] = {}
+    values: dict[str | float | bool, None] = {}
     for entry in given:
         value = entry.item() if isinstance(entry, np.generic) else entry
         if not isinstance(value, str) and not (bools and isinstance(value, bool)):
@@ -139,12 +139,12 @@ def distinct_values(
         if value is None:
             kinds = "texts, numbers or truth values" if bools else "texts or numbers"
             raise InputError(f"{what} is {rule}, {kinds}; got {shown(entry)} in it.")
-        if value in found:
+        if value in values:
             raise InputError(f"{what} is {rule}; {shown(entry)} is in it twice. Name it once.")
-        found[value] = None
-    if len(found) < least:
-        raise InputError(f"{what} is {rule}; got {len(found)}.")
-    return tuple(found)
+        values[value] = None
+    if len(values) < least:
+        raise InputError(f"{what} is {rule}; got {len(values)}.")
+    return tuple(values)
 
 
 def unknown(what: str, name: Any, known: Collection[str]) -> InputError:

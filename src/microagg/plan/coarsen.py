@@ -93,17 +93,17 @@ class Coarsen(Section):
 
     def check_together(self) -> None:
         """Refuse settings that do not go together, and a recoding that says nothing."""
-        given = list(plain(self))
-        if not given:
+        chosen = list(plain(self))
+        if not chosen:
             raise InputError(
                 "coarsen says how values become coarser: bands, round, top, bottom, rare, prefix or to; "
                 "none is given. Give one, or leave coarsen out."
             )
-        if not any(set(given) <= set(names) for names in _FITS):
+        if not any(set(chosen) <= set(names) for names in _FITS):
             first, second = next(
                 (a, b)
-                for a in sorted(given)
-                for b in sorted(given)
+                for a in sorted(chosen)
+                for b in sorted(chosen)
                 if a < b and not any({a, b} <= set(names) for names in _FITS)
             )
             raise InputError(
@@ -133,25 +133,27 @@ class Coarsen(Section):
     @property
     def in_words(self) -> str:
         """What becomes of the values, for a line of the report."""
-        found = []
+        phrases = []
         if isinstance(self.bands, tuple):
-            found.append("bands with edges " + ", ".join(f"{edge:g}" for edge in self.bands))
+            phrases.append("bands with edges " + ", ".join(f"{edge:g}" for edge in self.bands))
         elif self.bands is not None:
-            found.append(f"bands of {self.bands:g}")
+            phrases.append(f"bands of {self.bands:g}")
         if self.round is not None:
-            found.append(f"rounded to {self.round:g}")
+            phrases.append(f"rounded to {self.round:g}")
         if self.bottom is not None:
-            found.append(
+            phrases.append(
                 f"under {self.bottom:g} in one" if self.bands else f"at least {self.bottom:g}"
             )
         if self.top is not None:
-            found.append(f"{self.top:g} or more in one" if self.bands else f"at most {self.top:g}")
+            phrases.append(
+                f"{self.top:g} or more in one" if self.bands else f"at most {self.top:g}"
+            )
         if self.rare is not None:
-            found.append(f"levels of fewer than {self.rare:,} merged")
+            phrases.append(f"levels of fewer than {self.rare:,} merged")
         if self.prefix is not None:
-            found.append(
+            phrases.append(
                 f"first {self.prefix} characters" if self.prefix > 1 else "first character"
             )
         if self.to is not None:
-            found.append(f"to the {self.to}")
-        return ", ".join(found)
+            phrases.append(f"to the {self.to}")
+        return ", ".join(phrases)

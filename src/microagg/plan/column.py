@@ -190,11 +190,11 @@ class Column(Section):
             raise InputError("A hierarchy has prefixes or parents; both are given. Leave one out.")
         for name, kinds in self._kinds_that_settings_need().items():
             if self.kind not in kinds:
-                given = "it has none" if self.kind is None else f"it is {shown(self.kind)}"
+                its_kind = "it has none" if self.kind is None else f"it is {shown(self.kind)}"
                 named = [kind for kind in kinds if kind is not None]
                 raise InputError(
-                    f"{name} is a setting of columns whose kind is {' or '.join(named)}; {given}. Give the "
-                    f"column such a kind, or leave {name} out."
+                    f"{name} is a setting of columns whose kind is {' or '.join(named)}; {its_kind}. Give "
+                    f"the column such a kind, or leave {name} out."
                 )
 
     def _kinds_that_settings_need(self) -> dict[str, tuple[str | None, ...]]:
@@ -238,12 +238,12 @@ def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[A
     ('ordinal', 'nominal')
     """
     check_table(what, given)
-    found = dict(columns)
+    described_columns = dict(columns)
     for name, described in given.items():
         if isinstance(described, Column):
-            found[name] = described
+            described_columns[name] = described
             continue
-        before = found.get(name, Column())
+        before = described_columns.get(name, Column())
         table = described if isinstance(described, Mapping) else {"kind": described}
         check_keys(
             f"{what}, of column {shown(name)},", table, [row.name for row in rows_of(Column)]
@@ -256,7 +256,9 @@ def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[A
             kind = table.get("kind", before.kind)
             if kind is not None:
                 check_word("kind", kind, KINDS)
-            found[name] = before.of_kind(kind, **{k: v for k, v in table.items() if k != "kind"})
+            described_columns[name] = before.of_kind(
+                kind, **{k: v for k, v in table.items() if k != "kind"}
+            )
         except InputError as error:
             raise InputError(f"Column {shown(name)}: {error}") from None
-    return found
+    return described_columns

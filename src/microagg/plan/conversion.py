@@ -18,11 +18,11 @@ FORMAT = 1  # version of the plan file
 
 def as_data(plan: PlanSettings) -> dict[str, Any]:
     """Return plain data for JSON and TOML: what differs from the defaults, and every block."""
-    found: dict[str, Any] = {"microagg": FORMAT}
+    data: dict[str, Any] = {"microagg": FORMAT}
     for row in rows_of(type(plan)):
         if row.section is not Block and row.of(plan) != row.default:
-            found[row.key] = row.to_file(plain(row.of(plan)))
-    return found | {"block": [block.as_dict() for block in plan.blocks]}
+            data[row.key] = row.to_file(plain(row.of(plan)))
+    return data | {"block": [block.as_dict() for block in plan.blocks]}
 
 
 def fields_of_data(settings: type[PlanSettings], given: Any) -> dict[str, Any]:
@@ -44,16 +44,16 @@ def flag_rows(settings: type[PlanSettings]) -> list[tuple[tuple[str, ...], Setti
 
     A place is a keyword, or a keyword and the name of a setting of its section.
     """
-    found = [place for row in rows_of(settings) for place in _flags_within(row)]
-    return sorted(found, key=lambda place: not place[1].comes_first)
+    rows = [place for row in rows_of(settings) for place in _flags_within(row)]
+    return sorted(rows, key=lambda place: not place[1].comes_first)
 
 
 def _flags_within(row: Setting) -> Iterator[tuple[tuple[str, ...], Setting]]:
     if row.flag:
         yield (row.keyword,), row
     if row.other is not None:
-        flag, words, form = row.other
-        yield (row.keyword,), replace(row, flag=flag, form=form, help=words, other=None)
+        flag, help_text, form = row.other
+        yield (row.keyword,), replace(row, flag=flag, form=form, help=help_text, other=None)
     if row.section is None or row.flag:
         return
     for inner in rows_of(row.section):
@@ -67,28 +67,31 @@ def _flags_within(row: Setting) -> Iterator[tuple[tuple[str, ...], Setting]]:
 
 def _options_with_flags() -> list[Setting]:
     """Return the options of methods that have a flag of their own, as rows."""
-    found = {option.name: option for method in METHODS.values() for option in method.options}
+    options = {option.name: option for method in METHODS.values() for option in method.options}
     return [
         Setting(
-            f"{one.help[:1].upper()}{one.help[1:]}.", flag=one.flag, form=one.form, name=one.name
+            f"{choice.help[:1].upper()}{choice.help[1:]}.",
+            flag=choice.flag,
+            form=choice.form,
+            name=choice.name,
         )
-        for one in found.values()
-        if one.flag
+        for choice in options.values()
+        if choice.flag
     ]
 
 
 def keywords_of_flags(settings: type[PlanSettings], given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords that flags give; a flag that is None is not given."""
-    found: dict[str, Any] = {}
-    for place, row in flag_rows(settings):
+    keywords: dict[str, Any] = {}
+    for path, row in flag_rows(settings):
         if given.get(row.argument) is None:
             continue
         value = row.form.read(row.flag.split(",")[0], given[row.argument])
-        if place[0] == "kinds":
-            for name, own in value.items():
-                found.setdefault("kinds", {}).setdefault(name, {})[place[1]] = own
-        elif len(place) == 2:
-            found.setdefault(place[0], {})[place[1]] = value
+        if path[0] == "kinds":
+            for name, setting in value.items():
+                keywords.setdefault("kinds", {}).setdefault(name, {})[path[1]] = setting
+        elif len(path) == 2:
+            keywords.setdefault(path[0], {})[path[1]] = value
         else:
-            found[place[0]] = value
-    return found
+            keywords[path[0]] = value
+    return keywords

@@ -104,16 +104,16 @@ def _by_column(
     """Return the form of a flag that says something of single columns: COLUMN=VALUE."""
 
     def read_all(flag: str, words: list[str]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        by_column: dict[str, Any] = {}
         for word in words:
             name, text = split_pair(flag, word, example)
             value = read(text)
-            if name in found and not may_repeat:
+            if name in by_column and not may_repeat:
                 raise InputError(
                     f"{flag} is given twice for column {shown(name)}. Give all of it once, as in {example}."
                 )
-            found[name] = found[name] + value if name in found else value
-        return found
+            by_column[name] = by_column[name] + value if name in by_column else value
+        return by_column
 
     return FlagForm(list[str], metavar, read_all)
 
@@ -141,17 +141,17 @@ def split_coarsen(text: str) -> dict[str, Any]:
     >>> split_coarsen("bands:0/18/65"), split_coarsen("bands:5,top:80")
     ({'bands': [0, 18, 65]}, {'bands': 5, 'top': 80})
     """
-    found: dict[str, Any] = {}
-    for part in text.split(","):
-        key, sign, value = part.strip().partition(":")
-        if not sign or key in found:
+    recoding: dict[str, Any] = {}
+    for setting in text.split(","):
+        key, sign, value = setting.strip().partition(":")
+        if not sign or key in recoding:
             raise InputError(
                 f"--coarsen takes a column and how it is recoded, each setting once, such as {_EXAMPLE}; "
                 f"got {shown(text)}."
             )
-        values = [read_value(one) for one in value.removesuffix("/").split("/")]
-        found[key] = values if "/" in value else values[0]
-    return found
+        values = [read_value(number) for number in value.removesuffix("/").split("/")]
+        recoding[key] = values if "/" in value else values[0]
+    return recoding
 
 
 def _read_claims(_: str, words: list[str]) -> list[str] | dict[str, str]:
@@ -162,29 +162,29 @@ def _read_claims(_: str, words: list[str]) -> list[str] | dict[str, str]:
     >>> CLAIMS.read("", ["diagnosis,drug", '"a=b"'])
     ['diagnosis', 'drug', 'a=b']
     """
-    found: list[tuple[str, str]] = []
+    claims: list[tuple[str, str]] = []
     for word in words:
         quotes = re.match(r'(?:[^"=]|"(?:[^"]|"")*")*', word, re.DOTALL)
         end = len(word) if quotes is None else quotes.end()
         claimed, reason = word[:end], word[end + 1 :]
         if word[end : end + 1] != "=":
             claimed, reason = word, ""
-        found += [(name, reason) for name in split_names([claimed]) or ()]
-    columns = [name for name, _ in found]
-    if len(set(columns)) < len(columns) or not any(reason for _, reason in found):
+        claims += [(name, reason) for name in split_names([claimed]) or ()]
+    columns = [name for name, _ in claims]
+    if len(set(columns)) < len(columns) or not any(reason for _, reason in claims):
         return columns  # a column that is named twice is refused by the plan
-    return dict(found)
+    return dict(claims)
 
 
 def _read_rules(flag: str, words: list[str]) -> dict[str, Any]:
     """Read rules, each of a column (distinct:diagnosis=3) or of the whole group (population=100)."""
-    found: dict[str, Any] = {}
+    rules: dict[str, Any] = {}
     for word in words:
         rule, sign, rest = word.partition(":")
-        table: Any = found
+        table: Any = rules
         if sign and "=" not in rule:
             name, value = split_pair(flag, rest, "distinct:diagnosis=3")
-            table = found.setdefault(rule, {})
+            table = rules.setdefault(rule, {})
         else:
             name, value = split_pair(flag, word, "distinct:diagnosis=3 or population=100")
             rule = name
@@ -195,7 +195,7 @@ def _read_rules(flag: str, words: list[str]) -> dict[str, Any]:
             )
         numbers = [read_value(number) for number in value.split(",")]
         table[name] = numbers[0] if len(numbers) == 1 else numbers
-    return found
+    return rules
 
 
 def _read_seed(flag: str, word: str) -> int | None:

@@ -64,17 +64,19 @@ class Plan(PlanSettings):
     """
 
     def __post_init__(self) -> None:
-        _, given = claims_of(self.confidential)
+        _, claimed = claims_of(self.confidential)
         _, named = claims_of(dict(self.reasons))
-        object.__setattr__(self, "reasons", {**given, **named})
+        object.__setattr__(self, "reasons", {**claimed, **named})
         super().__post_init__()
 
     def check_together(self) -> None:
         """Take what the one block has of its own for the plan's; refuse what does not go together."""
-        own = [block for block in self.blocks if block.unit is not None or block.strata is not None]
-        if len(self.blocks) == len(own) == 1:
+        apart = [
+            block for block in self.blocks if block.unit is not None or block.strata is not None
+        ]
+        if len(self.blocks) == len(apart) == 1:
             # What the one block has of its own is the plan's, so that it is written in one way.
-            (block,) = own
+            (block,) = apart
             object.__setattr__(self, "unit_section", block.unit or self.unit_section)
             object.__setattr__(self, "strata", self.strata_of(block))
             object.__setattr__(self, "blocks", (replace(block, unit=None, strata=None),))
@@ -110,30 +112,30 @@ class Plan(PlanSettings):
         >>> plan.override(weight="v", strata=None).weight
         Weight(column='v', release='keep', grouping='weighted')
         """
-        given = {name: value for name, value in settings.items() if value is not UNSET}
+        changes = {name: value for name, value in settings.items() if value is not UNSET}
         for name in OWN_SECTIONS:
-            if name in given and any(getattr(block, name) is not None for block in self.blocks):
+            if name in changes and any(getattr(block, name) is not None for block in self.blocks):
                 raise InputError(
                     f"Blocks of the plan have a {name} of their own; change it there, in each block."
                 )
         whole: dict[str, Any] = {}
         for row in rows_of(type(self)):
-            if row.keyword in given and not row.is_spread:
-                whole[row.name] = row.changed(getattr(self, row.name), given.pop(row.keyword))
+            if row.keyword in changes and not row.is_spread:
+                whole[row.name] = row.changed(getattr(self, row.name), changes.pop(row.keyword))
         accepted = {
-            row.name: given.pop(row.keyword) for row in rows_of(Accept) if row.keyword in given
+            row.name: changes.pop(row.keyword) for row in rows_of(Accept) if row.keyword in changes
         }
         if accepted:
             whole["accept"] = replace(self.accept, **accepted)
         if "confidential" in whole:
             claims = claims_of(whole["confidential"], self.reasons)
             whole |= dict(zip(("confidential", "reasons"), claims, strict=True))
-        if "coarsen" in given:
-            check_table("coarsen", given["coarsen"])
-            recoded = {name: {"coarsen": how} for name, how in given.pop("coarsen").items()}
+        if "coarsen" in changes:
+            check_table("coarsen", changes["coarsen"])
+            recoded = {name: {"coarsen": how} for name, how in changes.pop("coarsen").items()}
             whole["columns"] = columns_with(whole.get("columns", self.columns), "coarsen", recoded)
-        if given:
-            whole["blocks"] = self._blocks_with(given)
+        if changes:
+            whole["blocks"] = self._blocks_with(changes)
         return replace(self, **whole) if whole else self
 
     def _blocks_with(self, given: dict[str, Any]) -> tuple[Block, ...]:
@@ -197,7 +199,7 @@ class Plan(PlanSettings):
         >>> Plan.of(k=3, columns=["age", "income"], strata="region").promises()
         [Promise(k=3, columns=['age', 'income', 'region'], unit=None)]
         """
-        found = []
+        promises = []
         for block in self.blocks:
             chosen = list(block.columns or ())
             sets = [[name] for name in chosen] if block.per_column else [chosen]
@@ -208,8 +210,8 @@ class Plan(PlanSettings):
                 if self.weight is not None and self.weight.release == "mean":
                     sets.append([self.weight.column])
             shared, unit = self.also_shared(block), self.unit_of(block).column
-            found += [Promise(_k(block), [*columns, *shared], unit) for columns in sets]
-        return found
+            promises += [Promise(_k(block), [*columns, *shared], unit) for columns in sets]
+        return promises
 
     def roles(self, names: Collection[Any]) -> Roles:
         """Give every column of a table its role; refuse names that the table does not have."""

@@ -281,8 +281,8 @@ class PlanSettings(Section):
     @property
     def units(self) -> list[Any]:
         """Columns whose distinct values k counts in some block."""
-        found = [self.unit_of(block).column for block in self.blocks]
-        return list(dict.fromkeys(name for name in found if name is not None))
+        columns = [self.unit_of(block).column for block in self.blocks]
+        return list(dict.fromkeys(name for name in columns if name is not None))
 
     @property
     def moved_together(self) -> list[Any]:
@@ -293,14 +293,14 @@ class PlanSettings(Section):
     @property
     def all_strata(self) -> list[Any]:
         """Columns that are strata of some block."""
-        found = [name for block in self.blocks for name in self.strata_of(block).columns]
-        return list(dict.fromkeys(found))
+        columns = [name for block in self.blocks for name in self.strata_of(block).columns]
+        return list(dict.fromkeys(columns))
 
     @property
     def shared_strata(self) -> list[Any]:
         """Columns that are strata of every block, so that all records of any group share them."""
         every = [set(self.strata_of(block).columns) for block in self.blocks]
-        return [name for name in self.all_strata if all(name in own for own in every)]
+        return [name for name in self.all_strata if all(name in columns for columns in every)]
 
     def also_shared(self, block: Block | None = None) -> list[Any]:
         """Return the columns that records share in addition to the protected ones: strata and mean weight.
@@ -338,11 +338,11 @@ class PlanSettings(Section):
     @property
     def with_other_role(self) -> set[Any]:
         """Columns that cannot be protected, since they have another role or must stay different."""
-        found: set[Any] = {name for role in LISTS for name in getattr(self, role)}
-        found.update(self.all_strata)
-        found.update(name for block in self.blocks for name in block.require.diverse)
-        found.update(() if self.weight is None else (self.weight.column,))
-        return found | set(self.units)
+        columns: set[Any] = {name for role in LISTS for name in getattr(self, role)}
+        columns.update(self.all_strata)
+        columns.update(name for block in self.blocks for name in block.require.diverse)
+        columns.update(() if self.weight is None else (self.weight.column,))
+        return columns | set(self.units)
 
     @property
     def analysed(self) -> set[Any]:
@@ -352,7 +352,7 @@ class PlanSettings(Section):
     @property
     def categories(self) -> set[Any]:
         """Columns that the plan takes for categories, be they written as numbers."""
-        return {name for name, own in self.columns.items() if own.kind in CATEGORIES}
+        return {name for name, column in self.columns.items() if column.kind in CATEGORIES}
 
     @property
     def related(self) -> set[Any]:

@@ -118,8 +118,8 @@ def _ordering(
 def _projection(name: str, paper: str, time: str, summary: str, *options: Option) -> Method:
     function = f"projections:{name.replace('-', '_')}"
     order, needs_k = f"{function}_order", bool(options)
-    found = _ordering(name, paper, time, summary, order, needs_k, *options, _CUT)
-    return replace(found, implementation=_ORDERING + function)
+    method = _ordering(name, paper, time, summary, order, needs_k, *options, _CUT)
+    return replace(method, implementation=_ORDERING + function)
 
 
 METHODS: dict[str, Method] = {

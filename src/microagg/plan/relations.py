@@ -203,21 +203,21 @@ class _Reader:
         """Go past the next word if it is one of those asked for."""
         if self.at == len(self.words):
             return None
-        found, word = self.words[self.at]
-        if found != kind or (among and word not in among):
+        token, word = self.words[self.at]
+        if token != kind or (among and word not in among):
             return None
         self.at += 1
         return word
 
     def _split(self) -> list[tuple[str, str]]:
-        words, at, text = [], 0, self.text.rstrip()
+        tokens, at, text = [], 0, self.text.rstrip()
         while at < len(text):
-            found = _WORD.match(text, at)
-            if found is None:
+            match = _WORD.match(text, at)
+            if match is None:
                 raise self._wrong(f"{shown(text[at:].lstrip()[0])} has no meaning in it")
-            words.append((str(found.lastgroup), str(found[str(found.lastgroup)])))
-            at = found.end()
-        return words
+            tokens.append((str(match.lastgroup), str(match[str(match.lastgroup)])))
+            at = match.end()
+        return tokens
 
     def _here(self) -> str:
         return shown(self.words[self.at][1]) if self.at < len(self.words) else "nothing more"

@@ -355,8 +355,8 @@ class Accept(Section):
     def targets(self) -> list[str]:
         """The limits of loss and linkage, in words."""
         loss, linked = self.loss, self.linkage
-        words = [] if loss is None else [f"a loss of at most {loss:g} %"]
-        return words if linked is None else [*words, f"a linkage of at most {100 * linked:g} %"]
+        limits = [] if loss is None else [f"a loss of at most {loss:g} %"]
+        return limits if linked is None else [*limits, f"a linkage of at most {100 * linked:g} %"]
 
 
 @dataclass(frozen=True)
@@ -386,9 +386,9 @@ class Roles:
     @property
     def named(self) -> list[Any]:
         """All columns of the table."""
-        found = [*self.protected, *self.dropped, *self.renumbered, *self.released]
+        columns = [*self.protected, *self.dropped, *self.renumbered, *self.released]
         # A weight that is released as its group's mean is in no other list.
-        return found if self.weight is None or self.weight in found else [*found, self.weight]
+        return columns if self.weight is None or self.weight in columns else [*columns, self.weight]
 
 
 _LONGEST_REASON = 500

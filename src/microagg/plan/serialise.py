@@ -54,8 +54,8 @@ def write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping
     if "accept" in data:
         lines += ["", "[accept]", *_entries(data["accept"])]
     for block in data["block"]:
-        own = {key: value for key, value in block.items() if key != "require"}
-        lines += ["", "[[block]]", *_entries(own, notes)]
+        settings = {key: value for key, value in block.items() if key != "require"}
+        lines += ["", "[[block]]", *_entries(settings, notes)]
         if "require" in block:
             lines += ["[block.require]", *_entries(block["require"])]
     for relation in data.get("relation", ()):

@@ -169,9 +169,9 @@ def bytes_of(name: str, given: str) -> int:
     number = given.strip().rstrip("BbKkMmGgTtIi").strip()
     unit = given.strip()[len(number) :].strip().lower()
     try:
-        found = float(number) * _BYTES[unit]
+        size = float(number) * _BYTES[unit]
     except (ValueError, KeyError):
-        found = 0.0
-    if not 1 <= found < 2**62:
+        size = 0.0
+    if not 1 <= size < 2**62:
         raise InputError(f"{name} is a number of bytes such as 2GiB or 500MB; got {shown(given)}.")
-    return int(found)
+    return int(size)

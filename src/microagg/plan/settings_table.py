@@ -207,9 +207,11 @@ class Section:
 def plain(value: Any) -> Any:
     """Return a value as lists and tables; of a section the settings that differ from the defaults."""
     if isinstance(value, Section):
-        own = ((row, row.of(value)) for row in rows_of(type(value)))
+        values = ((row, row.of(value)) for row in rows_of(type(value)))
         # The name of a column may be a tuple, which it stays.
-        return {r.name: had if r.form is NAME else plain(had) for r, had in own if had != r.default}
+        return {
+            r.name: had if r.form is NAME else plain(had) for r, had in values if had != r.default
+        }
     if isinstance(value, tuple):
         return list(value)
     if isinstance(value, Mapping):

@@ -35,7 +35,7 @@ def codes_as_written(frame: Frame, name: Any, from_csv: bool) -> Labels:
     values = decoded(
         values_as_written(frame, name, from_csv)
     )  # a dictionary may hold a value twice
-    one = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if pa.types.is_nested(one.type):  # lists and records, which arrow does not number
-        one = pa.array([None if value is None else repr(value) for value in one.to_pylist()])
-    return np.asarray(one.dictionary_encode().indices.cast(pa.int64()).fill_null(-1))
+    chunk = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+    if pa.types.is_nested(chunk.type):  # lists and records, which arrow does not number
+        chunk = pa.array([None if value is None else repr(value) for value in chunk.to_pylist()])
+    return np.asarray(chunk.dictionary_encode().indices.cast(pa.int64()).fill_null(-1))

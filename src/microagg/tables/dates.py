@@ -71,10 +71,10 @@ def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
             return None
         if codes:
             column, coded = _without_codes(column, codes)
-        found = dates_in_text(column)
-        if found is None:
+        dates = dates_in_text(column)
+        if dates is None:
             return None
-        column, form = found
+        column, form = dates
     numbers = column.cast(_whole_type(column.type))
     missing = np.asarray(numbers.is_null())
     whole = np.asarray(numbers.fill_null(0)).astype(np.int64)
@@ -114,9 +114,9 @@ def dates_in_text(column: Any) -> tuple[Any, str] | None:
     first = next((text.as_py() for text in texts if text.is_valid), None)
     if first is None or not first[:1].isdigit():
         return None
-    found = [(seen, form) for form in _FORMATS if (seen := _read(texts, form)) is not None]
+    readings = [(seen, form) for form in _FORMATS if (seen := _read(texts, form)) is not None]
     # Where day and month could be either, nobody can tell; nothing is guessed.
-    return found[0] if len(found) == 1 else None
+    return readings[0] if len(readings) == 1 else None
 
 
 def _read(texts: Any, form: str) -> Any:
@@ -141,9 +141,9 @@ def _shaped(text: str, form: str) -> bool:
 def _without_codes(column: Any, codes: Sequence[Any]) -> tuple[Any, Labels]:
     texts = pc.utf8_trim_whitespace(column)
     spelled = pa.array([str(code).strip() for code in codes], texts.type)
-    place = pc.index_in(texts, value_set=spelled)
-    coded = np.asarray(pc.fill_null(place, -1)).astype(np.int64)
-    return pc.if_else(pc.is_valid(place), pa.scalar(None, texts.type), texts), coded
+    index = pc.index_in(texts, value_set=spelled)
+    coded = np.asarray(pc.fill_null(index, -1)).astype(np.int64)
+    return pc.if_else(pc.is_valid(index), pa.scalar(None, texts.type), texts), coded
 
 
 def _daily(form: str) -> bool:
@@ -160,7 +160,7 @@ def _added(origin: int, away: Floats) -> Labels:
     least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
     if np.abs(away).max(initial=0.0) < 2.0**62 and abs(origin) < 2**62:
         return np.asarray(origin + away.astype(np.int64), dtype=np.int64)
-    sums = [min(max(origin + int(one), least), most) for one in away.tolist()]
+    sums = [min(max(origin + int(days), least), most) for days in away.tolist()]
     return np.array(sums, dtype=np.int64)
 
 
@@ -208,7 +208,7 @@ def written_dates(stamps: Any, form: str) -> Any:
     """
     text = stamps.cast(pa.string())
     parts = [
-        pc.utf8_slice_codeunits(text, *_PLACES[part]) if part in _PLACES else pa.scalar(part)
-        for part in re.findall("%.|[^%]+", form)
+        pc.utf8_slice_codeunits(text, *_PLACES[piece]) if piece in _PLACES else pa.scalar(piece)
+        for piece in re.findall("%.|[^%]+", form)
     ]
     return pc.binary_join_element_wise(*parts, "")

@@ -69,12 +69,12 @@ class ColumnFacts:
     def of(cls, column: pa.Field) -> ColumnFacts:
         """Read the facts from the metadata of a field; those that are not there are unknown."""
         known = {f.name for f in dataclasses.fields(cls)}
-        found: dict[str, Any] = {}
+        facts: dict[str, Any] = {}
         for key, text in (column.metadata or {}).items():
             name = key.removeprefix(_PREFIX).decode(errors="replace")
             if key.startswith(_PREFIX) and name in known:
-                found[name] = _checked(name, _parsed(text, column.name), column.name)
-        return cls(**found)
+                facts[name] = _checked(name, _parsed(text, column.name), column.name)
+        return cls(**facts)
 
     @property
     def codes(self) -> list[Any]:
@@ -100,7 +100,9 @@ def _checked(name: str, value: Any, column: str) -> Any:
         good = isinstance(value, int) and abs(value) < 2**31
     elif name in ("value_labels", "missing"):
         good = isinstance(value, list)
-        good = good and all(_is_pair_or_code(one, labels=name == "value_labels") for one in value)
+        good = good and all(
+            _is_pair_or_code(entry, labels=name == "value_labels") for entry in value
+        )
         value = tuple(tuple(v) if isinstance(v, list) else v for v in value) if good else value
     else:
         good = isinstance(value, str)
@@ -165,19 +167,19 @@ class Labelled:
         text = (schema.metadata or {}).get(_FILE)
         if text is None:
             return cls(columns)
-        found = _parsed(text, "the whole table")
+        facts = _parsed(text, "the whole table")
         plain = {f.name: f.type for f in dataclasses.fields(cls) if f.name != "columns"}
-        if not isinstance(found, dict) or not set(found) <= set(plain):
+        if not isinstance(facts, dict) or not set(facts) <= set(plain):
             raise _bad_facts("the whole table")
-        for name, value in found.items():
+        for name, value in facts.items():
             if plain[name] in ("str", "int"):
                 good = type(value).__name__ == plain[name]
             else:
                 good = isinstance(value, list) and all(isinstance(item, str) for item in value)
-                found[name] = tuple(value) if good else ()
+                facts[name] = tuple(value) if good else ()
             if not good:
                 raise _bad_facts("the whole table")
-        return cls(columns, **found)
+        return cls(columns, **facts)
 
     def on(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema with the facts about the table and its columns as metadata."""
@@ -186,9 +188,9 @@ class Labelled:
             others = {k: v for k, v in (column.metadata or {}).items() if not k.startswith(_PREFIX)}
             fields.append(column.with_metadata(others | self[column.name].as_metadata() or None))
         known = {k: v for k, v in vars(self).items() if k != "columns" and v not in ("", 0, ())}
-        own = {_FILE: json.dumps(known).encode()} if known else {}
+        metadata = {_FILE: json.dumps(known).encode()} if known else {}
         rest = {k: v for k, v in (schema.metadata or {}).items() if k != _FILE}
-        return pa.schema(fields, {**rest, **own} or None)
+        return pa.schema(fields, {**rest, **metadata} or None)
 
     def __getitem__(self, name: str) -> ColumnFacts:
         return self.columns.get(name, _NONE)
@@ -331,16 +333,18 @@ def coded_numbers(
     """Find the codes and tags of a column of numbers; None where there are none."""
     if is_number_or_tag(column):
         _, letters = numbers_and_tags(as_written)
-        words = letters.combine_chunks().dictionary_encode()
-        codes: tuple[float | str, ...] = tuple(f".{tag}" for tag in words.dictionary.to_pylist())
-        tags = np.asarray(words.indices.cast(pa.int64()).fill_null(-1))
+        letter_codes = letters.combine_chunks().dictionary_encode()
+        codes: tuple[float | str, ...] = tuple(
+            f".{tag}" for tag in letter_codes.dictionary.to_pylist()
+        )
+        tags = np.asarray(letter_codes.indices.cast(pa.int64()).fill_null(-1))
     elif pa.types.is_integer(as_written.type) or pa.types.is_floating(as_written.type):
-        given = np.asarray(as_written.cast(pa.float64(), safe=False))
-        hidden = np.asarray(typed_column.is_null()) & ~np.isnan(given)
-        values, place = np.unique(given[hidden], return_inverse=True)
+        raw = np.asarray(as_written.cast(pa.float64(), safe=False))
+        hidden = np.asarray(typed_column.is_null()) & ~np.isnan(raw)
+        values, index = np.unique(raw[hidden], return_inverse=True)
         codes = tuple(values.tolist())
-        tags = np.full(len(given), -1)
-        tags[hidden] = place.reshape(-1)
+        tags = np.full(len(raw), -1)
+        tags[hidden] = index.reshape(-1)
     else:
         return None
     return Coded(codes, tags) if codes else None

@@ -168,8 +168,8 @@ class Frame:
         if pa.types.is_string_view(column.type):  # which arrow does not sort
             column = column.cast(pa.large_string())
         if is_text(column.type):
-            words = pa.array(missing_words, column.type)
-            absent = pc.is_in(pc.utf8_trim_whitespace(column), value_set=words)
+            missing = pa.array(missing_words, column.type)
+            absent = pc.is_in(pc.utf8_trim_whitespace(column), value_set=missing)
             column = pc.if_else(absent, pa.scalar(None, column.type), column)
         if pa.types.is_floating(column.type):
             column = pc.if_else(
@@ -181,13 +181,13 @@ class Frame:
         values = encoded.dictionary
         codes = np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1))
         if declared is not None:
-            place = np.append(np.asarray(pc.index_in(values, value_set=declared)), -1)
-            return place[codes].astype(np.int64), declared.to_pylist()
+            number = np.append(np.asarray(pc.index_in(values, value_set=declared)), -1)
+            return number[codes].astype(np.int64), declared.to_pylist()
         sortable = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
         order = np.asarray(pc.array_sort_indices(sortable))
-        place = np.full(len(values) + 1, -1)
-        place[order] = np.arange(len(order))
-        return place[codes].astype(np.int64), values.take(pa.array(order)).to_pylist()
+        number = np.full(len(values) + 1, -1)
+        number[order] = np.arange(len(order))
+        return number[codes].astype(np.int64), values.take(pa.array(order)).to_pylist()
 
     def arrow_column(self, name: Any) -> Any:
         """Return a column of any type as an Arrow array with exactly the values it has."""
@@ -209,8 +209,8 @@ class Frame:
             values = plain_arrow(self.arrow_column(name)).to_pylist()
             levels = sorted({value for value in values if value is not None})
         elif self.is_numeric(name):
-            found, codes = np.unique(self.doubles(name), return_inverse=True)
-            levels = [None if np.isnan(value) else value for value in found.tolist()]
+            distinct, codes = np.unique(self.doubles(name), return_inverse=True)
+            levels = [None if np.isnan(value) else value for value in distinct.tolist()]
             return codes.reshape(-1).astype(np.int64), levels
         else:
             values = self._cells(name)

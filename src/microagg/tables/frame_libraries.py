@@ -82,14 +82,14 @@ def _without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if not pa.types.is_dictionary(kind):
         return column
-    found = column.cast(kind.value_type).combine_chunks().dictionary_encode()
-    indices, listed = found.indices, found.dictionary
+    encoded = column.cast(kind.value_type).combine_chunks().dictionary_encode()
+    indices, listed = encoded.indices, encoded.dictionary
     if kind.ordered:
         chunks = column.unify_dictionaries().chunks
         order = chunks[0].dictionary.to_pylist() if chunks else []
         new = sorted(range(len(listed)), key=lambda at: order.index(listed[at].as_py()))
-        place = pa.array(np.argsort(new), pa.int64())
-        indices, listed = place.take(indices), listed.take(pa.array(new, pa.int64()))
+        index = pa.array(np.argsort(new), pa.int64())
+        indices, listed = index.take(indices), listed.take(pa.array(new, pa.int64()))
     array = pa.DictionaryArray.from_arrays(
         indices.cast(kind.index_type), listed, ordered=kind.ordered
     )
@@ -370,7 +370,7 @@ def _decimals(column: Any) -> Any:
     if not isinstance(first, decimal.Decimal):
         return None
     try:
-        found = pa.chunked_array([pa.array(column, from_pandas=True)])
+        numbers = pa.chunked_array([pa.array(column, from_pandas=True)])
     except (pa.ArrowException, TypeError, ValueError):
         return None
-    return found if pa.types.is_decimal(found.type) else None
+    return numbers if pa.types.is_decimal(numbers.type) else None

@@ -131,7 +131,7 @@ class NumberTest:
         held: list[Way] = []
         for way in self._ways:
             # What is a whole number is a double, and a way that needs no nulls succeeds with them.
-            implied = any(one.kind in (way.kind, pa.int64()) for one in held)
+            implied = any(parser.kind in (way.kind, pa.int64()) for parser in held)
             if implied or _cast(numbers, way) is not None:
                 held.append(way)
         self._ways = tuple(held)
@@ -140,19 +140,19 @@ class NumberTest:
         """Convert a column that is complete; text stays text."""
         numbers = self._look(text)
         for way in self._ways if numbers is not None and self._present else ():
-            found = _cast(numbers, way)
-            if found is not None:
-                return found
+            values = _cast(numbers, way)
+            if values is not None:
+                return values
         return text
 
     def convert(self, text: pa.ChunkedArray) -> pa.ChunkedArray:
         """Convert a batch as all batches together are to be converted."""
         if self.way is None:
             return text
-        found = _cast(_pointed(text, self.decimal), self.way)
-        if found is None:
+        values = _cast(_pointed(text, self.decimal), self.way)
+        if values is None:
             raise pa.ArrowInvalid("the file changed while it was read")
-        return found
+        return values
 
     def _look(self, text: pa.ChunkedArray) -> pa.ChunkedArray | None:
         """Trim cells, with decimal points; None: the column is text, as one of these cells shows."""

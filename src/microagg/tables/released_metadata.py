@@ -58,11 +58,11 @@ class PresentCodes:
         """Return the facts about a column without the codes that no record has."""
         if name not in self._facts:
             return fact
-        found = self._found[name]
+        present = self._found[name]
         return dataclasses.replace(
             fact,
-            value_labels=tuple(pair for pair in fact.value_labels if pair[0] in found),
-            missing=tuple(code for code in fact.missing if code in found),
+            value_labels=tuple(pair for pair in fact.value_labels if pair[0] in present),
+            missing=tuple(code for code in fact.missing if code in present),
         )
 
 
@@ -83,12 +83,12 @@ def _present(field: pa.Field, column: Any, fact: ColumnFacts) -> set[Any]:
 
 
 def _in_numbers(numbers: Any, codes: Sequence[Any], fact: ColumnFacts) -> set[Any]:
-    found = _among(numbers, codes, pa.float64())
+    present = _among(numbers, codes, pa.float64())
     for low, high in fact.ranges:
         inside = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
         if pc.any(inside).as_py():
-            found.add((low, high))
-    return found
+            present.add((low, high))
+    return present
 
 
 def _among(column: Any, codes: Sequence[Any], kind: pa.DataType) -> set[Any]:
@@ -98,7 +98,7 @@ def _among(column: Any, codes: Sequence[Any], kind: pa.DataType) -> set[Any]:
         return set()
     values = pa.array([code if text else float(code) for code in wanted], kind)
     places = pc.index_in(column, value_set=values, skip_nulls=True)
-    return {wanted[place] for place in places.unique().drop_null().to_pylist()}
+    return {wanted[index] for index in places.unique().drop_null().to_pylist()}
 
 
 def released_schema(schema: pa.Schema, present: PresentCodes, rows: int | None = None) -> pa.Schema:
@@ -131,7 +131,7 @@ def _bare(kind: pa.DataType) -> pa.DataType:
     if not kind.num_fields or not _has_inner_metadata(kind):
         return kind
     inner = [kind.field(j) for j in range(kind.num_fields)]
-    plain = [one.with_type(_bare(one.type)).remove_metadata() for one in inner]
+    plain = [field.with_type(_bare(field.type)).remove_metadata() for field in inner]
     if pa.types.is_struct(kind):
         return pa.struct(plain)
     if pa.types.is_map(kind):
@@ -145,22 +145,22 @@ def _bare(kind: pa.DataType) -> pa.DataType:
 
 def _has_inner_metadata(kind: pa.DataType) -> bool:
     inner = [kind.field(j) for j in range(kind.num_fields)]
-    return any(one.metadata or _has_inner_metadata(one.type) for one in inner)
+    return any(field.metadata or _has_inner_metadata(field.type) for field in inner)
 
 
 def _released_notes(notes: Mapping[str, Any], schema: pa.Schema, rows: int | None) -> Any:
     """Write anew what pandas needs to know to make the same frame of a released table."""
     noted = {
-        one["field_name"]: one
-        for one in notes.get("columns", ())
-        if isinstance(one, dict) and isinstance(one.get("field_name"), str)
+        note["field_name"]: note
+        for note in notes.get("columns", ())
+        if isinstance(note, dict) and isinstance(note.get("field_name"), str)
     }
     columns = [_described(column, noted[column.name]) for column in schema if column.name in noted]
     axes = notes.get("column_indexes", ())
     version = str(notes.get("pandas_version", ""))
     return {
         "index_columns": _index_columns(notes.get("index_columns", ()), schema, rows),
-        "column_indexes": [_axis(one) for one in axes if isinstance(one, dict)],
+        "column_indexes": [_axis(note) for note in axes if isinstance(note, dict)],
         "columns": columns,
         "creator": {"library": "pyarrow", "version": pa.__version__},
         "pandas_version": version if _VERSION.fullmatch(version) else None,
@@ -168,20 +168,20 @@ def _released_notes(notes: Mapping[str, Any], schema: pa.Schema, rows: int | Non
 
 
 def _index_columns(given: Sequence[Any], schema: pa.Schema, rows: int | None) -> list[Any]:
-    found: list[Any] = []
-    for one in given:
-        if isinstance(one, str):
-            found += [one] if one in schema.names else []
-        elif isinstance(one, dict) and one.get("kind") == "range":
-            ends: list[Any] = [one.get(end) for end in ("start", "stop", "step")]
+    columns: list[Any] = []
+    for entry in given:
+        if isinstance(entry, str):
+            columns += [entry] if entry in schema.names else []
+        elif isinstance(entry, dict) and entry.get("kind") == "range":
+            ends: list[Any] = [entry.get(end) for end in ("start", "stop", "step")]
             whole = all(isinstance(end, int) for end in ends) and ends[2]
             if not whole or rows is None or len(range(*ends)) != rows:
                 ends = [0, 0 if rows is None else rows, 1]
-            name = one.get("name")
+            name = entry.get("name")
             name = name if isinstance(name, str) else None
             numbers = dict(zip(("start", "stop", "step"), ends, strict=True))
-            found.append({"kind": "range", "name": name, **numbers})
-    return found
+            columns.append({"kind": "range", "name": name, **numbers})
+    return columns
 
 
 def _described(column: pa.Field, noted: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,13 +210,18 @@ def _numpy_type(kind: pa.DataType, noted: Any) -> str:
     plain = np.dtype(kind.to_pandas_dtype()).name if numeric else "object"
     if not isinstance(noted, str):
         return plain
-    own = noted in (plain, plain.capitalize(), plain.replace("uint", "UInt"), f"{kind}[pyarrow]")
+    is_same = noted in (
+        plain,
+        plain.capitalize(),
+        plain.replace("uint", "UInt"),
+        f"{kind}[pyarrow]",
+    )
     if numeric:
-        return noted if own else plain
+        return noted if is_same else plain
     moment = _PANDAS_UNITS.fullmatch(noted)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         moment = re.fullmatch(rf"datetime64\[(s|ms|us|ns), {re.escape(kind.tz)}\]", noted)
-    return noted if own or moment or noted in _PANDAS_TYPES else plain
+    return noted if is_same or moment or noted in _PANDAS_TYPES else plain
 
 
 def _axis(noted: Mapping[str, Any]) -> dict[str, Any]:
@@ -266,31 +271,35 @@ def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:
     >>> left_out_words(pa.schema([("age", pa.int64())], {"author": "Ann"}), pa.schema([("age", pa.int64())]))
     ["Left out, because a release does not need it: the table's metadata 'author'."]
     """
-    found = []
-    given, kept = before.metadata or {}, after.metadata or {}
-    names = [key.decode(errors="replace") for key in given if key not in {_PANDAS, _FILE, *kept}]
+    sentences = []
+    metadata, kept = before.metadata or {}, after.metadata or {}
+    names = [key.decode(errors="replace") for key in metadata if key not in {_PANDAS, _FILE, *kept}]
     if names:
-        found.append(f"the table's metadata {listed(sorted(names), limit=5)}")
+        sentences.append(f"the table's metadata {listed(sorted(names), limit=5)}")
     if pandas_notes(before).get("attributes"):
-        found.append("the attributes of the pandas frame")
+        sentences.append("the attributes of the pandas frame")
     old, new = Labelled.of(before), Labelled.of(after)
     parts = {"label": "the label of the file", "notes": "the notes of the file"}
     parts["table_name"] = "the name of the table"
-    found += [
-        words for part, words in parts.items() if getattr(old, part) and not getattr(new, part)
+    sentences += [
+        words for fact, words in parts.items() if getattr(old, fact) and not getattr(new, fact)
     ]
     released = set(after.names)
     same = [name for name in before.names if name in released]
     marked = [name for name in same if _foreign(before.field(name)) - _foreign(after.field(name))]
     if marked:
-        found.append(f"metadata of columns ({listed(marked, limit=5)})")
+        sentences.append(f"metadata of columns ({listed(marked, limit=5)})")
     for what, words in (("value_labels", "labels of codes"), ("missing", "missing codes")):
         fewer = [n for n in same if len(getattr(new[n], what)) < len(getattr(old[n], what))]
         if fewer:
-            found.append(f"{words} that no released record has ({listed(fewer, limit=5)})")
-    return [f"Left out, because a release does not need it: {'; '.join(found)}."] if found else []
+            sentences.append(f"{words} that no released record has ({listed(fewer, limit=5)})")
+    return (
+        [f"Left out, because a release does not need it: {'; '.join(sentences)}."]
+        if sentences
+        else []
+    )
 
 
 def _foreign(field: pa.Field) -> set[bytes]:
-    found = {k for k in field.metadata or {} if not k.startswith(_OWN) and k != _FIELD_ID}
-    return found | ({b""} if _has_inner_metadata(field.type) else set())
+    keys = {k for k in field.metadata or {} if not k.startswith(_OWN) and k != _FIELD_ID}
+    return keys | ({b""} if _has_inner_metadata(field.type) else set())

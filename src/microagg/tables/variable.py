@@ -85,8 +85,8 @@ class Variable:
     @property
     def states(self) -> Labels:
         """0: there is a value; 1: it is missing; 2 and more: missing, with a code."""
-        found = self.missing.astype(np.int64)
-        return found if self.tags is None else np.where(self.tags >= 0, 2 + self.tags, found)
+        states = self.missing.astype(np.int64)
+        return states if self.tags is None else np.where(self.tags >= 0, 2 + self.tags, states)
 
     @property
     def level_numbers(self) -> Labels:
@@ -142,14 +142,14 @@ def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
     """Infer the kind of a column from its type."""
     if frame.is_numeric(name):
         return "integer" if frame.is_integer(name) else "number"
-    words = frame.kind_in_words(name)
-    if words == "truth values":
+    described = frame.kind_in_words(name)
+    if described == "truth values":
         return "boolean"
-    if words == "dates or times":
+    if described == "dates or times":
         return "date"
-    if words == "categories":
+    if described == "categories":
         return "ordinal" if frame.is_ordered(name) else "nominal"
-    if words == "text":
+    if described == "text":
         if frame.odd_numbers(name) is not None:
             if codes and _numbers_in_text(frame, name, codes, check=False) is not None:
                 return "number"
@@ -158,10 +158,10 @@ def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
                 "levels; cells that mean missing can be named as codes."
             )
         return "date" if dates_in_text(frame.arrow_column(name)) is not None else "nominal"
-    found = _kind_of_objects(frame, name)
-    if found is not None:
-        return found
-    raise _strange(name, words)
+    kind = _kind_of_objects(frame, name)
+    if kind is not None:
+        return kind
+    raise _strange(name, described)
 
 
 def _check_type(frame: Frame, name: Any) -> None:
@@ -178,8 +178,8 @@ def _check_type(frame: Frame, name: Any) -> None:
     )
     inner = kind.value_type if pa.types.is_dictionary(kind) else kind
     if any(is_such(inner) for is_such in other) or isinstance(inner, pa.BaseExtensionType):
-        words = "no value at all" if pa.types.is_null(inner) else frame.kind_in_words(name)
-        raise _strange(name, words)
+        described = "no value at all" if pa.types.is_null(inner) else frame.kind_in_words(name)
+        raise _strange(name, described)
 
 
 def _strange(name: Any, words: str) -> InputError:
@@ -210,12 +210,12 @@ def _check_whole(values: Floats, name: Any) -> None:
 
 def _tags(values: Floats, codes: Sequence[Any]) -> Labels | None:
     """Return the number of the code that each value is, −1: none; None if no code occurs."""
-    found = np.full(len(values), -1)
+    tags = np.full(len(values), -1)
     for tag, code in enumerate(codes):
         number = _as_number(code)
         if number is not None:
-            found[values == number] = tag
-    return found if (found >= 0).any() else None
+            tags[values == number] = tag
+    return tags if (tags >= 0).any() else None
 
 
 def _as_number(code: Any) -> float | None:
@@ -255,25 +255,25 @@ def _numbers_in_text(frame: Frame, name: Any, codes: Sequence[Any], check: bool 
 
 def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Variable:
     column = frame.arrow_column(name)
-    found = instants(column, codes)
-    if found is None:
+    dates = instants(column, codes)
+    if dates is None:
         raise InputError(
             "A column of kind date holds dates or times, or texts such as 2024-03-31 all written in one "
             f"way; column {shown(name)} holds {frame.kind_in_words(name)}"
             f"{_why_no_dates(column, codes)}. Say another kind."
         )
     tags = None
-    if codes and found.coded is not None:
-        tags = found.coded if (found.coded >= 0).any() else None
+    if codes and dates.coded is not None:
+        tags = dates.coded if (dates.coded >= 0).any() else None
     return Variable(
         name,
         "date",
-        found.values,
+        dates.values,
         setting,
         codes=tuple(codes),
         tags=tags,
-        origin=found.origin,
-        format=found.format,
+        origin=dates.origin,
+        format=dates.format,
     )
 
 
@@ -297,27 +297,29 @@ def _categories(
     codes: Sequence[Any],
     missing_words: Sequence[str],
 ) -> Variable:
-    numbers, found = frame.categories(name, missing_words)
+    numbers, categories = frame.categories(name, missing_words)
     tags = None
-    meant = [_matching(code, found) for code in codes]
+    meant = [_matching(code, categories) for code in codes]
     if codes:
-        number = np.full(len(found) + 1, -1)
+        number = np.full(len(categories) + 1, -1)
         for tag, level in enumerate(meant):
             if level is not None:
                 number[level] = tag
         tags = number[numbers]
         numbers = np.where(tags >= 0, -1, numbers)
         tags = tags if (tags >= 0).any() else None
-    occurs = np.bincount(numbers[numbers >= 0], minlength=len(found)) > 0
+    occurs = np.bincount(numbers[numbers >= 0], minlength=len(categories)) > 0
     if kind == "ordinal" and frame.is_ordered(name):
         # Levels that do not occur keep their place, but a code for missing values is no level.
-        occurs = ~np.isin(np.arange(len(found)), [level for level in meant if level is not None])
+        occurs = ~np.isin(
+            np.arange(len(categories)), [level for level in meant if level is not None]
+        )
     occurring = np.flatnonzero(occurs).tolist()
-    place = np.full(len(found) + 1, -1)
-    place[occurring] = np.arange(len(occurring))
-    levels = tuple(found[level] for level in occurring)
+    level_of = np.full(len(categories) + 1, -1)
+    level_of[occurring] = np.arange(len(occurring))
+    levels = tuple(categories[level] for level in occurring)
     if setting.levels is not None:
-        place, levels = _declared(name, found, occurring, setting.levels, numbers)
+        level_of, levels = _declared(name, categories, occurring, setting.levels, numbers)
     elif kind == "ordinal" and not (frame.is_ordered(name) or frame.is_numeric(name)):
         raise no_order(name)
     if kind == "boolean" and len(occurring) > 2:
@@ -326,7 +328,7 @@ def _categories(
             f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}, the third "
             f"first in row {third + 1} (the first record is row 1). Say nominal."
         )
-    ranks = place[numbers]
+    ranks = level_of[numbers]
     values = np.where(numbers < 0, np.nan, ranks)
     there = np.flatnonzero(numbers >= 0)[::-1]
     rows = np.full(len(levels), -1)
@@ -348,14 +350,14 @@ def _declared(
     name: Any, found: Sequence[Any], occurring: list[int], levels: Sequence[Any], numbers: Labels
 ) -> tuple[Labels, tuple[Any, ...]]:
     """Order the values as their levels are declared; refuse one that was not declared."""
-    place = np.full(len(found) + 1, -1)
+    number = np.full(len(found) + 1, -1)
     shown_as = list(levels)
     for rank, level in enumerate(levels):
         match = _matching(level, found)
         if match is not None:
-            place[match] = rank
+            number[match] = rank
             shown_as[rank] = found[match]
-    strange = [level for level in occurring if place[level] < 0]
+    strange = [level for level in occurring if number[level] < 0]
     if strange:
         row = int(np.argmax(np.isin(numbers, strange))) + 1
         raise InputError(
@@ -364,7 +366,7 @@ def _declared(
             f"the first in row {row} (the first record is row 1). "
             "Add them to the levels, or name them as codes for missing."
         )
-    return place, tuple(shown_as)
+    return number, tuple(shown_as)
 
 
 def _matching(level: Any, found: Sequence[Any]) -> int | None:

@@ -142,14 +142,14 @@ def _contributions(
     amounts: Floats, units: Labels | None, labels: Labels, count: int
 ) -> tuple[Floats, Floats]:
     """Total of each group, and its largest contributions, (g, count); those of one unit are added."""
-    own = _contributors(amounts, units)
-    m = int(own.max()) + 1
-    pairs, place = np.unique(labels * m + own, return_inverse=True)
-    group, added = pairs // m, np.bincount(place, weights=amounts)
+    contributors = _contributors(amounts, units)
+    m = int(contributors.max()) + 1
+    pairs, rank = np.unique(labels * m + contributors, return_inverse=True)
+    group, added = pairs // m, np.bincount(rank, weights=amounts)
     order = np.lexsort((-added, group))
     group, added = group[order], added[order]
-    place = np.arange(len(group)) - np.searchsorted(group, group)
+    rank = np.arange(len(group)) - np.searchsorted(group, group)
     largest = np.zeros((int(labels.max()) + 1, count))
-    among = place < count
-    largest[group[among], place[among]] = added[among]
+    among = rank < count
+    largest[group[among], rank[among]] = added[among]
     return np.bincount(labels, weights=amounts).astype(np.float64), largest

@@ -96,13 +96,13 @@ def make_requirements(
     gets a key of :data:`RULES` and a column, and returns what the rule sees of it and whether that has an
     order.
     """
-    asked, found = block.require, list[Requirement]()
+    asked, requirements = block.require, list[Requirement]()
     if units is not None:
-        found.append(Units(units, block.k or 1, names([unit])))
+        requirements.append(Units(units, block.k or 1, names([unit])))
     for key, column in asked_columns(asked):
         seen, ordered = look(key, column)
         by = RuleContext(names([column]), units, ordered)
-        found.append(RULES[key].make(seen, getattr(asked, key)[column], by))
+        requirements.append(RULES[key].make(seen, getattr(asked, key)[column], by))
     for key, rule in RULES.items():
         if rule.sees != "weights" or getattr(asked, key) is None:
             continue
@@ -110,8 +110,8 @@ def make_requirements(
             raise InputError(
                 f"{key} is counted in survey weights; the plan names none. Name their column as weight."
             )
-        found.append(rule.make(weights, getattr(asked, key), RuleContext("", units)))
-    return found
+        requirements.append(rule.make(weights, getattr(asked, key), RuleContext("", units)))
+    return requirements
 
 
 def steering_requirements(block: Block, requirements: Sequence[Requirement]) -> list[Requirement]:
@@ -178,14 +178,14 @@ def amounts_of(frame: Frame, name: Any) -> Floats:
         raise InputError(
             f"Rules of dominance are about amounts; column {shown(name)} holds {frame.kind_in_words(name)}."
         )
-    found = frame.doubles(name)
-    if np.isnan(found).any():
-        row = int(np.argmax(np.isnan(found))) + 1
+    amounts = frame.doubles(name)
+    if np.isnan(amounts).any():
+        row = int(np.argmax(np.isnan(amounts))) + 1
         raise InputError(
             f"Rules of dominance need the amount of every record; column {shown(name)} is missing in "
             f"row {row} (the first record is row 1). Fill it or drop those records."
         )
-    return found
+    return amounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -197,8 +197,8 @@ class Within(Requirement):
 
     def demand(self) -> Demand:
         """Give the requirement in the form of the kernels."""
-        found = self.whole.demand()
-        return found._replace(codes=found.codes[self.rows], amounts=found.amounts[self.rows])
+        demand = self.whole.demand()
+        return demand._replace(codes=demand.codes[self.rows], amounts=demand.amounts[self.rows])
 
     def describe(self) -> str:
         """Say in words what every group satisfies."""

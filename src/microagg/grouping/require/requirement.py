@@ -100,16 +100,22 @@ def demands_of(requirements: Sequence[Requirement], n: int | None = None) -> Dem
     n = len(wanted[0].codes) if n is None else n
     codes, amounts = np.zeros((len(wanted), n), np.intp), np.ones((len(wanted), n))
     rule, table = np.zeros((len(wanted), 5)), [np.zeros((0, 2))]
-    for r, one in enumerate(wanted):
-        if len(one.codes) != n:
+    for r, demand in enumerate(wanted):
+        if len(demand.codes) != n:
             raise InputError(
                 f"A requirement has one entry for each record; the table has {plural(n, 'record')}, the "
-                f"requirement {len(one.codes)}. Make both from the same rows."
+                f"requirement {len(demand.codes)}. Make both from the same rows."
             )
-        codes[r], amounts[r] = one.codes, one.amounts
-        rule[r] = one.kind, one.level, one.extra, sum(map(len, table)), len(one.share)
-        before = np.append(0.0, np.cumsum(one.share))
-        table.append(np.column_stack([np.append(one.share, 1.0), before]))
+        codes[r], amounts[r] = demand.codes, demand.amounts
+        rule[r] = (
+            demand.kind,
+            demand.level,
+            demand.extra,
+            sum(map(len, table)),
+            len(demand.share),
+        )
+        before = np.append(0.0, np.cumsum(demand.share))
+        table.append(np.column_stack([np.append(demand.share, 1.0), before]))
     return Demands(rule, np.concatenate(table), codes, amounts)
 
 
@@ -129,8 +135,8 @@ def violations_of(labels: Labels, k: int, requirements: Sequence[Requirement]) -
     from microagg.kernels.require_demands import violations
 
     rows, start = by_group(labels)
-    found: Floats = violations(demands_of(requirements, len(labels)), rows, start, k)
-    return found
+    figures: Floats = violations(demands_of(requirements, len(labels)), rows, start, k)
+    return figures
 
 
 def total_violation(labels: Labels, k: int, requirements: Sequence[Requirement]) -> float:

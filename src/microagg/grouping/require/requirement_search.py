@@ -38,11 +38,11 @@ def _checked(
 ) -> tuple[Demands, Floats]:
     """Refuse what cannot be searched; return the requirements and weights as kernels need them."""
     check_k(k, len(X))
-    for name, given in (("labels", labels), ("weights", weights)):
-        if given is not None and np.shape(given) != (len(X),):
+    for name, array in (("labels", labels), ("weights", weights)):
+        if array is not None and np.shape(array) != (len(X),):
             raise InputError(
                 f"{name} have one entry for each record; the table has {plural(len(X), 'record')}, "
-                f"{name} have shape {np.shape(given)}. Make both from the same rows."
+                f"{name} have shape {np.shape(array)}. Make both from the same rows."
             )
     check_feasible(requirements)
     if weights is None:

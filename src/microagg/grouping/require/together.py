@@ -71,9 +71,9 @@ def household_records(
 
     def side_by_side(chosen: Labels) -> Households:
         chosen = chosen[np.argsort(first[chosen])]
-        place = np.arange(int(sizes[chosen].max()))
-        exists = place < sizes[chosen][:, None]
-        member = start[chosen][:, None] + np.minimum(place, sizes[chosen][:, None] - 1)
+        position = np.arange(int(sizes[chosen].max()))
+        exists = position < sizes[chosen][:, None]
+        member = start[chosen][:, None] + np.minimum(position, sizes[chosen][:, None] - 1)
         person = order[member]
         matrix = np.ascontiguousarray(X[person].reshape(len(chosen), -1))
         return Households(matrix, np.where(exists, person, -1))
@@ -108,16 +108,16 @@ def person_labels(classes: list[Households], labels: list[Labels]) -> Labels:
     >>> person_labels(classes, [np.array([0, 0])]).tolist()
     [0, 1, 0, 1]
     """
-    n = sum(int((one.rows >= 0).sum()) for one in classes)
-    found = np.empty(n, dtype=np.int64)
+    n = sum(int((household_class.rows >= 0).sum()) for household_class in classes)
+    person_groups = np.empty(n, dtype=np.int64)
     offset = 0
-    for one, groups in zip(classes, labels, strict=True):
-        width = one.rows.shape[1]
-        exists = one.rows >= 0
+    for household_class, groups in zip(classes, labels, strict=True):
+        width = household_class.rows.shape[1]
+        exists = household_class.rows >= 0
         smallest = np.full(int(groups.max()) + 1, width)
         np.minimum.at(smallest, groups, exists.sum(axis=1))
-        place = np.minimum(np.arange(width), smallest[groups][:, None] - 1)
-        number = offset + groups[:, None] * width + place
-        found[one.rows[exists]] = number[exists]
+        position = np.minimum(np.arange(width), smallest[groups][:, None] - 1)
+        number = offset + groups[:, None] * width + position
+        person_groups[household_class.rows[exists]] = number[exists]
         offset += (int(groups.max()) + 1) * width
-    return found
+    return person_groups

@@ -174,9 +174,9 @@ class RecursiveDiversity(Requirement):
         group, counts = _counts(self.codes, labels)
         order = np.lexsort((-counts, group))
         group, counts = group[order], counts[order]
-        place = np.arange(len(group)) - np.searchsorted(group, group)
-        tail = np.bincount(group, weights=np.where(place >= self.least - 1, counts, 0))
-        first = np.bincount(group, weights=np.where(place == 0, counts, 0))
+        rank = np.arange(len(group)) - np.searchsorted(group, group)
+        tail = np.bincount(group, weights=np.where(rank >= self.least - 1, counts, 0))
+        first = np.bincount(group, weights=np.where(rank == 0, counts, 0))
         ratio = np.divide(first, tail, out=np.full(len(first), np.inf), where=tail > 0)
         return float(ratio.max())
 
@@ -354,7 +354,7 @@ def _demand(kind: int, level: float, values: Labels | Floats, extra: float = 0.0
 
 def _counts(codes: Labels, labels: Labels) -> tuple[Labels, Labels]:
     """Group and number of records of each value that a group has."""
-    own = np.unique(codes, return_inverse=True)[1]
-    m = int(own.max()) + 1
-    pairs, counts = np.unique(labels * m + own, return_counts=True)
+    codes_of = np.unique(codes, return_inverse=True)[1]
+    m = int(codes_of.max()) + 1
+    pairs, counts = np.unique(labels * m + codes_of, return_counts=True)
     return pairs // m, counts

@@ -127,6 +127,6 @@ def individual_risk(sizes: ArrayLike, populations: ArrayLike) -> Floats:
     near_one = q < _NEAR_ONE
     safe_q = np.where(near_one, 0.5, q)
     log_p = np.log(p)
-    one = np.where(near_one, 1 - q / 2, -p / safe_q * log_p)
+    frequency_one = np.where(near_one, 1 - q / 2, -p / safe_q * log_p)
     two = np.where(near_one, 0.5 - q / 3, p / safe_q**2 * (p * log_p + q))
-    return np.where(f == 1, one, np.where(f == 2, two, p / (f - q)))
+    return np.where(f == 1, frequency_one, np.where(f == 2, two, p / (f - q)))

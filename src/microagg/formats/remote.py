@@ -56,23 +56,23 @@ def fetched(place: Place, folder: Path) -> Fetched:
 def _from_store(place: Address, store: Any, path: str, folder: Path) -> Fetched:
     from pyarrow import fs
 
-    found = store.get_file_info(path)
-    if found.type == fs.FileType.NotFound:
+    info = store.get_file_info(path)
+    if info.type == fs.FileType.NotFound:
         raise TableError(f"There is no file {shown(str(place), 300)}.")
-    if found.type == fs.FileType.File:
+    if info.type == fs.FileType.File:
         name = folder / place.name
         with store.open_input_stream(path) as stream, name.open("wb") as file:
             digest = _copy(stream, file)
         return _unpacked(name, folder / plain_name(place), digest)
     copy = folder / (place.name or "table")
-    for one in store.get_file_info(fs.FileSelector(path, recursive=True)):
-        within = Path(one.path).relative_to(path)
-        if one.type != fs.FileType.File or within.suffix.lower() not in (".parquet", ".pq"):
+    for entry in store.get_file_info(fs.FileSelector(path, recursive=True)):
+        within = Path(entry.path).relative_to(path)
+        if entry.type != fs.FileType.File or within.suffix.lower() not in (".parquet", ".pq"):
             continue
         if not {".."}.isdisjoint(within.parts):
             raise TableError(f"{shown(str(place), 300)} has a file whose name leads out of it.")
         (copy / within).parent.mkdir(parents=True, exist_ok=True)
-        with store.open_input_stream(one.path) as stream, (copy / within).open("wb") as file:
+        with store.open_input_stream(entry.path) as stream, (copy / within).open("wb") as file:
             _copy(stream, file)
     copy.mkdir(exist_ok=True)
     return Fetched(copy, sha256(copy))
@@ -82,24 +82,24 @@ def _from_input(folder: Path) -> Fetched:
     """Copy standard input: an Arrow stream or file, by its first bytes, or else CSV."""
     import pyarrow as pa
 
-    given = folder / "standard input"
-    with given.open("wb") as copy:
+    arrived = folder / "standard input"
+    with arrived.open("wb") as copy:
         digest = _copy(sys.stdin.buffer, copy)
-    with given.open("rb") as file:
+    with arrived.open("rb") as file:
         head = file.read(len(_ARROW_FILE))
     if head.startswith(_ARROW_FILE):
-        return Fetched(given.rename(folder / "stdin.arrow"), digest)
+        return Fetched(arrived.rename(folder / "stdin.arrow"), digest)
     if not head.startswith(_ARROW_STREAM):
-        return Fetched(given.rename(folder / "stdin.csv"), digest)
+        return Fetched(arrived.rename(folder / "stdin.csv"), digest)
     whole = folder / "stdin.arrow"
     try:
-        with given.open("rb") as file, pa.ipc.open_stream(file) as stream:
+        with arrived.open("rb") as file, pa.ipc.open_stream(file) as stream:
             _copy_batches(stream, pa.ipc.new_file(str(whole), stream.schema))
     except (OSError, pa.ArrowException):
         raise TableError(
             "Standard input begins as an Arrow stream and is no complete one. Check what writes it."
         ) from None
-    given.unlink()
+    arrived.unlink()
     return Fetched(whole, digest)
 
 
@@ -131,12 +131,12 @@ def _unpacked(path: Path, target: Path, digest: str) -> Fetched:
 
 def _copy(source: Any, target: Any = None) -> str:
     """Copy a stream, if there is a target, and return the hash of what it held."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while chunk := source.read(_AT_ONCE):
-        found.update(chunk)
+        digest.update(chunk)
         if target is not None:
             target.write(chunk)
-    return found.hexdigest()
+    return digest.hexdigest()
 
 
 class Destination:
@@ -243,8 +243,8 @@ class Destination:
         with self.place.reached() as (store, path):
             if not self.place.name:
                 raise TableError(f"{shown(str(self.place), 300)} names no file. Add its name.")
-            found = store.get_file_info(path)
-            if not overwrite and found.type != fs.FileType.NotFound:
+            info = store.get_file_info(path)
+            if not overwrite and info.type != fs.FileType.NotFound:
                 raise TableError(
                     f"--no-overwrite: nothing is replaced, and {shown(str(self.place), 300)} exists. "
                     "Choose another name, remove it, or say --overwrite."
@@ -290,21 +290,21 @@ def _move_folder(store: Any, local: Path, temporary: str, path: str) -> None:
 
 
 @contextmanager
-def at_hand(*places: Place) -> Iterator[list[Path]]:
+def local_copies(*places: Place) -> Iterator[list[Path]]:
     """Yield local files that stand for places to read from; plain ones stand for themselves.
 
     Errors within name the places and not their copies.
     """
     with ExitStack() as stack:
-        found = []
-        for place in places:
-            if isinstance(place, Path) and is_plain(place):
-                found.append(place)
+        paths = []
+        for address in places:
+            if isinstance(address, Path) and is_plain(address):
+                paths.append(address)
                 continue
             folder = stack.enter_context(private_folder(Path(tempfile.gettempdir())))
-            stack.enter_context(naming({folder: place}))
-            found.append(fetched(place, folder).path)
-        yield found
+            stack.enter_context(naming({folder: address}))
+            paths.append(fetched(address, folder).path)
+        yield paths
 
 
 @contextmanager
@@ -313,9 +313,9 @@ def naming(places: Mapping[Path, Place]) -> Iterator[None]:
     try:
         yield
     except MicroaggError as error:
-        words = str(error)
-        for folder, place in places.items():
-            name = str(place).replace("\\", r"\\")  # in a pattern's replacement
-            words = re.sub(re.escape(str(folder)) + r"(/[^'\"]*)?", name, words)
-        error.args = (words, *error.args[1:])
+        message = str(error)
+        for folder, address in places.items():
+            name = str(address).replace("\\", r"\\")  # in a pattern's replacement
+            message = re.sub(re.escape(str(folder)) + r"(/[^'\"]*)?", name, message)
+        error.args = (message, *error.args[1:])
         raise

@@ -18,7 +18,7 @@ from pyarrow import fs
 import microagg
 from command import here, said
 from microagg.errors import TableError, VerificationError
-from microagg.formats import places
+from microagg.formats import remote
 from microagg.formats.addresses import Address, as_place
 
 ASKED = ["--k", 3, "--columns", "age,income", "--method", "mdav", "--keep-order"]
@@ -152,7 +152,7 @@ def test_what_is_rejected_or_arrives_otherwise_takes_no_name(bucket, table, monk
     assert done.returncode == 1
     assert "out.csv' was not released" in said(done)
     assert (get(bucket("out.csv")), len(pd.read_csv(kept))) == (b"of before", 40)
-    monkeypatch.setattr(places, "_sent", lambda *_: "another hash")
+    monkeypatch.setattr(remote, "_sent", lambda *_: "another hash")
     with pytest.raises(VerificationError, match="is not what was written"):
         microagg.protect_file(bucket("in.csv"), bucket("out.csv"), k=3, columns=["age", "income"])
     assert names_in(bucket("x")) == ["in.csv", "out.csv"]
@@ -276,9 +276,9 @@ def test_a_private_folder_goes_with_its_run(tmp_path, monkeypatch, table):
     orphan = tmp_path / "microagg-files-killed"
     orphan.mkdir()
     (orphan / "in.csv").write_text("of a run that was killed")
-    with places.private_folder(tmp_path) as folder:
+    with remote.private_folder(tmp_path) as folder:
         assert folder.stat().st_mode & 0o777 == 0o700
-        with places.private_folder(tmp_path) as other:
+        with remote.private_folder(tmp_path) as other:
             assert folder.exists()
             assert other.exists()
     assert list(tmp_path.iterdir()) == []
