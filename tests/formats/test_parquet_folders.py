@@ -186,21 +186,42 @@ def by_year(tmp_path):
     return folder
 
 
-def test_hive_folders_are_columns(by_year, tmp_path):
+@pytest.mark.parametrize("order", [(), ("--keep-order",), ("--no-keep-order",)])
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_hive_folders_come_back(by_year, tmp_path, engine, order):
+    """Where the column that they tell is kept: each record in its folder, in random order within."""
+    pq.write_table(month(5), by_year / "year=2023" / "b.parquet")
     read = read_file(by_year).table
-    assert read["year"].to_pylist() == [2023] * 6 + [2024] * 6
+    assert read["year"].to_pylist() == [2023] * 12 + [2024] * 6
     target = tmp_path / "safe"
-    words = ("--k", 3, "--columns", "age", "--keep-order")
+    words = ("--k", 3, "--columns", "age", "--engine", engine, *order)
     assert here("protect", by_year, target, *words).returncode == 0
-    assert read_file(target).table["year"].equals(read["year"])
-    assert (target / "year=2023" / "a.parquet").exists()
+    back = read_file(target).table
+    assert back["year"].equals(read["year"])
+    in_2024 = [back["city"][i].as_py() for i in range(12, 18)]
+    assert sorted(in_2024) == sorted(read["city"].to_pylist()[12:])
+    assert (target / "year=2023" / "b.parquet").exists()
     assert "year" not in pq.ParquetFile(target / "year=2023" / "a.parquet").schema_arrow.names
 
 
-@pytest.mark.parametrize("words", [("--drop", "year"), ("--renumber", "year"), ()])
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_records_of_a_folder_are_in_random_order(tmp_path, engine):
+    """The order of 60 records comes back with a chance of 1 in 60!."""
+    (tmp_path / "in" / "year=2024").mkdir(parents=True)
+    table = pa.table({"age": list(range(60)), "note": [f"n{i}" for i in range(60)]})
+    pq.write_table(table, tmp_path / "in" / "year=2024" / "a.parquet")
+    words = ("--k", 3, "--columns", "age", "--known", "note", "--engine", engine)
+    assert here("protect", tmp_path / "in", tmp_path / "out", *words).returncode == 0
+    notes = read_file(tmp_path / "out").table["note"].to_pylist()
+    assert notes != table["note"].to_pylist()
+    assert sorted(notes) == sorted(table["note"].to_pylist())
+
+
+@pytest.mark.parametrize("words", [("--drop", "year"), ("--renumber", "year"), ("-c", "age,year")])
 def test_names_of_folders_do_not_tell_what_records_no_longer_do(by_year, tmp_path, words):
     target = tmp_path / "safe"
-    done = here("protect", by_year, target, "--k", 3, "--columns", "age", *words)
+    columns = () if words[0] == "-c" else ("--columns", "age")
+    done = here("protect", by_year, target, "--k", 7, *columns, *words)
     assert done.returncode == 0, done.stderr
     assert sorted(p.name for p in target.iterdir()) == ["part-0.parquet", "part-1.parquet"]
     assert ("year" in read_file(target).table.column_names) == ("--drop" not in words)

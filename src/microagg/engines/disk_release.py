@@ -6,12 +6,14 @@ import collections
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from microagg.base.typing import Labels
 from microagg.engines.aggregates import GROUP
 from microagg.engines.disk import DiskRun, OnProgress, group_from_disk
 from microagg.engines.disk_counts import CountsOnDisk
@@ -27,7 +29,8 @@ from microagg.formats.atomic import sha256
 from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batches
 from microagg.formats.csv import cell_texts
 from microagg.formats.formulas import formula_cells, with_escaped_formulas
-from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
+from microagg.formats.layouts import CsvFormat, FileFormat, FolderLayout, completed_csv
+from microagg.formats.parquet_folders import key_places
 from microagg.grouping.read_table import broken_relation
 from microagg.measure.linkage import count_near, linkage_of
 from microagg.measure.row_keys import row_keys
@@ -66,6 +69,13 @@ class _GroupLists:
         keys = row_keys([groups, *cells])
         first, second = keys.sum(axis=0, dtype=np.uint64).tolist()
         self.sums = (self.sums[0] + first) % 2**64, (self.sums[1] + second) % 2**64
+
+
+def _folders_of(folder: FolderLayout, table: pa.Table) -> Labels:
+    """Return the place of each record's folder; the columns that folders give were not changed."""
+    places = key_places(folder.pieces, table)
+    assert places is not None
+    return places
 
 
 @dataclass(eq=False)
@@ -146,10 +156,17 @@ class DiskRelease:
         changed = [written_names.get(name, name) for name in changed]
         tables = self._checked_tables(schema, to_csv, escape, on_progress)
         if not self.plan.keep_order:
-            folder = self.scratch.folder / "random order"
-            tables = in_random_order(tables, folder, self.records, min(self.memory // 4, _HELD))
-            own = form.format if isinstance(form, BatchSource) else form
-            changed += own.folder.keys
+            folder = (form.format if isinstance(form, BatchSource) else form).folder
+            by_folder = part.is_dir() and folder.keeps_places(names, changed, self.records)
+            changed += [] if by_folder else folder.keys
+            tables = in_random_order(
+                tables,
+                self.scratch.folder / "random order",
+                self.records,
+                min(self.memory // 4, _HELD),
+                partial(_folders_of, folder) if by_folder else None,
+                len({piece.keys for piece in folder.pieces}) if by_folder else 1,
+            )
         done, columns = self.records, len(schema.names)
         own_csv = (form.format if isinstance(form, BatchSource) else form).csv
         promised = (name for promise in self.plan.promises() for name in promise.columns or ())

@@ -17,7 +17,7 @@ import os
 import pickle
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
 from itertools import pairwise
@@ -150,7 +150,12 @@ class Shelf:
 
 
 def in_random_order(
-    tables: Iterable[pa.Table], folder: Path, rows: int, memory: int
+    tables: Iterable[pa.Table],
+    folder: Path,
+    rows: int,
+    memory: int,
+    places: Callable[[pa.Table], Labels] | None = None,
+    n_places: int = 1,
 ) -> Iterator[pa.Table]:
     """Bring all rows of a table that does not fit into memory into random order.
 
@@ -164,6 +169,8 @@ def in_random_order(
     folder : for the rows that wait; what is there is removed
     rows : of the whole table
     memory : bytes of the rows that are held at a time; work on them takes about three times as much
+    places : returns the place of each row, 0 to ``n_places`` − 1, such as its folder: rows come by their
+        places, in random order within each
 
     Yields
     ------
@@ -177,7 +184,7 @@ def in_random_order(
 
     def put_away() -> None:
         files.append(folder / str(len(files)))
-        _write_by_bucket(pa.concat_tables(held), files[-1], buckets)
+        _write_by_bucket(pa.concat_tables(held), files[-1], buckets, places, n_places)
         held.clear()
 
     for table in tables:
@@ -193,18 +200,29 @@ def in_random_order(
         waiting = 0
     if files and held:
         put_away()
-    for bucket in range(max(buckets, 1)):
+    for bucket in range(n_places * buckets if files else 1):
         whole = pa.concat_tables([_bucket_of(path, bucket) for path in files] or held)
+        order = random_order(whole.num_rows)
+        if places is not None:
+            order = order[np.argsort(places(whole)[order], kind="stable")]
         if whole.num_rows:
-            yield whole.unify_dictionaries().take(pa.array(random_order(whole.num_rows)))
+            yield whole.unify_dictionaries().take(pa.array(order))
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_by_bucket(table: pa.Table, path: Path, buckets: int) -> None:
-    """Write rows to a file of Arrow, one batch for each bucket, which is drawn for each row."""
+def _write_by_bucket(
+    table: pa.Table,
+    path: Path,
+    buckets: int,
+    places: Callable[[pa.Table], Labels] | None,
+    n_places: int,
+) -> None:
+    """Write rows to a file of Arrow, one batch for each place and bucket, which is drawn for each row."""
     drawn = np.frombuffer(os.urandom(8 * table.num_rows), np.uint64) % np.uint64(buckets)
+    if places is not None:
+        drawn = drawn + np.uint64(buckets) * places(table).astype(np.uint64)
     order = np.argsort(drawn, kind="stable")
-    ends = np.searchsorted(drawn[order], np.arange(buckets + 1))
+    ends = np.searchsorted(drawn[order], np.arange(n_places * buckets + 1))
     table = table.unify_dictionaries().combine_chunks().take(pa.array(order)).combine_chunks()
     with path.open("wb") as file, pa.ipc.new_file(file, table.schema) as writer:
         for start, end in pairwise(ends.tolist()):

@@ -17,7 +17,8 @@ from microagg.formats import FORMATS
 from microagg.formats.atomic import replacing
 from microagg.formats.files import Source, cannot_hold, difference, kind_of, read_file, write_file
 from microagg.formats.formulas import no_formulas, with_escaped_formulas
-from microagg.formats.layouts import FileFormat
+from microagg.formats.layouts import FileFormat, FolderLayout
+from microagg.formats.parquet_folders import key_places
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
@@ -28,6 +29,7 @@ from microagg.plan.sections import Roles
 from microagg.releasing.dealt import Dealt
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
+from microagg.tables.release_frame import reordered
 from microagg.tables.released_metadata import released_table
 
 if TYPE_CHECKING:
@@ -77,6 +79,20 @@ class ReleasedTable:
         if self.plan.keep_order is None:
             table = table.take(self.order)
         return released_table(table if kept is None else self._with_text(table, kept))
+
+    def placed_in(self, folder: FolderLayout) -> ReleasedTable:
+        """Return the table with its rows by the files of a folder such as year=2024, in random order within.
+
+        It stays as it is if its order is kept, or if the folders no longer tell what its records have.
+        """
+        places = key_places(folder.pieces, Frame(self.data).to_arrow(unnamed_index=False))
+        if self.order is None or places is None:
+            return self
+        if self.plan.keep_order is None:
+            by_file = np.argsort(places[self.order], kind="stable")
+            return replace(self, order=self.order[by_file])
+        by_file = np.argsort(places, kind="stable")
+        return replace(self, data=reordered(self.data, by_file), order=self.order[by_file])
 
     def deliver(self, target: Path, form: FileFormat | None, escape: bool) -> CountedFile:
         """Write the table to a file that gets its name only after it was read back and counted."""

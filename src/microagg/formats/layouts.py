@@ -7,8 +7,9 @@ from the values, such as statistics or a sort order, is not.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,6 +104,14 @@ class FolderLayout:
     def keys(self) -> list[str]:
         """Columns that the names of folders give."""
         return [key for key, _ in self.pieces[0].keys] if self.pieces else []
+
+    def keeps_places(self, names: Sequence[str], changed: Collection[str], rows: int) -> bool:
+        """Return whether records can be written to the folders of their keys: none is changed or gone."""
+        keys, values = set(self.keys), [piece.keys for piece in self.pieces]
+        if not keys or keys - set(names) or keys & set(changed):
+            return False
+        runs = sum(before != after for before, after in itertools.pairwise(values)) + 1
+        return runs == len(set(values)) and sum(piece.rows for piece in self.pieces) == rows
 
     def placed(self, names: Sequence[str], rows: int, keeps_places: bool) -> tuple[Piece, ...]:
         """Pieces for a table of these columns and records.

@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
+from microagg.base.typing import Labels
 from microagg.errors import TableError, listed, shown
 from microagg.formats.layouts import FolderLayout, ParquetLayout, Piece
 
@@ -126,6 +128,41 @@ def key_columns(pieces: Sequence[Piece]) -> dict[str, pa.ChunkedArray]:
         )
         for j, (name, kind) in enumerate(key_types(pieces).items())
     }
+
+
+def key_places(pieces: Sequence[Piece], table: pa.Table) -> Labels | None:
+    """Find the folder of each record by what the names of folders tell.
+
+    Parameters
+    ----------
+    pieces : files of a folder, in their order
+    table : records in any order, with the columns that folders give
+
+    Returns
+    -------
+    int64 (n,) or None
+        The place of each record's keys among those of the pieces: records sorted by it can be written to
+        the pieces. None: some record has keys that no folder tells, or there are no keys.
+    """
+    names = [name for name, _ in pieces[0].keys] if pieces else []
+    if not names or not set(names) <= set(table.column_names):
+        return None
+    codes = np.zeros(table.num_rows, dtype=np.int64)
+    places: dict[tuple[str | None, ...], int] = {(): 0}
+    for j, name in enumerate(names):  # one key after the other: folders within folders
+        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
+        levels = [None if v is None else str(v) for v in column.dictionary.to_pylist()]
+        deeper: dict[tuple[str | None, ...], int] = {}
+        for piece in pieces:
+            deeper.setdefault(tuple(value for _, value in piece.keys[: j + 1]), len(deeper))
+        below = np.full((len(places), len(levels)), -1, dtype=np.int64)
+        for key, place in places.items():
+            below[place] = [deeper.get((*key, level), -1) for level in levels]
+        codes = below[codes, column.indices.to_numpy()]
+        if (codes < 0).any():
+            return None
+        places = deeper
+    return codes
 
 
 def repeated(value: str | None, kind: pa.DataType, rows: int) -> pa.Array:

@@ -98,9 +98,11 @@ class MemoryEngine(Engine):
 
     def write(self, delivery: Delivery) -> CountedFile:
         """Write the table."""
-        job, kind = self.job, self.job.kind_of_target
-        self._released = self._release.released_table.table(kind, self._source.kept_for(kind))
-        return self._release.released_table.write(
+        job, kind, release = self.job, self.job.kind_of_target, self._release.released_table
+        if job.to_folder:
+            release = release.placed_in(self._format().folder)
+        self._released = release.table(kind, self._source.kept_for(kind))
+        return release.write(
             self._released, delivery.table, job.writes, self._format(), job.escape_formulas
         )
 
