@@ -224,7 +224,7 @@ def test_cells_far_away_are_refused_before_they_take_memory(tmp_path, rows):
 
 def test_more_rows_than_a_sheet_can_have_are_refused_before_they_are_read(tmp_path):
     path = with_sheet(tmp_path, "<row><c><v>1</v></c></row>" * 1_048_577)
-    with pytest.raises(TableError, match="at most 1,048,576 rows; .* has 1,048,577"):
+    with pytest.raises(TableError, match=r"at most 1,048,576 rows; .* has 1,048,577"):
         read_file(path)
 
 
