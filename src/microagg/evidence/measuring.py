@@ -19,7 +19,7 @@ from microagg.evidence.cure import cure_of
 from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
-from microagg.kernels.labels import combine, standard_deviation
+from microagg.kernels.labels import combine, group_means, standard_deviation
 from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.analyses import analyse, check_analyses
@@ -164,10 +164,13 @@ class Measuring:
         """Kinds, weights and states, unless all columns are complete numbers that count alike."""
         if self.intake.plain:
             return {}
+        weights, mean = self.intake.weights, 1.0
+        if weights is not None:  # whose sum may be too large for a number
+            mean = float(group_means(weights, np.zeros(len(weights), dtype=np.int64))[0])
         return {
             "variables": list(self.intake.variables.values()),
             "weights": self.intake.relative_weights,
-            "mean_weight": 1.0 if self.intake.weights is None else self.intake.weights.mean(),
+            "mean_weight": mean,
             "states": self.states,
         }
 
