@@ -15,12 +15,12 @@ import microagg
 from microagg.engines import disk_release, write_and_count
 from microagg.engines.disk_counts import CountsOnDisk
 from microagg.errors import VerificationError
-from microagg.evidence.cautions import (
-    _about_determined,
-    _about_uncounted_rows,
+from microagg.evidence.column_cautions import (
     about_agreement,
+    about_determined,
     about_groups,
     about_linked_rows,
+    about_uncounted_rows,
 )
 from microagg.evidence.cure import cure_of
 from microagg.evidence.sentences import required_words, standing_words, thresholds_of
@@ -233,13 +233,13 @@ def _about_ids(one_value):
 @pytest.mark.parametrize(
     ("cautions", "expected"),
     [
-        (_about_uncounted_rows(["home"], ["home"]), "is dropped, but its rows lie together"),
-        (_about_uncounted_rows(["home"], []), "shows which rows belong together"),
-        (_about_determined([Determined("a", "b", 9, 0.995, False)]), "correlation is 0.995"),
-        (_about_determined([Determined("a", "b", 9, 0.5, True)]), "the same a have the same b"),
-        (_about_determined([Determined("a", "b", 9, None, True)]), "the same a have the same b"),
+        (about_uncounted_rows(["home"], ["home"]), "is dropped, but its rows lie together"),
+        (about_uncounted_rows(["home"], []), "shows which rows belong together"),
+        (about_determined([Determined("a", "b", 9, 0.995, False)]), "correlation is 0.995"),
+        (about_determined([Determined("a", "b", 9, 0.5, True)]), "the same a have the same b"),
+        (about_determined([Determined("a", "b", 9, None, True)]), "the same a have the same b"),
         (
-            _about_determined(
+            about_determined(
                 [Determined("a", "b", 9, None, True), Determined("c", "d", 9, None, True)]
             ),
             "a gives away b; c gives away d",

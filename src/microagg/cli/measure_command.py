@@ -19,7 +19,8 @@ from microagg.cli.lines import (
 )
 from microagg.cli.show import Speaker
 from microagg.errors import InputError
-from microagg.evidence.cautions import about_agreement, about_dominance, about_known
+from microagg.evidence.cautions import about_dominance
+from microagg.evidence.column_cautions import about_agreement, about_known
 from microagg.evidence.sentences import (
     attacker_words,
     cases_words,

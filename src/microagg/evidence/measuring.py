@@ -1,32 +1,17 @@
-"""Measure a table against its release, in memory: the figures from which evidence is made.
-
-What is costly is computed when it is first asked for. Where the records are a sample of whole groups of a
-larger table, figures of all records take the place of those of the sample later
-(:mod:`microagg.engines.evidence_at_scale`).
-"""
+"""Measure a table against its release, in memory: all figures, and what calls for a caution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
-from microagg.base.typing import Floats, Labels
-from microagg.evidence.cure import cure_of
-from microagg.evidence.measured import Cure, Measured, Part, Signs, Suppressed
-from microagg.evidence.sentences import Caution
-from microagg.grouping.read_table import Intake
-from microagg.kernels.labels import combine, group_means, standard_deviation
-from microagg.measure.against_original import against_original
-from microagg.measure.agreement import Agreement, telling_apart
-from microagg.measure.analyses import analyse, check_analyses
-from microagg.measure.before_and_after import Summary, summaries
-from microagg.measure.both_tables import Pair, replace_keeping_cache
+from microagg.base.typing import Labels
+from microagg.evidence.measured import Measured, Signs
+from microagg.evidence.table_figures import TableFigures
+from microagg.kernels.labels import combine, standard_deviation
+from microagg.measure.analyses import check_analyses
 from microagg.measure.chart_data import pictures_of
-from microagg.measure.classes import classes, share_below
 from microagg.measure.disclosure_signs import (
     SortedColumn,
     determines,
@@ -34,481 +19,31 @@ from microagg.measure.disclosure_signs import (
     sorted_column,
     unmixed_units,
 )
-from microagg.measure.diversity import agreement_of
-from microagg.measure.fidelity import Fidelity, columns_of, compared_columns, fidelity_of
-from microagg.measure.harmful_columns import Harm, Stake, enough, rank, stakes
+from microagg.measure.harmful_columns import enough
 from microagg.measure.known_columns import (
-    Known,
     KnownRisk,
-    as_in_file,
     ascending_codes,
     known_columns,
-    known_risk,
 )
-from microagg.measure.linkage import sample_for
 from microagg.measure.linked_rows import (
     LinkedRows,
     linked_rows,
     linking_columns,
     lying_together,
 )
-from microagg.measure.pairing import Pairing, pairing_attack, untouched_coordinates
-from microagg.measure.risk import Ask, Risk, risk_of
-from microagg.measure.swapping import Chance, SwapFigures, chance_of, standing
-from microagg.measure.utility import Utility, utility_of
-from microagg.measure.within_groups import WithinGroups, within_groups
-from microagg.plan.plan import Plan
+from microagg.measure.risk import Risk
+from microagg.measure.utility import Utility
 from microagg.plan.plan_settings import EXACT
-from microagg.plan.sections import Roles
-from microagg.releasing.release_values import MissingCounts, decimals_of
-from microagg.tables.frame import Frame
+from microagg.releasing.release_values import decimals_of
 
 
-@dataclass(frozen=True, eq=False)
-class Measuring:
+class Measuring(TableFigures):
     """A table before and after, rows in the order given, and what is measured of it."""
-
-    plan: Plan
-    intake: Intake
-    """The table as it came."""
-    parts: Sequence[Part]
-    after: Frame
-    """The table with released values."""
-    values: Floats
-    """(n, protected columns) released values."""
-    states: Labels
-    """The same: 0 a value, 1 missing, 2 and more with a code."""
-    groups: Labels
-    """The same: the group by which a column was aggregated."""
-    missing_counts: Mapping[Any, MissingCounts]
-    """Missing, blanked and filled, by column."""
-    recoded: int = 0
-    """Records whose stratum changed."""
-    unreadable: Sequence[Caution] = ()
-    """What the draft found that could not be read."""
-    again: Callable[[Plan], Measuring] | None = field(default=None, repr=False)
-    """Protects the same table by another plan; None where it is not at hand."""
-    suppressed: Suppressed | None = None
-    """Records that were left out; None: none was to be."""
-    is_frame: bool = False
-    """Whether the release is handed over as a frame, and not as a file."""
-    records: int | None = None
-    """All records, if these are a sample of whole groups; None: these are all."""
-    counted_below_k: float | None = None
-    """:attr:`below_k_with_known` as it was counted in all records; None: it is counted here."""
-
-    @property
-    def roles(self) -> Roles:
-        """Role of each column."""
-        return self.intake.roles
-
-    @property
-    def is_sample(self) -> bool:
-        """Whether there are more records than these."""
-        return self.records is not None and self.records > len(self.both)
-
-    @property
-    def recoded_columns(self) -> tuple[Any, ...]:
-        """Unprotected columns that are released with other values: recoded columns and merged strata."""
-        return (*self.intake.recoded, *(self.plan.strata.columns if self.recoded else ()))
-
-    @cached_property
-    def both(self) -> Pair:
-        """The protected columns before and after."""
-        return Pair(
-            self.roles.protected,
-            np.column_stack([v.values for v in self.intake.variables.values()]),
-            self.values,
-            self.intake.frame,
-            self.after,
-            shared=self._shared,
-            labels=self.groups,
-            swapped=self._classes_of_swapped,
-            **self._beyond_numbers,
-        )
-
-    @property
-    def _classes_of_swapped(self) -> Labels | None:
-        """Class of each record if some part is swapped: its groups, and the values that other parts share."""
-        if not self.plan.is_swapped:
-            return None
-        columns = []
-        for part in self.parts:
-            if self.plan.block_of(part.columns).is_swapped:
-                columns.append(part.partition.labels)
-            else:
-                at = [self.roles.protected.index(name) for name in part.columns]
-                columns += [classes(self.values[:, at]), *self.states[:, at].T]
-        return combine(columns)
-
-    @cached_property
-    def both_as_given(self) -> Pair:
-        """The same against the table as it was before columns were recoded: what losses are about.
-
-        It also has the known columns and strata that were recoded.
-        """
-        given = self.intake
-        if not given.recoded:
-            return self.both
-        variables = list(given.variables.values())
-        return against_original(self.both, variables, given.recoded, given.original)
-
-    @property
-    def _shared(self) -> Labels | None:
-        """Strata and mean weight as they are released, a number for each combination."""
-        shared = known_columns(self.after, self.plan.also_shared())
-        return combine([column.codes for column in shared.values()]) if shared else None
-
-    @property
-    def _beyond_numbers(self) -> dict[str, Any]:
-        """Kinds, weights and states, unless all columns are complete numbers that count alike."""
-        if self.intake.plain:
-            return {}
-        weights, mean = self.intake.weights, 1.0
-        if weights is not None:  # whose sum may be too large for a number
-            mean = float(group_means(weights, np.zeros(len(weights), dtype=np.int64))[0])
-        return {
-            "variables": list(self.intake.variables.values()),
-            "weights": self.intake.relative_weights,
-            "mean_weight": mean,
-            "states": self.states,
-        }
-
-    @cached_property
-    def known(self) -> Mapping[Any, Known]:
-        """Columns that an attacker is taken to know."""
-        return self._as_in_file(self.roles.known)
-
-    @cached_property
-    def confidential(self) -> Mapping[Any, Known]:
-        """Confidential columns."""
-        return self._as_in_file(self.roles.confidential)
-
-    def _as_in_file(self, names: Iterable[Any]) -> dict[Any, Known]:
-        """Give the values of unprotected columns numbers; different texts in the file get different ones."""
-        found = known_columns(self.intake.frame, names)
-        recoded = [name for name in found if name in self.recoded_columns]
-        if self.intake.text is not None:
-            text = known_columns(Frame(self.intake.text), found)
-            found = {name: as_in_file(column, text[name]) for name, column in found.items()}
-        # Where small strata were merged, the file tells the stratum of the group.
-        return {**found, **known_columns(self.after, recoded)}
-
-    @cached_property
-    def utility(self) -> Utility:
-        """What was lost, and what became of the plan's analyses.
-
-        Swapped values lose what their groups lose, since rows are then nobody's.
-        """
-        measures = utility_of(self.both_as_given)
-        if self.plan.is_swapped:
-            measures = replace_keeping_cache(
-                measures,
-                information_loss=measures.group_loss,
-                by_column=measures.group_loss_by_column,
-            )
-        return self._with_analyses(measures, self.plan.analyses)
-
-    def _with_analyses(self, utility: Utility, analyses: Iterable[Any]) -> Utility:
-        """Add analyses to what was lost."""
-        weight, released = self.plan.weight, None
-        if weight is not None and weight.release == "mean":
-            released = self.after.doubles(weight.column)
-        found = [
-            analyse(
-                self.both_as_given,
-                wanted,
-                released,
-                k=self.plan.k,
-                categories=self.plan.categories,
-            )
-            for wanted in analyses
-        ]
-        if not found:
-            return utility
-        return replace_keeping_cache(utility, analyses=[*utility.analyses, *found])
-
-    @cached_property
-    def fidelity(self) -> Fidelity:
-        """How far tables, spreads and associations of all released columns moved."""
-        columns = columns_of(self.both_as_given)
-        measured = {self.roles.weight, *(column.name for column in columns)}
-        others = [name for name in self.roles.released if name not in measured]
-        kinds = {name: one for name, one in self.plan.columns.items() if name in others}
-        before = self.intake.original or self.intake.frame
-        columns += compared_columns(before, self.after, others, kinds)
-        weight, released = self.plan.weight, None
-        if weight is not None and weight.release != "drop":
-            released = self.after.doubles(weight.column)
-        return fidelity_of(columns, self.intake.weights, released, sampled=self.is_sample)
-
-    @cached_property
-    def within_groups(self) -> list[WithinGroups]:
-        """The covariances that averaging takes, of each part, as far as they may be told to the public."""
-        both, found = self.both, []
-        for part in self.parts:
-            block = self.plan.block_of(part.columns)
-            if block.is_swapped or block.released != "mean" or self.is_sample:
-                continue
-            places = [
-                j
-                for j, (name, kind) in enumerate(zip(both.names, both.kinds, strict=True))
-                if name in part.columns and name not in self.intake.recoded
-                if kind in ("number", "integer") and both.both_there[:, j].all()
-            ]
-            if places:
-                told = within_groups(
-                    [both.names[j] for j in places],
-                    both.original[:, places],
-                    both.protected[:, places],
-                    self.groups[:, places[0]],
-                    self.intake.weights,
-                    self.intake.units,
-                )
-                found += [] if told is None else [told]
-        return found
-
-    @cached_property
-    def risk(self) -> Risk:
-        """What an attacker gains from the protected columns alone."""
-        return self._risk((), 80.0)
-
-    def _risk(self, dominance: tuple[Any, ...], dominance_percent: float) -> Risk:
-        ask = Ask(
-            k=self.plan.k,
-            confidential=self.plan.confidential,
-            dominance=dominance,
-            dominance_percent=dominance_percent,
-            sample=sample_for(len(self.both)),
-            units=self.intake.units,
-        )
-        found = risk_of(self.both, ask)
-        given = self.both_as_given.of_columns(range(len(self.both.names)))
-        return replace(
-            found,
-            unique_before=share_below(given.classes_before, 2),
-            below_k=share_below(self.both.classes, self.plan.k, self.intake.units),
-            diversity={
-                name: replace(one, agreement=self.agreements[name])
-                for name, one in found.diversity.items()
-            },
-        )
-
-    @cached_property
-    def with_known(self) -> KnownRisk:
-        """What an attacker gains who also knows every untouched column that is not confidential."""
-        return self._known_risk(self.known)
-
-    @cached_property
-    def if_confidential_known(self) -> KnownRisk:
-        """What an attacker gains if the confidential columns were known after all."""
-        if not self.roles.confidential:
-            return self.with_known
-        return self._known_risk({**self.known, **self.confidential})
-
-    def _known_risk(self, known: Mapping[Any, Known]) -> KnownRisk:
-        sample = sample_for(len(self.both))
-        return known_risk(self.both, known, self.plan.k, units=self.intake.units, sample=sample)
-
-    @cached_property
-    def stakes(self) -> list[Stake]:
-        """Confidential columns by the share of records below k if each alone were known."""
-        return stakes(self.both, self.known, self.confidential, self.plan.k, self.intake.units)
-
-    @cached_property
-    def harms(self) -> list[Harm]:
-        """Known columns, the most harmful first."""
-        return rank(self.both, self.known, self.plan.k, self.intake.units)
-
-    @cached_property
-    def below_k_with_known(self) -> float:
-        """Share of records among fewer than k records, or units, that agree in all that is known."""
-        if self.counted_below_k is not None:
-            return self.counted_below_k
-        return share_below(self._joint_classes, self.plan.k, self.intake.units)
-
-    @cached_property
-    def agreements(self) -> Mapping[Any, Agreement]:
-        """What groups disclose of each confidential column."""
-        seen, known = self.both.released_classes, [column.codes for column in self.known.values()]
-        if known and (apart := telling_apart(known, self.below_k_with_known)):
-            seen = combine([seen, *apart])
-        return {name: agreement_of(self.after, name, seen) for name in self.plan.confidential}
-
-    @cached_property
-    def _joint_classes(self) -> Labels:
-        """Class of each record by all that groups share and all that an attacker knows.
-
-        Merging whole groups may tell something about single ones, so that these are told apart.
-        """
-        merged = (part.base for part in self.parts if part.base is not None)
-        known = (column.codes for column in self.known.values())
-        return combine([self.both.released_classes, *merged, *known])
-
-    @property
-    def _steered(self) -> list[Any]:
-        """Untouched columns by which groups of swapped values were chosen, other than by merging."""
-        blocks = [self.plan.block_of(part.columns) for part in self.parts if part.base is None]
-        return [
-            name
-            for block in blocks
-            if block.is_swapped
-            for name in block.require.columns
-            if name not in self.roles.protected
-        ]
-
-    @cached_property
-    def untouched(self) -> list[Any]:
-        """Columns left as they are that differ between records, strata aside."""
-        strata = self.plan.shared_strata
-        columns = {**self.known, **self.confidential}
-        return [n for n, c in columns.items() if n not in strata and len(np.unique(c.codes)) > 1]
-
-    @cached_property
-    def pairing(self) -> Pairing | None:
-        """The attack that pairs people and rows through columns that it does not know of people."""
-        names = [name for name in self.untouched if name in self.confidential]
-        if not names:
-            return None
-        frame = self.intake.frame
-        before, after = self.both.encoded
-        coordinates = np.hstack(
-            [
-                untouched_coordinates(
-                    self.confidential[name].codes,
-                    frame.doubles(name) if frame.is_numeric(name) else None,
-                )
-                for name in names
-            ]
-        )
-        groups = combine([part.partition.labels for part in self.parts])
-        return pairing_attack(self._joint_classes, groups, before, after, coordinates)
-
-    @cached_property
-    def swap(self) -> SwapFigures | None:
-        """What swapped values give away; None: no value is swapped."""
-        if not self.plan.is_swapped:
-            return None
-        chance = None
-        if self.untouched:
-            chance = chance_of(self._joint_classes, self.intake.units)
-            if any(one.alone for one in self.linked_rows):
-                chance = Chance(1.0, 1.0)
-        stands, alone = standing(self.both)
-        return SwapFigures(chance, self.pairing if self.untouched else None, stands, alone)
-
-    @cached_property
-    def cure(self) -> Cure | None:
-        """What keeps groups from disclosing confidential values, and its price."""
-        return None if self.again is None else cure_of(self.plan, self, self.again)
-
-    @cached_property
-    def summaries(self) -> list[Summary]:
-        """Totals, means, medians and standard deviations of each protected column."""
-        return summaries(self.both_as_given, max(self.plan.k, 3))
-
-    @cached_property
-    def linked_rows(self) -> list[LinkedRows]:
-        """Sets of rows of the columns that show which rows belong together; strata are shared by k anyway."""
-        if self.is_sample:  # members of a household may be outside it
-            return []
-        roles, strata = self.roles, self.plan.shared_strata
-        columns = self._as_in_file(
-            name for name in [*roles.renumbered, *roles.released] if name not in strata
-        )
-        links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
-        return linked_rows(self.both, self.known, links, self.plan.k, self.intake.units)
-
-    @property
-    def _lying_together(self) -> list[LinkedRows]:
-        """Sets of rows of dropped units that lie together, if the order of the rows is kept."""
-        if not self.plan.keep_order or self.is_sample:
-            return []
-        links = linking_columns(self._as_in_file(self.roles.dropped), self.plan.units)
-        runs = lying_together(links)
-        return linked_rows(self.both, self.known, runs, self.plan.k, self.intake.units)
-
-    @property
-    def _sorted_by(self) -> list[SortedColumn]:
-        """Columns by which rows are sorted, if their order is kept; those of a sample are in order, too."""
-        if not self.plan.keep_order:
-            return []
-        roles, frame = self.roles, self.intake.original or self.intake.frame
-        weight = [] if roles.weight is None else [roles.weight]
-        wanted = [*roles.protected, *roles.known, *roles.dropped, *roles.renumbered, *weight]
-        found = (
-            sorted_column(name, ascending_codes(frame, name)) for name in dict.fromkeys(wanted)
-        )
-        return [one for one in found if one is not None]
-
-    @property
-    def _fine_digits(self) -> list[Any]:
-        """Columns whose means have more decimals than a millionth of the standard deviation, by the plan."""
-        digits, found = self.plan.digits, []
-        for name, variable in self.intake.variables.items() if digits is not None else ():
-            block = self.plan.block_of([name])
-            if variable.is_category or variable.kind == "date":
-                continue
-            if self.plan.column(name).round != "no" or block.released not in ("mean", "midrange"):
-                continue
-            usual = decimals_of(standard_deviation(variable.values[~variable.missing]))
-            if usual is not None and (not isinstance(digits, int) or digits > usual):
-                found.append(name)
-        weight = self.plan.weight
-        if digits == EXACT and weight is not None and weight.release == "mean":
-            found.append(weight.column)
-        return found
 
     @cached_property
     def signs(self) -> Signs:
         """What calls for a caution."""
-        roles, both, known = self.roles, self.both, self.known
-        below = self.below_k_with_known if known else 0.0
-        # Strata are part of what k records share, and so is all that follows from them.
-        strata = self.plan.shared_strata
-        extra = {name: column for name, column in known.items() if name not in strata}
-        hidden = self._as_in_file([*roles.dropped, *roles.renumbered])
-        uncounted = [name for name in self.plan.units if name in roles.released]
-        return Signs(
-            records=self.records or len(both),
-            looked_at=len(both),
-            below_k=below,
-            harms=self.harms if below else (),
-            enough=enough(both, known, self.plan.k, self.intake.units) if below else None,
-            identifiers=identifiers(extra),
-            determined=determines({**extra, **self.confidential}, both),
-            linked_rows=self.linked_rows,
-            uncounted_rows=uncounted if self.is_sample else (),
-            lying_together=self._lying_together,
-            sorted_by=self._sorted_by,
-            fine_digits=self._fine_digits,
-            frame_in_order=self.is_frame and self.plan.keep_order is None,
-            unmixed=unmixed_units(self._classes_of_records, {**known, **hidden}),
-            agreements=self.agreements,
-            cure=self.cure,
-            steered=self._steered,
-            pairing=self.pairing,
-            missing_counts=self.missing_counts,
-            recoded=self.recoded,
-            row_labels=self.intake.frame.distinct_row_labels(),
-            unreadable=self.unreadable,
-        )
-
-    @property
-    def _classes_of_records(self) -> list[tuple[Labels, int]]:
-        """Classes by the released values of each part whose k counts records, and this k."""
-        found = []
-        position = {name: j for j, name in enumerate(self.both.names)}
-        for part in self.parts:
-            block = self.plan.block_of(part.columns)
-            if block.is_swapped and self.plan.unit_of(block).column is None:
-                found.append((part.partition.labels, part.partition.k))
-            elif self.plan.unit_of(block).column is None:
-                own = self.both.of_columns(position[name] for name in part.columns)
-                shared = known_columns(self.after, self.plan.also_shared(block))
-                codes = (column.codes for column in shared.values())
-                found.append((combine([own.classes, *codes]), part.partition.k))
-        return found
+        return _signs_of(self)
 
     def measure(
         self,
@@ -522,9 +57,9 @@ class Measuring:
         gone = {*self.roles.dropped, *self.roles.renumbered}  # whose values would be reported
         frame = self.intake.original or self.intake.frame
         check_analyses(analyses, frame, gone, whole=False)
-        utility = self._with_analyses(self.utility, analyses)
+        utility = self.with_analyses(self.utility, analyses)
         dominance = tuple(dominance)
-        return utility, self._risk(dominance, dominance_percent) if dominance else self.risk
+        return utility, self.risk_with(dominance, dominance_percent) if dominance else self.risk
 
     def measured(
         self,
@@ -561,3 +96,104 @@ class Measuring:
         """Return what a report draws, as plain data."""
         both = self.both_as_given
         return pictures_of(both, self.plan.k, self.utility.associations, self.both.classes)
+
+
+def _signs_of(table: TableFigures) -> Signs:
+    """Return what calls for a caution in a table before and after."""
+    roles, both, known = table.roles, table.both, table.known
+    below = table.below_k_with_known if known else 0.0
+    # Strata are part of what k records share, and so is all that follows from them.
+    strata = table.plan.shared_strata
+    extra = {name: column for name, column in known.items() if name not in strata}
+    hidden = table.as_in_file([*roles.dropped, *roles.renumbered])
+    uncounted = [name for name in table.plan.units if name in roles.released]
+    return Signs(
+        records=table.records or len(both),
+        looked_at=len(both),
+        below_k=below,
+        harms=table.harms if below else (),
+        enough=enough(both, known, table.plan.k, table.intake.units) if below else None,
+        identifiers=identifiers(extra),
+        determined=determines({**extra, **table.confidential}, both),
+        linked_rows=table.linked_rows,
+        uncounted_rows=uncounted if table.is_sample else (),
+        lying_together=_lying_together(table),
+        sorted_by=_sorted_by(table),
+        fine_digits=_fine_digits(table),
+        frame_in_order=table.is_frame and table.plan.keep_order is None,
+        unmixed=unmixed_units(_classes_of_records(table), {**known, **hidden}),
+        agreements=table.agreements,
+        cure=table.cure,
+        steered=_steered(table),
+        pairing=table.pairing,
+        missing_counts=table.missing_counts,
+        recoded=table.recoded,
+        row_labels=table.intake.frame.distinct_row_labels(),
+        unreadable=table.unreadable,
+    )
+
+
+def _steered(table: TableFigures) -> list[Any]:
+    """Return untouched columns by which groups of swapped values were chosen, other than by merging."""
+    blocks = [table.plan.block_of(part.columns) for part in table.parts if part.base is None]
+    return [
+        name
+        for block in blocks
+        if block.is_swapped
+        for name in block.require.columns
+        if name not in table.roles.protected
+    ]
+
+
+def _lying_together(table: TableFigures) -> list[LinkedRows]:
+    """Count sets of rows of dropped units that lie together, if the order of the rows is kept."""
+    if not table.plan.keep_order or table.is_sample:
+        return []
+    links = linking_columns(table.as_in_file(table.roles.dropped), table.plan.units)
+    runs = lying_together(links)
+    return linked_rows(table.both, table.known, runs, table.plan.k, table.intake.units)
+
+
+def _sorted_by(table: TableFigures) -> list[SortedColumn]:
+    """Return columns by which rows are sorted, if their order is kept, which a sample has, too."""
+    if not table.plan.keep_order:
+        return []
+    roles, frame = table.roles, table.intake.original or table.intake.frame
+    weight = [] if roles.weight is None else [roles.weight]
+    wanted = [*roles.protected, *roles.known, *roles.dropped, *roles.renumbered, *weight]
+    columns = (sorted_column(name, ascending_codes(frame, name)) for name in dict.fromkeys(wanted))
+    return [column for column in columns if column is not None]
+
+
+def _fine_digits(table: TableFigures) -> list[Any]:
+    """Return columns whose means the plan gives more decimals than a millionth of the deviation."""
+    digits, columns = table.plan.digits, []
+    for name, variable in table.intake.variables.items() if digits is not None else ():
+        block = table.plan.block_of([name])
+        if variable.is_category or variable.kind == "date":
+            continue
+        if table.plan.column(name).round != "no" or block.released not in ("mean", "midrange"):
+            continue
+        usual = decimals_of(standard_deviation(variable.values[~variable.missing]))
+        if usual is not None and (not isinstance(digits, int) or digits > usual):
+            columns.append(name)
+    weight = table.plan.weight
+    if digits == EXACT and weight is not None and weight.release == "mean":
+        columns.append(weight.column)
+    return columns
+
+
+def _classes_of_records(table: TableFigures) -> list[tuple[Labels, int]]:
+    """Return classes by the released values of each part whose k counts records, and this k."""
+    classes = []
+    position = {name: j for j, name in enumerate(table.both.names)}
+    for part in table.parts:
+        block = table.plan.block_of(part.columns)
+        if block.is_swapped and table.plan.unit_of(block).column is None:
+            classes.append((part.partition.labels, part.partition.k))
+        elif table.plan.unit_of(block).column is None:
+            values = table.both.of_columns(position[name] for name in part.columns)
+            shared = known_columns(table.after, table.plan.also_shared(block))
+            codes = (column.codes for column in shared.values())
+            classes.append((combine([values.classes, *codes]), part.partition.k))
+    return classes

@@ -19,13 +19,12 @@ import numpy as np
 from microagg.base.formatting import few_digits, names, narrowed_down, plural
 from microagg.base.typing import Labels
 from microagg.evidence import Evidence
-from microagg.evidence.cautions import (
+from microagg.evidence.cautions import about_plan, about_row_labels
+from microagg.evidence.column_cautions import (
     about_agreement,
     about_groups,
     about_identifiers,
     about_linked_rows,
-    about_plan,
-    about_row_labels,
 )
 from microagg.evidence.sentences import Caution, promise_words, required_words
 from microagg.grouping.require.value_rules import distinct_units

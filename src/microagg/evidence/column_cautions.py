@@ -1,0 +1,349 @@
+"""Cautions about columns and rows that are left as they are: what they tell, and what would cure it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, plural, share
+from microagg.evidence.measured import Cure
+from microagg.evidence.sentences import Caution, cases_words, pairing_words, percent_words
+from microagg.measure.agreement import Agreement, disclosed_share
+from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGroups
+from microagg.measure.harmful_columns import Harm
+from microagg.measure.linked_rows import LinkedRows
+from microagg.measure.pairing import Pairing
+from microagg.measure.risk import agreement_words
+
+_NAMED = 6  # columns that a sentence names
+RANDOM_ORDER = "Leave out keep_order (--keep-order): the file is then written in random order."
+_CURED = 3  # columns that decisions are offered for
+
+
+def about_known(
+    k: int,
+    known: int,
+    below_k: float,
+    harms: Sequence[Harm],
+    drop: Sequence[Any] | None,
+    who: UnitWords = RECORDS,
+) -> list[Caution]:
+    """Say that k does not hold against someone who knows the unprotected columns.
+
+    ``known`` is their number, ``drop`` those without which k would hold, and ``who`` the noun for what k
+    counts.
+    """
+    if not below_k or not known:
+        return []
+    worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
+    each = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
+    harm = f"If only one of them is known: {each}." if len(worst) > 1 else ""
+    if drop is None:
+        way = ""
+    elif len(drop) == known:
+        all_of = "it is" if known == 1 else "all of them are"
+        way = f" k holds only if {all_of} dropped: {_drop_flag(drop)}."
+    else:
+        way = f" This makes k hold: {_drop_flag(drop)}."
+    coarser = min(
+        (harm for harm in harms if harm.coarsened is not None),
+        key=lambda harm: harm.coarsened or 0.0,
+        default=None,
+    )
+    if coarser is not None and (coarser.coarsened or 0.0) < below_k - 0.005:
+        way += (
+            f" With {names([coarser.name])} in ten levels it would be {share(coarser.coarsened)}."
+        )
+    fact = narrowed_down(below_k, k, who)
+    return [
+        Caution(
+            "amber",
+            tuple(one.name for one in worst),
+            f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
+            "Protect, coarsen or drop columns, or name those that no attacker can know as confidential."
+            f"{way}",
+            cures=_each([one.name for one in worst], "protect", "drop"),
+        )
+    ]
+
+
+def _each(columns: Iterable[Any], *decisions: str) -> tuple[tuple[Any, str], ...]:
+    """Return each decision about each of the first few columns."""
+    first = list(columns)[:_CURED]
+    return tuple((name, decision) for name in first for decision in decisions)
+
+
+def about_identifiers(
+    found: Mapping[Any, Identifier], records: int, units: Sequence[Any] = ()
+) -> list[Caution]:
+    """Warn of identifiers in the file."""
+    return [_of_identifier(name, sign, records, name in units) for name, sign in found.items()]
+
+
+def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Caution:
+    present = sign.present
+    column = names([name])
+    where = "" if present == n else f" that has a value ({share(present / n)} of them)"
+    if sign.how == "repeats":
+        words = (
+            f"{column} is unprotected and looks like an id that repeats: {sign.distinct:,} different values "
+            f"in {plural(present, 'record')}."
+        )
+        advice = (
+            "Drop it. It is the unit, and k counts units whether or not it is released."
+            if is_unit
+            else f"Drop it; if it numbers people, households or firms, make it the unit (--unit {column})."
+        )
+        cures = _each([name], "unit") if is_unit else _each([name], "drop", "unit")
+    else:
+        which = "every" if sign.how == "distinct" else "nearly every"
+        words = f"{column} is unprotected and different in {which} record{where}, so it identifies records."
+        advice = "Drop it, or protect it."
+        cures = _each([name], "drop", "protect")
+    return Caution("amber", (name,), words, advice, cures=cures)
+
+
+def about_linked_rows(
+    found: Sequence[LinkedRows],
+    renumbered: Collection[Any],
+    moved_together: Collection[Any],
+    units: Collection[Any] = (),
+) -> list[Caution]:
+    """Warn of sets of rows that fewer than k are equal to, if a column shows which rows belong together."""
+    return [
+        _of_linked_rows(one, one.column in renumbered, moved_together, units)
+        for one in found
+        if one.below_k
+    ]
+
+
+def about_uncounted_rows(columns: Sequence[Any], dropped: Collection[Any]) -> list[Caution]:
+    """Warn of units that show which rows belong together, if the table is too large to count the sets."""
+    found = []
+    for name in columns:
+        fact, way = "shows which rows belong together", f"Drop {names([name])}"
+        if name in dropped:
+            fact, way = "is dropped, but its rows lie together", RANDOM_ORDER
+        words = f"{names([name])} {fact}, and sets of rows are counted only for tables in memory."
+        tail = "" if name in dropped else ": k counts units whether or not it is released."
+        found.append(Caution("amber", (name,), words, f"{way}{tail}"))
+    return found
+
+
+def sets_words(one: LinkedRows) -> str:
+    """Say how many sets of rows are shared by too few."""
+    sets = plural(one.sets, "set")
+    if one.alone == one.sets:
+        return (
+            f"all {sets} of rows are unique" if one.sets > 1 else "the only set of rows is unique"
+        )
+    return (
+        f"of {sets} of rows, {one.below_k:,} {'is' if one.below_k == 1 else 'are'} shared by fewer than "
+        f"{one.k:,}, and {one.alone:,} {'is' if one.alone == 1 else 'are'} unique"
+    )
+
+
+def _of_linked_rows(
+    one: LinkedRows, renumbered: bool, moved_together: Collection[Any], units: Collection[Any]
+) -> Caution:
+    column = names([one.column])
+    still = f"{column} is renumbered, but still" if renumbered else column
+    words = f"{still} shows which rows belong together: {sets_words(one)}."
+    if one.below_k_by_size:
+        rare = plural(one.below_k_by_size, "set has", "sets have")
+        words += f" {rare} a number of rows that fewer than {one.k:,} sets have."
+    if one.linkage is not None:
+        words += (
+            " An attacker who knows the true values of all rows of a set finds it in "
+            f"{cases_words(one.linkage)}."
+        )
+    name_it = "" if one.column in units else "name it as unit and "
+    way = (
+        ""
+        if one.column in moved_together
+        else f" Or {name_it}move whole units: --unit-mode together."
+    )
+    return Caution("amber", (one.column,), words, f"Drop {column}.{way}")
+
+
+def about_determined(pairs: Sequence[Determined]) -> list[Caution]:
+    """Say which unprotected columns give protected ones away: one caution, however many they are."""
+    if not pairs:
+        return []
+    if len(pairs) == 1:
+        return [_of_one_determined(pairs[0])]
+    given: dict[Any, list[Any]] = {}
+    for one in pairs:
+        given.setdefault(one.known, []).append(one.protected)
+    pairs_words = "; ".join(
+        f"{names([known])} gives away {names(protected, _NAMED)}"
+        for known, protected in list(given.items())[:_NAMED]
+    )
+    more = f"; and {len(given) - _NAMED} more columns" if len(given) > _NAMED else ""
+    columns = dict.fromkeys([*given, *(one.protected for one in pairs)])
+    words = f"Unprotected columns give protected ones away: {pairs_words}{more}."
+    return [
+        Caution(
+            "amber",
+            tuple(columns),
+            words,
+            f"Protect {names(given, _NAMED)} too, or drop them.",
+            cures=_each(given, "protect", "drop"),
+        )
+    ]
+
+
+def _of_one_determined(one: Determined) -> Caution:
+    known, protected = names([one.known]), names([one.protected])
+    if one.rank_correlation is not None and abs(one.rank_correlation) >= 0.99:
+        how = f"their rank correlation is {one.rank_correlation:.3f}"
+    else:
+        how = f"records with the same {known} have the same {protected}"
+    return Caution(
+        "amber",
+        (one.known, one.protected),
+        f"{known} is unprotected and gives {protected} away: {how}.",
+        f"Protect {known} too, or drop it.",
+        cures=_each([one.known], "protect", "drop"),
+    )
+
+
+def about_groups(
+    found: Mapping[Any, tuple[UnitsInGroups, int]], dropped: Collection[Any]
+) -> list[Caution]:
+    """Warn that records are not units: a column that looks like a unit has few values in many groups."""
+    return [_of_unit(name, sign, k, name in dropped) for name, (sign, k) in found.items()]
+
+
+def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
+    column = names([name])
+    if sign.one_value >= 0.01:
+        what = (
+            f"In {share(sign.one_value)} of the groups all records have the same {column}, and "
+            f"{share(sign.below_k)} of the groups have fewer than {k:,} different ones"
+        )
+    else:
+        what = f"{share(sign.below_k)} of the groups have fewer than {k:,} different values of {column}"
+    tail = (
+        f"{column} is dropped, but someone who knows whose records a group holds knows them all."
+        if dropped
+        else f"k counts records, not {column}."
+    )
+    return Caution(
+        # Without the column in the file, nobody can read off which records belong together.
+        "warning" if dropped else "amber",
+        (name,),
+        f"{what} (by chance it would be {share(sign.below_k_by_chance)}). {tail}",
+        f"Make {column} the unit (--unit {column}), so that k counts its different values.",
+        cures=_each([name], "unit"),
+    )
+
+
+def about_agreement(
+    agreements: Mapping[Any, Agreement],
+    accepted: float = 0.0,
+    cure: Cure | None = None,
+    asked: Collection[Any] = (),
+) -> list[Caution]:
+    """Warn of groups that disclose a confidential value: amber if for more records than the plan accepts.
+
+    Common values are no news: a note at most. ``asked`` are columns that must have
+    different values in every group.
+    """
+    disclosed = tuple(name for name, one in agreements.items() if one.records)
+    if disclosed:
+        found = disclosed_share(agreements.values())
+        words = agreement_words(agreements)
+        if found <= accepted:
+            limit = f"That is {share(found)} of the records; the plan accepts {share(accepted)}."
+            return [Caution("note", disclosed, f"{words} {limit}")]
+        advice, cures = _tried(cure, disclosed) if cure else _untried(agreements, asked)
+        return [Caution("amber", disclosed, words, advice, cures=cures)]
+    common = {name: one.harmless for name, one in agreements.items() if one.harmless}
+    if not common:
+        return []
+    which = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in common.items())
+    return [
+        Caution(
+            "note",
+            tuple(common),
+            f"Some groups agree in a common confidential value: {which}. At least half of all records have "
+            "it (of a number, more than a tenth), so this is no news about anybody.",
+        )
+    ]
+
+
+def _tried(cure: Cure, disclosed: Sequence[Any]) -> tuple[str, tuple[tuple[Any, str], ...]]:
+    """Say what prevents disclosure by groups, with its price; and the decisions."""
+    if not cure.require and not cure.drop:
+        column = "column" if len(disclosed) == 1 else "columns"
+        words = (
+            f"No requirement that was tried prevents it. Drop the {column}, or protect "
+            f"{names(disclosed, _NAMED)} too."
+        )
+        return words, _each(disclosed, "drop", "protect")
+    flags = _require_flags(cure.require)
+    if cure.drop:
+        flags = f"{flags} {_drop_flag(cure.drop)}".strip()
+    words = f"This prevents it: {flags}."
+    if cure.loss is None:
+        words += " It was not tried, because the table is large."
+    else:
+        words += (
+            f" The loss would be at most {percent_words(cure.loss)} instead of "
+            f"{percent_words(cure.loss_now)}."
+        )
+    decisions = [
+        (name, f"require {rule}:{value:g}")
+        for rule, columns in cure.require.items()
+        for name, value in columns.items()
+    ]
+    return words, (*decisions, *((name, "drop") for name in cure.drop))
+
+
+def _untried(
+    agreements: Mapping[Any, Agreement], asked: Collection[Any]
+) -> tuple[str, tuple[tuple[Any, str], ...]]:
+    """Say what may prevent disclosure by groups, where nothing could be tried; and the decisions."""
+    exact = [name for name, one in agreements.items() if one.exact and name not in asked]
+    close = [name for name, one in agreements.items() if one.records and name not in exact]
+    advice = []
+    if exact:
+        flags = _require_flags({"distinct": dict.fromkeys(exact[:_NAMED], 2)})
+        advice.append(f"Require different values: {flags}.")
+    if close:
+        advice.append(f"Raise k, or protect {names(close, _NAMED)} too.")
+    return " ".join(advice), (*_each(exact, "require distinct:2"), *_each(close, "protect"))
+
+
+def _drop_flag(columns: Sequence[Any]) -> str:
+    return f"--drop {','.join(names([name]) for name in columns)}"
+
+
+def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:
+    return " ".join(
+        f"--require {rule}:{names([name])}={value:g}"
+        for rule, columns in require.items()
+        for name, value in columns.items()
+    )
+
+
+def about_pairing(
+    pairing: Pairing | None, unknown: Sequence[Any], k: int, accepted: float | None = None
+) -> list[Caution]:
+    """Warn if columns left as they are show whose row is whose for more than 1/k, or than is accepted."""
+    if pairing is None or not pairing.is_above(1 / k):
+        return []
+    if accepted is not None and pairing.rate <= accepted:
+        limit = f"The plan accepts {share(accepted)}."
+        return [Caution("note", tuple(unknown), f"{pairing_words(pairing, unknown)} {limit}")]
+    them = "it" if len(unknown) == 1 else "them"
+    return [
+        Caution(
+            "amber",
+            tuple(unknown),
+            pairing_words(pairing, unknown),
+            f"Protect {names(unknown, _NAMED)} too, or drop {them}; what the board accepts is --max-pairing.",
+            cures=_each(unknown, "protect", "drop"),
+        )
+    ]

@@ -1,0 +1,398 @@
+"""Single figures of a table against its release, in memory, from which evidence is made.
+
+What is costly is computed when it is first asked for. Where the records are a sample of whole groups of a
+larger table, figures of all records take the place of those of the sample later
+(:mod:`microagg.engines.evidence_at_scale`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from microagg.base.typing import Floats, Labels
+from microagg.evidence.cure import cure_of
+from microagg.evidence.measured import Cure, Part, Suppressed
+from microagg.evidence.sentences import Caution
+from microagg.grouping.read_table import Intake
+from microagg.kernels.labels import combine, group_means
+from microagg.measure.against_original import against_original
+from microagg.measure.agreement import Agreement, telling_apart
+from microagg.measure.analyses import analyse
+from microagg.measure.before_and_after import Summary, summaries
+from microagg.measure.both_tables import Pair, replace_keeping_cache
+from microagg.measure.classes import classes, share_below
+from microagg.measure.diversity import agreement_of
+from microagg.measure.fidelity import Fidelity, columns_of, compared_columns, fidelity_of
+from microagg.measure.harmful_columns import Harm, Stake, rank, stakes
+from microagg.measure.known_columns import (
+    Known,
+    KnownRisk,
+    as_in_file,
+    known_columns,
+    known_risk,
+)
+from microagg.measure.linkage import sample_for
+from microagg.measure.linked_rows import (
+    LinkedRows,
+    linked_rows,
+    linking_columns,
+)
+from microagg.measure.pairing import Pairing, pairing_attack, untouched_coordinates
+from microagg.measure.risk import Ask, Risk, risk_of
+from microagg.measure.swapping import Chance, SwapFigures, chance_of, standing
+from microagg.measure.utility import Utility, utility_of
+from microagg.measure.within_groups import WithinGroups, within_groups
+from microagg.plan.plan import Plan
+from microagg.plan.sections import Roles
+from microagg.releasing.release_values import MissingCounts
+from microagg.tables.frame import Frame
+
+
+@dataclass(frozen=True, eq=False)
+class TableFigures:
+    """A table before and after, rows in the order given, and single figures of it."""
+
+    plan: Plan
+    intake: Intake
+    """The table as it came."""
+    parts: Sequence[Part]
+    after: Frame
+    """The table with released values."""
+    values: Floats
+    """(n, protected columns) released values."""
+    states: Labels
+    """The same: 0 a value, 1 missing, 2 and more with a code."""
+    groups: Labels
+    """The same: the group by which a column was aggregated."""
+    missing_counts: Mapping[Any, MissingCounts]
+    """Missing, blanked and filled, by column."""
+    recoded: int = 0
+    """Records whose stratum changed."""
+    unreadable: Sequence[Caution] = ()
+    """What the draft found that could not be read."""
+    again: Callable[[Plan], TableFigures] | None = field(default=None, repr=False)
+    """Protects the same table by another plan; None where it is not at hand."""
+    suppressed: Suppressed | None = None
+    """Records that were left out; None: none was to be."""
+    is_frame: bool = False
+    """Whether the release is handed over as a frame, and not as a file."""
+    records: int | None = None
+    """All records, if these are a sample of whole groups; None: these are all."""
+    counted_below_k: float | None = None
+    """:attr:`below_k_with_known` as it was counted in all records; None: it is counted here."""
+
+    @property
+    def roles(self) -> Roles:
+        """Role of each column."""
+        return self.intake.roles
+
+    @property
+    def is_sample(self) -> bool:
+        """Whether there are more records than these."""
+        return self.records is not None and self.records > len(self.both)
+
+    @property
+    def recoded_columns(self) -> tuple[Any, ...]:
+        """Unprotected columns that are released with other values: recoded columns and merged strata."""
+        return (*self.intake.recoded, *(self.plan.strata.columns if self.recoded else ()))
+
+    @cached_property
+    def both(self) -> Pair:
+        """The protected columns before and after."""
+        return Pair(
+            self.roles.protected,
+            np.column_stack([v.values for v in self.intake.variables.values()]),
+            self.values,
+            self.intake.frame,
+            self.after,
+            shared=self._shared,
+            labels=self.groups,
+            swapped=self._classes_of_swapped,
+            **self._beyond_numbers,
+        )
+
+    @property
+    def _classes_of_swapped(self) -> Labels | None:
+        """Class of each record if some part is swapped: its groups, and the values that other parts share."""
+        if not self.plan.is_swapped:
+            return None
+        columns = []
+        for part in self.parts:
+            if self.plan.block_of(part.columns).is_swapped:
+                columns.append(part.partition.labels)
+            else:
+                at = [self.roles.protected.index(name) for name in part.columns]
+                columns += [classes(self.values[:, at]), *self.states[:, at].T]
+        return combine(columns)
+
+    @cached_property
+    def both_as_given(self) -> Pair:
+        """The same against the table as it was before columns were recoded: what losses are about.
+
+        It also has the known columns and strata that were recoded.
+        """
+        given = self.intake
+        if not given.recoded:
+            return self.both
+        variables = list(given.variables.values())
+        return against_original(self.both, variables, given.recoded, given.original)
+
+    @property
+    def _shared(self) -> Labels | None:
+        """Strata and mean weight as they are released, a number for each combination."""
+        shared = known_columns(self.after, self.plan.also_shared())
+        return combine([column.codes for column in shared.values()]) if shared else None
+
+    @property
+    def _beyond_numbers(self) -> dict[str, Any]:
+        """Kinds, weights and states, unless all columns are complete numbers that count alike."""
+        if self.intake.plain:
+            return {}
+        weights, mean = self.intake.weights, 1.0
+        if weights is not None:  # whose sum may be too large for a number
+            mean = float(group_means(weights, np.zeros(len(weights), dtype=np.int64))[0])
+        return {
+            "variables": list(self.intake.variables.values()),
+            "weights": self.intake.relative_weights,
+            "mean_weight": mean,
+            "states": self.states,
+        }
+
+    @cached_property
+    def known(self) -> Mapping[Any, Known]:
+        """Columns that an attacker is taken to know."""
+        return self.as_in_file(self.roles.known)
+
+    @cached_property
+    def confidential(self) -> Mapping[Any, Known]:
+        """Confidential columns."""
+        return self.as_in_file(self.roles.confidential)
+
+    def as_in_file(self, names: Iterable[Any]) -> dict[Any, Known]:
+        """Give the values of unprotected columns numbers; different texts in the file get different ones."""
+        found = known_columns(self.intake.frame, names)
+        recoded = [name for name in found if name in self.recoded_columns]
+        if self.intake.text is not None:
+            text = known_columns(Frame(self.intake.text), found)
+            found = {name: as_in_file(column, text[name]) for name, column in found.items()}
+        # Where small strata were merged, the file tells the stratum of the group.
+        return {**found, **known_columns(self.after, recoded)}
+
+    @cached_property
+    def utility(self) -> Utility:
+        """What was lost, and what became of the plan's analyses.
+
+        Swapped values lose what their groups lose, since rows are then nobody's.
+        """
+        measures = utility_of(self.both_as_given)
+        if self.plan.is_swapped:
+            measures = replace_keeping_cache(
+                measures,
+                information_loss=measures.group_loss,
+                by_column=measures.group_loss_by_column,
+            )
+        return self.with_analyses(measures, self.plan.analyses)
+
+    def with_analyses(self, utility: Utility, analyses: Iterable[Any]) -> Utility:
+        """Add analyses to what was lost."""
+        weight, released = self.plan.weight, None
+        if weight is not None and weight.release == "mean":
+            released = self.after.doubles(weight.column)
+        found = [
+            analyse(
+                self.both_as_given,
+                wanted,
+                released,
+                k=self.plan.k,
+                categories=self.plan.categories,
+            )
+            for wanted in analyses
+        ]
+        if not found:
+            return utility
+        return replace_keeping_cache(utility, analyses=[*utility.analyses, *found])
+
+    @cached_property
+    def fidelity(self) -> Fidelity:
+        """How far tables, spreads and associations of all released columns moved."""
+        columns = columns_of(self.both_as_given)
+        measured = {self.roles.weight, *(column.name for column in columns)}
+        others = [name for name in self.roles.released if name not in measured]
+        kinds = {name: one for name, one in self.plan.columns.items() if name in others}
+        before = self.intake.original or self.intake.frame
+        columns += compared_columns(before, self.after, others, kinds)
+        weight, released = self.plan.weight, None
+        if weight is not None and weight.release != "drop":
+            released = self.after.doubles(weight.column)
+        return fidelity_of(columns, self.intake.weights, released, sampled=self.is_sample)
+
+    @cached_property
+    def within_groups(self) -> list[WithinGroups]:
+        """The covariances that averaging takes, of each part, as far as they may be told to the public."""
+        both, found = self.both, []
+        for part in self.parts:
+            block = self.plan.block_of(part.columns)
+            if block.is_swapped or block.released != "mean" or self.is_sample:
+                continue
+            places = [
+                j
+                for j, (name, kind) in enumerate(zip(both.names, both.kinds, strict=True))
+                if name in part.columns and name not in self.intake.recoded
+                if kind in ("number", "integer") and both.both_there[:, j].all()
+            ]
+            if places:
+                told = within_groups(
+                    [both.names[j] for j in places],
+                    both.original[:, places],
+                    both.protected[:, places],
+                    self.groups[:, places[0]],
+                    self.intake.weights,
+                    self.intake.units,
+                )
+                found += [] if told is None else [told]
+        return found
+
+    @cached_property
+    def risk(self) -> Risk:
+        """What an attacker gains from the protected columns alone."""
+        return self.risk_with((), 80.0)
+
+    def risk_with(self, dominance: tuple[Any, ...], dominance_percent: float) -> Risk:
+        """Return the risk, with rules of dominance for some columns."""
+        ask = Ask(
+            k=self.plan.k,
+            confidential=self.plan.confidential,
+            dominance=dominance,
+            dominance_percent=dominance_percent,
+            sample=sample_for(len(self.both)),
+            units=self.intake.units,
+        )
+        found = risk_of(self.both, ask)
+        given = self.both_as_given.of_columns(range(len(self.both.names)))
+        return replace(
+            found,
+            unique_before=share_below(given.classes_before, 2),
+            below_k=share_below(self.both.classes, self.plan.k, self.intake.units),
+            diversity={
+                name: replace(one, agreement=self.agreements[name])
+                for name, one in found.diversity.items()
+            },
+        )
+
+    @cached_property
+    def with_known(self) -> KnownRisk:
+        """What an attacker gains who also knows every untouched column that is not confidential."""
+        return self._known_risk(self.known)
+
+    @cached_property
+    def if_confidential_known(self) -> KnownRisk:
+        """What an attacker gains if the confidential columns were known after all."""
+        if not self.roles.confidential:
+            return self.with_known
+        return self._known_risk({**self.known, **self.confidential})
+
+    def _known_risk(self, known: Mapping[Any, Known]) -> KnownRisk:
+        sample = sample_for(len(self.both))
+        return known_risk(self.both, known, self.plan.k, units=self.intake.units, sample=sample)
+
+    @cached_property
+    def stakes(self) -> list[Stake]:
+        """Confidential columns by the share of records below k if each alone were known."""
+        return stakes(self.both, self.known, self.confidential, self.plan.k, self.intake.units)
+
+    @cached_property
+    def harms(self) -> list[Harm]:
+        """Known columns, the most harmful first."""
+        return rank(self.both, self.known, self.plan.k, self.intake.units)
+
+    @cached_property
+    def below_k_with_known(self) -> float:
+        """Share of records among fewer than k records, or units, that agree in all that is known."""
+        if self.counted_below_k is not None:
+            return self.counted_below_k
+        return share_below(self._joint_classes, self.plan.k, self.intake.units)
+
+    @cached_property
+    def agreements(self) -> Mapping[Any, Agreement]:
+        """What groups disclose of each confidential column."""
+        seen, known = self.both.released_classes, [column.codes for column in self.known.values()]
+        if known and (apart := telling_apart(known, self.below_k_with_known)):
+            seen = combine([seen, *apart])
+        return {name: agreement_of(self.after, name, seen) for name in self.plan.confidential}
+
+    @cached_property
+    def _joint_classes(self) -> Labels:
+        """Class of each record by all that groups share and all that an attacker knows.
+
+        Merging whole groups may tell something about single ones, so that these are told apart.
+        """
+        merged = (part.base for part in self.parts if part.base is not None)
+        known = (column.codes for column in self.known.values())
+        return combine([self.both.released_classes, *merged, *known])
+
+    @cached_property
+    def untouched(self) -> list[Any]:
+        """Columns left as they are that differ between records, strata aside."""
+        strata = self.plan.shared_strata
+        columns = {**self.known, **self.confidential}
+        return [n for n, c in columns.items() if n not in strata and len(np.unique(c.codes)) > 1]
+
+    @cached_property
+    def pairing(self) -> Pairing | None:
+        """The attack that pairs people and rows through columns that it does not know of people."""
+        names = [name for name in self.untouched if name in self.confidential]
+        if not names:
+            return None
+        frame = self.intake.frame
+        before, after = self.both.encoded
+        coordinates = np.hstack(
+            [
+                untouched_coordinates(
+                    self.confidential[name].codes,
+                    frame.doubles(name) if frame.is_numeric(name) else None,
+                )
+                for name in names
+            ]
+        )
+        groups = combine([part.partition.labels for part in self.parts])
+        return pairing_attack(self._joint_classes, groups, before, after, coordinates)
+
+    @cached_property
+    def swap(self) -> SwapFigures | None:
+        """What swapped values give away; None: no value is swapped."""
+        if not self.plan.is_swapped:
+            return None
+        chance = None
+        if self.untouched:
+            chance = chance_of(self._joint_classes, self.intake.units)
+            if any(one.alone for one in self.linked_rows):
+                chance = Chance(1.0, 1.0)
+        stands, alone = standing(self.both)
+        return SwapFigures(chance, self.pairing if self.untouched else None, stands, alone)
+
+    @cached_property
+    def cure(self) -> Cure | None:
+        """What keeps groups from disclosing confidential values, and its price."""
+        return None if self.again is None else cure_of(self.plan, self, self.again)
+
+    @cached_property
+    def summaries(self) -> list[Summary]:
+        """Totals, means, medians and standard deviations of each protected column."""
+        return summaries(self.both_as_given, max(self.plan.k, 3))
+
+    @cached_property
+    def linked_rows(self) -> list[LinkedRows]:
+        """Sets of rows of the columns that show which rows belong together; strata are shared by k anyway."""
+        if self.is_sample:  # members of a household may be outside it
+            return []
+        roles, strata = self.roles, self.plan.shared_strata
+        columns = self.as_in_file(
+            name for name in [*roles.renumbered, *roles.released] if name not in strata
+        )
+        links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
+        return linked_rows(self.both, self.known, links, self.plan.k, self.intake.units)
