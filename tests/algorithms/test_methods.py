@@ -14,6 +14,7 @@ from hypothesis import given
 
 import microagg
 import oracles
+from microagg.base.progress import DONE, STOP, new_state
 from strategies import EDGE_SIZES, tables, whole_numbers
 
 # Those of numbers and k; methods of categories and of closeness have tests of their own.
@@ -177,6 +178,17 @@ def test_progress_rises_to_all_records(method):
     microagg.partition(X, 3, method=method, progress=reports.append)
     assert reports == sorted(reports)
     assert reports[-1] == n
+
+
+def test_who_is_asked_to_stop_does_nothing_more(method):
+    row = next(m for m in microagg.methods() if m.name == method)
+    n = records(method, 200)
+    X = fitting(np.random.default_rng(0).normal(size=(n, 2)), method)
+    state = new_state()
+    state[STOP] = 1
+    row.function(X.shape[1])(X, 3, state=state, **few_attempts(method))
+    # optimal gives valid groups all the same, see optimal/test_optimal.py.
+    assert state[DONE] < n or method == "optimal"
 
 
 def test_registry_row_is_complete(method):

@@ -10,7 +10,6 @@ import microagg
 import naive
 from microagg.algorithms.fixed_size.centroid import centroid
 from microagg.algorithms.fixed_size.diameter import diameter
-from microagg.base.progress import STOP, new_state
 from oracles import same_groups
 from published import CENTROID, CENTROID_CHECKED, DIAMETER
 from strategies import tables
@@ -88,11 +87,3 @@ def test_the_second_group_is_skipped_when_the_first_took_its_record():
     # The farthest pair are records 2 and 5; 3 and then 5 join 2, so there is nothing to gather at 5.
     X = np.array([[8.0, 8], [8, 7], [4, 1], [2, 7], [9, 6], [2, 9]])
     assert diameter(X, 3).labels.tolist() == [1, 1, 0, 0, 1, 0]
-
-
-@BOTH
-def test_stops_when_asked(method, twin):
-    state = new_state()
-    state[STOP] = 1
-    method(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
-    assert state[0] == 0

@@ -67,12 +67,3 @@ def test_groups_have_k_records_but_for_the_last():
     sizes = np.bincount(mdav(X, 5).labels)
     assert sizes[:-1].tolist() == [5] * 19
     assert sizes[-1] == 8
-
-
-def test_stops_when_asked():
-    from microagg.base.progress import STOP, new_state
-
-    state = new_state()
-    state[STOP] = 1
-    mdav(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
-    assert state[0] == 0

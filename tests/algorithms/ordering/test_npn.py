@@ -8,7 +8,6 @@ from hypothesis import given
 
 import naive
 from microagg.algorithms.ordering.npn import npn_order
-from microagg.base.progress import DONE, STOP, new_state
 from strategies import tables
 
 
@@ -22,10 +21,3 @@ def test_equals_the_naive_twin(table):
 def test_equals_the_naive_twin_through_several_trees(d):
     X = np.random.default_rng(d).normal(size=(400, d))
     assert npn_order(X, 3).tolist() == naive.npn(X.tolist())
-
-
-def test_stops_when_asked():
-    state = new_state()
-    state[STOP] = 1
-    npn_order(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
-    assert state[DONE] == 0

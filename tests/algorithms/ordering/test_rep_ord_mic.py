@@ -17,7 +17,7 @@ from microagg.algorithms.ordering import group_walk
 from microagg.algorithms.ordering.group_walk import neighbour_lists, new_buffers, order_by_groups
 from microagg.algorithms.ordering.npn import farthest_from_centroid
 from microagg.algorithms.ordering.rep_ord_mic import iterations, numbers_of_clusters
-from microagg.base.progress import DONE, STOP, new_state
+from microagg.base.progress import STOP, new_state
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError
 from microagg.kernels import kd_search, kd_tree
@@ -150,18 +150,6 @@ def test_dropping_many_leaves_the_nearest_right(d):
             nearest(tree, point, 1, distances, rows)
             expected = np.where(left, np.square(X - point).sum(axis=1), np.inf).argmin()
             assert rows[0] == expected
-
-
-def test_stops_and_reports():
-    X = np.random.default_rng(5).normal(size=(200, 2))
-    function = next(m for m in microagg.methods() if m.name == "rep-ord-mic").order_function()
-    state = new_state()
-    function(X, 3, starts=3, state=state)
-    assert state[DONE] == 200
-    state = new_state()
-    state[STOP] = 1
-    function(X, 3, starts=3, state=state)
-    assert state[DONE] < 200
 
 
 def test_what_is_refused():

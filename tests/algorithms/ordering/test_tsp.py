@@ -11,7 +11,7 @@ from hypothesis import given
 import microagg
 from microagg.algorithms.ordering.npn import npn_order
 from microagg.algorithms.ordering.tsp import greedy_tour, tour_length, tsp_order
-from microagg.base.progress import STOP, new_state
+from microagg.base.progress import new_state
 from microagg.kernels.nearest_neighbours import nearest_rows
 from strategies import tables
 
@@ -73,10 +73,3 @@ def test_one_order_serves_every_k():
     for k in (2, 5, 11):
         p = microagg.partition(X, k, method="tsp")
         assert microagg.cut(X, order, k).labels.tolist() == p.labels.tolist()
-
-
-def test_stops_when_asked():
-    state = new_state()
-    state[STOP] = 1
-    tsp_order(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
-    assert state[0] == 0

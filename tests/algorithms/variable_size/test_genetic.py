@@ -14,7 +14,6 @@ from microagg import InputError
 from microagg.algorithms.fixed_size.mdav import mdav
 from microagg.algorithms.variable_size import genetic as module
 from microagg.algorithms.variable_size.genetic import genetic
-from microagg.base.progress import DONE, STOP, new_state
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from strategies import tables
 
@@ -107,10 +106,3 @@ def test_large_tables_are_refused():
 def test_generations_are_checked(generations):
     with pytest.raises(InputError, match="generations must be a whole number of at least 1"):
         microagg.partition(np.zeros((9, 2)), 3, method="genetic", generations=generations)
-
-
-def test_stops_when_asked():
-    state = new_state()
-    state[STOP] = 1
-    genetic(np.random.default_rng(0).normal(size=(50, 2)), 3, state=state)
-    assert state[DONE] == 0

@@ -10,7 +10,6 @@ import microagg
 import naive
 from microagg.algorithms.variable_size import k_ward as module
 from microagg.algorithms.variable_size.k_ward import k_ward
-from microagg.base.progress import STOP, new_state
 from microagg.kernels.labels import sum_of_squares
 from oracles import same_groups
 from strategies import tables
@@ -60,10 +59,3 @@ def test_sizes(table):
 def test_equal_records_stay_together_and_end_soon():
     X = np.repeat(np.arange(40.0), 100)[:, None]
     assert sum_of_squares(X, k_ward(X, 4).labels) == 0
-
-
-def test_stops_when_asked():
-    state = new_state()
-    state[STOP] = 1
-    k_ward(np.random.default_rng(0).normal(size=(500, 2)), 3, state=state)
-    assert state[STOP] == 1

@@ -97,15 +97,6 @@ def test_ties_go_to_the_lower_cell_whatever_the_factor():
         assert same_groups(kmeans_merge(X, 3, factor=factor).labels.tolist(), expected)
 
 
-def test_stops_when_asked():
-    from microagg.base.progress import STOP, new_state
-
-    state = new_state()
-    state[STOP] = 1
-    kmeans_merge(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
-    assert state[0] == 0
-
-
 @pytest.mark.parametrize("method", ["kmeans-merge", "mu-approx"])
 def test_one_thread_or_five_give_the_same(method, monkeypatch):
     X = np.random.default_rng(3).normal(size=(20_000, 2))

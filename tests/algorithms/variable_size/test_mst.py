@@ -128,13 +128,3 @@ def test_a_tree_fits_the_same_data_in_another_form():
     tree = microagg.minimum_spanning_tree(X.tolist())
     p = microagg.partition(np.asfortranarray(X + 1e9), 3, method="mst", tree=tree)
     assert p.sizes.min() >= 3
-
-
-@pytest.mark.parametrize("function", [mst, mst_d, mst_c])
-def test_stops_when_asked(function):
-    from microagg.base.progress import STOP, new_state
-
-    state = new_state()
-    state[STOP] = 1
-    function(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
-    assert state[0] == 0

@@ -93,12 +93,3 @@ def test_many_equal_records_take_no_time():
     sizes = np.bincount(canonical_labels(mu_approx(np.zeros((50_000, 2)), 3).labels))
     assert sizes.min() == 3
     assert sizes.max() <= 6
-
-
-def test_stops_when_asked():
-    from microagg.base.progress import STOP, new_state
-
-    state = new_state()
-    state[STOP] = 1
-    mu_approx(np.random.default_rng(0).normal(size=(100, 2)), 3, state=state)
-    assert state[0] == 0

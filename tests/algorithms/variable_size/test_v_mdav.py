@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 import microagg
 import naive
 from microagg.algorithms.variable_size.v_mdav import v_mdav
-from microagg.base.progress import STOP, new_state
 from microagg.errors import InputError
 from oracles import same_groups
 from published import V_MDAV, V_MDAV_CLUSTERED
@@ -88,11 +87,3 @@ def test_a_huge_gamma_fills_every_group():
 def test_a_gamma_that_makes_no_sense_is_refused(gamma):
     with pytest.raises(InputError, match=r"gamma=.* is not a finite number of at least 0"):
         microagg.partition(np.zeros((9, 2)), 3, method="v-mdav", gamma=gamma)
-
-
-@pytest.mark.parametrize("gamma", [0.2, "auto"])
-def test_stops_when_asked(gamma):
-    state = new_state()
-    state[STOP] = 1
-    v_mdav(np.random.default_rng(0).normal(size=(100, 2)), 3, gamma=gamma, state=state)
-    assert state[0] == 0
