@@ -19,7 +19,7 @@ import numpy as np
 
 import microagg
 from benchmarks.harness import show
-from microagg.algorithms.univariate.ends import best_ends
+from microagg.algorithms.univariate.chain import best_ends
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
 from microagg.algorithms.univariate.sorted_cut import cost_number, plain_fill, share_lost
 from microagg.base.progress import new_state

@@ -7,6 +7,7 @@ import pytest
 
 from microagg.algorithms.univariate import chain
 from microagg.algorithms.univariate.chain import Starts, overlap_for, trace
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
 from microagg.algorithms.univariate.stretches import crossing, cut_stretches
 from microagg.engines.one_column import do_not_meet, put_together
@@ -75,18 +76,20 @@ def test_stretches_that_never_meet_are_not_all_in_memory(exponent, monkeypatch):
 
 def test_stretches_that_meet_are_not_put_together(monkeypatch):
     lengths = []
-    new_line = chain.new_line
 
-    def watched(x, k, cost):
-        lengths.append(len(x))
-        return new_line(x, k, cost)
+    class Watched(SortedLine):
+        longer = None
 
-    monkeypatch.setattr(chain, "new_line", watched)
-    monkeypatch.setattr(chain, "longer", None)
+        def __init__(self, x, k, cost):
+            lengths.append(len(x))
+            super().__init__(x, k, cost)
+
     x = np.sort(np.random.default_rng(1).normal(size=40_000))
+    best = cut_sorted(x, 3)
+    monkeypatch.setattr(chain, "SortedLine", Watched)
     parts = np.split(x, 4)
-    found = np.concatenate(cut_stretches([10_000] * 4, parts.__getitem__, 3))
-    assert np.array_equal(found, cut_sorted(x, 3))
+    ends = np.concatenate(cut_stretches([10_000] * 4, parts.__getitem__, 3))
+    assert np.array_equal(ends, best)
     assert len(lengths) == 4
     assert max(lengths) < 11_000
 

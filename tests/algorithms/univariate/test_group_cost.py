@@ -13,6 +13,7 @@ from algorithms.univariate.test_exact import DATA
 from command import here
 from microagg import DisclosureRiskWarning, InputError
 from microagg.algorithms.univariate import windows
+from microagg.algorithms.univariate.line import SortedLine
 from rational import COSTS, Groups
 
 METHODS = ("wilber", "galil-park")
@@ -106,8 +107,8 @@ def test_many_windows_and_groups_that_grow(data, cost):
 
 def test_windows_become_longer_and_costs_are_carried(monkeypatch):
     seen = []
-    grow, carry = windows.wider, windows._carry
-    monkeypatch.setattr(windows, "wider", lambda line: seen.append("wider") or grow(line))
+    grow, carry = SortedLine.widen, windows._carry
+    monkeypatch.setattr(SortedLine, "widen", lambda line: seen.append("wider") or grow(line))
     monkeypatch.setattr(windows, "_carry", lambda *a: seen.append("carry") or carry(*a))
     x = np.concatenate([np.arange(300.0), 300 + np.arange(900) / 64])
     for price in (3.0, 40.0):

@@ -129,8 +129,8 @@ def test_at_most_so_many_groups_is_exact(cost, kind):
 
 def test_costs_too_close_for_doubled_precision_are_compared_rationally(monkeypatch):
     asked = []
-    rational = variants._rational
-    monkeypatch.setattr(variants, "_rational", lambda *a: asked.append(a) or rational(*a))
+    rational = variants.rational_cost
+    monkeypatch.setattr(variants, "rational_cost", lambda *a: asked.append(a) or rational(*a))
     x = np.sort(np.concatenate([np.arange(6) + 1.0, [2.0**200, 2.0**200 * (1 + 2.0**-52)]]))
     x[1] += 2.0**-52
     ends = variants.cut_into_at_most(x, 2, SSE, 3).tolist()

@@ -9,9 +9,9 @@ from threading import Event, Thread
 import numpy as np
 import pytest
 
-from microagg.algorithms.univariate import chain, ends, line, order, sorted_cut
+from microagg.algorithms.univariate import chain, order, sorted_cut
 from microagg.algorithms.univariate.halving import halving
-from microagg.algorithms.univariate.line import PLACE, SETTLED
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
 from microagg.algorithms.univariate.simple import simple_plus
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
@@ -184,7 +184,7 @@ def test_reports_and_stops(function):
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("k", [1, 3])
 def test_all_numbers_of_threads_find_the_same_groups(cost, k, monkeypatch):
-    monkeypatch.setattr(ends, "_STRETCH", 3000)
+    monkeypatch.setattr(chain, "_STRETCH", 3000)
     rng, n = np.random.default_rng(k), 50_000
     for x in (
         rng.random(n),
@@ -213,7 +213,7 @@ def test_a_stretch_that_never_meets_the_one_before_is_not_believed(monkeypatch):
     asked = []
     same = chain._same
     monkeypatch.setattr(chain, "_same", lambda *a: asked.append(same(*a)) or asked[-1])
-    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     _use(3, monkeypatch)
     n = 50_000
     found = {cut_sorted(np.arange(m) * 1.0, 3).tobytes() for m in range(n, n + 6)}
@@ -227,7 +227,7 @@ def test_a_stretch_that_never_meets_the_one_before_is_not_believed(monkeypatch):
 
 def test_a_stretch_goes_on_only_to_where_the_next_one_meets_it(monkeypatch):
     # Even values around the border of two stretches, and a gap soon after, at which partitions meet.
-    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     _use(2, monkeypatch)
     rng, n, filled = (
         np.random.default_rng(0),
@@ -238,9 +238,9 @@ def test_a_stretch_goes_on_only_to_where_the_next_one_meets_it(monkeypatch):
 
     def fill(line, state):
         simple_plus(line, state)
-        filled.append(int(line.q[PLACE, SETTLED]))
+        filled.append(int(line.window["settled"]))
 
-    found = ends.best_ends(fill, x, 3, 0, new_state())
+    found = chain.best_ends(fill, x, 3, 0, new_state())
     assert len(filled) > 2
     assert max(filled) < 0.7 * n
     _use(1, monkeypatch)
@@ -263,7 +263,7 @@ def test_loss_does_not_depend_on_the_number_of_threads(threads, monkeypatch):
 
 
 def test_progress_counts_all_threads(monkeypatch):
-    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     monkeypatch.setattr(chain, "_SECONDS_BETWEEN_LOOKS", 1e-4)
     _use(4, monkeypatch)
     seen, n = [], 100_000
@@ -272,12 +272,12 @@ def test_progress_counts_all_threads(monkeypatch):
 
     def fill(line, own):
         """Only when the others are through, the first is."""
-        if line.raw[0] == x.view(np.int64)[0]:
+        if line.arrays.raw[0] == x.view(np.int64)[0]:
             first_may_end.wait()
         simple_plus(line, own)
 
     x = np.sort(np.random.default_rng(3).random(n))
-    watched = Thread(target=lambda: ends.best_ends(fill, x, 3, 0, state))
+    watched = Thread(target=lambda: chain.best_ends(fill, x, 3, 0, state))
     watched.start()
     deadline = time.monotonic() + 60
     while state[DONE] < 0.7 * n and time.monotonic() < deadline:
@@ -290,30 +290,27 @@ def test_progress_counts_all_threads(monkeypatch):
     assert seen == sorted(seen)
 
 
-def test_a_line_made_wider_gives_its_state_back():
+def test_a_line_goes_on_where_it_was_made_wider():
     x = np.sort(np.random.default_rng(4).random(3000))
-    given = line.new_line(x, 70, 0)
-    given.q[line.PLACE, line.UNTIL] = 2000
-    halving(given, new_state())
-    wide = line.wider(given)
-    given.w[:], given.q[:] = 0, 0
-    line.narrower(wide, given)
-    given.q[line.PLACE, line.UNTIL] = 3000
-    halving(given, new_state())  # partitions have nothing in common: costs are carried along
-    whole = line.new_line(x, 70, 0)
+    line, whole = SortedLine(x, 70, 0), SortedLine(x, 70, 0)
+    line.window["until"] = 2000
+    halving(line, new_state())
+    line.widen()
+    line.window["until"] = 3000
+    halving(line, new_state())  # partitions have nothing in common: costs are carried along
     halving(whole, new_state())
-    assert np.array_equal(given.back[70:], whole.back[70:])
+    assert np.array_equal(line.back[70:], whole.back[70:])
 
 
 @pytest.mark.parametrize("kind", ["random", "even"])
 def test_many_threads_stop(kind, monkeypatch):
-    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     _use(4, monkeypatch)
     n = 100_000
     x = np.sort(np.random.default_rng(3).random(n)) if kind == "random" else np.arange(n) * 1.0
     state = new_state()
     state[STOP] = 1
-    assert ends.best_ends(simple_plus, x, 3, 0, state).tolist() == [n]
+    assert chain.best_ends(simple_plus, x, 3, 0, state).tolist() == [n]
     assert state[DONE] == 0
     # Later, while the stretches are put together.
     state, filled = new_state(), []
@@ -324,15 +321,15 @@ def test_many_threads_stop(kind, monkeypatch):
         if len(filled) == 4:
             state[STOP] = 1
 
-    assert ends.best_ends(fill, x, 3, 0, state).tolist() == [n]
+    assert chain.best_ends(fill, x, 3, 0, state).tolist() == [n]
 
 
 def test_an_error_in_a_stretch_is_raised(monkeypatch):
-    monkeypatch.setattr(ends, "_STRETCH", 10_000)
+    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     _use(4, monkeypatch)
 
     def fill(line, own):
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        ends.best_ends(fill, np.arange(100_000) * 1.0, 3, 0, new_state())
+        chain.best_ends(fill, np.arange(100_000) * 1.0, 3, 0, new_state())

@@ -24,15 +24,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.algorithms.univariate.line import (
-    LEVELS,
-    PLACE,
-    SETTLED,
-    UNTIL,
-    SortedLine,
-    longer,
-    new_line,
-)
+from microagg.algorithms.univariate.line import NOTHING, Extra, SortedLine
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.no_refcount import lean_kernel
@@ -43,10 +35,51 @@ Fill = Callable[[SortedLine, State], None]
 
 _SECONDS_BETWEEN_LOOKS = 0.05
 
+# A stretch for a thread of its own has at least this many values, and this many times the overlap.
+_STRETCH, _OVERLAPS = 100_000, 4
+
 
 def overlap_for(k: int) -> int:
     """Return the number of columns within which partitions meet on most data, by measurement."""
     return 5 * k * k + 64 * k
+
+
+def best_ends(
+    fill: Fill, x: Floats, k: int, cost: int, state: State, extra: Extra = NOTHING
+) -> Labels:
+    """Find the ends of the groups of sorted values, in all threads if that pays.
+
+    Parameters
+    ----------
+    fill : the algorithm
+    x : (n,) ascending finite doubles, n ≥ k; never written to
+    k, cost, extra : as for :class:`~microagg.algorithms.univariate.line.SortedLine`
+    state : progress, and the wish to stop, upon which the ends say nothing
+
+    Returns
+    -------
+    (groups,) int64, the end of each group
+    """
+    n, overlap = len(x), overlap_for(k)
+    stretches = n // max(_STRETCH, _OVERLAPS * overlap) if extra == NOTHING else 1
+    if stretches > 1:
+        stretches = min(stretches, 1 + helpers())
+    if stretches > 1:
+        # All stretches but the first begin a little before.
+        inner = [overlap + (n - overlap) * at // stretches for at in range(1, stretches)]
+        lines = chain([0, *inner, n], lambda start, end: x[start:end], k, cost, fill, state)
+    else:
+        line = SortedLine(x, k, cost, extra)
+        fill(line, state)
+        lines = [Starts(0, 0, line.back)] if line.window["settled"] == n else []
+    if not lines:  # asked to stop: nobody will look at this
+        return np.array([n], dtype=np.int64)
+    state[DONE] = n
+    ends = np.empty(n // k if extra.lack is None else n, dtype=np.int64)
+    g, column = len(ends), n
+    for starts in reversed(lines):
+        g, column = trace_into(ends, g, starts, column)
+    return ends[g:].copy()
 
 
 class Starts(NamedTuple):
@@ -85,60 +118,59 @@ def chain(
     so for stretches that go on over those after them, which may become very long. At most ``most`` are cut at
     a time. The starts are returned from left to right; each holds from the end of the one before it.
     """
-    own, overlap, count = new_state(), overlap_for(k), len(borders) - 1
-    own[STOP] = state[STOP]
-    places = [
-        np.zeros(LEVELS, dtype=np.int64)
-    ] * count  # that of each line, as soon as it is at work
+    ahead, overlap, count = new_state(), overlap_for(k), len(borders) - 1
+    ahead[STOP] = state[STOP]
+    windows: dict[int, np.void] = {}  # of each line, as soon as it is at work
 
     def solve(at: int) -> _Stretch:
         start = max(borders[at] - overlap, 0)
-        line = new_line(values(start, borders[at + 1]), k, cost)
-        places[at] = line.q[PLACE]
-        fill(line, own)
+        line = SortedLine(values(start, borders[at + 1]), k, cost)
+        windows[at] = line.window
+        fill(line, ahead)
         return _Stretch(start, borders[at], line)
 
     def look(at: int) -> None:
         """Report the records done while waiting for a stretch, and see whether to stop."""
-        own[STOP] |= state[STOP]
-        if own[STOP]:
+        ahead[STOP] |= state[STOP]
+        if ahead[STOP]:
             return
-        settled = sum(max(int(place[SETTLED]) - overlap, 0) for place in places[at:])
+        begun = [int(windows[t]["settled"]) for t in range(at, count) if t in windows]
+        settled = sum(max(columns - overlap, 0) for columns in begun)
         state[DONE] = max(int(state[DONE]), borders[at] + settled)
 
     def go_on(left: _Stretch, right: _Stretch, end: int) -> tuple[_Stretch, _Stretch | None]:
         """Continue a stretch to where the next one meets it, or to its end, where nothing is left of that."""
-        left = left._replace(line=longer(left.line, (joined or values)(left.start, end)))
+        left = left._replace(line=left.line.longer((joined or values)(left.start, end)))
         step = max(overlap, 1)
         while right.first < end and not state[STOP]:
             right = right._replace(first=min(right.first + step, end))
-            left.line.q[PLACE, UNTIL] = right.first - left.start
+            left.line.window["until"] = right.first - left.start
             fill(left.line, state)
             if right.first < end and not state[STOP] and meet(left.starts, right.starts, k):
                 return left, right
             step *= 2
         return left, None
 
-    found = []
+    starts = []
     rest: _Stretch | None
-    with closing(_in_turn(solve, count, look, own, most)) as solved:
+    with closing(_in_turn(solve, count, look, ahead, most)) as solved:
         left = next(solved)
         for at, right in enumerate(solved, 1):
             rest = right
-            if not (own[STOP] or meet(left.starts, right.starts, k)):
+            if not (ahead[STOP] or meet(left.starts, right.starts, k)):
                 left, rest = go_on(left, right, borders[at + 1])
             if rest is not None:
-                found.append(left.starts)
+                starts.append(left.starts)
                 left = rest
-    own[STOP] |= state[STOP]
-    return [] if own[STOP] else [*found, left.starts]
+    ahead[STOP] |= state[STOP]
+    return [] if ahead[STOP] else [*starts, left.starts]
 
 
 def _in_turn(
     solve: Callable[[int], _Stretch],
     count: int,
     look: Callable[[int], None],
-    own: State,
+    ahead: State,
     most: int | None,
 ) -> Generator[_Stretch]:
     """Solve 0, 1, 2, … in threads, some of them ahead, and give them in this order."""
@@ -159,7 +191,7 @@ def _in_turn(
                     look(at)
                 yield waiting.popleft().result()
         except BaseException:
-            own[STOP] = 1  # leaving the block waits for the threads
+            ahead[STOP] = 1  # leaving the block waits for the threads
             raise
 
 

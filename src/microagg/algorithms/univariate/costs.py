@@ -6,6 +6,7 @@ group x[i..j−1]. They ask here for
 
 ``value``        f[i] + C(i, j) in plain doubles, O(1), up to terms that depend on j alone;
 ``tolerance``    the largest difference of two such values that may be due to rounding;
+``best_start``   the best of consecutive starts;
 ``prefers``      whether one start is better than another: by ``value`` if the difference is
                  larger than the tolerance, else exactly. Equal costs go to the lower
                  start, that is the larger last group; so all algorithms give the same groups.
@@ -15,7 +16,7 @@ Numerics  Sums are those of a window (windows.py): neither an offset nor a long 
           accuracy. What doubles cannot decide is decided by sums in doubled precision, ties by
           residues, see exact.py.
 Ties      Groups of equal values cost nothing. Columns whose f are equal for that reason, or
-          were once found equal, share an ``ORIGIN``, so that heavily tied data stay fast.
+          were once found equal, share an ``origin``, so that heavily tied data stay fast.
 Costs     Stamm & Schaub, Corollary 7: sse around the mean, sae around the median, max (half the
           range; twice that here), round-up to the maximum, round-down to the minimum. All
           are ordered minimisable, concave, and splitting is beneficial for them.
@@ -41,47 +42,10 @@ from microagg.algorithms.univariate.exact import (
     residue,
     times,
 )
-from microagg.algorithms.univariate.line import (
-    ANSWER,
-    ANSWERS,
-    ASK_COLUMN,
-    ASK_RIVAL,
-    ASK_START,
-    ASKED,
-    BOUND,
-    CARRIED,
-    CARRIED_DOUBLED,
-    COST,
-    E1,
-    EXTRA,
-    EXTRA_LOW,
-    EXTRA_MODULAR,
-    FH,
-    FL,
-    FR,
-    FREE,
-    HI,
-    INVERSE,
-    INVERSE_LOW,
-    KNOWN,
-    LARGEST_EXTRA,
-    LO,
-    MODULAR,
-    ORIGIN,
-    P1,
-    PLACE,
-    R1,
-    READY,
-    S1,
-    TINY,
-    TRAIL,
-    H,
-    K,
-)
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.no_refcount import inlined_subkernel, lean_subkernel, scan
 from microagg.kernels.doubled_sums import two_sum
 
-# What Python may be asked for: to compare two starts, to carry f over to the next window (which
+# What Python may be asked for: to compare two starts, to carry costs over to the next window (which
 # is compiled apart, since most columns do without it), or for more room.
 COMPARE, CARRY, GROW = 1, 2, 3
 
@@ -90,234 +54,311 @@ COMPARE, CARRY, GROW = 1, 2, 3
 _SLOPE = 2.0**-47
 _DOUBLED_SLOPE = 2.0**-98
 
+# Up to this many starts, one pass over them is faster than two with wide instructions.
+_SHORT = 24
 
-@lean_subkernel
-def value(x, w, q, i, j):
+
+@inlined_subkernel
+def value(line, i, j):
     """Cost of the best partition of column j whose last group begins at i.
 
     In doubles, up to a term that is common to all starts.
     """
-    cost, lo = q[PLACE, COST], q[PLACE, LO]
-    d = w[P1, j] - w[P1, i]
+    x, sums, window = line.x, line.sums, line.window[0]
+    cost, lo, at = window.cost, window.lo, line.inverse.size - (j - i)
+    d = sums[j] - sums[i]
     if cost == SSE:
-        c = -(d * d * w[INVERSE, w.shape[1] - (j - i)])
+        c = -(d * d * line.inverse[at])
     elif cost == SAE:
         half = (j - i) // 2
-        c = (w[P1, j] - w[P1, j - half]) - (w[P1, i + half] - w[P1, i])
+        c = (sums[j] - sums[j - half]) - (sums[i + half] - sums[i])
     elif cost == MAX:
         c = x[lo + j - 1] - x[lo + i]
     elif cost == ROUND_UP:
         c = (j - i) * (x[lo + j - 1] - x[lo]) - d
     else:
         c = d - (j - i) * (x[lo + i] - x[lo])
-    return w[H, i] + c + w[EXTRA, w.shape[1] - (j - i)]
+    return line.least[i] + c + line.extra[at]
 
 
-@lean_subkernel
-def tolerance(x, w, q, j):
+@inlined_subkernel
+def _reach(line, j):
+    """Return what errors grow with: the groups of column j, at most, and the width of its values."""
+    x, window = line.x, line.window[0]
+    width = x[window.lo + j - 1] - x[window.lo]
+    if window.cost == SSE:
+        width *= width
+    return (j + window.k) * line.inverse[line.inverse.size - window.k], width
+
+
+@inlined_subkernel
+def tolerance(line, j):
     """Largest difference of two values for column j that may be due to rounding.
 
     Differences to the first value are off by half an ulp, sums and products by one each; a sum
     over the window so far is at most j · width, one of squares j · width², and each of at
-    most j/k groups adds such an error to f, as does its extra cost.
+    most j/k groups adds such an error to its cost, as does its extra cost.
     """
-    lo, k = q[PLACE, LO], q[PLACE, K]
-    width = x[lo + j - 1] - x[lo]
-    if q[PLACE, COST] == SSE:
-        width *= width
-    steps = (j + k) * w[INVERSE, w.shape[1] - k]
-    error = _SLOPE * steps * (j * width + steps * w[BOUND, LARGEST_EXTRA])
-    return error + 2 * w[BOUND, CARRIED] + w[BOUND, TINY]
+    window = line.window[0]
+    groups, width = _reach(line, j)
+    error = _SLOPE * groups * (j * width + groups * window.largest_extra)
+    return error + 2 * window.carried + window.tiny
 
 
-@lean_subkernel
-def settle(x, raw, back, w, q, i, j):
-    """Record that the last group of column j begins at i."""
-    lo = q[PLACE, LO]
-    w[H, j] = value(x, w, q, i, j)
-    back[lo + j] = lo + i
-    same = q[PLACE, FREE] and raw[lo + i] == raw[lo + j - 1]
-    q[ORIGIN, j] = q[ORIGIN, i] if same else lo + j
-    q[KNOWN, j] = 0
+@inlined_subkernel
+def doubled_error(line, j):
+    """Bound on the error of the least cost of column j in doubled precision."""
+    window = line.window[0]
+    groups, width = _reach(line, j)
+    error = _DOUBLED_SLOPE * groups * (j * j * width + groups * window.largest_extra)
+    return error + window.carried_doubled + window.tiny
 
 
-@lean_subkernel
-def prefers(x, raw, back, w, q, i, rival, j):
-    """Return whether start i is better for column j than ``rival``; exact, ties to the lower."""
-    a, b = value(x, w, q, i, j), value(x, w, q, rival, j)
-    if abs(a - b) > tolerance(x, w, q, j) or a == np.inf or b == np.inf:
-        return a < b
-    return prefers_exactly(x, raw, back, w, q, i, rival, j)
+@inlined_subkernel
+def settle(line, i, j, cost):
+    """Record that the last group of column j begins at i, at this cost of the column."""
+    raw, window, origin = line.raw, line.window[0], line.origin
+    lo = window.lo
+    line.least[j] = cost
+    line.back[lo + j] = lo + i
+    same = window.free and raw[lo + i] == raw[lo + j - 1]
+    origin[j] = origin[i] if same else lo + j
+    line.known[j] = 0
 
 
-@lean_subkernel
-def best_of_close(x, raw, back, w, q, first, last, j, limit):
-    """Best start among those of first..last whose value is at most ``limit``, and its value."""
-    lo, best, least = q[PLACE, LO], first - 1, np.inf  # a start before the first is none
-    free = q[PLACE, FREE] and raw[lo + first] == raw[lo + j - 1]
+@inlined_subkernel
+def best_start(line, first, last, j):
+    """Best start of column j among first..last, and its value."""
+    sums, costs, inverse = line.sums, line.least, line.inverse
+    slack, sse, sum_j, offset = (
+        tolerance(line, j),
+        line.window[0].cost == SSE,
+        sums[j],
+        inverse.size - j,
+    )
+    best, least, second = first, np.inf, np.inf
+    if sse and last - first >= _SHORT:
+        limit, count, total = _near_least_sse(
+            sums, costs, inverse, offset, first, last, sum_j, slack
+        )
+        if count == 1:
+            best = first + total
+            return best, value(line, best, j)
+    else:
+        for i in range(first, last + 1):
+            if sse:  # what value() does, in fewer steps
+                d = sum_j - sums[i]
+                v = costs[i] - d * d * inverse[offset + i]
+            else:
+                v = value(line, i, j)
+            second = min(second, max(v, least))
+            best = i if v < least else best
+            least = min(v, least)
+        limit = least + slack
+        if second > limit:
+            return best, least
+    return _best_of_close(line, first, last, j, limit)
+
+
+@scan
+def _near_least_sse(sums, costs, inverse, offset, first, last, sum_j, slack):
+    """Return the least value plus slack, how many starts are up to that, the sum of their distances."""
+    least = np.inf
     for i in range(first, last + 1):
-        v = value(x, w, q, i, j)
+        d = sum_j - sums[i]
+        least = min(least, costs[i] - d * d * inverse[offset + i])
+    limit = least + slack
+    count, total = 0, 0
+    for i in range(first, last + 1):
+        d = sum_j - sums[i]
+        near = costs[i] - d * d * inverse[offset + i] <= limit
+        count += near
+        total += (i - first) * near
+    return limit, count, total
+
+
+@lean_subkernel
+def _best_of_close(line, first, last, j, limit):
+    """Best start among those of first..last whose value is at most ``limit``, and its value."""
+    raw, window, origin = line.raw, line.window[0], line.origin
+    lo, best, least = window.lo, first - 1, np.inf  # a start before the first is none
+    free = window.free and raw[lo + first] == raw[lo + j - 1]
+    for i in range(first, last + 1):
+        v = value(line, i, j)
         if v > limit:
             continue
         if best < first or (
-            not (free and q[ORIGIN, i] == q[ORIGIN, best])
-            and prefers_exactly(x, raw, back, w, q, i, best, j)
+            not (free and origin[i] == origin[best]) and prefers_exactly(line, i, best, j)
         ):
             best, least = i, v
     return best, least
 
 
+@inlined_subkernel
+def prefers(line, i, rival, j):
+    """Return whether start i is better for column j than ``rival``; exact, ties to the lower."""
+    a, b = value(line, i, j), value(line, rival, j)
+    if abs(a - b) > tolerance(line, j) or a == np.inf or b == np.inf:
+        return a < b
+    return prefers_exactly(line, i, rival, j)
+
+
 @lean_subkernel
-def prefers_exactly(x, raw, back, w, q, i, rival, j):
+def prefers_exactly(line, i, rival, j):
     """Do the same without looking at plain doubles."""
-    lo = q[PLACE, LO]
-    low, high = min(i, rival), max(i, rival)
-    free = q[PLACE, FREE] and raw[lo + low] == raw[lo + j - 1]
-    if free and q[ORIGIN, i] == q[ORIGIN, rival]:
+    raw, window, origin = line.raw, line.window[0], line.origin
+    lo, low, high = window.lo, min(i, rival), max(i, rival)
+    free = window.free and raw[lo + low] == raw[lo + j - 1]
+    if free and origin[i] == origin[rival]:
         return i < rival
     h, e, r, scale = 0.0, 0.0, np.uint64(0), 0.0
     for start in (rival, i):  # in a loop, so that what is called is expanded only once
-        a, b, c = total(x, raw, back, w, q, start, j)
+        a, b, c = total(line, start, j)
         h, e = add(a, b, -h, -e)
         r = minus(c, r)
         scale += abs(a)
-    if abs(h) > 2 * doubled_error(x, w, q, j) + 2.0**-98 * scale:
+    if abs(h) > 2 * doubled_error(line, j) + 2.0**-98 * scale:
         return h < 0
     if r == 0:
         if free:
-            q[ORIGIN, high] = q[ORIGIN, low]
+            origin[high] = origin[low]
         return i < rival
-    return _prefers_along(x, back, w, q, lo + i, lo + rival, lo + j)
+    along = prefers_along(line, line.back, 0, 0, lo + i, lo + rival, lo + j)
+    return _answer(line, lo + i, lo + rival, lo + j) if along == 0 else along < 0
 
 
-@lean_subkernel
-def _group(x, raw, w, q, i, j):
-    """Cost of the group i..j−1 in doubled precision (two numbers) and as a residue.
-
-    Without its extra cost.
-    """
-    lo, cost, s = q[PLACE, LO], q[PLACE, COST], j - i
-    # The group's sums: of all values, or for sae of the upper half less the lower.
-    a, b = (j - s // 2, i + s // 2) if cost == SAE else (i, i)
-    h, e = two_sum(w[S1, j], -w[S1, a])
-    h, e = two_sum(h, e + (w[E1, j] - w[E1, a]))
-    c = minus(np.uint64(q[R1, j]), np.uint64(q[R1, a]))
+@inlined_subkernel
+def group_doubled(line, i, j):
+    """Cost of the group i..j−1 in doubled precision, without its extra cost."""
+    x, window, columns, size = line.x, line.window[0], line.columns, j - i
+    lo, cost = window.lo, window.cost
+    if cost == MAX:
+        return two_sum(x[lo + j - 1], -x[lo + i])
+    # The group's sum: of all values, or for sae of the upper half less the lower.
+    a, b = (j - size // 2, i + size // 2) if cost == SAE else (i, i)
+    h, e = two_sum(columns[j].sum, -columns[a].sum)
+    h, e = two_sum(h, e + (columns[j].sum_low - columns[a].sum_low))
     if cost == SSE:
-        at = w.shape[1] - s
         h, e = times(h, e, h, e)
-        h, e = times(h, e, -w[INVERSE, at], -w[INVERSE_LOW, at])
-        c = minus(np.uint64(0), by(by(c, c), np.uint64(q[MODULAR, s])))
-    elif cost == SAE:
-        g, m = add(w[S1, b], w[E1, b], -w[S1, i], -w[E1, i])
-        h, e = add(h, e, -g, -m)
-        c = minus(c, minus(np.uint64(q[R1, b]), np.uint64(q[R1, i])))
-    elif cost == MAX:
-        h, e = two_sum(x[lo + j - 1], -x[lo + i])
-        c = minus(residue(raw[lo + j - 1]), residue(raw[lo + i]))
-    else:
-        at = j - 1 if cost == ROUND_UP else i
-        g, m = two_sum(x[lo + at], -x[lo])
-        g, m = times(g, m, float(s), 0.0)
-        h, e = add(h, e, -g, -m)
-        c = minus(c, by(residue(raw[lo + at]), np.uint64(s)))
-        if cost == ROUND_UP:
-            h, e, c = -h, -e, minus(np.uint64(0), c)
-    return h, e, c
+        inverse = line.inverse[line.inverse.size - size]
+        return times(h, e, -inverse, -line.sizes[size].inverse_low)
+    if cost == SAE:
+        g, m = add(columns[b].sum, columns[b].sum_low, -columns[i].sum, -columns[i].sum_low)
+        return add(h, e, -g, -m)
+    g, m = two_sum(x[lo + (j - 1 if cost == ROUND_UP else i)], -x[lo])
+    g, m = times(g, m, float(size), 0.0)
+    h, e = add(h, e, -g, -m)
+    return (-h, -e) if cost == ROUND_UP else (h, e)
 
 
-@lean_subkernel
-def doubled_error(x, w, q, j):
-    """Bound on the error of F up to column j in doubled precision."""
-    lo, k = q[PLACE, LO], q[PLACE, K]
-    width = x[lo + j - 1] - x[lo]
-    if q[PLACE, COST] == SSE:
-        width *= width
-    steps = (j + k) * w[INVERSE, w.shape[1] - k]
-    error = _DOUBLED_SLOPE * steps * (j * j * width + steps * w[BOUND, LARGEST_EXTRA])
-    return error + w[BOUND, CARRIED_DOUBLED] + w[BOUND, TINY]
+@inlined_subkernel
+def group_residue(line, i, j):
+    """Residue of the same cost."""
+    raw, window, columns, size = line.raw, line.window[0], line.columns, j - i
+    lo, cost = window.lo, window.cost
+    if cost == MAX:
+        return minus(residue(raw[lo + j - 1]), residue(raw[lo + i]))
+    a, b = (j - size // 2, i + size // 2) if cost == SAE else (i, i)
+    c = minus(columns[j].sum_residue, columns[a].sum_residue)
+    if cost == SSE:
+        return minus(np.uint64(0), by(by(c, c), line.sizes[size].inverse_residue))
+    if cost == SAE:
+        return minus(c, minus(columns[b].sum_residue, columns[i].sum_residue))
+    end = by(residue(raw[lo + (j - 1 if cost == ROUND_UP else i)]), np.uint64(size))
+    return minus(end, c) if cost == ROUND_UP else minus(c, end)
 
 
-@lean_subkernel
-def total(x, raw, back, w, q, i, j):
-    """F of column i plus the cost of the group i..j−1, doubled and as a residue.
+@inlined_subkernel
+def total(line, i, j):
+    """Least cost of column i plus the cost of the group i..j−1, doubled and as a residue.
 
-    F of i and of the columns before it are computed along its partition where not yet known.
+    Those of i and of the columns before it are computed along its partition where not yet known.
     """
-    lo = q[PLACE, LO]
-    if not q[PLACE, READY]:
-        ready(x, raw, w, q)
-    q[TRAIL, 0] = j
+    back, window, columns, room = line.back, line.window[0], line.columns, line.room
+    if not window.ready:
+        ready(line)
+    room[0].trail = j
     depth = 1
-    while not q[KNOWN, i]:
-        q[TRAIL, depth] = i
+    while not line.known[i]:
+        room[depth].trail = i
         depth += 1
-        i = back[lo + i] - lo
-    h, e, r = w[FH, i], w[FL, i], np.uint64(q[FR, i])
+        i = back[window.lo + i] - window.lo
+    h, e, r = columns[i].cost, columns[i].cost_low, columns[i].cost_residue
     while depth > 0:
         depth -= 1
-        end = q[TRAIL, depth]
-        a, b, c = _group(x, raw, w, q, i, end)
+        end = room[depth].trail
+        a, b = group_doubled(line, i, end)
         h, a = two_sum(h, a)
         h, e = two_sum(h, e + (a + b))
-        r = plus(r, c)
-        if not q[PLACE, FREE]:
-            at = w.shape[1] - (end - i)
-            h, e = add(h, e, w[EXTRA, at], w[EXTRA_LOW, at])
-            r = plus(r, np.uint64(q[EXTRA_MODULAR, end - i]))
+        r = plus(r, group_residue(line, i, end))
+        if not window.free:
+            size = end - i
+            extra = line.extra[line.extra.size - size]
+            h, e = add(h, e, extra, line.sizes[size].extra_low)
+            r = plus(r, line.sizes[size].extra_residue)
         if depth > 0:
-            w[FH, end], w[FL, end], q[FR, end], q[KNOWN, end] = h, e, r, 1
+            columns[end].cost, columns[end].cost_low, columns[end].cost_residue = h, e, r
+            line.known[end] = 1
         i = end
     return h, e, r
 
 
 @lean_subkernel
-def ready(x, raw, w, q):
+def ready(line):
     """Prefix sums of the window in doubled precision and as residues."""
-    lo = q[PLACE, LO]
-    w[S1, 0] = w[E1, 0] = 0.0
-    q[R1, 0] = 0
+    x, raw, window, columns = line.x, line.raw, line.window[0], line.columns
+    lo = window.lo
     s, e, r, base = 0.0, 0.0, np.uint64(0), x[lo]
-    for t in range(q[PLACE, HI] - lo):
+    columns[0].sum, columns[0].sum_low, columns[0].sum_residue = s, e, r
+    for t in range(window.hi - lo):
         y, z = two_sum(x[lo + t], -base)
         s, d = two_sum(s, y)
         e += d + z  # may grow with the length: each rounding here is one of 2^-106
         r = plus(r, residue(raw[lo + t]))
-        w[S1, t + 1], w[E1, t + 1], q[R1, t + 1] = s, e, r
-    q[PLACE, READY] = 1
+        columns[t + 1].sum, columns[t + 1].sum_low, columns[t + 1].sum_residue = s, e, r
+    window.ready = 1
 
 
 @lean_subkernel
-def _prefers_along(x, back, w, q, i, rival, j):
-    """Compare both partitions group by group, back to where they part; else ask Python."""
+def prefers_along(line, back, layer, step, i, rival, j):
+    """Compare both partitions group by group, back to where they part: −1, 1, or 0 if too close.
+
+    Each group's cost is computed around its own middle, so that what is lost is a share of the
+    costs that differ, not of those of all values. The starts of column t are at ``back[layer + t]``,
+    those of the partition of the start that was found there ``step`` places further down.
+    """
+    extra, sizes, cost = line.extra, line.sizes, line.window[0].cost
     high, low, scale, longest, groups = 0.0, 0.0, 0.0, 0, 0
-    a, b, end_a, end_b = i, rival, j, j
+    a, b, end_a, end_b, layer_a, layer_b = i, rival, j, j, layer, layer
     # Each round takes in the last group not yet counted of the path that reaches further.
-    while end_a != end_b or end_a == j:
-        first = end_a >= end_b
+    while end_a != end_b or layer_a != layer_b or end_a == j:
+        first = end_a > end_b or (end_a == end_b and layer_a >= layer_b)
         start, end, sign = (a, end_a, 1.0) if first else (b, end_b, -1.0)
-        h, e = doubled_cost(x, q[PLACE, COST], start, end)
-        at = w.shape[1] - (end - start)
-        h, e = add(h, e, w[EXTRA, at], w[EXTRA_LOW, at])
+        h, e = doubled_cost(line.x, cost, start, end)
+        h, e = add(h, e, extra[extra.size - (end - start)], sizes[end - start].extra_low)
         high, low = add(high, low, sign * h, sign * e)
         scale += h
         longest, groups = max(longest, end - start), groups + 1
         if first:
-            end_a, a = a, np.int64(back[a])
+            end_a, a = a, np.int64(back[layer_a + a])
+            layer_a -= step
         else:
-            end_b, b = b, np.int64(back[b])
-    if abs(high) > 2.0**-100 * (longest + groups + 8) * scale + w[BOUND, TINY]:
-        return high < 0
-    return _answer(q, i, rival, j)
+            end_b, b = b, np.int64(back[layer_b + b])
+            layer_b -= step
+    if abs(high) > 2.0**-100 * (longest + groups + 8) * scale + line.window[0].tiny:
+        return -1 if high < 0 else 1
+    return 0
 
 
 @lean_subkernel
-def _answer(q, i, rival, j):
+def _answer(line, i, rival, j):
     """Python's answer, or any answer at all while the question is being put."""
-    new = q[PLACE, ANSWERS]
+    window, room = line.window[0], line.room
+    new = window.answers
     for at in range(new):
-        if q[ASK_START, at] == i and q[ASK_RIVAL, at] == rival and q[ASK_COLUMN, at] == j:
-            return q[ANSWER, at] != 0
-    if not q[PLACE, ASKED]:
-        q[PLACE, ASKED] = COMPARE
-        q[ASK_START, new], q[ASK_RIVAL, new], q[ASK_COLUMN, new] = i, rival, j
+        if room[at].start == i and room[at].rival == rival and room[at].column == j:
+            return room[at].answer != 0
+    if not window.asked:
+        window.asked = COMPARE
+        room[new].start, room[new].rival, room[new].column = i, rival, j
     return i < rival

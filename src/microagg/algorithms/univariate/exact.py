@@ -150,16 +150,16 @@ def by(a, b):
 
 
 @lean_kernel
-def inverses(high, low, modular, most):
-    """Fill in 1/s for s up to ``most``: doubled, s before the end of high and low, and modular[s]."""
-    modular[1] = 1
+def inverses(inverse, sizes, most):
+    """Fill in 1/s for s up to ``most``: doubled, s before the end of ``inverse``, and as a residue."""
+    sizes[1].inverse_residue = _U1
     for s in range(1, most + 1):
-        inverse = 1.0 / s
-        p, e = two_product(inverse, float(s))
-        high[high.size - s], low[low.size - s] = inverse, ((1.0 - p) - e) / s
+        high = 1.0 / s
+        p, e = two_product(high, float(s))
+        inverse[inverse.size - s], sizes[s].inverse_low = high, ((1.0 - p) - e) / s
         if s > 1:
             q, r = PRIME // np.uint64(s), PRIME % np.uint64(s)
-            modular[s] = PRIME - by(q, np.uint64(modular[np.int64(r)]))
+            sizes[s].inverse_residue = PRIME - by(q, sizes[np.int64(r)].inverse_residue)
 
 
 def prefers_rationally(

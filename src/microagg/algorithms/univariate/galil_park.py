@@ -15,47 +15,50 @@ Here      A square goes at most 2k−1 columns ahead, beyond which no start so f
 
 from __future__ import annotations
 
-from microagg.algorithms.univariate.costs import settle
-from microagg.algorithms.univariate.line import FOUND, GUESS, MOST, PLACE, K, SortedLine
+from microagg.algorithms.univariate.costs import settle, value
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.smawk import later_wins, smawk
 from microagg.algorithms.univariate.windows import first_start, next_window, run, window_done
 from microagg.base.progress import STOP, State
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.no_refcount import inlined_subkernel, lean_kernel
 
 
-@lean_subkernel
-def _look_ahead(x, raw, back, w, q, base, done, ahead, guessed):
+@inlined_subkernel
+def _look_ahead(line, base, done, ahead, guessed):
     """Best starts of columns done+1..ahead among base..done and what was known up to guessed."""
-    smawk(x, raw, back, w, q, done + 1, ahead, base, done, FOUND)
+    guess, square = line.guess, line.square
+    smawk(line, done + 1, ahead, base, done, square)
     for j in range(done + 1, ahead + 1):
-        if j > guessed or later_wins(x, raw, back, w, q, q[GUESS, j], q[FOUND, j], j):
-            q[GUESS, j] = q[FOUND, j]
+        if j > guessed or later_wins(line, guess[j], square[j], j):
+            guess[j] = square[j]
 
 
 @lean_kernel
-def _galil_park(x, raw, back, w, q, state):
-    k, most = q[PLACE, K], q[PLACE, MOST]
+def _galil_park(line, state):
+    guess, window = line.guess, line.window[0]
+    k, most = window.k, window.most
     while not state[STOP]:
-        begin, end = next_window(x, raw, back, w, q)
+        begin, end = next_window(line)
         if begin > end:
             return
-        base = first_start(back, q, begin)
+        base = first_start(line)
         ahead = guessed = begin - 1
         for j in range(begin, end + 1):
             if j > ahead:
                 ahead = min(2 * (j - 1) - base + 1, j - 1 + most, end)
-                _look_ahead(x, raw, back, w, q, base, j - 1, ahead, guessed)
+                _look_ahead(line, base, j - 1, ahead, guessed)
                 guessed = max(guessed, ahead)
             else:
                 new = j - 1
-                if k == 1 and later_wins(x, raw, back, w, q, q[GUESS, j], new, j):
-                    q[GUESS, j] = base = new
+                if k == 1 and later_wins(line, guess[j], new, j):
+                    guess[j] = base = new
                     ahead = j
-                elif later_wins(x, raw, back, w, q, q[GUESS, ahead], new, ahead):
+                elif later_wins(line, guess[ahead], new, ahead):
                     base = new
                     ahead = j
-            settle(x, raw, back, w, q, q[GUESS, j], j)
-        if not window_done(q, state, end):
+            start = guess[j]
+            settle(line, start, j, value(line, start, j))
+        if not window_done(line, state, end):
             return
 
 

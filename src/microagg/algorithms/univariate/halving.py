@@ -12,40 +12,22 @@ Here      Decisions are exact, see costs.py; ties go to the lower start.
 
 from __future__ import annotations
 
-import numpy as np
-
-from microagg.algorithms.univariate.costs import best_of_close, settle, tolerance, value
-from microagg.algorithms.univariate.exact import SSE
-from microagg.algorithms.univariate.line import COST, INVERSE, LO, P1, PLACE, H, K, SortedLine
-from microagg.algorithms.univariate.simple import SHORT, least_two_sse, near_least_sse
+from microagg.algorithms.univariate.costs import best_start, settle
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.windows import next_window, run, window_done
 from microagg.base.progress import STOP, State
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
-
-
-@lean_subkernel
-def _near_least(x, w, q, first, last, j, slack):
-    """Do as near_least_sse does, for any cost."""
-    least = np.inf
-    for i in range(first, last + 1):
-        least = min(least, value(x, w, q, i, j))
-    count, total = 0, 0
-    for i in range(first, last + 1):
-        if value(x, w, q, i, j) <= least + slack:
-            count += 1
-            total += i - first
-    return least + slack, count, total
+from microagg.compile.no_refcount import lean_kernel
 
 
 @lean_kernel
-def _halving(x, raw, back, w, q, state):
-    k, sse = q[PLACE, K], q[PLACE, COST] == SSE
-    p1, h, inverse = w[P1], w[H], w[INVERSE]
+def _halving(line, state):
+    back, window = line.back, line.window[0]
+    k = window.k
     while not state[STOP]:
-        begin, end = next_window(x, raw, back, w, q)
+        begin, end = next_window(line)
         if begin > end:
             return
-        lo = q[PLACE, LO]
+        lo = window.lo
         for block in range(begin, end + 1, k):
             stop = min(block + k, end + 1)
             # Best starts before the block and, while bisecting, on both sides of a column.
@@ -60,25 +42,10 @@ def _halving(x, raw, back, w, q, state):
                     last = j - k
                     if j + step < stop:
                         last = min(last, back[lo + j + step] - lo)
-                    slack = tolerance(x, w, q, j)
-                    if sse and last - first < SHORT:
-                        best, least, second = least_two_sse(
-                            p1, h, inverse, h.size - j, first, last, p1[j]
-                        )
-                        limit, clear = least + slack, second > least + slack
-                    else:
-                        if sse:
-                            limit, count, total = near_least_sse(
-                                p1, h, inverse, h.size - j, first, last, p1[j], slack
-                            )
-                        else:
-                            limit, count, total = _near_least(x, w, q, first, last, j, slack)
-                        best, clear = first + total, count == 1
-                    if not clear:
-                        best, _ = best_of_close(x, raw, back, w, q, first, last, j, limit)
-                    settle(x, raw, back, w, q, best, j)
+                    best, cost = best_start(line, first, last, j)
+                    settle(line, best, j, cost)
                 step //= 2
-        if not window_done(q, state, end):
+        if not window_done(line, state, end):
             return
 
 

@@ -17,38 +17,38 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.algorithms.univariate.costs import prefers_exactly, settle, tolerance, value
-from microagg.algorithms.univariate.line import GUESS, PLACE, H, K, SortedLine
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.windows import next_window, run, window_done
 from microagg.base.progress import STOP, State
 from microagg.compile.no_refcount import lean_kernel
 
 
 @lean_kernel
-def _shortest_path(x, raw, back, w, q, state):
-    k = q[PLACE, K]
+def _shortest_path(line, state):
+    distance, guess, k = line.least, line.guess, line.window[0].k
     while not state[STOP]:
-        begin, end = next_window(x, raw, back, w, q)
+        begin, end = next_window(line)
         if begin > end:
             return
         for j in range(begin, end + 1):
-            w[H, j] = np.inf  # the length of the best path found so far, which came by GUESS
+            distance[j] = np.inf  # of the best path so far, whose last arc begins at the guess
         for i in range(max(begin - 2 * k + 1, 0), end + 1):
             if i >= begin:
-                settle(x, raw, back, w, q, q[GUESS, i], i)
-            if w[H, i] == np.inf:
+                settle(line, guess[i], i, distance[i])
+            if distance[i] == np.inf:
                 continue
             for j in range(max(i + k, begin), min(i + 2 * k - 1, end) + 1):
-                length = value(x, w, q, i, j)
-                gap = length - w[H, j]
-                if gap < 0 and -gap > tolerance(x, w, q, j):
+                length = value(line, i, j)
+                gap = length - distance[j]
+                if gap < 0 and -gap > tolerance(line, j):
                     better = True
-                elif gap > 0 and gap > tolerance(x, w, q, j):
+                elif gap > 0 and gap > tolerance(line, j):
                     better = False
                 else:
-                    better = prefers_exactly(x, raw, back, w, q, i, q[GUESS, j], j)
+                    better = prefers_exactly(line, i, guess[j], j)
                 if better:
-                    w[H, j], q[GUESS, j] = length, i
-        if not window_done(q, state, end):
+                    distance[j], guess[j] = length, i
+        if not window_done(line, state, end):
             return
 
 

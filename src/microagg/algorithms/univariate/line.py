@@ -2,13 +2,13 @@
 
 All univariate algorithms fill a ``SortedLine`` from left to right: a *column* j means the first j values,
 ``back[j]`` where the last group of their best partition begins. They work in windows of columns
-(windows.py) and decide by costs (costs.py), both of which keep their numbers in ``w`` and ``q``.
+(windows.py) and decide by costs (costs.py); both keep their numbers in the ``Arrays`` of the line.
 """
 
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,33 +31,60 @@ from microagg.compile.no_refcount import lean_kernel
 
 COSTS = {"sse": SSE, "sae": SAE, "max": MAX, "round-up": ROUND_UP, "round-down": ROUND_DOWN}
 
-# Rows of w, by column of the window unless said otherwise. For sse, f is short of the sum of
-# squares so far, which is common to all starts: only −(sum)²/size of each group counts. P1 is
-# the sum of values and H is f, in doubles; S1 + E1 and FH + FL are the same in doubled
-# precision. By size of a group s, at the width of the window less s: INVERSE + INVERSE_LOW is
-# 1/s, EXTRA + EXTRA_LOW the extra cost of a group of that size.
-P1, H, S1, E1, FH, FL, INVERSE, INVERSE_LOW, EXTRA, EXTRA_LOW, BOUND = range(11)
-# Rows of q: residues of sums and of f; columns of equal f; whether FH, FL and FR of a column are
-# known; by size, residues of 1/s and of the extra cost; room for a partition, for SMAWK and
-# for starts that are not yet settled; questions and answers.
-R1, FR, ORIGIN, KNOWN, MODULAR, EXTRA_MODULAR, TRAIL, PLACE, STACK, GUESS, FOUND = range(11)
-ASK_START, ASK_RIVAL, ASK_COLUMN, ANSWER = range(11, 15)
-# Places of q[PLACE]: least and largest size of a group, cost, whether groups of equal values are
-# free; first value of the window, columns settled so far, last column of the window; whether
-# its doubled sums are there; what Python is asked for, if anything; how many answers there
-# are; the column to stop at; how far a window goes at least, and how many times that far it
-# may reach back for a common ancestor and settles columns ahead. From LEVELS on: where the levels
-# of SMAWK begin.
-K, MOST, COST, FREE, LO, SETTLED, HI, READY, ASKED, ANSWERS = range(10)
-UNTIL, SPAN, BEHIND, AHEAD = range(10, 14)
-LEVELS = 14
-# Places of w[BOUND]: error of the carried H, of the carried F, absolute error of values,
-# largest extra cost.
-CARRIED, CARRIED_DOUBLED, TINY, LARGEST_EXTRA = range(4)
-
 # Values of k, and for k below each how far a window reaches back and ahead, in units of k. From
 # 64 on partitions meet too rarely to reach far back; for large k a window must fit into a cache.
 _REACH = ((64, 32, 64), (1500, 8, 40), (2**63, 8, 12))
+
+_WINDOW = np.dtype(
+    [
+        ("k", "i8"),  # least and largest size of a group
+        ("most", "i8"),
+        ("cost", "i8"),
+        ("free", "i8"),  # whether groups of equal values cost nothing
+        ("lo", "i8"),  # first value of the window, and its last column, over all values
+        ("hi", "i8"),
+        ("settled", "i8"),  # columns settled so far, over all values
+        ("until", "i8"),  # column to stop at
+        ("ready", "i8"),  # whether the sums in doubled precision are there
+        ("asked", "i8"),  # what Python is asked for, if anything
+        ("answers", "i8"),  # of Python, so far
+        ("span", "i8"),  # how far a window goes at least, and how many times that far it may
+        ("behind", "i8"),  # reach back for a common ancestor
+        ("ahead", "i8"),  # and settles columns ahead
+        ("carried", "f8"),  # error of the costs that were carried over, in doubles
+        ("carried_doubled", "f8"),  # and in doubled precision
+        ("tiny", "f8"),  # absolute error of values
+        ("largest_extra", "f8"),  # extra cost of a group
+    ]
+)
+_COLUMN = np.dtype(
+    [
+        ("sum", "f8"),  # of the values, in doubled precision, and as a residue
+        ("sum_low", "f8"),
+        ("sum_residue", "u8"),
+        ("cost", "f8"),  # the least cost, the same way, where it is known
+        ("cost_low", "f8"),
+        ("cost_residue", "u8"),
+    ]
+)
+_SIZE = np.dtype(
+    [
+        ("inverse_low", "f8"),  # second half of 1/size, and its residue
+        ("inverse_residue", "u8"),
+        ("extra_low", "f8"),  # second half of the extra cost of such a group, and its residue
+        ("extra_residue", "u8"),
+    ]
+)
+_ROOM = np.dtype(
+    [
+        ("trail", "i8"),  # a partition
+        ("level", "i8"),  # where the levels of SMAWK begin
+        ("start", "i8"),  # questions to Python, and its answers
+        ("rival", "i8"),
+        ("column", "i8"),
+        ("answer", "i8"),
+    ]
+)
 
 
 class Extra(NamedTuple):
@@ -75,57 +102,125 @@ class Extra(NamedTuple):
 NOTHING = Extra(0, Fraction(0), None)
 
 
-class SortedLine(NamedTuple):
-    """The state of a computation over sorted values.
+class Arrays(NamedTuple):
+    """What kernels see of a line. For sse, costs are short of the sum of squares so far.
 
-    Kernels take the arrays one by one: numba counts references of what it takes from a tuple.
+    That is common to all starts: only −(sum)²/size of each group counts.
     """
 
     x: Floats  # (n,) the values, ascending, brought near 1 by a power of two if need be
     raw: NDArray[np.int64]  # (n,) the bits of the values as given
     back: NDArray[np.signedinteger]  # (n+1,) where the last group of the best partition begins
-    w: Floats  # (11, size of a window)
-    q: NDArray[np.int64]  # (15, size of a window)
-    extra: Extra  # in the unit of the cost of the values as given, or twice that for max
-    exponent: int  # x is the values as given, less this power of two
+    window: NDArray[np.void]  # (1,)
+    sums: Floats  # of the values, by column of the window
+    least: Floats  # the least cost, by column of the window
+    origin: NDArray[np.int64]  # columns of the same origin have the same least cost
+    known: NDArray[np.int64]  # whether the least cost is known in doubled precision
+    guess: NDArray[np.int64]  # starts that are not yet settled
+    square: NDArray[np.int64]  # the same, from another set of starts
+    stack: NDArray[np.int64]  # rows that are left in SMAWK
+    columns: NDArray[np.void]  # what else there is by column of the window
+    room: NDArray[np.void]
+    inverse: Floats  # 1/s for a group of s values, at the width of the window less s
+    extra: Floats  # its extra cost, at the same place
+    sizes: NDArray[np.void]  # what else there is by size of a group
 
 
-def new_line(x: Floats, k: int, cost: int, extra: Extra = NOTHING) -> SortedLine:
-    """Prepare sorted values: O(k), but for values of extreme size.
+class SortedLine:
+    """Sorted values on their way to being cut.
 
-    With an extra cost per group, groups have no largest size: cutting one of 2k in two no
-    longer pays for sure. With one for what they lack to k, they have no least size.
+    Parameters
+    ----------
+    x : (n,) ascending finite doubles; kept, never written to
+    k : least size of a group
+    cost : number of a cost, see ``COSTS``
+    extra : extra cost of a group, in the unit of the cost of the values as given, or twice that
+        for max. With one per group, groups have no largest size: cutting one of 2k in two no
+        longer pays for sure. With one for what they lack to k, they have no least size.
+    width : columns that a window must have room for, where more than usual
     """
-    n = len(x)
-    near, exponent = near_one(x)
-    behind, ahead = next((b, a) for limit, b, a in _REACH if k < limit)
-    width = _width((behind + ahead) * k, n)
-    w, q = np.empty((11, width)), np.empty((15, width), dtype=np.int64)
-    w[BOUND, : LARGEST_EXTRA + 1] = 0.0, 0.0, 2.0**-1000, 0.0
-    q[PLACE, :LEVELS] = 0
-    q[PLACE, K] = k if extra.lack is None else 1
-    q[PLACE, MOST] = n if extra.group else 2 * k - 1
-    q[PLACE, COST], q[PLACE, UNTIL], q[PLACE, FREE] = cost, n, not (extra.group or extra.lack)
-    q[PLACE, SPAN], q[PLACE, BEHIND], q[PLACE, AHEAD] = k, behind, ahead
-    line = SortedLine(near, x.view(np.int64), _no_starts(n), w, q, extra, exponent)
-    _fill_by_size(line)
-    return line
+
+    def __init__(
+        self, x: Floats, k: int, cost: int, extra: Extra = NOTHING, width: int = 0
+    ) -> None:
+        n = len(x)
+        near, self._exponent = near_one(x)
+        self.extra = extra
+        behind, ahead = next((b, a) for limit, b, a in _REACH if k < limit)
+        window = np.zeros(1, _WINDOW)
+        window["k"] = k if extra.lack is None else 1
+        window["most"] = n if extra.group or width else 2 * k - 1
+        window["cost"], window["until"], window["tiny"] = cost, n, 2.0**-1000
+        window["free"] = not (extra.group or extra.lack)
+        window["span"], window["behind"], window["ahead"] = k, behind, ahead
+        self.arrays = Arrays._make(
+            [near, x.view(np.int64), _no_starts(n), window, *_no_columns(0), *_no_sizes(0)]
+        )
+        self._make_room(max(width, _width((behind + ahead) * k, n)))
+
+    @property
+    def back(self) -> NDArray[np.signedinteger]:
+        """Where the last group of the best partition of each column begins."""
+        return self.arrays.back
+
+    @property
+    def window(self) -> np.void:
+        """Position and settings, which may be written to."""
+        window: np.void = self.arrays.window[0]
+        return window
+
+    def longer(self, x: Floats) -> SortedLine:
+        """Go on with more values: ``x`` holds those that the line has, and what follows them."""
+        near, exponent = near_one(x)
+        if exponent != self._exponent or not self.window["settled"]:  # nothing that could be kept
+            return SortedLine(x, int(self.window["k"]), int(self.window["cost"]))
+        back = self.back
+        if len(back) <= len(x):  # room to go on and on; what is not written to takes no memory
+            back = _no_starts(max(len(x), 2 * len(back)))
+            back[: len(self.back)] = self.back
+        self.arrays = self.arrays._replace(x=near, raw=x.view(np.int64), back=back)
+        window = self.window
+        reach = int((window["behind"] + window["ahead"]) * window["span"])
+        if len(self.arrays.sums) < _width(reach, len(x)):  # what was wide enough for few values
+            self._make_room(_width(reach, len(x)))
+        return self
+
+    def widen(self) -> None:
+        """Make room for windows twice as long."""
+        self._make_room(2 * len(self.arrays.sums))
+
+    def _make_room(self, width: int) -> None:
+        """Let windows have so many columns; fill in what depends on the size of a group alone."""
+        window, extra = self.window, self.extra
+        by_column = _no_columns(width)
+        for new, old in zip(by_column, self.arrays[4:13], strict=True):
+            new[: len(old)] = old
+        inverse, extras, sizes = _no_sizes(width)
+        most = min(int(window["most"]), width - 1)
+        inverses(inverse, sizes, most)
+        extras[-most:] = 0.0
+        sizes["extra_low"] = 0.0
+        if extra != NOTHING:
+            power = 2 if window["cost"] == SSE else 1
+            unit = Fraction(2) ** (-power * self._exponent)
+            costs = extra.group, extra.lack or Fraction(0)
+            doubles = [float(cost * unit) for cost in costs]
+            residues = [np.uint64(_residue(cost, power)) for cost in costs]
+            _fill_extra(extras, sizes, extra.k, most, *doubles, *residues)
+            window["largest_extra"] = extras[-1]
+        self.arrays = Arrays._make([*self.arrays[:4], *by_column, inverse, extras, sizes])
 
 
-def longer(line: SortedLine, x: Floats) -> SortedLine:
-    """Let a line go on with more values: ``x`` holds those that it has, and what follows them."""
-    near, exponent = near_one(x)
-    if exponent != line.exponent or not line.q[PLACE, SETTLED]:  # nothing that could be kept
-        return new_line(x, int(line.q[PLACE, K]), int(line.q[PLACE, COST]))
-    back = line.back
-    if len(back) <= len(x):  # room to go on and on; what is not written to takes no memory
-        back = _no_starts(max(len(x), 2 * len(back)))
-        back[: len(line.back)] = line.back
-    place = line.q[PLACE]
-    reach = int((place[BEHIND] + place[AHEAD]) * place[SPAN])
-    while line.w.shape[1] < _width(reach, len(x)):  # what was wide enough for few values
-        line = wider(line)
-    return line._replace(x=near, raw=x.view(np.int64), back=back)
+def _no_columns(width: int) -> list[NDArray[Any]]:
+    """Room for what a line has by column of a window."""
+    # Rows of one array do not begin at the same place of a page, which would slow down a processor's cache.
+    doubles, integers = np.empty((2, width)), np.empty((5, width), np.int64)
+    return [*doubles, *integers, np.empty(width, _COLUMN), np.empty(width, _ROOM)]
+
+
+def _no_sizes(width: int) -> list[NDArray[Any]]:
+    """Room for what a line has by size of a group."""
+    return [*np.empty((2, width)), np.empty(width, _SIZE)]
 
 
 def _width(reach: int, n: int) -> int:
@@ -136,21 +231,6 @@ def _width(reach: int, n: int) -> int:
 def _no_starts(n: int) -> NDArray[np.signedinteger]:
     """Room for the best starts of n values, and of none."""
     return np.empty(n + 1, dtype=np.int32 if n < 2**31 - 1 else np.int64)
-
-
-def wider(line: SortedLine) -> SortedLine:
-    """Make room for windows twice as long."""
-    w = np.concatenate([line.w, np.empty_like(line.w)], axis=1)
-    q = np.concatenate([line.q, np.empty_like(line.q)], axis=1)
-    wide = line._replace(w=w, q=q)
-    _fill_by_size(wide)
-    return wide
-
-
-def narrower(line: SortedLine, given: SortedLine) -> None:
-    """Bring the state back to a line that had to be made wider, as far as there is room."""
-    given.w[:], given.q[:] = line.w[:, : given.w.shape[1]], line.q[:, : given.q.shape[1]]
-    _fill_by_size(given)
 
 
 def near_one(x: Floats) -> tuple[Floats, int]:
@@ -165,22 +245,6 @@ def near_one(x: Floats) -> tuple[Floats, int]:
     return np.ldexp(x, -exponent), exponent
 
 
-def _fill_by_size(line: SortedLine) -> None:
-    """Fill in what depends on the size of a group alone."""
-    w, q, extra = line.w, line.q, line.extra
-    most = min(int(q[PLACE, MOST]), w.shape[1] - 1)
-    inverses(w[INVERSE], w[INVERSE_LOW], q[MODULAR], most)
-    w[EXTRA : EXTRA_LOW + 1, -most:] = 0.0
-    if extra != NOTHING:
-        power = 2 if q[PLACE, COST] == SSE else 1
-        unit = Fraction(2) ** (-power * line.exponent)
-        costs = extra.group, extra.lack or Fraction(0)
-        parts = [float(part * unit) for part in costs]
-        residues = [np.uint64(_residue(part, power)) for part in costs]
-        _fill_extra(w[EXTRA], w[EXTRA_LOW], q[EXTRA_MODULAR], extra.k, most, *parts, *residues)
-        w[BOUND, LARGEST_EXTRA] = w[EXTRA, -1]
-
-
 def _residue(part: Fraction, power: int) -> int:
     """Residue of an extra cost, in the unit in which exact.residue gives values, or its square."""
     prime = int(PRIME)
@@ -189,9 +253,9 @@ def _residue(part: Fraction, power: int) -> int:
 
 
 @lean_kernel
-def _fill_extra(high, low, modular, k, most, group, lack, group_residue, lack_residue):
+def _fill_extra(extras, sizes, k, most, group, lack, group_residue, lack_residue):
     for s in range(1, most + 1):
         lacking = max(k - s, 0)
         h, e = times(lack, 0.0, float(lacking), 0.0)
-        high[high.size - s], low[high.size - s] = add(h, e, group, 0.0)
-        modular[s] = plus(group_residue, by(lack_residue, np.uint64(lacking)))
+        extras[extras.size - s], sizes[s].extra_low = add(h, e, group, 0.0)
+        sizes[s].extra_residue = plus(group_residue, by(lack_residue, np.uint64(lacking)))

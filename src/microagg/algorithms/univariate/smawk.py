@@ -15,30 +15,30 @@ Here      Without recursion: level l holds every 2^l-th column. Ties go to the l
 from __future__ import annotations
 
 from microagg.algorithms.univariate.costs import prefers
-from microagg.algorithms.univariate.line import LEVELS, MOST, PLACE, STACK, K
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.no_refcount import inlined_subkernel
 
 
-@lean_subkernel
-def later_wins(x, raw, back, w, q, low, high, j):
+@inlined_subkernel
+def later_wins(line, low, high, j):
     """Return whether of two starts, low < high, the higher is better for column j."""
-    if high > j - q[PLACE, K]:
+    window = line.window[0]
+    if high > j - window.k:
         return False
-    if low < j - q[PLACE, MOST]:
+    if low < j - window.most:
         return True
-    return prefers(x, raw, back, w, q, high, low, j)
+    return prefers(line, high, low, j)
 
 
-@lean_subkernel
-def smawk(x, raw, back, w, q, first, last, low, high, out):
-    """Write the best start among low..high of each column j in first..last to q[out, j]."""
-    columns = last - first + 1
+@inlined_subkernel
+def smawk(line, first, last, low, high, starts):
+    """Write the best start among low..high of each column j in first..last to ``starts[j]``."""
+    room, stack, columns = line.room, line.stack, last - first + 1
     if columns < 1:
         return
-    # Survivors of level l lie in q[STACK, begin:end]; those of the next level behind them. All
+    # Survivors of level l lie on the stack from begin to end; those of the next level behind them. All
     # rows are there at first; those that survive level 0 are moved to the front.
     for row in range(low, high + 1):
-        q[STACK, row - low] = row
+        stack[row - low] = row
     begin, rows_end, end, level = 0, high - low + 1, 0, 0
     while True:
         step = 1 << level
@@ -47,29 +47,29 @@ def smawk(x, raw, back, w, q, first, last, low, high, out):
             break
         top = end
         for at in range(begin, rows_end):
-            row = q[STACK, at]
+            row = stack[at]
             while top > end and later_wins(
-                x, raw, back, w, q, q[STACK, top - 1], row, first + (top - end) * step - 1
+                line, stack[top - 1], row, first + (top - end) * step - 1
             ):
                 top -= 1
             if top - end < count:
-                q[STACK, top] = row
+                stack[top] = row
                 top += 1
         begin, rows_end, end = end, top, top
-        q[PLACE, LEVELS + level] = begin
+        room[level].level = begin
         level += 1
     while level > 0:
         level -= 1
         step = 1 << level
         count = columns >> level
-        at = q[PLACE, LEVELS + level]
+        at = room[level].level
         for c in range(0, count, 2):
             j = first + (c + 1) * step - 1
-            stop = q[out, j + step] if c + 1 < count else q[STACK, end - 1]
-            best = q[STACK, at]
-            while q[STACK, at] < stop:
+            stop = starts[j + step] if c + 1 < count else stack[end - 1]
+            best = stack[at]
+            while stack[at] < stop:
                 at += 1
-                if later_wins(x, raw, back, w, q, best, q[STACK, at], j):
-                    best = q[STACK, at]
-            q[out, j] = best
-        end = q[PLACE, LEVELS + level]
+                if later_wins(line, best, stack[at], j):
+                    best = stack[at]
+            starts[j] = best
+        end = room[level].level

@@ -21,8 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from microagg.algorithms.result import Outcome
-from microagg.algorithms.univariate.chain import Fill
-from microagg.algorithms.univariate.ends import best_ends
+from microagg.algorithms.univariate.chain import Fill, best_ends
 from microagg.algorithms.univariate.exact import MAX, SSE
 from microagg.algorithms.univariate.line import COSTS, NOTHING, Extra, near_one
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order

@@ -12,8 +12,8 @@ Here      Blocks begin anew in every window (windows.py); starts before the best
 
 from __future__ import annotations
 
-from microagg.algorithms.univariate.costs import settle
-from microagg.algorithms.univariate.line import GUESS, LO, PLACE, K, SortedLine
+from microagg.algorithms.univariate.costs import settle, value
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.smawk import smawk
 from microagg.algorithms.univariate.windows import next_window, run, window_done
 from microagg.base.progress import STOP, State
@@ -21,22 +21,24 @@ from microagg.compile.no_refcount import lean_kernel
 
 
 @lean_kernel
-def _staggered(x, raw, back, w, q, state):
-    k = q[PLACE, K]
+def _staggered(line, state):
+    window = line.window[0]
+    k = window.k
     while not state[STOP]:
-        begin, end = next_window(x, raw, back, w, q)
+        begin, end = next_window(line)
         if begin > end:
             return
-        lo = q[PLACE, LO]
+        lo = window.lo
         for first in range(begin, end + 1, k):
             last = min(first + k - 1, end)
             low = max(first - 2 * k + 1, 0)
             if lo + first > k:
-                low = max(low, back[lo + first - 1] - lo)
-            smawk(x, raw, back, w, q, first, last, low, last - k, GUESS)
+                low = max(low, line.back[lo + first - 1] - lo)
+            smawk(line, first, last, low, last - k, line.guess)
             for j in range(first, last + 1):
-                settle(x, raw, back, w, q, q[GUESS, j], j)
-        if not window_done(q, state, end):
+                start = line.guess[j]
+                settle(line, start, j, value(line, start, j))
+        if not window_done(line, state, end):
             return
 
 

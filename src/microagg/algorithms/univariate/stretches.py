@@ -15,7 +15,7 @@ from typing import IO, NamedTuple
 import numpy as np
 
 from microagg.algorithms.univariate.chain import Back, Starts, chain, goes_on, overlap_for, trace
-from microagg.algorithms.univariate.line import new_line
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.sorted_cut import cost_number, plain_fill
 from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
@@ -120,7 +120,7 @@ class Crossing(NamedTuple):
 
 def crossing(place: int, x: Floats, start: int, first: int, k: int) -> tuple[Crossing, Back]:
     """Cut a stretch, given with the values before it; return also the starts themselves."""
-    line = new_line(x, k, cost_number("sse"))
+    line = SortedLine(x, k, cost_number("sse"))
     plain_fill(k, len(x))(line, new_state())
     back, end, exits = line.back, start + len(x), {}
     for column in range(max(first, end - 2 * k + 2), end + 1):

@@ -15,8 +15,8 @@ Here      Guesses go at most 2k−1 columns ahead, beyond which no start up to c
 
 from __future__ import annotations
 
-from microagg.algorithms.univariate.costs import settle
-from microagg.algorithms.univariate.line import GUESS, LO, MOST, PLACE, K, SortedLine
+from microagg.algorithms.univariate.costs import settle, value
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.smawk import later_wins, smawk
 from microagg.algorithms.univariate.windows import first_start, next_window, run, window_done
 from microagg.base.progress import STOP, State
@@ -24,35 +24,38 @@ from microagg.compile.no_refcount import lean_kernel
 
 
 @lean_kernel
-def _wilber(x, raw, back, w, q, state):
-    k, most = q[PLACE, K], q[PLACE, MOST]
+def _wilber(line, state):
+    back, guess, window = line.back, line.guess, line.window[0]
+    k = window.k
     while not state[STOP]:
-        begin, end = next_window(x, raw, back, w, q)
+        begin, end = next_window(line)
         if begin > end:
             return
-        lo = q[PLACE, LO]
+        lo = window.lo
         c = begin - 1
-        r = first_start(back, q, begin)
+        r = first_start(line)
         while c < end:
-            p = min(2 * c - r + 1, c + most, end)
+            p = min(2 * c - r + 1, c + window.most, end)
             # Starts up to c, then those after c: only groups of k and more can begin there.
-            found = 0
+            better = 0
             for first, low, high in ((c + 1, r, c), (c + 1 + k, c + 1, p - k)):
-                smawk(x, raw, back, w, q, first, p, low, high, GUESS)
+                smawk(line, first, p, low, high, guess)
                 for j in range(first, p + 1):
+                    start = guess[j]
                     if low == r:
-                        settle(x, raw, back, w, q, q[GUESS, j], j)
-                    elif later_wins(x, raw, back, w, q, back[lo + j] - lo, q[GUESS, j], j):
-                        found = j
+                        settle(line, start, j, value(line, start, j))
+                    elif later_wins(line, back[lo + j] - lo, start, j):
+                        better = j
                         break
-            if found > 0:
-                settle(x, raw, back, w, q, q[GUESS, found], found)
+            if better > 0:
+                start = guess[better]
+                settle(line, start, better, value(line, start, better))
                 r = c + 1
-                c = found
+                c = better
             else:
                 r = max(r, back[lo + p] - lo)
                 c = p
-        if not window_done(q, state, end):
+        if not window_done(line, state, end):
             return
 
 

@@ -25,256 +25,230 @@ from microagg.algorithms.univariate.costs import (
     ready,
     settle,
     total,
+    value,
 )
 from microagg.algorithms.univariate.exact import SSE, add, minus, prefers_rationally, times
-from microagg.algorithms.univariate.line import (
-    AHEAD,
-    ANSWER,
-    ANSWERS,
-    ASK_COLUMN,
-    ASK_RIVAL,
-    ASK_START,
-    ASKED,
-    BEHIND,
-    BOUND,
-    CARRIED,
-    CARRIED_DOUBLED,
-    COST,
-    E1,
-    FH,
-    FL,
-    FR,
-    HI,
-    KNOWN,
-    LO,
-    MOST,
-    ORIGIN,
-    P1,
-    PLACE,
-    READY,
-    S1,
-    SETTLED,
-    SPAN,
-    TRAIL,
-    UNTIL,
-    H,
-    K,
-    SortedLine,
-    narrower,
-    wider,
-)
+from microagg.algorithms.univariate.line import SortedLine
 from microagg.base.progress import DONE, State
 from microagg.compile.no_refcount import lean_kernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_sum
 
 
-def run(algorithm: Callable[..., None], line: SortedLine, state: State) -> None:
+def run(algorithm: Callable[..., None], line: SortedLine, state: State, *options: object) -> None:
     """Run a kernel over the line; give what it asks for.
 
     What it cannot decide is answered in rational numbers.
     """
-    given, values = line, line.raw.view(np.float64)
+    window, values = line.window, line.arrays.raw.view(np.float64)
     while True:
-        q = line.q
-        algorithm(line.x, line.raw, line.back, line.w, q, state)
-        if not q[PLACE, ASKED]:
-            break
-        if q[PLACE, ASKED] == CARRY:
-            _carry(line.x, line.raw, line.back, line.w, q)
-        elif q[PLACE, ASKED] == GROW:
-            q[PLACE, ASKED] = 0
-            line = wider(line)
+        algorithm(line.arrays, state, *options)
+        if not window["asked"]:
+            return
+        if window["asked"] == CARRY:
+            _carry(line.arrays)
+        elif window["asked"] == GROW:
+            window["asked"] = 0
+            line.widen()
         else:
-            at = int(q[PLACE, ANSWERS])
-            i, rival, j = int(q[ASK_START, at]), int(q[ASK_RIVAL, at]), int(q[ASK_COLUMN, at])
-            cost = int(q[PLACE, COST])
-            q[ANSWER, at] = prefers_rationally(values, line.back, cost, line.extra.of, i, rival, j)
-            q[PLACE, ANSWERS] += 1
-            if at + 1 == q.shape[1]:
-                line = wider(line)
-    if line is not given:
-        narrower(line, given)
+            question = line.arrays.room[window["answers"]]
+            starts_and_column = (int(question[name]) for name in ("start", "rival", "column"))
+            question["answer"] = prefers_rationally(
+                values, line.back, int(window["cost"]), line.extra.of, *starts_and_column
+            )
+            window["answers"] += 1
+            if window["answers"] == len(line.arrays.room):
+                line.widen()
 
 
 @lean_subkernel
-def next_window(x, raw, back, w, q):
-    """Move to the next columns; return the first and the last of them, counted from LO.
+def next_window(line):
+    """Move to the next columns; return the first and the last of them, counted from ``lo``.
 
     A window that waits for an answer is taken up again as it was. After the last window, and
     when Python is asked for the next, the first is larger than the last.
     """
-    n, k, settled = q[PLACE, UNTIL], q[PLACE, K], q[PLACE, SETTLED]
-    if q[PLACE, ASKED]:
-        q[PLACE, ASKED] = 0
-        return max(settled, k - 1) + 1 - q[PLACE, LO], q[PLACE, HI] - q[PLACE, LO]
-    if settled >= n:
+    window = line.window[0]
+    k, settled = window.k, window.settled
+    if window.asked:
+        window.asked = 0
+        return max(settled, k - 1) + 1 - window.lo, window.hi - window.lo
+    if settled >= window.until:
         return 1, 0
-    q[PLACE, ANSWERS] = 0
+    window.answers = 0
     if settled == 0:
-        hi = min(q[PLACE, AHEAD] * q[PLACE, SPAN], n)
-        _begin(x, w, q, settled, hi)
+        hi = min(window.ahead * window.span, window.until)
+        _begin(line, settled, hi)
         for t in range(1, k):
-            w[H, t], q[ORIGIN, t] = np.inf, t
+            line.least[t], line.origin[t] = np.inf, t
         return k, hi
-    floor, hi = _reach(back, q, settled)
-    if hi - floor + 2 > w.shape[1]:
-        q[PLACE, ASKED] = GROW
+    floor, hi = _reach(line, settled)
+    if hi - floor + 2 > line.sums.size:
+        window.asked = GROW
         return 1, 0
-    a = _ancestor(back, q, settled, floor)
-    if a < 0:
-        q[PLACE, ASKED] = CARRY
+    ancestor = _ancestor(line, settled, floor)
+    if ancestor < 0:
+        window.asked = CARRY
         return 1, 0
-    _begin(x, w, q, a, hi)
-    _retrace(x, raw, back, w, q, settled)
-    return settled + 1 - q[PLACE, LO], hi - q[PLACE, LO]
+    _begin(line, ancestor, hi)
+    _retrace(line, settled)
+    return settled + 1 - window.lo, hi - window.lo
 
 
 @lean_subkernel
-def needed(back, q, settled):
+def _needed(line, settled):
     """First column at which a group of a later column may begin."""
-    return max(settled - q[PLACE, MOST] + 1, np.int64(back[settled]))
+    return max(settled - line.window[0].most + 1, np.int64(line.back[settled]))
 
 
 @lean_subkernel
-def first_start(back, q, begin):
-    """First start, counted from LO, of the columns from ``begin`` on."""
-    settled = q[PLACE, SETTLED]
-    return needed(back, q, settled) - q[PLACE, LO] if settled > 0 else 0
+def first_start(line):
+    """First start, counted from ``lo``, of the columns that are not settled yet."""
+    window = line.window[0]
+    return _needed(line, window.settled) - window.lo if window.settled > 0 else 0
 
 
 @lean_subkernel
-def _reach(back, q, settled):
+def _reach(line, settled):
     """Return how far back a common ancestor may lie, and the last column of the next window."""
-    span = max(q[PLACE, SPAN], (settled - needed(back, q, settled)) // 2)
-    floor = max(settled - q[PLACE, BEHIND] * span, 0)
-    return floor, min(settled + q[PLACE, AHEAD] * span, q[PLACE, UNTIL])
+    window = line.window[0]
+    span = max(window.span, (settled - _needed(line, settled)) // 2)
+    floor = max(settled - window.behind * span, 0)
+    return floor, min(settled + window.ahead * span, window.until)
 
 
 @lean_subkernel
-def _ancestor(back, q, settled, floor):
+def _ancestor(line, settled, floor):
     """Column through which the partitions of all columns still needed go; −1 if none is near.
 
     The last column of a shrinking set gives way to the one that its partition comes from.
     """
     if floor == 0:
         return 0
-    first = needed(back, q, settled)
+    back, room = line.back, line.room
+    first = _needed(line, settled)
     for t in range(settled - floor + 1):
-        q[TRAIL, t] = floor + t >= first
+        room[t].trail = floor + t >= first
     count = settled - first + 1
     for j in range(settled, floor - 1, -1):
-        if q[TRAIL, j - floor]:
+        if room[j - floor].trail:
             if count == 1:
                 return j
             if back[j] < floor:
                 return -1
-            count -= q[TRAIL, back[j] - floor]
-            q[TRAIL, back[j] - floor] = 1
+            count -= room[back[j] - floor].trail
+            room[back[j] - floor].trail = 1
     return -1
 
 
 @lean_subkernel
-def window_done(q, state, last):
+def window_done(line, state, last):
     """Call a window settled, unless a question came up; return whether it is."""
-    if q[PLACE, ASKED]:
+    window = line.window[0]
+    if window.asked:
         return False
-    q[PLACE, SETTLED] = q[PLACE, LO] + last
-    state[DONE] = max(state[DONE], q[PLACE, SETTLED])
+    window.settled = window.lo + last
+    state[DONE] = max(state[DONE], window.settled)
     return True
 
 
 @lean_subkernel
-def _begin(x, w, q, lo, hi):
+def _begin(line, lo, hi):
     """Start a window at a column that all its partitions share: its cost counts as 0."""
-    q[PLACE, LO], q[PLACE, HI], q[PLACE, READY] = lo, hi, 0
-    w[BOUND, CARRIED] = w[BOUND, CARRIED_DOUBLED] = 0.0
-    _prefix_sums(x, w, lo, hi)
-    w[H, 0] = w[FH, 0] = w[FL, 0] = 0.0
-    q[FR, 0] = 0
-    q[ORIGIN, 0], q[KNOWN, 0] = lo, 1
+    window, start = line.window[0], line.columns[0]
+    window.carried = window.carried_doubled = 0.0
+    _prefix_sums(line, lo, hi)
+    line.least[0] = start.cost = start.cost_low = 0.0
+    start.cost_residue, line.origin[0], line.known[0] = 0, lo, 1
 
 
 @lean_subkernel
-def _prefix_sums(x, w, lo, hi):
-    """Sum x less the first value, rounded once each since they are carried along doubled."""
+def _prefix_sums(line, lo, hi):
+    """Let the window be lo..hi; sum x less its first value.
+
+    Sums are rounded once each since they are carried along doubled.
+    """
+    x, sums, window = line.x, line.sums, line.window[0]
+    window.lo, window.hi, window.ready = lo, hi, 0
     s, e, base = 0.0, 0.0, x[lo]
-    w[P1, 0] = 0.0
+    sums[0] = 0.0
     for t in range(hi - lo):
         s, r = two_sum(s, x[lo + t] - base)
         e += r
-        w[P1, t + 1] = s + e
+        sums[t + 1] = s + e
 
 
 @lean_subkernel
-def _retrace(x, raw, back, w, q, settled):
-    """Compute f anew for the columns whose partitions come from the first of the window.
+def _retrace(line, settled):
+    """Compute costs anew for the columns whose partitions come from the first of the window.
 
     The columns that come from elsewhere are needed no more.
     """
-    lo = q[PLACE, LO]
+    least, window = line.least, line.window[0]
+    lo = window.lo
     for j in range(1, settled - lo + 1):
-        i = back[lo + j] - lo
-        if i >= 0 and j >= q[PLACE, K] and w[H, i] < np.inf:
-            settle(x, raw, back, w, q, i, j)
+        i = line.back[lo + j] - lo
+        if i >= 0 and j >= window.k and least[i] < np.inf:
+            settle(line, i, j, value(line, i, j))
         else:
-            w[H, j], q[ORIGIN, j] = np.inf, lo + j
+            least[j], line.origin[j] = np.inf, lo + j
 
 
 @lean_kernel
-def _carry(x, raw, back, w, q):
-    """Start a window at the first column still needed, and carry the f over as they are.
+def _carry(line):
+    """Start a window at the first column still needed, and carry the costs over as they are.
 
     For partitions that have nothing recent in common, as on evenly spaced values or for large k.
     """
-    k, settled = q[PLACE, K], q[PLACE, SETTLED]
-    _, hi = _reach(back, q, settled)
-    lo = needed(back, q, settled)
-    count = settled - lo + 1
-    q[PLACE, ASKED] = COMPARE  # the window waits to be taken up
-    first = lo - q[PLACE, LO]
+    window, columns = line.window[0], line.columns
+    settled, old = window.settled, window.lo
+    _, hi = _reach(line, settled)
+    lo = _needed(line, settled)
+    count, first = settled - lo + 1, lo - old
+    window.asked = COMPARE  # the window waits to be taken up
     alike = True
     for t in range(first, first + count):
-        alike = alike and q[ORIGIN, t] == q[ORIGIN, first]
+        alike = alike and line.origin[t] == line.origin[first]
     error = 0.0
     if not alike:
         for t in range(first, first + count):
-            if not q[KNOWN, t]:
-                i = back[q[PLACE, LO] + t] - q[PLACE, LO]
-                w[FH, t], w[FL, t], q[FR, t] = total(x, raw, back, w, q, i, t)
-        error = doubled_error(x, w, q, first + count - 1)
-    base, h, e, r = x[q[PLACE, LO]], w[FH, first], w[FL, first], np.uint64(q[FR, first])
+            if not line.known[t]:
+                h, e, r = total(line, line.back[old + t] - old, t)
+                columns[t].cost, columns[t].cost_low, columns[t].cost_residue = h, e, r
+        error = doubled_error(line, first + count - 1)
+    h, e, r = columns[first].cost, columns[first].cost_low, columns[first].cost_residue
     for t in range(count):
-        w[FH, t], w[FL, t] = add(w[FH, first + t], w[FL, first + t], -h, -e)
-        q[FR, t] = minus(np.uint64(q[FR, first + t]), r)
-        q[ORIGIN, t] = q[ORIGIN, first + t]
-        q[KNOWN, t] = 1
-    q[PLACE, LO], q[PLACE, HI], q[PLACE, READY] = lo, hi, 0
-    _prefix_sums(x, w, lo, hi)
+        kept, column = columns[first + t], columns[t]
+        column.cost, column.cost_low = add(kept.cost, kept.cost_low, -h, -e)
+        column.cost_residue = minus(kept.cost_residue, r)
+        line.origin[t], line.known[t] = line.origin[first + t], 1
+    _prefix_sums(line, lo, hi)
     largest = 0.0
     if not alike:
-        ready(x, raw, w, q)
-        if q[PLACE, COST] == SSE:
-            _shift(x[lo], base, w, count)
+        ready(line)
+        if window.cost == SSE:
+            _shift(line.x[lo], line.x[old], columns, count)
     for t in range(count):
+        column = columns[t]
         if alike:
-            w[FH, t] = w[FL, t] = 0.0
-            q[FR, t] = 0
-        w[H, t] = w[FH, t]
-        largest = max(largest, abs(w[FH, t]))
-    groups = (hi - lo) // k  # each adds to f, and rounds
-    w[BOUND, CARRIED] = error + 2.0**-52 * (groups + 8) * largest
-    w[BOUND, CARRIED_DOUBLED] = error + 2.0**-104 * (groups + 64) * largest
+            column.cost = column.cost_low = 0.0
+            column.cost_residue = 0
+        line.least[t] = column.cost
+        largest = max(largest, abs(column.cost))
+    groups = (hi - lo) // window.k  # each adds to the cost, and rounds
+    window.carried = error + 2.0**-52 * (groups + 8) * largest
+    window.carried_doubled = error + 2.0**-104 * (groups + 64) * largest
 
 
 @lean_subkernel
-def _shift(new, old, w, count):
-    """Make F of the first columns, less squares around the old value, that around the new one.
+def _shift(new, old, columns, count):
+    """Make costs of the first columns, less squares around the old value, those around the new one.
 
     With d = new − old, Σ(x − old)² − Σ(x − new)² = 2d·Σ(x − new) + m·d² for m values.
     """
     d, z = two_sum(new, -old)
     for m in range(1, count):
+        column = columns[m]
         a, b = times(float(m), 0.0, d, z)
-        a, b = add(a, b, 2 * w[S1, m], 2 * w[E1, m])
+        a, b = add(a, b, 2 * column.sum, 2 * column.sum_low)
         a, b = times(a, b, d, z)
-        w[FH, m], w[FL, m] = add(w[FH, m], w[FL, m], a, b)
+        column.cost, column.cost_low = add(column.cost, column.cost_low, a, b)
