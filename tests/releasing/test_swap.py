@@ -2,7 +2,7 @@
 
 import csv
 from collections import Counter, defaultdict
-from itertools import permutations
+from itertools import permutations, product
 
 import numpy as np
 import pandas as pd
@@ -11,6 +11,7 @@ import pytest
 import microagg
 from command import here, said
 from microagg.errors import InputError, VerificationError
+from microagg.measure.swapping import chance_of
 from microagg.releasing import release_values, swap
 from microagg.releasing.dealt import is_beyond_chance
 from microagg.releasing.swap import dealt_rows, share_numbers
@@ -144,21 +145,77 @@ def test_the_order_of_a_group_is_any_order_with_the_same_chance():
     assert distance < 75  # of χ² with 35 degrees of freedom: one in 10,000
 
 
-def test_given_groups_and_lists_a_file_says_nothing_about_whose_value_is_whose():
-    # All ways to deal two columns within groups of two and three, by enumeration: a row of the file has
-    # the value of each member with the same chance, whatever stands in the other column of that row.
-    labels = [0, 0, 1, 1, 1]
-    members = [[at for at, label in enumerate(labels) if label == group] for group in (0, 1)]
-    whose = Counter()
-    for a0 in permutations(members[0]):
-        for a1 in permutations(members[1]):
-            for b0 in permutations(members[0]):
-                for b1 in permutations(members[1]):
-                    age, job = (*a0, *a1), (*b0, *b1)
-                    whose.update((row, age[row], job[row]) for row in range(5))
-    for row, label in enumerate(labels):
-        counts = [whose[row, a, b] for a in members[label] for b in members[label]]
-        assert len(set(counts)) == 1
+def orders_of(labels):
+    """All ways to deal within groups, as the row whose value each row gets."""
+    members = [np.flatnonzero(labels == group) for group in np.unique(labels)]
+    for orders in product(*(permutations(rows) for rows in members)):
+        order = np.empty(len(labels), dtype=int)
+        for rows, chosen in zip(members, orders, strict=True):
+            order[rows] = chosen
+        yield order
+
+
+@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize("bound", [False, True])
+def test_the_posterior_over_rows_is_the_chance_told(blocks, bound, monkeypatch):
+    """Six people, all dealings, all ways in which people own the rows of their class, by enumeration.
+
+    Someone knows everybody's shared values, the groups and what is known, and sees a file. Whatever file it
+    is, and for all combinations of strata, known columns, units and missing values, each row of a person's
+    class is hers with the same chance, and a unit with several rows has as many of these chances.
+    """
+    first, second = np.array([0, 0, 0, 1, 1, 1]), np.array([0, 0, 1, 0, 1, 1])
+    partitions = [first, second][:blocks]
+    chance = np.random.default_rng(1)
+    for by_stratum, is_known, by_unit, missing in product([False, True], repeat=4):
+        known = [np.array([0, 1, 0, 1, 0, 0])] if is_known else []
+        strata = [first] if by_stratum else []  # groups never cross them
+        units = np.array([0, 0, 1, 2, 3, 3]) if by_unit else np.arange(6)
+        classes = np.unique(np.array([*partitions, *strata, *known]), axis=1, return_inverse=True)
+        classes = classes[1].reshape(-1)
+        people = [swap.Shared(chance.integers(0, 3, (6, 3)) * 1.0, np.zeros((6, 3), dtype=int))]
+        people += [swap.Shared(chance.integers(0, 3, (6, 1)) * 1.0, np.zeros((6, 1), dtype=int))]
+        if missing:
+            people[0].states[[0, 3], 1] = 1
+            people[0].values[[0, 3], 1] = np.nan
+        bundles = [[0, 1]] if bound else []
+
+        def files(owner, people=people, bundles=bundles):
+            """Return for each block and column all files, if row r is that of person owner[r]."""
+            for labels, shared in zip(partitions, people, strict=False):
+                sitting = swap.Shared(shared.values[owner], shared.states[owner])
+                names = list("abc")[: sitting.values.shape[1]]
+                dealt = []
+                for order in orders_of(labels):
+                    monkeypatch.setattr(swap, "dealt_rows", lambda *_, order=order: order)
+                    bound = bundles if len(names) > 1 else []
+                    part = swap.deal(sitting, names, labels, swap.Swapping(b"", labels), bound)
+                    dealt.append([str((*after[0], *after[1])) for after in part.after])
+                # Columns of a bundle share one order; the others have one each.
+                together = bundles[0] if bundles and len(names) > 1 else []
+                sets = [together, *([j] for j in range(len(names)) if j not in together)]
+                yield from ([tuple(row[j] for j in at) for row in dealt] for at in sets if at)
+
+        owners = list(orders_of(classes))
+        seen = [chance.choice(len(column)) for column in files(np.arange(6))]
+        file = [column[at] for column, at in zip(files(np.arange(6)), seen, strict=True)]
+        likelihood = np.array(
+            [
+                np.prod([c.count(f) for c, f in zip(files(owner), file, strict=True)])
+                for owner in owners
+            ]
+        )
+        posterior = np.zeros((6, 6))
+        for owner, weight in zip(owners, likelihood / likelihood.sum(), strict=True):
+            posterior[owner, np.arange(6)] += weight
+        sizes = np.bincount(classes)
+        alike = classes[:, None] == classes[None, :]
+        assert np.allclose(posterior, alike / sizes[classes])
+        of_units = np.array(
+            [posterior[:, units == unit].sum(axis=1) for unit in range(units.max() + 1)]
+        )
+        told = chance_of(classes, units if by_unit else None)
+        assert of_units.max() == pytest.approx(told.largest)
 
 
 def test_the_seed_tells_nothing(tmp_path):
