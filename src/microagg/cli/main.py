@@ -103,25 +103,44 @@ def plan(
             "stratum, make it coarser, drop it, call it confidential. About 20 seconds.",
         ),
     ] = False,
+    answers: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="Columns that are answers which nobody outside knows: estimate what the claim that they are "
+            "confidential wins, and what it stakes. Nothing is claimed before you say --confidential.",
+        ),
+    ] = None,
     keep: Annotated[
         list[str] | None,
         typer.Option(
             metavar="A,B",
-            help="With a target: columns that the search does not drop or make coarser; they become strata, "
-            "and so stay exact, if the loss allows.",
+            help="With a target: columns that the file is for. The search does not drop them or make them "
+            "coarser; they become strata, and so stay exact, if the loss allows.",
         ),
     ] = None,
     may_drop: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="A,B", help="With a target: the only columns that the search may drop."
+            metavar="A,B",
+            help="With a target: columns that the file can do without. Only these are dropped, and this does "
+            "not count as loss; without this flag a dropped column counts as lost whole.",
+        ),
+    ] = None,
+    tables: Annotated[
+        float | None,
+        typer.Option(
+            metavar="TIMES",
+            help="Swap values, with the largest k for which tables of three columns move at most this many "
+            "times as far as in another sample.",
         ),
     ] = None,
     search_k: Annotated[
         str,
         typer.Option(
             metavar="K",
-            help="With a target: other k that the search may choose, separated by commas; 3-6 is 3,4,5,6.",
+            help="With a target: smaller k that the search may choose, separated by commas; 3-6 is 3,4,5,6. "
+            "A larger one it may choose anyway.",
         ),
     ] = "",
     as_json: Json = False,
@@ -132,8 +151,9 @@ def plan(
 
     The plan goes to stdout as a TOML file to be edited, with the reason for each column as a comment. Flags
     settle what you know already. With --prices, what each decision about a column costs goes to stderr.
-    With --max-loss or --max-linkage, a plan is searched that meets the target and keeps most of the table;
-    the steps go to stderr, and the exit code is 1 if no such plan was found.
+    With --max-loss, --max-linkage or --analysis, a plan is searched that meets the target and keeps most of
+    the table, step by step. Analyses then move by at most half of their 95 % intervals, or --max-moved. The
+    steps go to stderr, and the exit code is 1 if no such plan was found.
 
     Example: microagg plan survey.csv --k 5 --max-loss 10 --keep sex,region > plan.toml
     """
@@ -146,7 +166,17 @@ def plan(
         sizes = _whole_numbers(search_k, "--search-k") if search_k else []
         speaker.exit_unless(
             draft_plan(
-                speaker, source, plan_of(flags), csv, flags["sheet"], prices, kept, droppable, sizes
+                speaker,
+                source,
+                plan_of(flags),
+                csv,
+                flags["sheet"],
+                priced=prices,
+                answers=split_names(answers) or [],
+                tables=tables,
+                keep=kept,
+                may_drop=droppable,
+                search_k=sizes,
             )
         )
 
@@ -187,7 +217,7 @@ def compare(
         bool,
         typer.Option(
             "--attack",
-            help="Attack each choice with a tenth of the people put aside as controls: the share of values "
+            help="Attack each choice with a tenth of the people put aside as controls. The share of values "
             "guessed beyond those of controls stands in the table, and in the map instead of linkage.",
         ),
     ] = False,

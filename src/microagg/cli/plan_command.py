@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from microagg.base.formatting import names as listed_names
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
-from microagg.comparing.prices import price_table
+from microagg.comparing.prices import price_answers, price_table
 from microagg.comparing.search import search
+from microagg.comparing.swapping import largest_k, swapping_words
 from microagg.compile.warm import needed
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError
@@ -24,48 +26,81 @@ def draft_plan(
     plan: Plan,
     csv: CsvFormat | None,
     sheet: str | None = None,
+    *,
     priced: bool = False,
+    answers: Sequence[str] = (),
+    tables: float | None = None,
     keep: Sequence[str] = (),
     may_drop: Sequence[str] | None = None,
     search_k: Sequence[int] = (),
 ) -> bool:
     """Print the plan that a table and the flags give, with a reason for each column; prices if asked for.
 
-    Where the plan has a target, one that meets it is searched; return whether it does.
+    Where the plan has a target or analyses, one that meets them is searched; return whether it does. The
+    draft alone ends with a line about swapping.
     """
-    targets = plan.accept.targets
-    if (keep or may_drop is not None or search_k) and not targets:
+    searched = bool(plan.accept.targets or plan.analyses)
+    if (keep or may_drop is not None or search_k) and not searched:
         raise InputError(
             "--keep, --may-drop and --search-k tell a search what it may decide; there is no target to "
-            "search for. Give --max-loss or --max-linkage."
+            "search for. Give --max-loss, --max-linkage or --analysis."
         )
+    if searched and tables is not None:
+        raise InputError("--tables searches k by itself. Leave the other targets out, or --tables.")
     with local_copies(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
-    whole = Table.of(read).completed(plan).plan
-    parts = needed(whole, read.as_written.num_rows, bound=False) if priced or targets else []
+    records = Table.of(read)
+    whole = records.completed(plan).plan
+    parts = needed(whole, read.as_written.num_rows, bound=False)
     lines: list[tuple[str, str]] = []
-    meets, more = True, {}
+    meets, more = True, dict[str, object]()
     with Compiling(speaker) as compiling:
         compiling.ask(parts)
-        if targets:
+        if searched:
             with speaker.progress("searching") as bar:
                 compiling.wait(bar)
-                best = search(
-                    Table.of(read),
-                    plan,
-                    keep=keep,
-                    may_drop=may_drop,
-                    k=search_k,
-                    progress=bar,
-                )
+                best = search(records, plan, keep=keep, may_drop=may_drop, k=search_k, progress=bar)
             whole, meets, lines = best, best.meets, best.lines()
             more["search"] = best.as_json()
+        elif tables is not None:
+            with speaker.progress("searching") as bar:
+                compiling.wait(bar)
+                largest = largest_k(records, plan, tables, bar)
+            whole, meets, lines = largest.plan, largest.meets, largest.lines()
+            more["tables"] = {"meets": meets, "k": whole.k, "tried": largest.tried}
+        if answers:
+            with speaker.progress("pricing") as bar:
+                compiling.wait(bar)
+                claims = price_answers(records, whole, answers, progress=bar)
+            for columns, price in claims:
+                lines.append(("answer", f"{listed_names(columns)}, if confidential: {price.words}"))
+            flag = ",".join(answers)
+            lines.append(
+                ("answers", f"--confidential {flag} makes this claim; nothing is claimed yet")
+            )
+            more["answers"] = [
+                {
+                    "columns": list(columns),
+                    "loss": price.loss,
+                    "change": price.change,
+                    "at_stake": price.at_stake,
+                    "problem": price.problem,
+                }
+                for columns, price in claims
+            ]
         if priced:
             with speaker.progress("pricing") as bar:
                 compiling.wait(bar)
-                prices = price_table(Table.of(read), whole, progress=bar)
+                prices = price_table(records, whole, progress=bar)
             more["prices"] = prices.as_dict()
             lines += prices.lines()
+        if not searched and tables is None and not speaker.quiet:
+            with speaker.progress("trying swapping") as bar:
+                compiling.wait(bar)
+                swapping = swapping_words(records, whole)
+            if swapping is not None:
+                lines.append(("swapping", swapping))
+                more["swapping"] = swapping
     notes = dict(whole.notes)
     speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": notes} | more)
     if not speaker.as_json:

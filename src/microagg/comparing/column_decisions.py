@@ -1,9 +1,10 @@
-"""Other decisions that fit each column of a table: roles, recodings and importance."""
+"""Other decisions that fit a table: kinds, recodings, importance and roles of columns, kinds of release."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -14,29 +15,43 @@ from microagg.engines.memory.table import Table
 from microagg.errors import InputError, MicroaggError
 from microagg.measure.classes import share_below
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decided, role_of
-from microagg.plan.column import Column
+from microagg.plan.column import QUANTITIES, Column
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
+
+Decision = tuple[Any, str]
+"""A column, or None for the whole plan, and a decision for :func:`microagg.plan.change_role.decided`."""
 
 IMPORTANCES = (2.0, 4.0, 8.0, 16.0, 32.0)
 """How much columns that analyses need may count."""
 _MOST_STRATA = 30
 _BANDS = 10  # of a recoding that is priced
+_RARE_OF = 50  # a level is rare, too, if fewer than one record in so many has it
+_LEAST_ZEROS = 0.05  # share of zeros from which on a number may be spiked
 
 
 def decisions(
     records: Table, plan: Plan, guesses: Mapping[Any, Guess]
-) -> dict[tuple[Any, str], Plan | str]:
-    """List the other decisions that fit each column: the plan with each, or why it cannot be made."""
-    found: dict[tuple[Any, str], Plan | str] = {}
+) -> dict[Decision, Plan | str]:
+    """List the other decisions that fit each column, those that keep it first.
+
+    Parameters
+    ----------
+    records : the whole table
+    plan : with a role for every column
+    guesses : of the columns to decide about
+
+    Returns
+    -------
+    dict
+        For each column and decision the plan with it, or why it cannot be made.
+    """
+    plans: dict[Decision, Plan | str] = {}
     for name, guessed in guesses.items():
         role = role_of(plan, name)
-        if role in UNPRICED:
+        if role in UNPRICED or guessed.role in ("drop", "unit"):  # it points to single records
             continue
-        points = guessed.role in ("drop", "unit")  # to single records
-        if points:
-            continue
-        others = recodings(records, plan, name, guessed)
+        others = [*other_kinds(records, plan, name), *recodings(records, plan, name, guessed)]
         if (larger := more_important(plan, name)) is not None:
             others.append(f"importance {larger:g}")
         for decision in (*others, "protect", "stratum", "drop", "confidential"):
@@ -48,10 +63,38 @@ def decisions(
                 changed = decided(plan, name, decision, guessed.kind)
                 if decision == "stratum":
                     check_stratum(records, changed)
-                found[name, decision] = changed
+                plans[name, decision] = changed
             except MicroaggError as error:
-                found[name, decision] = str(error)
-    return found
+                plans[name, decision] = str(error)
+    return plans
+
+
+def releases(plan: Plan) -> dict[Decision, Plan]:
+    """List other kinds of release for the whole plan: values swapped, or categories of random members."""
+    changed: dict[Decision, Plan] = {}
+    for decision in () if plan.is_swapped else ("release swap", "categories draw"):
+        what, value = decision.split()
+        if all(getattr(block, what) == value for block in plan.blocks):
+            continue
+        with suppress(MicroaggError):  # a setting of the plan does not go with it
+            changed[None, decision] = decided(plan, None, decision)
+    return changed
+
+
+def other_kinds(records: Table, plan: Plan, name: Any) -> list[str]:
+    """List other kinds that fit a protected number: spiked where many records have the same, or not."""
+    kind = plan.column(name).kind
+    if kind not in (None, *QUANTITIES, "spiked") or not records.frame.is_numeric(name):
+        return []
+    if plan.column(name).coarsen is not None or not role_of(plan, name).startswith("block-"):
+        return []
+    if kind == "spiked":
+        return ["kind number"]
+    values = records.frame.doubles(name)
+    values = values[~np.isnan(values)]
+    if kind == "date" or not len(values) or np.mean(values == 0) < _LEAST_ZEROS:
+        return []
+    return ["kind spiked"]
 
 
 def more_important(plan: Plan, name: Any) -> float | None:
@@ -64,7 +107,7 @@ def more_important(plan: Plan, name: Any) -> float | None:
 
 
 def recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
-    """List decisions that make a column coarser: ten bands, rare levels together, or dates by month.
+    """List decisions that make a column coarser: ten bands, rare levels or codes merged, dates by month.
 
     A column that is dropped, confidential or recoded already gets none.
     """
@@ -83,11 +126,29 @@ def recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str
         return [f"coarsen bands:{width}"]
     if kind == "nominal":
         codes, levels = records.frame.categories(name)
-        rare = 2 * plan.k
         counts = np.bincount(codes[codes >= 0], minlength=len(levels))
-        some = bool(((counts > 0) & (counts < rare)).any()) and bool((counts >= rare).any())
-        return [f"coarsen rare:{rare}"] if some else []
+        least = {2 * plan.k, len(codes) // _RARE_OF}
+        merged = [
+            f"coarsen rare:{rare}"
+            for rare in sorted(least)
+            if rare > 1 and ((counts > 0) & (counts < rare)).sum() > 1 and (counts >= rare).any()
+        ]
+        return [*merged, *_prefixes([level for level in levels if isinstance(level, str)])]
     return ["coarsen to:month"] if kind == "date" else []
+
+
+def _prefixes(levels: Sequence[str]) -> list[str]:
+    """List recodings of codes, all equally long and with a digit, to their first characters.
+
+    >>> _prefixes(["111", "112", "131", "211"]), _prefixes(["cook", "maid"])
+    (['coarsen prefix:2', 'coarsen prefix:1'], [])
+    """
+    length = len(levels[0]) if levels else 0
+    if any(len(level) != length or not any(map(str.isdigit, level)) for level in levels):
+        return []
+    shorter = range(length - 1, 0, -1)
+    fewer = [cut for cut in shorter if 1 < len({level[:cut] for level in levels}) < len(levels)]
+    return [f"coarsen prefix:{cut}" for cut in fewer]
 
 
 def _round_number(value: float) -> float:

@@ -122,17 +122,8 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
 
     def work(choice: Key, watch: Listener) -> Choice:
         release = trials.records.protected(trials.plan_of(choice), watch)
-        tried = release.as_choice()
-        if trials.attack:
-            tried = replace(tried, inference=_inference(release))
-        if len(trials.releases) == 1:
-            return tried
-        fidelity = release.fidelity
-        return replace(
-            tried,
-            tables=fidelity.tables[fidelity.order - 1],
-            tables_multiple=fidelity.multiple(fidelity.order),
-        )
+        tried = release.as_choice(tables=len(trials.releases) > 1)
+        return replace(tried, inference=_inference(release)) if trials.attack else tried
 
     def load(choice: Key, watch: Listener) -> None:
         few.protected(for_a_sample(trials.plan_of(choice)), watch)
@@ -151,16 +142,16 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
         now = time.monotonic()
         count = len(tries.records_done) or len(wanted)
         finished = [
-            n if key in tries.found else tries.records_done[key] for key in tries.records_done
+            n if key in tries.results else tries.records_done[key] for key in tries.records_done
         ]
         progress(
             Tried(
                 sum(finished),
-                tried=len(tries.found),
+                tried=len(tries.results),
                 cells=count,
                 seconds_left=max(0.0, tries.ends - now),
                 compiling=compiling and now - began > _SECONDS_TO_LOAD,
-                found=list(tries.found.values()),
+                found=list(tries.results.values()),
             ),
             n * count,
         )
@@ -179,9 +170,9 @@ def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice
     while wanted:
         tries.run(wanted, report)
         searching = trials.plan.accept.targets and not tries.stop.is_set()
-        wanted = _to_search(trials, tries.found) if searching else []
+        wanted = _to_search(trials, tries.results) if searching else []
     cells = sorted(
-        tries.found.values(),
+        tries.results.values(),
         key=lambda one: (
             trials.methods.index(one.method),
             trials.releases.index(one.release),

@@ -1,7 +1,8 @@
 """prices(): what each decision about a column would cost, estimated by grouping a sample again.
 
-For each column every other role that fits it is tried, one at a time: protect it, make it a stratum, drop it,
-call it confidential. A trial groups a sample of at most 5,000 records, in whole units, with little effort;
+For each column every other decision that fits it is tried, one at a time: another kind, coarser values,
+protect it, make it a stratum, drop it, call it confidential; for the whole plan, other kinds of release. A
+trial groups a sample of at most 5,000 records, in whole units, with little effort;
 :mod:`microagg.comparing.trials` estimates the loss of the whole table from that.
 """
 
@@ -16,12 +17,11 @@ import numpy as np
 
 from microagg.base.formatting import fewer_than, percent, plural, share, with_noun
 from microagg.base.formatting import names as listed_names
-from microagg.comparing.column_decisions import decisions
+from microagg.comparing.column_decisions import Decision, decisions, releases
 from microagg.comparing.trials import (
     LATE,
     Figures,
     Standing,
-    Trend,
     check_budget,
     for_a_sample,
     sampled,
@@ -31,7 +31,8 @@ from microagg.comparing.trials import (
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, shown
 from microagg.measure.analysis_results import Analysis
-from microagg.plan.change_role import ROLE_WORDS, role_of
+from microagg.plan.change_role import ROLE_WORDS, decided, role_of
+from microagg.plan.checks import no_column
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
@@ -48,8 +49,9 @@ class Price:
     """Figures of the table after one decision about one column; shares of records are from 0 to 1."""
 
     decision: str
-    """protect, stratum, drop, confidential, a recoding such as "coarsen bands:5", or, for a column of an
-    analysis, "importance 2" (its loss is that of all columns counted alike)."""
+    """protect, stratum, drop, confidential, "kind spiked", a recoding such as "coarsen bands:5", for a column
+    of an analysis "importance 2" (its loss is that of all columns counted alike), or, for the whole plan,
+    "release swap" or "categories draw"."""
     loss: float | None
     """Percent of the information of the protected columns that is lost, estimated for the whole table."""
     change: float | None
@@ -65,6 +67,10 @@ class Price:
     about or, of the plan as it stands, all of them."""
     analyses: Sequence[Analysis] = ()
     """The analyses of the plan, in the sample before and after."""
+    tables: float | None = None
+    """Share of the records that stand in another cell of tables of three columns, in the sample."""
+    tables_multiple: float | None = None
+    """The same as a multiple of what another sample of the same size gives."""
     problem: str | None = None
     """Why it cannot be done, or was not tried."""
     plan: Plan | None = field(default=None, repr=False, compare=False)
@@ -80,12 +86,23 @@ class Price:
             staked = f"if an attacker knows it after all, {_records(self.at_stake)} below k"
             return f"{lost}; {staked}{self.moved_words}"
         below = f", {_records(self.below_k)} below k" if self.below_k else ""
-        return f"{lost}, {share(self.linkage)} linked{below}{self.moved_words}"
+        tables = ""
+        if self.decision.startswith(("release", "categories")):
+            tables = f"; {self.tables_words}"
+        return f"{lost}, {share(self.linkage)} linked{below}{tables}{self.moved_words}"
+
+    @property
+    def tables_words(self) -> str:
+        """How far tables move, beside what another sample would."""
+        return (
+            f"tables of three columns: {share(self.tables)} of the records in another cell, "
+            f"{self.tables_multiple:.1f} times as many as in another sample"
+        )
 
     @property
     def moved_words(self) -> str:
         """How far each analysis moves, in words."""
-        return "".join(f"; {one.short}" for one in self.analyses)
+        return "".join(f"; {analysis.short}" for analysis in self.analyses)
 
 
 @dataclass(frozen=True)
@@ -123,6 +140,8 @@ class Prices:
     stakes: Mapping[Any, float]
     """Share of the records below k if one confidential column alone is known after all."""
     columns: Sequence[ColumnPrices]
+    releases: Sequence[Price]
+    """Other kinds of release for the whole plan."""
     records: int
     sampled: int
     """Records that were grouped; all, or a sample."""
@@ -142,7 +161,10 @@ class Prices:
     @property
     def rule(self) -> str:
         """Say how losses are counted, and what was not tried in time."""
-        rule = "A dropped column is lost as a whole; the loss is that of the columns that stay protected."
+        rule = (
+            "The loss is that of the columns that stay protected; where decisions are ranked, a dropped "
+            "column counts as lost whole."
+        )
         untried = sum(p.problem == LATE for c in self.columns for p in c.decisions)
         if not untried:
             return rule
@@ -158,9 +180,7 @@ class Prices:
         if self.sampled == self.records:
             return f"Tried on all {plural(self.records, 'record')}, with effort fast."
         of_sample = (
-            "Linkage, records below k and analyses"
-            if self.now.analyses
-            else "Linkage and records below k"
+            "Linkage, records below k" + ", analyses" * bool(self.now.analyses) + " and tables"
         )
         if self.margin is None:
             losses = (
@@ -189,22 +209,23 @@ class Prices:
             "stakes": {str(name): stake for name, stake in self.stakes.items()},
             "columns": [
                 {
-                    "column": str(one.column),
-                    "role": one.role,
-                    "loss": one.loss,
-                    "decisions": [_plain(price) for price in one.decisions],
+                    "column": str(column.column),
+                    "role": column.role,
+                    "loss": column.loss,
+                    "decisions": [_plain(price) for price in column.decisions],
                 }
-                for one in self.columns
+                for column in self.columns
             ],
+            "releases": [_plain(price) for price in self.releases],
         }
 
     def for_report(self) -> dict[str, Any]:
         """Plain data for a report, without error messages, since these may name a value."""
-        found = self.as_dict()
-        for price in (price for one in found["columns"] for price in one["decisions"]):
+        model = self.as_dict()
+        for price in (price for column in model["columns"] for price in column["decisions"]):
             if price["problem"] not in (None, LATE):
                 price["problem"] = "cannot be carried out"
-        return found
+        return model
 
     @property
     def facts(self) -> list[tuple[str, str, str]]:
@@ -214,37 +235,38 @@ class Prices:
         if self.margin is not None:
             estimate, of = f"estimate, ± {self._margin_words}", "of the sample"
         fewer = fewer_than(plan.k, plan.words_of_unit(next(iter(plan.units), None)))
-        found = [
+        facts = [
             ("information lost", percent(now.loss), estimate),
             ("records linked", share(now.linkage), of),
             (f"records narrowed down to {fewer}", share(now.below_k), of),
         ]
         if now.at_stake is not None:
-            found.append(("the same if confidential columns are known", share(now.at_stake), of))
-        return found + [
-            (one.formula, one.short.removeprefix(one.formula).strip(), of) for one in now.analyses
+            facts.append(("the same if confidential columns are known", share(now.at_stake), of))
+        return facts + [
+            (analysis.formula, analysis.short.removeprefix(analysis.formula).strip(), of)
+            for analysis in now.analyses
         ]
 
     def best(self, most: int = 5) -> list[tuple[Any, Price]]:
         """Return the best next decisions with their columns; none that puts anybody at risk.
 
-        While records are below k, the decisions that leave the fewest there come first; then those that lower
-        the loss most for the information that they give up. A column released as it is counts as kept, a
-        dropped one as lost.
+        While records are below k, the decisions that leave the fewest there come first; then those that keep
+        most information. A column released as it is counts as kept, a dropped one as lost whole; columns
+        that analyses need are not dropped.
         """
         below, kept = self.now.below_k or 0.0, self._kept(self.now)
+        columns = max(self._kept(replace(self.now, loss=0.0)), 1.0)
         ranked = []
-        for one in self.columns:
-            for price in one.decisions:
+        for column in self.columns:
+            for price in column.decisions:
                 if price.below_k is None or price.change is None or price.at_stake is not None:
                     continue
-                gives_up = max(kept - self._kept(price), _LEAST_GIVEN_UP)
-                wins = (below - price.below_k, -price.change / gives_up)
-                helps = -price.change >= _LEAST_WON and price.below_k == 0
-                if wins[0] >= _LEAST_FEWER or (below == 0 and helps):
-                    ranked.append((wins, one.column, price))
-        ranked.sort(key=lambda found: found[0], reverse=True)
-        return [(column, price) for _, column, price in ranked[:most]]
+                won = 100 * (self._kept(price) - kept) / columns
+                helps = won >= _LEAST_WON and price.below_k == 0
+                if below - price.below_k >= _LEAST_FEWER or (below == 0 and helps):
+                    ranked.append((below - price.below_k, won, column.column, price))
+        ranked.sort(key=lambda row: row[:2], reverse=True)
+        return [(name, price) for _, _, name, price in ranked[:most]]
 
     def _kept(self, price: Price) -> float:
         """Return the information that is kept, in columns."""
@@ -259,9 +281,14 @@ class Prices:
     def rows(self) -> list[dict[str, Any]]:
         """One dict a decision; ``pandas.DataFrame(prices.rows)`` makes it a frame."""
         return [
-            {"column": one.column, "role": one.role, "column_loss": one.loss, **_plain(price)}
-            for one in self.columns
-            for price in one.decisions
+            {
+                "column": prices.column,
+                "role": prices.role,
+                "column_loss": prices.loss,
+                **_plain(price),
+            }
+            for prices in self.columns
+            for price in prices.decisions
         ]
 
     def __str__(self) -> str:
@@ -272,22 +299,20 @@ class Prices:
         now = self.now
         assert now.below_k is not None  # the plan was carried out
         stands = f"{percent(now.loss)} lost, {share(now.linkage)} linked, {_records(now.below_k)} below k"
-        found = [("as it stands", stands + now.moved_words)]
-        for one in self.columns:
-            lost = (
-                ""
-                if one.loss is None
-                else f", {percent(one.loss) if one.loss else 'none'} of it lost"
-            )
-            found.append((listed_names([one.column]), f"{one.role}{lost}"))
-            found += [(f"  {price.decision}", price.words) for price in one.decisions]
-        return [*found, ("prices", self.about)]
+        lines = [("as it stands", f"{stands}; {now.tables_words}{now.moved_words}")]
+        lines += [(f"  {price.decision}", price.words) for price in self.releases]
+        for column in self.columns:
+            lost = "" if column.loss is None else f", {percent(column.loss)} of it lost"
+            lost = lost if column.loss != 0 else ", none of it lost"
+            lines.append((listed_names([column.column]), f"{column.role}{lost}"))
+            lines += [(f"  {price.decision}", price.words) for price in column.decisions]
+        return [*lines, ("prices", self.about)]
 
 
 def _plain(price: Price) -> dict[str, Any]:
-    found = {one.name: getattr(price, one.name) for one in fields(price) if one.name != "plan"}
-    moved = [{"formula": one.formula, "moved": one.moved} for one in price.analyses]
-    return {**found, "analyses": moved}
+    plain = {row.name: getattr(price, row.name) for row in fields(price) if row.name != "plan"}
+    moved = [{"formula": each.formula, "moved": each.moved} for each in price.analyses]
+    return {**plain, "analyses": moved}
 
 
 def _records(part: float) -> str:
@@ -336,8 +361,8 @@ def prices(
 
     >>> import pyarrow as pa
     >>> t = pa.table({"age": [30, 31, 34, 61, 65, 66], "sex": ["f", "m", "f", "m", "f", "m"]})
-    >>> found = prices(t, Plan.of(k=3, columns=["age", "sex"]), budget=600)
-    >>> sex = next(one for one in found.columns if one.column == "sex")
+    >>> priced = prices(t, Plan.of(k=3, columns=["age", "sex"]), budget=600)
+    >>> sex = next(each for each in priced.columns if each.column == "sex")
     >>> [(price.decision, round(price.loss, 1)) for price in sex.decisions]
     [('stratum', 91.2), ('drop', 1.4), ('confidential', 1.4)]
     """
@@ -366,11 +391,14 @@ def price_table(
         raise InputError(f"sample is a number of records, 10 or more; got {shown(sample)}.")
     budget = check_budget(budget)
     full = records.checked(plan)
-    wanted = decisions(records, full, records.guessed(full, columns))
+    wanted: dict[Decision, Plan | str] = {}
+    if columns is None:
+        wanted |= releases(full)
+    wanted |= decisions(records, full, records.guessed(full, columns))
     quick = {
-        key: for_a_sample(one.with_little_effort())
-        for key, one in wanted.items()
-        if isinstance(one, Plan)
+        key: for_a_sample(changed.with_little_effort())
+        for key, changed in wanted.items()
+        if isinstance(changed, Plan)
     }
     # Whether a column is dropped or confidential, the others are grouped alike: one trial serves both.
     # But an analysis needs its columns in the released table.
@@ -379,7 +407,7 @@ def price_table(
         for key in quick
         if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in full.analysed
     }
-    quick = {key: one for key, one in quick.items() if key not in twice}
+    quick = {key: changed for key, changed in quick.items() if key not in twice}
     base = full.with_little_effort()
     # Loading and compiling kernels is no part of the time.
     try_plan(records.taken(np.arange(min(len(records), 50))), for_a_sample(base))
@@ -389,30 +417,76 @@ def price_table(
         progress(0, len(quick))
     if standing is None:
         standing = _standing(records, base, sample, len(quick), ends, counted_loss)
-    part, now, trend = standing.part, standing.now, standing.trend
-    found = try_plans(part, quick, ends=ends, on_progress=progress)
-    found |= {(name, "drop"): found[name, "confidential"] for name, _ in twice}
-    priced_decisions = {
-        key: _price(key[1], found[key], now, trend, one)
-        if isinstance(one, Plan)
-        else Price(key[1], None, None, None, None, None, problem=one)
-        for key, one in wanted.items()
+    figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
+    figures |= {(name, "drop"): figures[name, "confidential"] for name, _ in twice}
+    priced = {
+        key: _price(key[1], figures[key], standing, changed)
+        if isinstance(changed, Plan)
+        else Price(key[1], None, None, None, None, None, problem=changed)
+        for key, changed in wanted.items()
     }
-    losses = {name: loss * trend.factor for name, loss in now.by_column.items()}
+    now = standing.now
+    losses = {name: loss * standing.factor for name, loss in now.by_column.items()}
     return Prices(
         full,
         records.frame.names,
-        replace(_price("as it stands", now, now, trend, None), at_stake=now.at_stake),
+        replace(_price("as it stands", now, standing, None), at_stake=now.at_stake),
         losses,
         now.stakes,
-        _by_column(full, priced_decisions, losses),
+        _by_column(full, priced, losses),
+        [price for (name, _), price in priced.items() if name is None],
         len(records),
-        len(part),
-        trend.margin if len(part) < len(records) else None,
+        len(standing.part),
+        standing.margin if len(standing.part) < len(records) else None,
         time.monotonic() - started,
         budget,
         standing,
     )
+
+
+def price_answers(
+    records: Table,
+    plan: Plan,
+    answers: Sequence[Any],
+    *,
+    sample: int = SAMPLE,
+    budget: float = BUDGET,
+    progress: Callable[[int, int], object] | None = None,
+) -> list[tuple[Sequence[Any], Price]]:
+    """Price the claim that nobody outside knows some columns: what it wins, and what it stakes.
+
+    Parameters
+    ----------
+    records : the whole table
+    plan : in which the columns are not confidential yet
+    answers : columns that may be claimed confidential, each by itself and all together
+    sample, budget, progress : see :func:`prices`
+
+    Returns
+    -------
+    list of pairs
+        Columns, and the price of calling them confidential; its plan does so.
+    """
+    full = records.checked(plan)
+    for name in answers:
+        if name not in records.frame.names:
+            raise no_column(name, records.frame.names)
+    claims = [[name] for name in answers] + ([list(answers)] if answers[1:] else [])
+    ends = time.monotonic() + check_budget(budget)
+    standing = _standing(records, full.with_little_effort(), sample, len(claims), ends, None)
+    plans = {}
+    for number, claim in enumerate(claims):
+        plans[number] = full
+        for name in claim:
+            plans[number] = decided(plans[number], name, "confidential")
+    quick = {
+        number: for_a_sample(changed.with_little_effort()) for number, changed in plans.items()
+    }
+    figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
+    return [
+        (claim, _price("confidential", figures[number], standing, plans[number]))
+        for number, claim in enumerate(claims)
+    ]
 
 
 def _standing(
@@ -430,38 +504,41 @@ def _standing(
         smaller = max(_LEAST_SAMPLE, int(len(part) * remaining / (seconds * tries)))
         part, now, _ = sampled(records, plan, smaller)
     if counted_loss is not None and now.loss > 0:
-        return Standing(part, now, Trend(counted_loss / now.loss))
-    return Standing(part, now, Trend.of(part, now, plan, len(records)))
+        return Standing(part, now, counted_loss / now.loss)
+    return Standing.of(part, now, plan, len(records))
 
 
 def _by_column(
-    plan: Plan, priced: Mapping[tuple[Any, str], Price], losses: Mapping[Any, float]
+    plan: Plan, priced: Mapping[Decision, Price], losses: Mapping[Any, float]
 ) -> list[ColumnPrices]:
     """Gather the prices of each column, the columns at which most is won first."""
-    found: dict[Any, list[Price]] = {}
+    by_name: dict[Any, list[Price]] = {}
     for (name, _), price in priced.items():
-        found.setdefault(name, []).append(price)
+        if name is not None:
+            by_name.setdefault(name, []).append(price)
     columns = [
         ColumnPrices(name, ROLE_WORDS.get(role_of(plan, name), "protect"), losses.get(name), prices)
-        for name, prices in found.items()
+        for name, prices in by_name.items()
     ]
-    return sorted(columns, key=lambda one: -one.most_won)
+    return sorted(columns, key=lambda column: -column.most_won)
 
 
-def _price(decision: str, found: Figures, now: Figures, trend: Trend, plan: Plan | None) -> Price:
-    if found.problem is not None:
-        return Price(decision, None, None, None, None, None, problem=found.problem, plan=plan)
+def _price(decision: str, figures: Figures, standing: Standing, plan: Plan | None) -> Price:
+    if figures.problem is not None:
+        return Price(decision, None, None, None, None, None, problem=figures.problem, plan=plan)
     # A column that counts more lowers the loss by its weight alone: that saves nothing.
-    even = decision.startswith("importance")
-    loss, before = (found.even_loss, now.even_loss) if even else (found.loss, now.loss)
+    even, now = decision.startswith("importance"), standing.now
+    loss, before = (figures.even_loss, now.even_loss) if even else (figures.loss, now.loss)
     return Price(
         decision,
-        loss * trend.factor,
-        (loss - before) * trend.factor,
-        found.group_loss * trend.factor,
-        found.linkage,
-        found.below_k,
-        found.at_stake if decision == "confidential" else None,
-        found.analyses,
+        loss * standing.factor,
+        (loss - before) * standing.factor,
+        figures.group_loss * standing.factor,
+        figures.linkage,
+        figures.below_k,
+        figures.at_stake if decision == "confidential" else None,
+        figures.analyses,
+        figures.tables,
+        figures.tables_multiple,
         plan=plan,
     )

@@ -1,37 +1,130 @@
-"""search(): the green plan that keeps most of a table within a largest loss.
+"""search(): the green plan that keeps most of a table, by steps of the best price.
 
-The plan starts as the draft: every column protected. If it loses too much, or an analysis moves too far,
-decisions about what is open are tried on a sample, each alone: drop a column, make it coarser, let a column
-of an analysis count more, another k if that is asked for. The search takes the decision that brings the plan
-nearest to the targets for the information that it gives up, and continues from there with the decisions that
-looked best before. A dropped column gives up all its remaining information, a recoded one the loss of its
-recoding, a smaller k as many columns as its share of k. Estimates follow the figures of the whole table,
-first with little effort. A plan near the targets is carried out there as it is; if it misses them, the search
-continues. Then needless decisions are taken back and, as far as the loss allows, columns to be kept become
-strata, whose values stay exact. Nothing is ever called confidential.
+The plan starts as the draft: every column protected. While it misses a target, the decision with the best
+price is taken, one after the other. First come decisions that keep every column: columns of analyses that
+moved too far count more, other kinds, coarser values, strata; then values that are swapped instead of
+averaged, and a larger k; a column is dropped last. A dropped column counts as lost whole, so dropping one
+helps only if it costs the others more than it holds itself. Prices are of a sample; each step is then counted
+on the whole table, and a step that does not bring the plan nearer to its targets there is not taken. Nothing
+is ever called confidential.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from microagg.comparing.search_result import FoundPlan
-from microagg.comparing.search_steps import Open, SearchState
-from microagg.comparing.trials import check_budget
+from microagg.base.formatting import names as listed_names
+from microagg.base.formatting import percent, share
+from microagg.comparing.column_decisions import (
+    IMPORTANCES,
+    Decision,
+    decisions,
+    may_be_stratum,
+    releases,
+)
+from microagg.comparing.trials import (
+    Figures,
+    check_budget,
+    for_a_sample,
+    sampled,
+    try_plan,
+    try_plans,
+)
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, shown
+from microagg.evidence.sentences import worst_first
+from microagg.plan.analysis_formulas import read_formula
+from microagg.plan.change_role import decided as with_decision
+from microagg.plan.change_role import decision_words, role_of
 from microagg.plan.checks import no_column
 from microagg.plan.plan import Plan
+from microagg.plan.sections import Accept
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
 
 SAMPLE = 2_500
-BUDGET = 120.0
+BUDGET = 45.0
 MOST_MOVED = 0.5
 """Share of its 95 % interval by which an analysis may move if the plan says nothing: half of it, so that the
 estimate stays within."""
+_LEAST_SAMPLE = 1_000
+_SECONDS_A_ROUND = 8.0  # for the first prices, which are those of all decisions
+_AGAIN = 6  # decisions that are priced again in later rounds: those that looked best before
+_LEAST_WON = 0.1  # points of loss, or as much of another target, that a step must win
+_FAILURES = 3  # steps in a row that the whole table does not confirm
+# Share of a target by which a plan may miss it with little effort, and meet it with its own effort.
+_NEAR = 0.1
+_CHECKS = 3  # of plans with their own effort
+_LARGER = (2, 4, 8)  # times k
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decision of the search, counted on the whole table."""
+
+    column: Any
+    """None: it is about the whole plan."""
+    decision: str
+    before: float
+    """Percent of the information lost before, dropped columns counted whole."""
+    after: float
+    more: str = ""
+    """What else it changes: analyses, linkage or tables."""
+
+    @property
+    def words(self) -> str:
+        """The decision and what it changes.
+
+        >>> Step("region", "stratum", 8.0, 9.1).words
+        'make region a stratum: 8.00 → 9.10 % lost; its values stay exact'
+        >>> Step(None, "k 10", 8.0, 9.1).words
+        'k = 10: 8.00 → 9.10 % lost'
+        """
+        lost = f"{percent(self.before).removesuffix(' %')} → {percent(self.after)} lost"
+        what = self.decision.partition(" ")[0]
+        why = {
+            "stratum": "; its values stay exact",
+            "drop": ", the dropped column counted whole",
+            "importance": ", all columns counted alike",
+        }
+        return f"{decision_words(self.decision, self.column)}: {lost}{why.get(what, '')}{self.more}"
+
+
+@dataclass(frozen=True)
+class FoundPlan(Plan):
+    """A plan that a search found, with the steps that led to it."""
+
+    steps: tuple[Step, ...] = field(default=(), compare=False)
+    figures: Figures = field(default_factory=Figures, compare=False)
+    """What it gives on the whole table, counted."""
+    loss: float = field(default=math.nan, compare=False)
+    """Percent of the information lost, dropped columns counted whole."""
+    meets: bool = field(default=False, compare=False)
+    """Whether the targets are met by these figures."""
+    words: str = field(default="", compare=False)
+    """The result in words, and what stands in the way if no plan meets the targets."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the steps and the result as labels and words."""
+        steps = [("step", step.words) for step in self.steps]
+        return [*steps, ("found" if self.meets else "not found", self.words)]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return {
+            "meets": self.meets,
+            "words": self.words,
+            "steps": [step.words for step in self.steps],
+            "loss": self.loss,
+            "loss_of_released": self.figures.loss,
+            "record_linkage": self.figures.linkage,
+            "tables_multiple": self.figures.tables_multiple,
+            "analyses": [{"formula": a.formula, "moved": a.moved} for a in self.figures.analyses],
+        }
 
 
 def search(
@@ -49,48 +142,48 @@ def search(
     budget: float = BUDGET,
     progress: Callable[[int, int], object] | None = None,
 ) -> FoundPlan:
-    """Search the green plan that keeps most of a table within a largest loss.
+    """Search the green plan that keeps most of a table, by steps of the best price.
 
     Parameters
     ----------
     frame : data frame of pandas, polars or pyarrow, or a :class:`Table` that was read
     plan : what is decided already; columns that it names keep their roles. By default nothing is.
-    max_loss, max_linkage : most information lost, in percent, and largest share of records linked; by default
-        those that the plan accepts
+    max_loss, max_linkage : most information lost, in percent, with dropped columns counted whole, and largest
+        share of records linked; by default those that the plan accepts
     max_moved : largest share of its 95 % interval by which an analysis of the plan may move; by default what
-        the plan accepts, or one half. Columns of analyses are made to count more where that is needed; then
-        the loss also keeps to its target with all columns counted alike.
+        the plan accepts, or one half. Columns of analyses are never dropped or made coarser, and count more
+        until the analyses move no further or the loss meets its limit.
     keep : columns that are not dropped or made coarser; they become strata, and so stay exact, if the loss
         allows
-    may_drop : columns that may be dropped; by default all open ones
-    k : other k that the search may choose
+    may_drop : columns that the file can do without: only these are dropped, and what is dropped of them does
+        not count as lost. By default every open column may be dropped, and counts as lost whole.
+    k : other k that the search may choose; larger ones than the plan's may be chosen anyway
     decided : protected columns that stay as they are; by default those that the plan names
-    sample : most records to group for an estimate
-    budget : seconds for the estimates
-    progress : called with the number of estimates made and to be made; it may raise
-        :class:`microagg.StopSearch`
+    sample : most records to group for a price
+    budget : seconds for all prices; steps are also counted on the whole table
+    progress : called with thousandths done and 1000; it may raise :class:`microagg.StopSearch`
 
     Returns
     -------
     FoundPlan
-        A :class:`microagg.Plan` with ``steps``, ``figures`` of the whole table, ``meets`` and ``words``. If
-        no plan meets the targets, it is the nearest one.
+        A :class:`microagg.Plan` with ``steps``, ``figures`` of the whole table, ``loss``, ``meets`` and
+        ``words``. If no plan meets the targets, it is the nearest one.
 
     >>> import pyarrow as pa
     >>> t = pa.table({"a": [1, 2, 3, 7, 8, 9], "b": [1, 5, 9, 9, 5, 1]})
-    >>> found = search(t, Plan.of(k=3, kinds={"a": "integer", "b": "integer"}), max_loss=20)
-    >>> found.meets, found.drop, round(found.figures.loss, 1)
+    >>> start = Plan.of(k=3, kinds={"a": "integer", "b": "integer"})
+    >>> found = search(t, start, max_loss=20, may_drop=["b"])
+    >>> found.meets, found.drop, round(found.loss, 1)
     (True, ('b',), 6.9)
     """
     records = frame if isinstance(frame, Table) else Table(Frame(frame))
     plan = plan or Plan()
     limits = {"loss": max_loss, "linkage": max_linkage, "moved": max_moved}
-    given = {name: limit for name, limit in limits.items() if limit is not None}
-    accept = replace(plan.accept, **given)
-    if not accept.targets:
+    accept = replace(plan.accept, **{name: x for name, x in limits.items() if x is not None})
+    if not accept.targets and not plan.analyses:
         raise InputError(
-            "A search needs a target: a largest loss (max_loss=10, --max-loss 10) or a largest share of "
-            "linked records (max_linkage=0.1, --max-linkage 0.1)."
+            "A search needs a target: a largest loss (max_loss=10, --max-loss 10), a largest share of linked "
+            "records (max_linkage=0.1, --max-linkage 0.1), or an analysis."
         )
     kept, droppable = list(keep), None if may_drop is None else list(may_drop)
     for name in [*kept, *(droppable or [])]:
@@ -103,16 +196,351 @@ def search(
     full = records.checked(plan)
     if decided is None:
         decided = {name for block in plan.blocks for name in block.columns or ()}
-    if accept.moved is None:
-        accept = replace(accept, moved=MOST_MOVED)
-    protected = [name for block in full.blocks for name in block.columns or ()]
-    weighed = {name for name, own in plan.columns.items() if own.importance != 1}
-    is_open = Open(
-        columns=[name for name in protected if name not in decided],
-        keep=kept,
-        may_drop=droppable,
-        k=sorted({check_k(one, len(records)) for one in k}),
-        importance=[name for name in protected if name not in weighed],
+    return _Search(
+        records,
+        full,
+        replace(accept, moved=MOST_MOVED if accept.moved is None else accept.moved),
+        [name for name in _protected(full) if name not in decided],
+        kept,
+        droppable,
+        sorted({check_k(size, len(records)) for size in k}),
+        [name for name in _protected(full) if plan.column(name).importance == 1],
+        min(sample, len(records)),
+        check_budget(budget),
+        progress,
+    ).run()
+
+
+def steer(records: Table, plan: Plan) -> Plan:
+    """Let columns of analyses count more, until these move no further than the plan accepts.
+
+    Parameters
+    ----------
+    records : the whole table, which is grouped with little effort for each step
+    plan : with a role for every column, and with ``accept.moved``; an importance that it sets stays
+
+    Returns
+    -------
+    Plan
+        With a note for each column that counts more. The importance ends rising where the loss with all
+        columns counted alike would pass ``accept.loss``.
+    """
+    open_ones = [name for name in _protected(plan) if plan.column(name).importance == 1]
+    state = _Search(
+        records, plan, plan.accept, [], [], None, [], open_ones, len(records), math.inf, None
     )
-    size, seconds = min(sample, len(records)), check_budget(budget)
-    return SearchState(records, full, is_open, accept, size, seconds, progress).run()
+    state.now = state.counted(plan)
+    state.steer()
+    return replace(state.plan, notes=state.notes)
+
+
+def _protected(plan: Plan) -> list[Any]:
+    return [name for block in plan.blocks for name in block.columns or ()]
+
+
+@dataclass(eq=False)
+class _Search:
+    """The state of one search: the steps taken, and what the plan gives on the whole table."""
+
+    records: Table
+    start: Plan
+    """The plan at the beginning, with a role for every column."""
+    accept: Accept
+    open: Sequence[Any]
+    """Protected columns that the draft decided about, not the user."""
+    keep: Sequence[Any]
+    may_drop: Sequence[Any] | None
+    sizes: Sequence[int]
+    """Other k that may be chosen."""
+    may_count_more: Sequence[Any]
+    """Columns whose importance the user leaves open."""
+    sample: int
+    budget: float
+    progress: Callable[[int, int], object] | None
+
+    def __post_init__(self) -> None:
+        self.plan, self.steps = self.start, list[Step]()
+        self.weights = {name: self.start.column(name).importance for name in _protected(self.start)}
+        self.needed = {*self.keep, *self.start.analysed}
+        self.effort = 1.0  # loss with the plan's effort over that with little effort
+        self.checks, self.ends, self.done = 0, math.inf, 0.0
+        self.guesses = self.records.guessed(self.start, [*self.open, *self.keep])
+
+    def run(self) -> FoundPlan:
+        """Take steps until the whole table meets the targets, or nothing helps any more."""
+        self.now = self.counted(self.plan)
+        self.ends = time.monotonic() + self.budget
+        self._report(0.1)
+        if not self._met():
+            self.steer()
+            phases = ((self._gentle, 0.6), (self._releases, 0.8), (self._drops, 0.95))
+            for choices, until in phases:
+                self._take_steps(choices, until)
+        if self._excess(self.now) == 0:
+            self._keep_exact()
+        checked = try_plan(self.records, self.plan)
+        self._report(1.0)
+        return self._found(checked)
+
+    def counted(self, plan: Plan) -> Figures:
+        """Carry a plan out on the whole table with little effort; the loss is as with the plan's effort."""
+        figures = try_plan(self.records, plan.with_little_effort())
+        by_column = {name: self.effort * loss for name, loss in figures.by_column.items()}
+        return replace(figures, by_column=by_column)
+
+    def _loss(self, figures: Figures, plan: Plan) -> float:
+        """Return the percent lost of the columns that were protected at first; dropped ones count whole."""
+        lost = total = 0.0
+        for name, weight in self.weights.items():
+            if name in plan.drop and name in (self.may_drop or ()):
+                continue
+            share_lost = 100.0 if name in plan.drop else figures.by_column.get(name, 0.0)
+            lost, total = lost + weight * share_lost, total + weight
+        return lost / total if total else 0.0
+
+    def _excess(self, figures: Figures, plan: Plan | None = None, sample: bool = False) -> float:
+        """Return how far figures are above the targets, in shares of each; 0: they meet them.
+
+        How far an analysis moves is counted on the whole table only: a sample moves it farther.
+        """
+        if figures.problem is not None:
+            return math.inf
+        if not sample and len(figures.analyses) < len(self.start.analyses):
+            return math.inf
+        over, most = 0.0, self.accept
+        if most.loss is not None:
+            loss = self._loss(figures, plan or self.plan)
+            over += max(0.0, loss - most.loss) / max(most.loss, 1.0)
+        if most.linkage is not None:
+            over += max(0.0, figures.linkage - most.linkage) / max(most.linkage, 0.01)
+        if not sample and most.moved is not None:
+            over += max(0.0, figures.moved - most.moved) / max(most.moved, 0.1)
+        return over + figures.below_k
+
+    def _met(self) -> bool:
+        """Return whether the plan meets the targets; if it is near, with its own effort."""
+        excess = self._excess(self.now)
+        if excess == 0 or excess > _NEAR or self.checks >= _CHECKS:
+            return excess == 0
+        self.checks += 1
+        figures = try_plan(self.records, self.plan)
+        before = self._loss(self.now, self.plan)
+        if figures.problem is None and before > 0:
+            self.effort *= self._loss(figures, self.plan) / before
+            self.now = figures
+        return self._excess(self.now) == 0
+
+    def steer(self) -> None:
+        """Let the columns of the analysis that moved most count more, until it survives.
+
+        It ends, too, where the loss with all columns counted alike would pass its limit.
+        """
+        most = math.inf if self.accept.loss is None else self.accept.loss
+        limit = max(most, self._loss(self.now, self.plan))
+        while self.now.moved > (self.accept.moved or 0.0) and time.monotonic() < self.ends:
+            worst = max(self.now.analyses, key=lambda analysis: analysis.moved)
+            plan, raised = self.plan, list[Decision]()
+            for name in read_formula(worst.formula).columns:
+                importance = self.plan.column(name).importance
+                larger = next((x for x in IMPORTANCES if x > importance), None)
+                if name in self.may_count_more and larger is not None:
+                    raised.append((name, f"importance {larger:g}"))
+                    plan = with_decision(plan, *raised[-1])
+            figures = self.counted(plan)
+            if not raised or figures.problem is not None or self._loss(figures, plan) > limit:
+                return
+            before = self._loss(self.now, self.plan)
+            former = [step for step in self.steps if step.column in dict(raised)]
+            before = former[0].before if former else before
+            self.steps = [step for step in self.steps if step not in former]
+            self.plan, self.now = plan, figures
+            after, more = self._loss(figures, plan), self._more(figures)
+            self.steps += [Step(*decision, before, after, more) for decision in raised]
+
+    def _take_steps(self, choices: Callable[[], Mapping[Decision, Plan]], until: float) -> None:
+        """Take the steps of one phase, always that of the best price that the whole table confirms."""
+        worth: dict[Decision, float] = {}
+        refuted: set[Decision] = set()
+        part, start = None, self.done
+        for turn in range(len(self.weights) * 2):
+            if self._met() or time.monotonic() >= self.ends:
+                break
+            plans = {key: plan for key, plan in choices().items() if key not in refuted}
+            if turn:
+                best = sorted((key for key in plans if key in worth), key=lambda key: -worth[key])
+                plans = {key: plans[key] for key in best[:_AGAIN]}
+            if not plans:
+                break
+            if part is None:
+                part = self._part(len(plans))
+            quick = {
+                key: for_a_sample(plan.with_little_effort()) for key, plan in plans.items()
+            } | {(None, ""): for_a_sample(self.plan.with_little_effort())}
+
+            def on_progress(done: int, total: int, turn: int = turn) -> None:
+                left = 0.5 ** (turn + done / total)
+                self._report(start + (until - start) * (1 - left))
+
+            figures = try_plans(part, quick, ends=self.ends, on_progress=on_progress)
+            now = self._excess(figures.pop((None, "")), sample=True)
+            for key, priced in figures.items():
+                worth[key] = now - self._excess(priced, plans[key], sample=True)
+            least = _LEAST_WON / max(self.accept.loss or 100.0, 1.0)
+            ranked = sorted(figures, key=lambda key: -worth[key])
+            ranked = [key for key in ranked if worth[key] > least or key[0] is None]
+            if not self._take_best(ranked, plans, refuted, least):
+                break
+        self._report(until)
+
+    def _take_best(
+        self,
+        ranked: Sequence[Decision],
+        plans: Mapping[Decision, Plan],
+        refuted: set[Decision],
+        least: float,
+    ) -> bool:
+        """Take the first of some decisions that brings the whole table nearer to the targets."""
+        for key in ranked[:_FAILURES]:
+            figures = self.counted(plans[key])
+            if self._excess(figures, plans[key]) < self._excess(self.now) - least:
+                self._take(key, plans[key], figures)
+                return True
+            refuted.add(key)
+        return False
+
+    def _take(self, key: Decision, plan: Plan, figures: Figures) -> None:
+        before, after = self._loss(self.now, self.plan), self._loss(figures, plan)
+        swaps = key[1] == "release swap"
+        self.steps.append(Step(*key, before, after, self._more(figures, tables=swaps)))
+        self.plan, self.now = plan, figures
+
+    def _more(self, figures: Figures, tables: bool = False) -> str:
+        """Say what else a step changes."""
+        more = "".join(f"; {analysis.short}" for analysis in figures.analyses)
+        if self.accept.linkage is not None:
+            more += f"; {share(figures.linkage)} of the records linked"
+        if tables:
+            more += (
+                f"; tables of three columns move {figures.tables_multiple:.1f} times as far as in another "
+                "sample"
+            )
+        return more
+
+    def _part(self, tries: int) -> Table:
+        """Draw a sample, small enough for some trials to fit into the time of a round."""
+        quick = self.plan.with_little_effort()
+        part, _, seconds = sampled(self.records, quick, self.sample)
+        if seconds * tries > _SECONDS_A_ROUND and len(part) > _LEAST_SAMPLE:
+            smaller = max(_LEAST_SAMPLE, int(len(part) * _SECONDS_A_ROUND / (seconds * tries)))
+            part = self.records.taken(self.records.some(quick, smaller))
+        return part
+
+    def _open_columns(self) -> list[Any]:
+        protected = _protected(self.plan)
+        return [name for name in self.open if name in protected]
+
+    def _gentle(self) -> dict[Decision, Plan]:
+        """List the decisions that keep a column: kinds, coarser values, strata."""
+        guesses = {name: self.guesses[name] for name in self._open_columns()}
+        all_plans = decisions(self.records, self.plan, guesses)
+        return {
+            (name, decision): plan
+            for (name, decision), plan in all_plans.items()
+            if isinstance(plan, Plan)
+            and decision.partition(" ")[0] in ("kind", "coarsen", "stratum")
+            and not (name in self.needed and decision.startswith("coarsen"))
+        }
+
+    def _releases(self) -> dict[Decision, Plan]:
+        """List other kinds of release, and other k."""
+        k = self.plan.k
+        larger = [k * times for times in _LARGER] if self.accept.linkage is not None else []
+        sizes = {*self.sizes, *(size for size in larger if size <= len(self.records) // 2)} - {k}
+        plans = {(None, f"k {size}"): self.plan.override(k=size) for size in sorted(sizes)}
+        return releases(self.plan) | plans
+
+    def _drops(self) -> dict[Decision, Plan]:
+        """List the columns that may be dropped; one at least stays protected."""
+        columns = self._open_columns()
+        if len(_protected(self.plan)) < 2:
+            return {}
+        return {
+            (name, "drop"): with_decision(self.plan, name, "drop")
+            for name in columns
+            if name not in self.needed and (self.may_drop is None or name in self.may_drop)
+        }
+
+    def _keep_exact(self) -> None:
+        """Make columns to be kept strata, whose values stay exact, if the plan then meets the targets."""
+        for name in self.keep:
+            is_protected = role_of(self.plan, name).startswith("block-")
+            if not (is_protected and may_be_stratum(self.records, name)):
+                continue
+            others = decisions(self.records, self.plan, {name: self.guesses[name]})
+            plan = others.get((name, "stratum"))
+            if isinstance(plan, Plan):
+                figures = self.counted(plan)
+                if self._excess(figures, plan) == 0:
+                    self._take((name, "stratum"), plan, figures)
+
+    def _report(self, part: float) -> None:
+        """Report how far the search is; it never goes back."""
+        self.done = max(self.done, part)
+        if self.progress is not None:
+            self.progress(int(1000 * self.done), 1000)
+
+    @property
+    def notes(self) -> dict[Any, str]:
+        """The notes of the plan, with the steps about columns."""
+        by_step = {
+            step.column: f"By the search: {step.words}."
+            for step in self.steps
+            if step.column is not None
+        }
+        return {**self.plan.notes, **by_step}
+
+    def _found(self, counted: Figures) -> FoundPlan:
+        settings = {row.name: getattr(self.plan, row.name) for row in fields(Plan)}
+        return FoundPlan(
+            **{**settings, "notes": self.notes},
+            steps=tuple(self.steps),
+            figures=counted,
+            loss=self._loss(counted, self.plan),
+            meets=self._excess(counted) == 0,
+            words=self._words(counted),
+        )
+
+    def _words(self, counted: Figures) -> str:
+        """Say what was reached and, if it misses the targets, what stands in the way."""
+        targets = self.accept.targets
+        if self.plan.analyses:
+            most = f"{self.accept.moved:g}"
+            targets.append(f"analyses moved by at most {most} of their 95 % intervals")
+        asked = " and ".join([", ".join(targets[:-1]), targets[-1]] if targets[1:] else targets)
+        if counted.problem is not None:
+            return f"No plan with {asked} was found, and the nearest cannot be carried out: {counted.problem}"
+        dropped = [name for name in self.weights if name in self.plan.drop]
+        whole = ", dropped columns counted whole," if dropped and self.may_drop is None else ""
+        loss = percent(self._loss(counted, self.plan))
+        gives = f"{loss} lost{whole} and {share(counted.linkage)} of the records linked"
+        gives += "".join(f"; {analysis.short}" for analysis in counted.analyses)
+        if self._excess(counted) == 0:
+            return f"Counted on all records: {gives}; {asked} was asked for."
+        worst = worst_first(counted.by_column)[:3]
+        most = ", ".join(f"{listed_names([n])} ({percent(counted.by_column[n])})" for n in worst)
+        way_out = ""
+        if self.may_drop is None and any(
+            name in self.open and name not in self.needed for name in worst
+        ):
+            way_out = (
+                " Name columns that the file can do without by --may-drop: what is dropped of these does not "
+                "count as lost."
+            )
+        fixed = [name for name in counted.by_column if name not in self.open or name in self.keep]
+        if fixed:
+            way_out += f" {listed_names(fixed)} must stay, by what you decided."
+        if needed := [name for name in self.plan.analysed if name in counted.by_column]:
+            way_out += f" The analyses need {listed_names(needed)}."
+        if time.monotonic() >= self.ends:
+            way_out += " The time was over; allow more (budget)."
+        return f"No plan with {asked} was found. The nearest: {gives}; most in {most}.{way_out}"

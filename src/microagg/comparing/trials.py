@@ -5,7 +5,7 @@ few figures of the release. The comparison of methods, the prices of decisions a
 made of trials.
 
 Records of a sample are farther apart than those of the table, so a sample loses more. The losses of its
-quarters and of the whole sample show how the loss falls with the number of records, n^(−a); :class:`Trend`
+quarters and of the whole sample show how the loss falls with the number of records, n^(−a); :class:`Standing`
 follows that to the whole table. The quarters also show how far off a sample may be.
 """
 
@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -32,11 +32,8 @@ from microagg.plan.checks import real
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Suppress
 
-if TYPE_CHECKING:
-    pass
-
 Key = TypeVar("Key", bound=Hashable)
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 LATE = "not tried in time"
 _SECONDS_BETWEEN_REPORTS = 0.1
@@ -67,16 +64,20 @@ class Figures:
     """The same if one confidential column alone were known."""
     analyses: tuple[Analysis, ...] = ()
     """The analyses of the plan, those that can be done with these records."""
+    tables: float = math.nan
+    """Share of the records in another cell of tables of three columns (or as many as there are)."""
+    tables_multiple: float = math.nan
+    """The same as a multiple of what another sample of these records gives."""
     problem: str | None = None
     """Why there are no figures."""
 
     @property
     def moved(self) -> float:
         """Share of its interval by which the analysis that moved most has moved; 0: there is none."""
-        return max((one.moved for one in self.analyses), default=0.0)
+        return max((analysis.moved for analysis in self.analyses), default=0.0)
 
 
-class TimedTries(Generic[Key, Found]):
+class TimedTries(Generic[Key, Result]):
     """Trials in threads, and their results.
 
     A search that has groups when its time is over returns them; other trials have failed then.
@@ -84,8 +85,8 @@ class TimedTries(Generic[Key, Found]):
 
     def __init__(
         self,
-        work: Callable[[Key, Listener], Found],
-        failed: Callable[[Key, str, bool], Found],
+        work: Callable[[Key, Listener], Result],
+        failed: Callable[[Key, str, bool], Result],
         *,
         ends: float = math.inf,
         workers: int | None = None,
@@ -100,7 +101,7 @@ class TimedTries(Generic[Key, Found]):
         """
         self._work, self._failed, self._workers, self._fair = work, failed, workers, fair
         self.ends = ends
-        self.found: dict[Key, Found] = {}
+        self.results: dict[Key, Result] = {}
         self.records_done: dict[Key, int] = {}
         self.stop = threading.Event()
         self._waiting: set[Key] = set()
@@ -121,8 +122,8 @@ class TimedTries(Generic[Key, Found]):
                 open_ones = {pool.submit(self._try, key) for key in keys}
                 while open_ones:
                     over, open_ones = wait(open_ones, _SECONDS_BETWEEN_REPORTS, FIRST_COMPLETED)
-                    for one in over:
-                        one.result()
+                    for trial in over:
+                        trial.result()
                     if on_progress is None or self.stop.is_set():
                         continue
                     try:
@@ -137,9 +138,9 @@ class TimedTries(Generic[Key, Found]):
     def _try(self, key: Key) -> None:
         self._waiting.discard(key)
         with at_work():
-            self.found[key] = self._result(key)
+            self.results[key] = self._result(key)
 
-    def _result(self, key: Key) -> Found:
+    def _result(self, key: Key) -> Result:
         now = time.monotonic()
         ends = now + (self.ends - now) / 2 if self._fair and self._waiting else self.ends
 
@@ -183,23 +184,25 @@ def try_plan(records: Table, plan: Plan, watch: Listener | None = None) -> Figur
 def _figures(records: Table, plan: Plan, watch: Listener | None) -> Figures:
     if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
         raise InputError(f"an analysis needs {listed_names(gone)}")
-    found = records.protected(Completed(replace(plan, analyses=()), None), watch)
+    release = records.protected(Completed(replace(plan, analyses=()), None), watch)
     analyses = list[Analysis]()
     for wanted in plan.analyses:
         with suppress(InputError):
-            analyses += found.measure(analyses=[wanted])[0].analyses
-    known = found.with_known
-    staked = found.if_confidential_known.below_k if plan.confidential else None
+            analyses += release.measure(analyses=[wanted])[0].analyses
+    known, fidelity = release.with_known, release.fidelity
+    staked = release.if_confidential_known.below_k if plan.confidential else None
     return Figures(
-        found.utility.information_loss,
-        found.utility.even_loss,
-        found.utility.group_loss,
-        found.utility.by_column,
+        release.utility.information_loss,
+        release.utility.even_loss,
+        release.utility.group_loss,
+        release.utility.by_column,
         known.linkage.share,
         known.below_k,
         staked,
-        {stake.name: stake.below_k for stake in found.stakes} if plan.confidential else {},
+        {stake.name: stake.below_k for stake in release.stakes} if plan.confidential else {},
         tuple(analyses),
+        fidelity.tables[fidelity.order - 1] or 0.0,
+        fidelity.multiple(fidelity.order),
     )
 
 
@@ -223,12 +226,12 @@ def try_plans(
 
     def report() -> None:
         if on_progress is not None:
-            on_progress(len(tries.found), len(plans))
+            on_progress(len(tries.results), len(plans))
 
     tries.run(list(plans), report)
     if tries.stop.is_set():
         raise StopSearch
-    return {key: tries.found[key] for key in plans}
+    return {key: tries.results[key] for key in plans}
 
 
 def for_a_sample(plan: Plan) -> Plan:
@@ -253,44 +256,35 @@ def sampled(records: Table, plan: Plan, size: int) -> tuple[Table, Figures, floa
     if size < len(records):
         part, plan = records.taken(records.some(plan, size)), for_a_sample(plan)
     before = time.monotonic()
-    found = try_plan(part, plan)
-    if found.problem is not None:
-        raise InputError(
-            f"The plan cannot be carried out on a sample of the table: {found.problem}"
-        )
-    return part, found, time.monotonic() - before
+    now = try_plan(part, plan)
+    if now.problem is not None:
+        raise InputError(f"The plan cannot be carried out on a sample of the table: {now.problem}")
+    return part, now, time.monotonic() - before
 
 
-@dataclass(frozen=True)
-class Trend:
-    """How the loss falls with the number of records."""
+@dataclass(frozen=True, eq=False)
+class Standing:
+    """A sample, the figures of the plan on it, and how the loss falls with the number of records."""
 
-    factor: float
+    part: Table
+    now: Figures
+    factor: float = 1.0
     """Loss of the whole table over that of the sample."""
     margin: float | None = None
     """Points by which the loss of the table may be off; None: it was counted."""
 
     @classmethod
-    def of(cls, part: Table, now: Figures, plan: Plan, n: int) -> Trend:
-        """Compare the sample with its quarters."""
+    def of(cls, part: Table, now: Figures, plan: Plan, n: int) -> Standing:
+        """Compare the sample with its quarters, and follow the fall of the loss to n records."""
         if len(part) == n or not now.loss > 0:
-            return cls(1.0)
+            return cls(part, now)
         plan = for_a_sample(plan)
         quarters = [try_plan(part.taken(rows), plan) for rows in part.shared_out(plan, _PARTS, 1)]
-        losses = np.array([one.loss for one in quarters if one.problem is None])
+        losses = np.array([quarter.loss for quarter in quarters if quarter.problem is None])
         if len(losses) < _PARTS:
-            return cls(1.0, now.loss)
+            return cls(part, now, margin=now.loss)
         fall = math.log(max(losses.mean() / now.loss, 1.0)) / math.log(_PARTS)
         factor = (n / len(part)) ** -min(fall, _LARGEST_FALL)
         drawn = _MARGIN * float(losses.std(ddof=1)) / float(losses.mean()) * now.loss * factor
         followed = now.loss * (1 - factor) / 2  # the fall that was followed may be half as large
-        return cls(factor, math.hypot(drawn, followed))
-
-
-@dataclass(frozen=True, eq=False)
-class Standing:
-    """A sample, and the figures of the plan on it."""
-
-    part: Table
-    now: Figures
-    trend: Trend
+        return cls(part, now, factor, math.hypot(drawn, followed))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from microagg.base.formatting import plural
 from microagg.comparing.prices import price_table
+from microagg.comparing.search import steer
 from microagg.drafting.draft import Completed
 from microagg.engines.memory.control_group import seconds_for_evidence
 from microagg.engines.memory.protect import protect_table
@@ -62,8 +63,16 @@ class MemoryEngine(Engine):
         return what_is_left(source, job.writes, job.plan.drop)
 
     def complete(self) -> Completed:
-        """Fill in the plan by what all records look like."""
-        return self._table.completed(self.job.plan)
+        """Fill in the plan by what all records look like, and let columns of analyses count more.
+
+        They do if the plan says how far an analysis may move, and they move further.
+        """
+        completed = self._table.completed(self.job.plan)
+        if not completed.plan.analyses or completed.plan.accept.moved is None:
+            return completed
+        self._table.checked(completed.plan)
+        self.hears.stage("steering")
+        return replace(completed, plan=steer(self._table, completed.plan))
 
     def prepare(self) -> str:
         """Say how long a proof takes that was asked for."""

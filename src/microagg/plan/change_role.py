@@ -26,24 +26,30 @@ ROLE_WORDS = {
 UNPRICED = ("unit", "weight", "renumber")
 """Roles of columns about which no other decision is priced."""
 _ROLES = {words: role for role, words in ROLE_WORDS.items()} | {"protect": "block-0"}
+_OF_THE_PLAN = ("release", "categories", "k")
 
 
 def decided(plan: Plan, name: Any, decision: str, kind: str | None = None) -> Plan:
-    """Return the plan with one decision about a column, in the words of a price or of a caution's cure.
+    """Return the plan with one decision, in the words of a price or of a caution's cure.
 
     A decision is "protect", a role as people call it ("stratum", "drop" …), or a setting with its value:
-    "coarsen bands:5", "importance 5", "require distinct:2". ``kind`` is that of a column to protect, unless
-    the plan has one.
+    "kind spiked", "coarsen bands:5", "importance 5", "require distinct:2". ``kind`` is that of a column to
+    protect, unless the plan has one. Without a column (None) it is about the whole plan: "release swap",
+    "categories draw" or "k 10".
 
     >>> plan = Plan.of(k=5, columns=["age", "region"])
     >>> decided(plan, "age", "coarsen bands:5").columns["age"].coarsen.in_words
     'bands of 5'
     """
     what, _, value = decision.partition(" ")
+    if name is None and what in _OF_THE_PLAN:
+        return plan.override(**{what: read_value(value)})
     if what in _ROLES and not value:
         return with_role(plan, name, _ROLES[what], kind)
     if what == "coarsen":
         return plan.override(coarsen={name: split_coarsen(value)})
+    if what == "kind":
+        return plan.override(kinds={name: value})
     if what == "importance":
         return plan.override(kinds={name: {"importance": read_value(value)}})
     if what == "require":
@@ -51,7 +57,7 @@ def decided(plan: Plan, name: Any, decision: str, kind: str | None = None) -> Pl
         return plan.override(require={rule: {name: read_value(least)}})
     raise InputError(
         f"There is no decision {shown(decision)} about a column. Decisions are {', '.join(_ROLES)}, and "
-        "settings such as coarsen bands:5, importance 5 and require distinct:2."
+        "settings such as kind spiked, coarsen bands:5, importance 5 and require distinct:2."
     )
 
 
@@ -75,6 +81,18 @@ def decision_words(decision: str, name: Any = None) -> str:
     """
     column = "it" if name is None else names([name])
     what, _, value = decision.partition(" ")
+    if what == "release":
+        return (
+            "swap values within groups instead of averaging them"
+            if value == "swap"
+            else "release the means of groups"
+        )
+    if what == "categories":
+        return "release a random member's category instead of the most frequent one"
+    if what == "k":
+        return f"k = {value}"
+    if what == "kind":
+        return f"take {column} as {value}"
     if what == "coarsen":
         how = Coarsen(**split_coarsen(value))
         return f"make {column} coarser: {how.in_words}"

@@ -35,7 +35,7 @@ _NEAR = 6  # from here on a line leads from the label to its point
 def risk_utility_map(
     choices: Sequence[ChoiceFigures],
     guess: float,
-    chosen: tuple[str, int] | None = None,
+    chosen: Sequence[Any] | None = None,
     choose: Mapping[str, str] | None = None,
 ) -> Markup:
     """Draw choices of method and k, with a legend.
@@ -43,8 +43,8 @@ def risk_utility_map(
     If all choices were attacked, what is guessed beyond controls goes upwards in the place of linkage. If
     kinds of release were compared, how far tables moved goes to the right in the place of loss. Choices
     without a result are left out. ``guess`` is the chance of a blind guess, a dotted line; ``chosen``
-    the method and k of the choice in a ring; ``choose`` has the attributes by which a point can be chosen,
-    with ``{method}`` and ``{k}`` for its own.
+    the method and k, and perhaps the kind of release, of the choice in a ring; ``choose`` has the attributes
+    by which a point can be chosen, with ``{method}`` and ``{k}`` for its own.
     """
     done = [choice for choice in choices if choice["problem"] is None]
     attacked, moved = (
@@ -134,15 +134,18 @@ def _radius(choice: ChoiceFigures) -> float:
     return 5.0 if choice["on_frontier"] else 3.5
 
 
-def _is_chosen(choice: ChoiceFigures, chosen: tuple[str, int] | None) -> bool:
-    return chosen is not None and (choice["method"], choice["k"]) == tuple(chosen)
+def _is_chosen(choice: ChoiceFigures, chosen: Sequence[Any] | None) -> bool:
+    names = ("method", "k", "release")
+    return chosen is not None and all(
+        choice[name] == value for name, value in zip(names, chosen, strict=False)
+    )
 
 
 def _labels(
     plot: Plot,
     done: Sequence[ChoiceFigures],
     front: Sequence[tuple[float, float]],
-    chosen: tuple[str, int] | None,
+    chosen: Sequence[Any] | None,
     everything: bool,
 ) -> list[list[Markup]]:
     """Label the points of the frontier with k, clear of all points, of the line and of other labels.

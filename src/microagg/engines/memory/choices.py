@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -121,22 +122,41 @@ def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
 def with_other_k(
     plan: Plan, chosen: Choice, n: int, tried: Callable[[Plan], Choice]
 ) -> Mapping[str, object] | None:
-    """Return the same plan with other k, for the risk–utility map; None if there is no other k to try.
+    """Return the same plan with other k, and with its values swapped, for the risk–utility map.
 
-    ``tried`` carries a plan out on the same n records.
+    Parameters
+    ----------
+    plan : as it was carried out
+    chosen : its figures
+    n : number of records
+    tried : carries a plan out on the same records
+
+    Returns
+    -------
+    mapping or None
+        None if there is no other k to try.
     """
     k = chosen.k
     sizes = sorted({size for size in (2, k // 2, 2 * k, 4 * k) if 2 <= size <= n} - {k})
     if not sizes:
         return None
+    others = [(_with_k(plan, size), size, chosen.release) for size in sizes]
+    if not plan.is_swapped:
+        with suppress(MicroaggError):  # a setting of the plan does not go with swapping
+            swapped = plan.override(release="swap")
+            others += [(_with_k(swapped, size), size, "swap") for size in (k, 2 * k, 4 * k)]
     choices = [chosen]
-    for size in sizes:
+    for other, size, release in others:
         try:
-            choices.append(tried(_with_k(plan, size)))
+            choices.append(tried(other))
         except MicroaggError as error:  # this k cannot be met, by a stratum for example
-            choices.append(Choice(chosen.method, size, problem=str(error)))
-    found = mark_frontier(sorted(choices, key=lambda choice: choice.k))
-    return {"blind_guess": 1 / n, "cells": [choice.as_dict() for choice in found]}
+            choices.append(Choice(chosen.method, size, release=release, problem=str(error)))
+    marked = mark_frontier(sorted(choices, key=lambda choice: (choice.release, choice.k)))
+    return {
+        "blind_guess": 1 / n,
+        "release": chosen.release,
+        "cells": [choice.as_dict() for choice in marked],
+    }
 
 
 def _with_k(plan: Plan, k: int) -> Plan:

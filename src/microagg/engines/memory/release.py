@@ -209,22 +209,33 @@ class Release:
         proved = replace(partition, lower_bound=min(least, partition.sse))
         return replace(self, parts=[part._replace(partition=proved)])
 
-    def as_choice(self) -> Choice:
-        """Return the loss and the risk of this release, as one choice of a comparison."""
-        found = [part.partition for part in self.parts]
-        return Choice(
+    def as_choice(self, tables: bool = False) -> Choice:
+        """Return the loss and the risk of this release, as one choice of a comparison.
+
+        With ``tables``, also how far tables of three columns moved.
+        """
+        partitions = [part.partition for part in self.parts]
+        choice = Choice(
             method=self.plan.blocks[0].method,
             k=self.k,
-            groups=sum(one.n_groups for one in found),
-            smallest=int(min(one.sizes.min() for one in found)),
-            largest=int(max(one.sizes.max() for one in found)),
+            groups=sum(partition.n_groups for partition in partitions),
+            smallest=int(min(partition.sizes.min() for partition in partitions)),
+            largest=int(max(partition.sizes.max() for partition in partitions)),
             information_loss=self.utility.information_loss,
             group_loss=self.utility.group_loss,
             linkage=self.with_known.linkage,
             below_k=self.with_known.below_k,
             release=self.plan.blocks[0].release,
             seconds=self.seconds["partition"],
-            cut_short=any(one.stopped for one in found),
+            cut_short=any(partition.stopped for partition in partitions),
+        )
+        if not tables:
+            return choice
+        order = self.fidelity.order
+        return replace(
+            choice,
+            tables=self.fidelity.tables[order - 1],
+            tables_multiple=self.fidelity.multiple(order),
         )
 
     @cached_property
@@ -234,7 +245,7 @@ class Release:
         if n > _RECORDS_FOR_ALTERNATIVES:
             return None
         return with_other_k(
-            self.plan, self.as_choice(), n, lambda plan: self._again(plan).as_choice()
+            self.plan, self.as_choice(True), n, lambda plan: self._again(plan).as_choice(True)
         )
 
     def write(

@@ -1,0 +1,125 @@
+"""What swapping would give: beside a draft, and the largest k whose tables move no more than asked for.
+
+How far tables move is told as a multiple of what another sample of the same size gives. That falls with the
+number of records, so a k is judged on the whole table; only the comparison of means with swapping beside a
+draft is of a sample.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from microagg.base.formatting import plural
+from microagg.comparing.trials import Figures, for_a_sample, try_plan
+from microagg.engines.memory.table import Table
+from microagg.errors import InputError
+from microagg.plan.plan import Plan
+
+_SAMPLE = 2_500
+_LEAST_K = 10  # of the swapping that a draft is compared with
+_TIMES = 2.0  # from one k to the next, until tables move too far
+_BETWEEN = 4  # k that are tried between the last two
+
+
+def swapping_words(records: Table, plan: Plan) -> str | None:
+    """Say what swapping would give instead of the plan; None if it cannot be carried out.
+
+    Parameters
+    ----------
+    records : the whole table; at most 2,500 of its records are grouped
+    plan : with a role for every column, and means
+    """
+    k, n = max(_LEAST_K, 2 * plan.k), len(records)
+    part = records if n <= _SAMPLE else records.taken(records.some(plan, _SAMPLE))
+    if plan.is_swapped or 2 * k > len(part):
+        return None
+    quick = for_a_sample(plan.with_little_effort())
+    try:
+        swapped = try_plan(part, quick.override(release="swap", k=k))
+    except InputError:
+        return None
+    means = try_plan(part, quick)
+    if means.problem is not None or swapped.problem is not None:
+        return None
+    of = plural(n, "record") if part is records else f"{len(part):,} of {plural(n, 'record')}"
+    return (
+        f"with --release swap --k {k}, tables of three columns move {swapped.tables_multiple:.1f} times as "
+        f"far as in another sample; with this plan {means.tables_multiple:.1f} times (tried on {of})"
+    )
+
+
+class LargestK(NamedTuple):
+    """The largest k of a plan whose tables move no more than asked for."""
+
+    plan: Plan
+    figures: Figures
+    meets: bool
+    tried: dict[int, float]
+    """How far tables of three columns move with each k tried, in multiples of another sample."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return what was tried, and the result, as labels and words."""
+        tried = ", ".join(f"{k}: {times:.2f}" for k, times in sorted(self.tried.items()))
+        lines = [("tried", f"k and how far tables move, in multiples of another sample: {tried}")]
+        k, times = self.plan.k, f"{self.figures.tables_multiple:.2f}"
+        if self.meets:
+            words = f"tables of three columns move {times} times as far as in another sample"
+            return [*lines, ("found", f"k = {k}, values swapped: {words}")]
+        return [*lines, ("not found", f"even with k = {k} tables move {times} times as far")]
+
+
+def largest_k(
+    records: Table,
+    plan: Plan,
+    most: float,
+    progress: Callable[[int, int], object] | None = None,
+) -> LargestK:
+    """Find the largest k whose tables move at most ``most`` times as far as those of another sample.
+
+    Parameters
+    ----------
+    records : the whole table, which is grouped about ten times
+    plan : its values are swapped
+    most : multiple of what another sample of the same size gives, such as 1.0
+    progress : called with the number of k tried and the most that will be tried
+
+    Returns
+    -------
+    LargestK
+        With the smallest k tried if none keeps to it. Swapping draws random numbers, so that a k at the
+        limit may come out on either side of it.
+    """
+    full = records.checked(plan).override(release="swap")
+    figures: dict[int, Figures] = {}
+    total = 12
+
+    def moved(k: int) -> float:
+        if k not in figures:
+            figures[k] = try_plan(records, full.override(k=k).with_little_effort())
+            if progress is not None:
+                progress(min(len(figures), total), total)
+        problem = figures[k].problem
+        if problem is not None and len(figures) == 1:
+            raise InputError(problem)
+        return float("inf") if problem is not None else figures[k].tables_multiple
+
+    low, high = full.k, None
+    while moved(low) > most and low > 2:
+        high, low = low, max(2, int(low / _TIMES))
+    while high is None and _TIMES * low <= len(records) // 2 and len(figures) < total - _BETWEEN:
+        following = int(_TIMES * low)
+        if moved(following) > most:
+            high = following
+        else:
+            low = following
+    for _ in range(_BETWEEN):
+        if high is None or high - low < 2 or moved(low) > most:
+            break
+        middle = round((low * high) ** 0.5)
+        if moved(middle) > most:
+            high = middle
+        else:
+            low = middle
+    tried = {k: each.tables_multiple for k, each in figures.items() if each.problem is None}
+    return LargestK(full.override(k=low), figures[low], moved(low) <= most, tried)
