@@ -1,5 +1,7 @@
 """Which role the draft gives a column: units, weights, codes for missing values, and what files say."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -187,3 +189,29 @@ def test_methods_that_cannot_weigh_group_without_the_weight():
     assert not find("v-mdav").weighted
     assert (release.plan.weight.grouping, release.evidence.verdict) == ("plain", "green")
     assert release_of(frame, k=5, per_column=True, effort="fast").plan.weight is None
+
+
+def test_groups_of_one_unit_are_never_green():
+    """Seven codes that are seen again every year are too few to be drafted as the unit: a caution counts."""
+    rng = np.random.default_rng(1)
+    codes, years = 7, 40
+    own = np.repeat(rng.normal(size=(2, codes)) * 5, years, axis=1)
+    frame = pd.DataFrame(
+        {
+            "code": np.repeat([f"a{i}" for i in range(codes)], years),
+            "year": np.tile(np.arange(1980, 1980 + years), codes),
+            "x": own[0] + rng.normal(size=codes * years),
+            "y": own[1] + rng.normal(size=codes * years),
+        }
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        evidence = microagg.protect(frame, k=5).evidence
+        by_stratum = microagg.protect(
+            frame, k=5, strata=["code"], columns=["year", "x", "y"]
+        ).evidence
+    assert evidence.plan.unit is None
+    assert evidence.verdict == "amber"
+    ambers = [caution.words for caution in evidence.cautions if caution.severity == "amber"]
+    assert ["of the groups all records have the same code" in words for words in ambers] == [True]
+    assert by_stratum.verdict == "green"

@@ -17,6 +17,7 @@ from microagg.drafting.name_words import LANGUAGES, RULES, plain
 _FEWEST = 3  # levels: two have no middle, so that their order makes no difference
 _NUMBER = re.compile(r"\d{1,3}(?:[,.]\d{3})+(?![\d])|\d+(?:\.\d+)?")
 _ITEM = re.compile(r"^\(?\d+[.):] +")  # the number of an answer: "1. < HS Grad"
+_QUARTER = re.compile(r"((?:1[89]|20)\d\d)(?: ?[Qq]|:| ?: ?Q)([1-4])")
 _THOUSANDS = {"k": 1e3, "m": 1e6}
 
 
@@ -46,11 +47,13 @@ def order_of(texts: Sequence[str]) -> tuple[str, ...] | None:
     ('low', 'middle', 'high')
     >>> order_of(["65+", "18-24", "25-64", "< 18"])
     ('< 18', '18-24', '25-64', '65+')
+    >>> order_of(["1980:1", "1979:4", "1980 Q2"])
+    ('1979:4', '1980:1', '1980 Q2')
     >>> order_of(["red", "green", "blue"])
     """
     if len(texts) < _FEWEST:
         return None
-    for places in (*_places_by_words(texts), _places_by_range(texts)):
+    for places in (*_places_by_words(texts), _quarters(texts), _places_by_range(texts)):
         if places is not None and len(set(places)) == len(texts):
             ranked = sorted(zip(places, texts, strict=True))
             return tuple(text for _, text in ranked)
@@ -77,11 +80,20 @@ def _scales() -> tuple[Mapping[str, int], ...]:
 def _places_by_words(texts: Sequence[str]) -> list[list[tuple[float, float]] | None]:
     """Return where an order of the table places texts, for each order that places all of them."""
     keys = [" ".join(_key(text).replace("_", " ").split()) for text in texts]
+    if all(key.isdecimal() for key in keys):  # numbers alone may be codes
+        return []
     return [
         [(scale[key], 0.0) for key in keys]
         for scale in _scales()
         if all(key in scale for key in keys)
     ]
+
+
+def _quarters(texts: Sequence[str]) -> list[tuple[float, float]] | None:
+    """Return years and quarters, such as those of "1980:1" and "1980 Q2"; None if texts are no such times."""
+    times = [_QUARTER.fullmatch(text.strip()) for text in texts]
+    known = [(float(time[1]), float(time[2])) for time in times if time is not None]
+    return known if len(known) == len(texts) else None
 
 
 def _places_by_range(texts: Sequence[str]) -> list[tuple[float, float]] | None:

@@ -81,32 +81,59 @@ def _seen_again(table: Frame, found: Mapping[Any, Guess], k: int) -> tuple[Any, 
         return None, []
     codes = {name: codes_as_written(table, name, from_csv=False) for name in (*times, *open_ones)}
     time = _together([codes[name] for name in times])
-    moments, rows = int(time.max()) + 1, len(table)
     able: dict[Any, tuple[int, int]] = {}
     unsure: list[Any] = []
     for name in open_ones:
-        values = codes[name]
         distinct = found[name].distinct
-        pairs = len(np.unique(_together([values, time])))
+        again, once = seen_again(codes[name], time)
         rank = _rank_of_name(name)
-        dense = rows >= _RECORDS_OF_A_TIME * moments and rows >= _OF_THE_GRID * distinct * moments
-        again = pairs >= 3 * distinct
-        once = pairs >= _ONCE * rows
         many = distinct >= 2 * k and (rank == 1 or distinct > FEW)
-        if dense and again and (rank == 0 or (once and many)):
+        if again and (rank == 0 or (once and many)):
             able[name] = rank, -distinct
-        elif dense and again and once and found[name].role == "protect":
+        elif again and once and found[name].role == "protect":
             unsure.append(name)
     return (min(able, key=lambda name: able[name]), []) if able else (None, unsure)
 
 
+def seen_again(values: Labels, time: Labels) -> tuple[bool, bool]:
+    """Tell whether values go on in time, as people and firms do that are asked every year.
+
+    Parameters
+    ----------
+    values, time : int64 (n,)
+        Codes of a column of names or codes, −1 where missing, and of the time of each record.
+
+    Returns
+    -------
+    again, once : bool
+        Whether each value stands at three times or more and each time has several records; and whether no
+        value stands twice at one time, but for few.
+
+    >>> seen_again(np.repeat(np.arange(6), 5), np.tile(np.arange(5), 6))
+    (True, True)
+    """
+    rows, moments = len(values), int(time.max()) + 1
+    distinct = len(np.unique(values[values >= 0]))
+    pairs = len(np.unique(_together([values, time])))
+    dense = rows >= _RECORDS_OF_A_TIME * moments and rows >= _OF_THE_GRID * distinct * moments
+    return dense and pairs >= 3 * distinct, pairs >= _ONCE * rows
+
+
 def _is_time(name: Any, found: Guess) -> bool:
     """Return whether a column says when a record was made, at three times or more."""
-    called = any(word in say.TIME for word in say.words(name)) and (
-        found.kind in ("integer", "ordinal")
-        or (found.kind in ("number", "spiked") and found.distinct <= _MOMENTS)
+    if found.looks_like == "date":
+        return found.distinct >= 3
+    return tells_time(name, found.kind, found.distinct, say.TIME)
+
+
+def tells_time(
+    name: Any, kind: str | None, distinct: int, called: frozenset[str] = say.TIME | say.YEAR
+) -> bool:
+    """Return whether a column of this kind and number of values says when a record was made."""
+    named = any(word in called for word in say.words(name)) and (
+        kind in ("integer", "ordinal") or (kind in ("number", "spiked") and distinct <= _MOMENTS)
     )
-    return found.distinct >= 3 and (found.looks_like == "date" or called)
+    return distinct >= 3 and (kind == "date" or named)
 
 
 def _may_be_seen_again(found: Guess, k: int) -> bool:

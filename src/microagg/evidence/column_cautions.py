@@ -234,7 +234,8 @@ def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
         "warning" if dropped else "amber",
         (name,),
         f"{what} (by chance it would be {share(sign.below_k_by_chance)}). {tail}",
-        f"Make {column} the unit (--unit {column}), so that k counts its different values.",
+        f"Make {column} the unit (--unit {column}), so that k counts its different values."
+        + ("" if dropped else " If it only classifies records, make it a stratum."),
         cures=_each([name], "unit"),
     )
 

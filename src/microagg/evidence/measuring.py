@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from microagg.base.typing import Labels
+from microagg.drafting.unit_and_weight import seen_again, tells_time
 from microagg.evidence.measured import Measured, Signs
 from microagg.evidence.table_figures import TableFigures
 from microagg.kernels.labels import combine, standard_deviation
@@ -16,11 +19,13 @@ from microagg.measure.disclosure_signs import (
     SortedColumn,
     determines,
     identifiers,
+    one_unit_groups,
     sorted_column,
     unmixed_units,
 )
 from microagg.measure.harmful_columns import enough
 from microagg.measure.known_columns import (
+    Known,
     KnownRisk,
     ascending_codes,
     known_columns,
@@ -121,7 +126,10 @@ def _signs_of(table: TableFigures) -> Signs:
         sorted_by=_sorted_by(table),
         fine_digits=_fine_digits(table),
         frame_in_order=table.is_frame and table.plan.keep_order is None,
-        unmixed=unmixed_units(_classes_of_records(table), {**known, **hidden}),
+        unmixed={
+            **unmixed_units(_classes_of_records(table), {**known, **hidden}),
+            **one_unit_groups(_classes_of_records(table), _seen_again(table)),
+        },
         agreements=table.agreements,
         cure=table.cure,
         steered=_steered(table),
@@ -181,6 +189,22 @@ def _fine_digits(table: TableFigures) -> list[Any]:
     if digits == EXACT and weight is not None and weight.release == "mean":
         columns.append(weight.column)
     return columns
+
+
+def _seen_again(table: TableFigures) -> dict[Any, Known]:
+    """Return protected names or codes that go on in time, as people and firms that are asked every year."""
+    variables = table.intake.variables
+    nominal = [name for name, variable in variables.items() if variable.kind == "nominal"]
+    times = [
+        name
+        for name, variable in variables.items()
+        if name not in nominal and tells_time(name, variable.kind, len(np.unique(variable.values)))
+    ]
+    if not nominal or not times:
+        return {}
+    columns = known_columns(table.intake.frame, [*nominal, *times])
+    time = combine([columns[name].codes for name in times])
+    return {name: columns[name] for name in nominal if all(seen_again(columns[name].codes, time))}
 
 
 def _classes_of_records(table: TableFigures) -> list[tuple[Labels, int]]:

@@ -30,6 +30,7 @@ _FEWEST_UNITS = 10
 # must be higher by this much.
 _RARE_BY_CHANCE = 0.25
 _EXCESS = 0.1
+_ONE_GROUP = 0.001  # share of groups that is no accident
 
 _NEARLY_ALL = 0.9
 # An identifier that repeats has a year of months for each value at most, on average, and at least ten
@@ -240,6 +241,22 @@ def unmixed_units(
             if sign.looks_like_unit:
                 units[name] = sign, k
                 break
+    return units
+
+
+def one_unit_groups(
+    classes: Sequence[tuple[Labels, int]], columns: Mapping[Any, Known]
+) -> dict[Any, tuple[UnitsInGroups, int]]:
+    """Find columns of which some classes hold one value only, more than by chance; and the k of the classes.
+
+    ``classes`` are as for :func:`unmixed_units`, ``columns`` names or codes that may be the unit.
+    """
+    units = {}
+    for name, column in columns.items():
+        for labels, k in classes:
+            sign = units_in_groups(labels, column, k)
+            if sign.distinct >= k and sign.one_value > sign.one_value_by_chance + _ONE_GROUP:
+                units[name] = sign, k
     return units
 
 
