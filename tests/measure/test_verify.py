@@ -287,17 +287,6 @@ def test_counts_equal_those_of_a_naive_twin(rows, k):
     assert alone.smallest == min(map(len, groups.values()))
 
 
-@pytest.mark.parametrize("columns", [["hid"], ["age", "hid"]])
-def test_a_unit_among_the_columns_is_refused(columns):
-    with pytest.raises(InputError, match=r"The unit 'hid' is what is counted"):
-        verify(pa.table(HOUSEHOLDS), 2, columns, unit="hid")
-
-
-def test_an_unknown_unit_is_refused():
-    with pytest.raises(InputError, match="There is no column 'household'"):
-        verify(pa.table(HOUSEHOLDS), 2, ["age"], unit="household")
-
-
 # Frames
 
 
@@ -333,31 +322,25 @@ def test_half_a_surrogate_pair_is_a_clear_error(text):
     assert verify(frame, 2, ["y"]).holds
 
 
-@pytest.mark.parametrize("k", [0, -1, 2.5, "3", None, True])
-def test_impossible_k(path, k):
-    write_file(TABLE, path)
-    with pytest.raises(InputError, match="must be a whole number of at least 1"):
-        verify(path, k, ["age"])
-
-
-def test_no_records(path):
-    write_file(TABLE.slice(0, 0), path)
-    with pytest.raises(InputError, match=r"at least one record; .* has none"):
-        verify(path, 3, ["age"])
-
-
-def test_an_unknown_column(path):
-    write_file(TABLE, path)
-    with pytest.raises(InputError, match=r"There is no column 'wage'; the table has 'age'"):
-        verify(path, 3, ["wage"])
-
-
-def test_no_numeric_column(path):
-    write_file(TABLE.select(["city"]), path)
-    with pytest.raises(InputError, match="at least one numeric column"):
-        verify(path, 3)
-
-
 def test_a_missing_file(path):
     with pytest.raises(TableError, match="There is no file"):
         verify(path, 3)
+
+
+@pytest.mark.parametrize(
+    ("table", "k", "columns", "unit", "words"),
+    [
+        *((TABLE, k, ["age"], None, "whole number of at least 1") for k in (0, -1, 2.5, "3", None)),
+        (TABLE, True, ["age"], None, "whole number of at least 1"),
+        (TABLE.slice(0, 0), 3, ["age"], None, r"at least one record; .* has none"),
+        (TABLE, 3, ["wage"], None, r"There is no column 'wage'; the table has 'age'"),
+        (TABLE.select(["city"]), 3, None, None, "at least one numeric column"),
+        (pa.table(HOUSEHOLDS), 2, ["hid"], "hid", "The unit 'hid' is what is counted"),
+        (pa.table(HOUSEHOLDS), 2, ["age", "hid"], "hid", "The unit 'hid' is what is counted"),
+        (pa.table(HOUSEHOLDS), 2, ["age"], "household", "There is no column 'household'"),
+    ],
+)
+def test_what_cannot_be_counted_is_refused(path, table, k, columns, unit, words):
+    write_file(table, path)
+    with pytest.raises(InputError, match=words):
+        verify(path, k, columns, unit=unit)

@@ -42,36 +42,8 @@ def test_lists_of_names_lead_back(names):
 
 @given(plans())
 def test_unset_changes_nothing(plan):
-    names = [
-        *(f.name for f in dataclasses.fields(Block) if f.name != "options"),
-        *(
-            "drop",
-            "renumber",
-            "confidential",
-            "known",
-            "unit",
-            "keep_order",
-            "round",
-            "digits",
-            "kinds",
-        ),
-        *(
-            "strata",
-            "weight",
-            "missing",
-            "relations",
-            "random_state",
-            "max_loss",
-            "max_linkage",
-            "max_agreeing",
-            "max_moved",
-            "max_tables",
-            "max_inference",
-            "analyses",
-            "suppress",
-            "effort",
-        ),
-    ]
+    names = plan._keywords() - {"plan", "progress"} | {"effort"}
+    assert {"k", "columns", "drop", "unit", "keep_order", "max_loss", "kinds"} <= names
     assert plan.override() == plan
     assert plan.override(**dict.fromkeys(names, UNSET)) == plan
 
