@@ -159,10 +159,15 @@ def read_file(
 ) -> Source:
     """Read a table from a file whose ending tells its format.
 
-    ``path`` may be a folder or pattern of Parquet files. ``numbers`` are columns of text that are numbers
-    even if they look like codes, such as 00123; ``like`` is the format of a file that :func:`write_file`
-    wrote, to read it back; ``looked`` is the CSV file, if its header was read before. With ``hashed`` the
-    source has the hash of the file.
+    Parameters
+    ----------
+    path : a file, or a folder or pattern of Parquet files
+    numbers : columns of text that are numbers even if they look like codes, such as 00123
+    csv : how a CSV file is written; None: found out from the file
+    sheet : name of the sheet of a workbook; None: the first
+    like : the format of a file that :func:`write_file` wrote, to read it back
+    looked : the CSV file, if its header was read before
+    hashed : whether the source has the hash of the file; a file that changes meanwhile is refused
     """
     if not stands_for_several(path):
         refuse_what_is_no_file(path)

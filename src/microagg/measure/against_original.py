@@ -23,8 +23,12 @@ def against_original(
 ) -> Pair:
     """Return a pair with the originals of recoded columns, and with those of known columns and strata.
 
-    ``variables`` are the protected columns of ``both``, typed; ``recoded`` columns may be others too;
-    ``before`` is the table before it was recoded.
+    Parameters
+    ----------
+    both : the recoded table before and after the release
+    variables : the protected columns of ``both``, typed
+    recoded : every recoded column, known ones and strata included
+    before : the table before it was recoded
     """
     assert both.after is not None
     names, typed = list(both.names), list(variables)

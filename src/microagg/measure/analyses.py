@@ -51,9 +51,13 @@ def analyse(
 ) -> Analysis:
     """Run an analysis on both tables.
 
-    ``released_weights`` are those of the released table, if they differ from those of ``both``;
-    ``categories`` are columns of numbers that are codes. A coefficient is reported of a category with k or
-    ``LEAST`` records.
+    Parameters
+    ----------
+    both : both tables, as frames
+    wanted : the formula as the user wrote it
+    released_weights : (n,) weights of the released table, if they differ from those of ``both``
+    k : a coefficient is reported of a category with k or ``LEAST`` records
+    categories : columns of numbers that are codes
     """
     formula = read_formula(wanted)
     before, after = both.frames("An analysis")
@@ -84,8 +88,13 @@ def check_analyses(
 ) -> None:
     """Refuse analyses that cannot work with a table that is to be protected.
 
-    The released table will not have the columns that are ``gone``. Without the ``whole`` table only names and
-    types are checked. ``categories`` are columns of numbers that are codes.
+    Parameters
+    ----------
+    analyses : formulas as the user wrote them
+    table : the table, or its first records
+    gone : columns that the released table will not have
+    whole : whether ``table`` has all records; if not, only names and types are checked
+    categories : columns of numbers that are codes
     """
     for wanted in analyses:
         formula = read_formula(wanted)

@@ -296,8 +296,18 @@ def pair(
 ) -> Pair:
     """Match two tables by column name and row position.
 
-    Without ``columns``, all numeric ones that both have are taken, but those to ``leave_out`` and the one of
-    ``weights``. Named ones may be of any kind: what ``kinds`` says, else what their type says.
+    Parameters
+    ----------
+    original, protected : two frames, or two array-likes, with the same rows in the same order
+    columns : names to compare, of any kind; None: the numeric columns that both have
+    leave_out : columns that are not compared unless they are named
+    kinds : kind, levels or ``Column`` of columns whose type does not tell it
+    weights : name of the original's column of weights, which is not compared
+
+    Returns
+    -------
+    Pair
+        Holds the original values: it cannot be pickled.
     """
     if is_frame(original) != is_frame(protected):
         raise InputError("Compare two frames or two arrays; one of each was given.")

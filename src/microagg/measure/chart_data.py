@@ -27,8 +27,12 @@ def pictures_of(
 ) -> dict[str, Any]:
     """Return all charts of a table before and after, as plain data.
 
-    ``associations`` are those of all pairs of columns, before and after; ``classes`` those of the released
-    rows, where columns were recoded.
+    Parameters
+    ----------
+    both : both tables
+    k : least number of records of a bar; at least 3 is taken
+    associations : (d, d) of all pairs of columns, before and after
+    classes : (n,) class of each released row, where columns were recoded
     """
     drawn: dict[str, Any] = {
         "distributions": {
@@ -75,6 +79,15 @@ def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) 
     A level that fewer than k records of a table have is not named, unless none has it. If the others are
     fewer than k, the rarest named level is added to them.
 
+    Parameters
+    ----------
+    tables : level number of each record, for one table or for both
+    names : the levels
+    k : least number of records of a bar
+    ordered : whether bars stand in the order of the levels, and not of their size
+
+    Examples
+    --------
     >>> found = bars([np.array([0] * 6 + [1] * 5 + [2])], ["a", "b", "c"], 3)
     >>> found["levels"], found["after"]
     (['a', 'others'], [6, 6])

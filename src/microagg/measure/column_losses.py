@@ -145,10 +145,15 @@ def number_squares(
 ) -> tuple[float, float]:
     """Squared distances of records to the centroids of their groups, and to what was released for them.
 
-    ``C`` and ``R`` are coordinates of the records that have a value, and of what was released, NaN for
-    nothing. ``centre`` is the mean of the whole column, where blanked values are. Without groups the first
-    figure is the second.
+    Parameters
+    ----------
+    C, R : (n, c) coordinates of the records that have a value, and of what was released, NaN for nothing
+    groups : (n,) labels; None: not known, and the first figure is the second
+    w : (n,) weights; None: all count alike
+    centre : (c,) mean of the whole column, where blanked values are taken to be
 
+    Examples
+    --------
     >>> C = np.array([[1.0], [3.0], [8.0]])
     >>> number_squares(C, np.array([[1.0], [1.0], [np.nan]]), np.array([0, 0, 1]), None, np.array([4.0]))
     (18.0, 20.0)
@@ -223,8 +228,11 @@ def category_shares(
 ) -> tuple[float, float] | None:
     """Squares within groups and to released values over SST, mean over the depths that vary; None: none does.
 
-    ``often`` has the weight of each level in the whole table, the others are as for
-    :func:`category_squares`.
+    Parameters
+    ----------
+    depths : number of each level's ancestor at each depth of a hierarchy, one array a depth
+    often : weight of each level in the whole table
+    above, level, y, groups, weight : as for :func:`category_squares`
     """
     shares, mass = [], float(often.sum())
     for numbers in depths:

@@ -38,8 +38,12 @@ def keys_of(
 ) -> list[Keys]:
     """Return keys of the class of each record, and of its distinct value if such are counted.
 
-    ``written`` are some records, ``is_text`` says that a CSV file holds them, ``extra`` has columns that the
-    table itself does not have, such as dropped units.
+    Parameters
+    ----------
+    written : some records, as they stand in the file
+    asked : which columns make a class, and which column's distinct values are counted
+    is_text : whether a CSV file holds them
+    extra : columns that the table itself does not have, such as dropped units
     """
     extra = extra or {}
     with countable(written, [name for name in asked.by if name not in extra]):

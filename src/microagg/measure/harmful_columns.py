@@ -59,7 +59,16 @@ def stakes(
     k: int,
     units: Labels | None = None,
 ) -> list[Stake]:
-    """Rank the confidential columns by what each would stake, the largest stake first."""
+    """Rank the confidential columns by what each would stake, the largest stake first.
+
+    Parameters
+    ----------
+    both : both tables
+    known : codes of each column that an attacker is taken to know
+    confidential : codes of each column that an attacker is taken not to know
+    k : records, or units, that must share their values
+    units : (n,) unit of each record; None: k counts records
+    """
     labels = combine([both.released_classes, *(column.codes for column in known.values())])
     return ranked_stakes(
         {
@@ -83,7 +92,12 @@ def rank(
     *,
     in_full: int = _IN_FULL,
 ) -> list[Harm]:
-    """Rank the known columns, the most harmful one first; ``units`` of the records, if k counts them.
+    """Rank the known columns, the most harmful one first.
+
+    Parameters
+    ----------
+    both, known, k, units : as for :func:`stakes`
+    in_full : number of columns for which all figures are computed
 
     The order is by what a column adds at both ends, to the protected columns alone and to all the others:
     (``alone`` − share with none known) + (share with all known − ``without``). Equal ones are in
@@ -124,7 +138,8 @@ def enough(
 
     No smaller set within the one found is enough: none of its columns can stay. Another set may be
     smaller; columns that split the fewest classes are kept first. None if not even
-    dropping all of them is enough, since k does not hold for the protected columns alone.
+    dropping all of them is enough, since k does not hold for the protected columns alone. Parameters are
+    those of :func:`stakes`.
     """
     check_k(k, max(len(both), k))
     if share_below(both.released_classes, k, units) > 0:

@@ -160,10 +160,17 @@ def known_risk(
 ) -> KnownRisk:
     """Measure what an attacker gains who knows some columns exactly and the protected ones too.
 
-    Without ``known`` columns these are the figures of the protected ones alone. With ``sample`` that many
-    random records are linked, and the linkage has an interval; ``progress`` hears the number of records
-    linked.
+    Parameters
+    ----------
+    both : both tables
+    known : codes of each known column; without any, the figures are those of the protected ones alone
+    k : records, or units, that must share their values
+    units : (n,) unit of each record; None: k counts records
+    sample : number of random records to link, by ``random_state``; the linkage then has an interval
+    progress : hears the number of records linked
 
+    Notes
+    -----
     O(n log n) for few protected columns: distinct protected rows with equal known values are in a tree, or
     are looked at one by one where they are few.
     """

@@ -149,8 +149,12 @@ def verify_all(
 ) -> list[Verification]:
     """Count for several promises in memory; a file is read once.
 
-    ``data`` may also be a :class:`microagg.formats.files.Source`, which was read before. ``units`` has the
-    unit of each record for columns that were dropped from the file.
+    Parameters
+    ----------
+    data : path, frame, or :class:`microagg.formats.files.Source` that was read before
+    promises : what to count
+    csv : how a CSV file is written; None: found out from the file
+    units : unit of each record, by the name of a column that was dropped from the file
     """
     return count_promises(_InMemory(data, csv, units or {}), promises)[0]
 

@@ -167,6 +167,15 @@ def _added(origin: int, away: Floats) -> Labels:
 def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     """Turn instants back into an Arrow array of a type, rounded to its unit; NaN is null.
 
+    Parameters
+    ----------
+    values : (n,) instants in the unit of the column, counted from ``origin``
+    kind : Arrow type to return
+    origin : first instant of the column, in its unit since 1970
+    form : how dates are written, if the column is text
+
+    Examples
+    --------
     >>> to_arrow(np.array([14.6, np.nan]), pa.string(), 19783, "%Y-%m-%d").to_pylist()
     ['2024-03-16', None]
     """

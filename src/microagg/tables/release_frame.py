@@ -29,10 +29,13 @@ def released_frame(
 
     Of metadata it has what a release needs, see :mod:`microagg.tables.released_metadata`.
 
-    ``columns`` are the native ones that take the place of those of the same name. ``text`` is the same
-    table as a CSV file holds it, in which long ids differ that are one double.
-
-    Numbers in place of identifiers are drawn by :func:`random_order`.
+    Parameters
+    ----------
+    frame : the original table, which stays as it is
+    columns : native columns that take the place of those of the same name
+    drop : columns to leave out
+    renumber : columns of identifiers; numbers in their place are drawn by :func:`random_order`
+    text : the same table as a CSV file holds it, in which long ids differ that are one double
     """
     native = frame.with_columns(columns)
     for name in renumber:

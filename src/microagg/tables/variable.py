@@ -108,9 +108,15 @@ def variable_of(
 ) -> Variable:
     """Read a column as what the plan says, or as what its type says.
 
-    ``codes`` are values that mean missing, ``missing_words`` texts of categories that do, such as NA in a CSV
-    file.
+    Parameters
+    ----------
+    frame, name : the table and the column
+    setting : what the plan says of the column; None: nothing
+    codes : values that mean missing
+    missing_words : texts of categories that mean missing, such as NA in a CSV file
 
+    Examples
+    --------
     >>> found = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
     >>> found.kind, found.levels, found.values.tolist()
     ('nominal', ('L', 'S'), [1.0, nan, 0.0])

@@ -92,9 +92,14 @@ def make_requirements(
 ) -> list[Requirement]:
     """Make the requirements of a block, k units among them.
 
-    ``unit`` is the column that the ``units`` come from; ``weights`` are survey weights as given. ``look``
-    gets a key of :data:`RULES` and a column, and returns what the rule sees of it and whether that has an
-    order.
+    Parameters
+    ----------
+    block : the block of the plan
+    units : (n,) unit of each record; None: k counts records
+    unit : name of the column that the units come from
+    weights : (n,) survey weights as given
+    look : gets a key of :data:`RULES` and a column; returns what the rule sees of it, and whether that has
+        an order
     """
     asked, requirements = block.require, list[Requirement]()
     if units is not None:

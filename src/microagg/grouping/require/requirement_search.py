@@ -66,9 +66,18 @@ def repair(
 ) -> Labels:
     """Merge groups of scaled records until each satisfies all requirements and has k records.
 
-    Returns groups 0, 1, … by first appearance, each a union of given ones. Refused is a requirement that the
-    whole table breaks, since no groups could satisfy it.
+    Parameters
+    ----------
+    X, k, requirements, weights : as for :func:`satisfy`
+    labels : (n,) groups to merge
 
+    Returns
+    -------
+    (n,) labels from 0 by first appearance; each group is a union of given ones. A requirement that the whole
+    table breaks is refused, since no groups could satisfy it.
+
+    Examples
+    --------
     >>> from microagg.grouping.require.value_rules import Distinct
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0], [14.0], [15.0]])
     >>> diverse = Distinct(np.array([0, 1, 2, 2, 3, 4]), 2)
@@ -97,11 +106,26 @@ def satisfy(
 ) -> Labels:
     """Find groups of at least k records that satisfy all requirements, at a low SSE.
 
-    Groups count from 0 by first appearance. ``labels`` are groups to begin with; the SSE is not above that of
-    :func:`repair` for these, which also refuses the same. ``n_total`` is the number of records of the table
-    that these are a part of, whose steps are shared out. With ``mixed``, columns of several kinds, the search
-    is longer where groups are many.
+    Parameters
+    ----------
+    X : (n, d) scaled coordinates, which stay as they are
+    k : least number of records of a group
+    requirements : rules other than k, made for the same n records
+    labels : (n,) groups to begin with; None: the method makes some
+    weights : (n,) weights of the records in the SSE; None: all count alike
+    effort : "fast", "balanced" or "best"
+    time_limit : seconds after which the best groups so far are returned
+    n_total : records of the table of which these are a part: it decides the number of steps
+    mixed : whether columns are of several kinds; the search is then longer where groups are many
+    state : progress, and the wish to stop
 
+    Returns
+    -------
+    (n,) labels from 0 by first appearance. Their SSE is not above that of :func:`repair` for ``labels``,
+    which also refuses the same.
+
+    Examples
+    --------
     >>> from microagg.grouping.require.value_rules import Units
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
     >>> households = Units(np.array([1, 1, 2, 3, 3, 4]), 2)
