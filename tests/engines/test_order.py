@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from microagg.engines import disk, disk_release, gathered_on_disk
+from microagg.engines import disk, disk_release
 from microagg.engines.scratch import in_random_order
 from microagg.job.job import Job
 from microagg.job.run import run
@@ -49,7 +49,7 @@ def adjacent(rows: list[int]) -> int:
 
 
 def test_a_file_is_in_random_order_and_its_households_are_counted(tmp_path, monkeypatch, engine):
-    for module in (disk, gathered_on_disk):
+    for module in (disk, disk_release):
         monkeypatch.setattr(module, "AT_ONCE", 256)
     monkeypatch.setattr(disk_release, "_HELD", 20_000)  # so that there are several buckets
     source = tmp_path / "in.parquet"

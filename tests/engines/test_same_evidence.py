@@ -25,7 +25,7 @@ from attacks.mixed_cases import draw_wide
 from command import here, said
 from engine_tables import groups_by_row, mixed_table
 from microagg import InputError
-from microagg.engines import disk, disk_release, gathered_on_disk
+from microagg.engines import disk, disk_release
 from microagg.engines.aggregates import GROUP
 from microagg.engines.memory.table import Table
 from microagg.engines.spark.spark_rows import measured_in_one_task
@@ -415,7 +415,7 @@ def sweep(folder, seeds, engines, only_parquet=False, **settings) -> Counter:
 def _small_parts(monkeypatch):
     """Chunks and batches so small that a table of some hundred records has several."""
     monkeypatch.setattr(disk, "LEAF", 90)
-    for module in (disk, gathered_on_disk):
+    for module in (disk, disk_release):
         monkeypatch.setattr(module, "AT_ONCE", 128)
 
 

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg.spark
-from microagg.engines import disk, disk_release, gathered_on_disk
+from microagg.engines import disk, disk_release
 from microagg.errors import VerificationError
 from microagg.evidence import Evidence
 from microagg.job.job import Job
@@ -77,7 +77,7 @@ def _small_parts(monkeypatch):
     """Chunks and batches so small that the survey has several."""
     for module in ("disk", "spark.on_spark"):
         monkeypatch.setattr(f"microagg.engines.{module}.LEAF", 90)
-    for module in (disk, gathered_on_disk):
+    for module in (disk, disk_release):
         monkeypatch.setattr(module, "AT_ONCE", 128)
 
 

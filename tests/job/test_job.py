@@ -156,7 +156,7 @@ def test_the_time_of_a_proof_is_told_before_it_starts(source, tmp_path, monkeypa
 
     plan = Plan.of(k=3, columns=["income", "age"], known=["id"], method="mdav")
     assert words_with(plan) == ""  # nobody notices
-    monkeypatch.setattr("microagg.engines.memory.bound_loss.seconds_of_bound", lambda *_: 11.2)
+    monkeypatch.setattr("microagg.engines.memory.release.seconds_of_bound", lambda *_: 11.2)
     assert words_with(plan).endswith("takes about 12 seconds")
     assert words_with(PLAN) == ""  # there is no proof
 

@@ -12,16 +12,15 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
 from microagg.compile.threads import at_work, thread_count
-from microagg.engines.aggregates import Shared, Sums, listing_released_levels, put_back
+from microagg.engines.aggregates import Sums, added_up, finish_chunk
 from microagg.engines.chunks import (
     COPIES,
     LEAF,
@@ -33,7 +32,6 @@ from microagg.engines.chunks import (
     work_on_chunk,
 )
 from microagg.engines.encoding import Encoding, Words
-from microagg.engines.finishing import added_up, finish_chunk
 from microagg.engines.fit import fit
 from microagg.engines.one_column import (
     STRETCH,
@@ -50,7 +48,6 @@ from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
 from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
-from microagg.measure.linkage import ReleasedRows
 from microagg.plan.plan import Plan
 from microagg.releasing.swap import SECRET_BYTES
 
@@ -105,60 +102,15 @@ class _LowestKeys:
         return np.concatenate(found)
 
 
-@dataclass(frozen=True, eq=False)
-class DiskRun:
-    """A table whose records have been grouped; what they release is on a shelf."""
+class DiskRun(NamedTuple):
+    """A table whose records have been grouped; what they release is on a shelf of the scratch folder."""
 
     encoding: Encoding
     summary: TableSummary
-    numbers: Sequence[int]
-    """Of the chunks, or stretches, that were worked on."""
+    numbers: Sequence[int]  # of the chunks, or stretches, that were worked on
     sums: Sums
-    sampled: Labels
-    """Rows of whole groups, some of all, and the group of each: (s, 2), by row."""
-    _released: Shelf
-    _groups: Shelf
-    _passes: Passes
-
-    def shared(self, first: int, last: int) -> tuple[Labels, Shared]:
-        """Rows of the input from one to before another that are released, and what each releases."""
-        words = self._released.take(list(range(first // AT_ONCE, (last - 1) // AT_ONCE + 1)))
-        rows = words[:, 0].astype(np.int64)
-        inside = np.flatnonzero((rows >= first) & (rows < last))
-        order = inside[np.argsort(rows[inside])]
-        return rows[order], Shared.of(np.ascontiguousarray(words[order, 1:]), self.encoding)
-
-    def released_groups(self) -> Iterator[ReleasedRows]:
-        """Yield what groups release, and the records of each; swapped values row by row."""
-        if self.encoding.is_swapped:
-            total = self._passes.source.rows
-            for first in range(0, total, AT_ONCE):
-                _, shared = self.shared(first, min(first + AT_ONCE, total))
-                yield ReleasedRows(shared.values, shared.states)
-            return
-        for number in self.numbers:
-            words = self._groups.take([number])
-            if len(words):
-                shared = Shared.of(np.ascontiguousarray(words[:, :-1]), self.encoding)
-                sizes = words[:, -1].astype(np.int64)
-                yield ReleasedRows(shared.values, shared.states, sizes)
-
-    def batches(self) -> Iterator[tuple[pa.Table, Batch, Any, Words | None]]:
-        """Yield released tables in the order of the input.
-
-        Each comes with the batch it is made of, the rows kept, and ``Shared.dealt`` of its rows.
-        """
-        released = (groups.values for groups in self.released_groups())
-        encoding = listing_released_levels(self.encoding, released)
-        for batch in self._passes:
-            n = batch.table.num_rows
-            kept = self.encoding.kept(self.encoding.variables(batch.table))
-            rows, shared = self.shared(batch.first, batch.first + n)
-            wanted = np.arange(n) if kept is None else np.flatnonzero(kept)
-            if not np.array_equal(rows - batch.first, wanted):
-                raise AssertionError("records were lost or doubled on the way")
-            table = batch.table if kept is None else batch.table.take(pa.array(wanted))
-            yield put_back(encoding, table, shared), batch, kept, shared.dealt
+    sampled: Labels  # (s, 2) rows of whole groups, some of all, and the group of each, by row
+    passes: Passes
 
 
 def group_from_disk(
@@ -199,16 +151,7 @@ def group_from_disk(
     else:
         numbers = _work_in_turns(passes, encoding, chunk_plan, scratch, on_progress, workers)
     sums, sampled = _reports(encoding, numbers, scratch)
-    return DiskRun(
-        encoding,
-        summary,
-        numbers,
-        sums,
-        sampled,
-        scratch.shelf("released"),
-        scratch.shelf("groups"),
-        passes,
-    )
+    return DiskRun(encoding, summary, numbers, sums, sampled, passes)
 
 
 def _work_in_turns(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,18 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import GROUP
-from microagg.engines.disk import DiskRun, OnProgress, group_from_disk
+from microagg.engines.aggregates import (
+    GROUP,
+    Shared,
+    dealt_columns,
+    listing_released_levels,
+    put_back,
+    required,
+)
+from microagg.engines.disk import AT_ONCE, OnProgress, group_from_disk
 from microagg.engines.disk_counts import CountsOnDisk
-from microagg.engines.evidence_at_scale import measured_at_scale, sought
-from microagg.engines.finishing import required
-from microagg.engines.gathered_on_disk import GatheredOnDisk
+from microagg.engines.encoding import Words
+from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
 from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.scratch import Scratch, check_room, in_random_order
 from microagg.engines.write_and_count import refuse_broken
@@ -32,11 +38,13 @@ from microagg.formats.formulas import formula_cells, with_escaped_formulas
 from microagg.formats.layouts import CsvFormat, FileFormat, FolderLayout, completed_csv
 from microagg.formats.parquet_folders import key_places
 from microagg.grouping.read_table import broken_relation
-from microagg.measure.linkage import count_near, linkage_of
-from microagg.measure.row_keys import row_keys
+from microagg.measure.count_by_keys import ClassCounter
+from microagg.measure.known_columns import views_of
+from microagg.measure.linkage import Linkage, ReleasedRows, count_near, linkage_of
+from microagg.measure.row_keys import Keys, row_keys
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
-from microagg.plan.sections import Roles
+from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import (
     PresentCodes,
@@ -46,9 +54,8 @@ from microagg.tables.released_metadata import (
 )
 
 _WORD = 8
-_HELD = (
-    1 << 30
-)  # bytes of rows that are brought into random order at a time: Arrow's texts end at 2 GiB
+# Bytes of rows that are brought into random order at a time: Arrow's texts end at 2 GiB.
+_HELD = 1 << 30
 
 
 @dataclass
@@ -78,47 +85,97 @@ def _folders_of(folder: FolderLayout, table: pa.Table) -> Labels:
     return places
 
 
-@dataclass(eq=False)
 class DiskRelease:
-    """A table on disk that was grouped, to be written and then measured."""
+    """A table on disk whose records are grouped, to be written, and then counted and measured.
 
-    source: BatchSource
-    plan: Plan
-    roles: Roles
-    run: DiskRun
-    scratch: Scratch
-    memory: int
-    left_out: list[str] = field(default_factory=list)
-    """Metadata of the source that the written file does not have, in words."""
-    _formulas: dict[str, int] = field(default_factory=collections.Counter)
-    _gathered: GatheredOnDisk = field(init=False)
-    _counts: Counts = field(init=False)
+    Parameters
+    ----------
+    source : the table
+    plan : with the columns to protect named
+    scratch : where records are kept, and where a killed run left off
+    memory : bytes that tables of keys may take; chunks may take twice that
+    on_progress : is called with how far the grouping is; may raise to end it
 
-    @classmethod
-    def grouped(
-        cls,
+    Attributes
+    ----------
+    left_out : metadata of the source that the written file does not have, in words; known once it is written
+    """
+
+    _counts: Counts
+
+    def __init__(
+        self,
         source: BatchSource,
         plan: Plan,
         scratch: Scratch,
         memory: int,
         on_progress: OnProgress,
-    ) -> DiskRelease:
-        """Group the records of a table, whose columns to protect are named."""
-        roles = plan.roles(source.names)
+    ) -> None:
+        self.source, self.plan, self.scratch, self.memory = source, plan, scratch, memory
+        self.roles = plan.roles(source.names)
+        self.left_out: list[str] = []
         # Swapped values travel with the units that had them.
         width = 8 + (4 if plan.is_swapped else 2) * len(plan.blocks[0].columns or ())
         check_room(scratch.folder, 2 * (source.rows * width * _WORD + source.bytes_in_memory))
-        run = group_from_disk(source, plan, scratch, on_progress, memory=2 * memory)
-        return cls(source, plan, roles, run, scratch, memory)
+        self.run = group_from_disk(source, plan, scratch, on_progress, memory=2 * memory)
+        self.encoding = self.run.encoding
 
     @property
     def records(self) -> int:
         """Records that are released."""
-        return self.run.encoding.records
+        return self.encoding.records
+
+    def shared(self, first: int, last: int) -> tuple[Labels, Shared]:
+        """Rows of the input from one to before another that are released, and what each releases."""
+        places = list(range(first // AT_ONCE, (last - 1) // AT_ONCE + 1))
+        words = self.scratch.shelf("released").take(places)
+        rows = words[:, 0].astype(np.int64)
+        inside = np.flatnonzero((rows >= first) & (rows < last))
+        order = inside[np.argsort(rows[inside])]
+        return rows[order], Shared.of(np.ascontiguousarray(words[order, 1:]), self.encoding)
+
+    def released_rows(self, view: str | None = None) -> Iterator[ReleasedRows]:
+        """Yield what all records release, with the keys of their values of a view if one is named."""
+        total = self.source.rows
+        for first in range(0, total, AT_ONCE):
+            _, shared = self.shared(first, min(first + AT_ONCE, total))
+            keys = None
+            if view is not None:
+                keys = self.scratch.shelf(view).take([first // AT_ONCE])[:, 0]
+            yield ReleasedRows(shared.values, shared.states, known=keys)
+
+    def released_groups(self) -> Iterator[ReleasedRows]:
+        """Yield what groups release, and the records of each; swapped values row by row."""
+        if self.encoding.is_swapped:
+            yield from self.released_rows()
+            return
+        for number in self.run.numbers:
+            words = self.scratch.shelf("groups").take([number])
+            if len(words):
+                shared = Shared.of(np.ascontiguousarray(words[:, :-1]), self.encoding)
+                sizes = words[:, -1].astype(np.int64)
+                yield ReleasedRows(shared.values, shared.states, sizes)
+
+    def batches(self) -> Iterator[tuple[pa.Table, Batch, Any, Words | None]]:
+        """Yield released tables in the order of the input.
+
+        Each comes with the batch it is made of, the rows kept, and ``Shared.dealt`` of its rows.
+        """
+        released = (groups.values for groups in self.released_groups())
+        encoding = listing_released_levels(self.encoding, released)
+        for batch in self.run.passes:
+            n = batch.table.num_rows
+            kept = self.encoding.kept(self.encoding.variables(batch.table))
+            rows, shared = self.shared(batch.first, batch.first + n)
+            wanted = np.arange(n) if kept is None else np.flatnonzero(kept)
+            if not np.array_equal(rows - batch.first, wanted):
+                raise AssertionError("records were lost or doubled on the way")
+            table = batch.table if kept is None else batch.table.take(pa.array(wanted))
+            yield put_back(encoding, table, shared), batch, kept, shared.dealt
 
     def written_tables(self) -> Iterator[tuple[pa.Table, pa.Table, Batch, Any, Any]]:
-        """Yield released tables, as written and as typed, with the rest of :meth:`DiskRun.batches`."""
-        for table, batch, kept, dealt in self.run.batches():
+        """Yield released tables, as written and as typed, with the rest of :meth:`batches`."""
+        for table, batch, kept, dealt in self.batches():
             written = table
             if self.source.is_text:
                 text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
@@ -142,21 +199,20 @@ class DiskRelease:
         VerificationError
             If what was read back does not keep what was promised.
         """
-        self._gathered = gathered = GatheredOnDisk(
-            self.source, self.plan, self.roles, self.run, self.scratch, self.memory
-        )
+        self._begin_gathering()
         schema = self.released_schema()
         names = schema.names
         if escape:
             schema = with_escaped_formulas(schema.empty_table()).schema
         written_names = dict(zip(names, schema.names, strict=True))
-        encoding = self.run.encoding
+        encoding = self.encoding
         to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
         changed = [*dict.fromkeys([*(coder.name for coder in encoding.coders), *encoding.recoders])]
         changed = [written_names.get(name, name) for name in changed]
         tables = self._checked_tables(schema, to_csv, escape, on_progress)
+        target_format = form.format if isinstance(form, BatchSource) else form
         if not self.plan.keep_order:
-            folder = (form.format if isinstance(form, BatchSource) else form).folder
+            folder = target_format.folder
             by_folder = part.is_dir() and folder.keeps_places(names, changed, self.records)
             changed += [] if by_folder else folder.keys
             tables = in_random_order(
@@ -168,29 +224,28 @@ class DiskRelease:
                 len({piece.keys for piece in folder.pieces}) if by_folder else 1,
             )
         done, columns = self.records, len(schema.names)
-        own_csv = (form.format if isinstance(form, BatchSource) else form).csv
         promised = (name for promise in self.plan.promises() for name in promise.columns or ())
         lists = _GroupLists(
             [*dict.fromkeys(written_names[name] for name in promised)],
-            completed_csv(part, own_csv) if to_csv else None,
+            completed_csv(part, target_format.csv) if to_csv else None,
         )
         with BatchWriter(part, form, schema, rows=self.records, changed=changed) as writer:
             for table in tables:
                 writer.write(table.select(range(columns)))
-                gathered.add_keys(table.columns[columns:])
+                self._gather_keys(table.columns[columns:])
                 if encoding.is_swapped:
-                    lists.add(table, table.column(columns + gathered.names.index(GROUP)))
+                    lists.add(table, table.column(columns + self._unwritten.index(GROUP)))
                 done += table.num_rows
                 on_progress("writing", done, 2 * self.records)
         self.left_out = left_out_words(self.source.schema, schema)
-        found, self._counts = self._count(part, written_names)
+        verified, self._counts = self._count(part, written_names)
         if encoding.is_swapped and not self._has_lists(part, lists):
             raise VerificationError(
                 f"{shown(str(target), 300)} was read back and its groups do not have the values that were "
                 "dealt. The file was removed."
             )
         met = required(encoding, self.run.sums)
-        counted = CountedFile(str(target), tuple(found), sha256(part), met)
+        counted = CountedFile(str(target), tuple(verified), sha256(part), met)
         refuse_broken(counted, target, self.records)
         return counted
 
@@ -212,11 +267,108 @@ class DiskRelease:
             if to_csv and not escape:
                 self._formulas.update(formula_cells(written))
             table = with_schema(with_escaped_formulas(written) if escape else written, schema)
-            for keys in self._gathered.add(typed, batch, kept, dealt):
+            for keys in self._gather(typed, batch, kept, dealt):
                 table = table.append_column("not written", pa.array(keys))
             yield table
             done += written.num_rows
             on_progress("writing", done, 2 * self.records)
+
+    def _begin_gathering(self) -> None:
+        """Get ready to look at the table while it is written: a sample, keys for counts and for linkage."""
+        self._formulas: dict[str, int] = collections.Counter()
+        self._before: list[pa.Table] = []
+        self._after: list[pa.Table] = []
+        self._text: list[pa.Table] = []
+        self._uniques = ClassCounter(self.scratch.folder, self.memory // 2)
+        self._views = views_of(self.roles)
+        self._sample_keys: dict[str, list[Any]] = {view: [] for view in self._views}
+        self._dropped = [name for name in self.plan.units if name in self.roles.dropped]
+        # What is kept of each row and not written, in the order of the columns that :meth:`_gather` returns.
+        self._unwritten = [*self._dropped, *dealt_columns(self.encoding)]
+        self._key_files = {
+            name: self.scratch.folder / f"keys-{j}" for j, name in enumerate(self._unwritten)
+        }
+        for path in self._key_files.values():
+            path.unlink(missing_ok=True)
+        self._last_units: dict[Any, Keys] = {}
+        self._together: set[Any] = set()  # dropped units of which two rows follow each other
+        self._batches = 0
+        for view in self._views:
+            self.scratch.shelf(view).remove()
+
+    def _gather(
+        self, released: pa.Table, batch: Batch, kept: Any, dealt: Words | None
+    ) -> list[Keys]:
+        """Look at a batch before and after; return what :meth:`_gather_keys` needs of its rows.
+
+        These are the keys of dropped units and, if values are swapped, ``dealt``: see :class:`Shared`.
+        """
+        self._batches += 1
+        table = batch.table if kept is None else batch.table.filter(pa.array(kept))
+        text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
+        is_text = self.source.is_text
+        rows = batch.first + (np.arange(table.num_rows) if kept is None else np.flatnonzero(kept))
+        self._uniques.add(row_keys([table[coder.name] for coder in self.encoding.coders]))
+        recoded, written = self.encoding.recoded(table, text if is_text else None)
+        whole = Frame(recoded if written is None else written)
+        keys = {}
+        for view, columns in self._views.items():
+            values = [values_as_written(whole, name, is_text) for name in columns]
+            keys[view] = row_keys(values)[:, :1]
+            self.scratch.shelf(view).put(self._batches, keys[view], rows // AT_ONCE)
+        at = np.flatnonzero(np.isin(rows, self.run.sampled[:, 0]))
+        if len(at):
+            chosen = pa.array(at)
+            self._before.append(table.take(chosen))
+            self._after.append(released.take(chosen))
+            if is_text:
+                self._text.append(text.take(chosen))
+            for view, view_keys in keys.items():
+                self._sample_keys[view].append(view_keys[at, 0])
+        units = ([values_as_written(whole, name, is_text)] for name in self._dropped)
+        unit_keys = [np.ascontiguousarray(row_keys(values)[:, 0]) for values in units]
+        return unit_keys if dealt is None else [*unit_keys, *np.ascontiguousarray(dealt.T)]
+
+    def _gather_keys(self, columns: Sequence[pa.ChunkedArray]) -> None:
+        """Keep keys that no file tells, a column for each, in the order in which records are written."""
+        for (name, path), column in zip(self._key_files.items(), columns, strict=True):
+            keys = column.to_numpy()
+            if name in self._dropped:
+                before = np.append(self._last_units.get(name, ~keys[:1]), keys[:-1])
+                if (keys == before).any():
+                    self._together.add(name)
+                self._last_units[name] = keys[-1:]
+            with path.open("ab") as file:
+                file.write(keys.tobytes())  # which says why, if it cannot
+
+    def _gathered_keys(self) -> dict[Any, pa.Array]:
+        """Return keys that the file does not have, such as those of units, in the order of its records."""
+        arrays = {}
+        for name, path in self._key_files.items():
+            keys = np.memmap(path, dtype=np.uint64, mode="r")
+            arrays[name] = pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(keys)])
+        return arrays
+
+    def _sample(self) -> Sample:
+        """Return the sampled records."""
+        rows, labels = self.run.sampled.T
+        words = []
+        for number in np.unique(rows // AT_ONCE).tolist():
+            there, shared = self.shared(number * AT_ONCE, (number + 1) * AT_ONCE)
+            at = np.searchsorted(there, rows[rows // AT_ONCE == number])
+            words.append(shared.words()[at])
+        shared = Shared.of(np.concatenate(words), self.encoding)
+        text = pa.concat_tables(self._text) if self._text else None
+        before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
+        return Sample(before, after, text, labels, shared)
+
+    def _linked(self, view: str, sample: Sample) -> Linkage | None:
+        """Link records for an attacker who knows the columns of a view; None where it has none."""
+        if view not in self._views:
+            return None
+        wanted = sought(self.encoding, sample, np.concatenate(self._sample_keys[view]))
+        near = count_near(self.encoding.attacker, wanted, self.released_rows(view))
+        return linkage_of(near, self.records)
 
     def _count(self, part: Path, written: Mapping[str, str]) -> tuple[list[Verification], Counts]:
         """Count the promises, and classes of records, in the file that was written.
@@ -224,7 +376,7 @@ class DiskRelease:
         ``written`` has the names of the columns there.
         """
         csv = self.source.format.csv if self.source.is_text else None
-        encoding, gathered = self.run.encoding, self._gathered
+        encoding = self.encoding
         promises = []
         for promise in self.plan.promises():
             columns, unit = list(promise.columns or ()), written.get(promise.unit, promise.unit)
@@ -233,7 +385,7 @@ class DiskRelease:
             names = [written[name] for name in columns]
             promises.append(promise._replace(columns=names, unit=unit))
         back = open_batches(part, csv)
-        rows = CountsOnDisk(back, self.scratch.folder, self.memory, gathered.keys())
+        rows = CountsOnDisk(back, self.scratch.folder, self.memory, self._gathered_keys())
         typed = Frame(self.source.schema.empty_table())
         values: list[Any] = [written[coder.name] for coder in encoding.coders]
         shared: list[Any] = list(promises[0].columns or ())
@@ -248,14 +400,16 @@ class DiskRelease:
             numbers=[name for name in self.roles.confidential if typed.is_numeric(name)],
             unit=written.get(encoding.unit, encoding.unit),
         )
-        verified, counts = count_release(rows, at, encoding.k, gathered.unique_before, promises)
+        verified, counts = count_release(
+            rows, at, encoding.k, self._uniques.sizes().unique, promises
+        )
         unit = written.get(encoding.unit, encoding.unit)
         return [replace(one, unit=unit) for one in verified], counts
 
     def _has_lists(self, part: Path, written: _GroupLists) -> bool:
         """Return whether the file has in each group the values that were written to it."""
         back = open_batches(part, self.source.format.csv if self.source.is_text else None)
-        groups = self._gathered.keys()[GROUP]
+        groups = self._gathered_keys()[GROUP]
         lists = _GroupLists(written.columns, written.csv)
         for batch in back.batches(written.columns):
             lists.add(batch.as_written, groups.slice(batch.first, batch.as_written.num_rows))
@@ -263,24 +417,24 @@ class DiskRelease:
 
     def measured(self, **measures: Any) -> Measured:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
-        run, gathered = self.run, self._gathered
-        sample = gathered.sample()
-        alone = sought(run.encoding, sample)
-        near = count_near(run.encoding.attacker, alone, run.released_groups())
-        found = measured_at_scale(
-            run.encoding,
+        run, sample = self.run, self._sample()
+        near = count_near(
+            self.encoding.attacker, sought(self.encoding, sample), self.released_groups()
+        )
+        measured = measured_at_scale(
+            self.encoding,
             sample,
             plan=self.plan,
             summary=run.summary,
             sums=run.sums,
             counts=self._counts,
             alone=linkage_of(near, self.records),
-            with_known=gathered.linked("known", sample),
-            if_claimed=gathered.linked("claimed", sample),
-            together=sorted(gathered.together, key=str) if self.plan.keep_order else (),
+            with_known=self._linked("known", sample),
+            if_claimed=self._linked("claimed", sample),
+            together=sorted(self._together, key=str) if self.plan.keep_order else (),
             **measures,
         )
-        return replace(found, formulas=self._formulas)
+        return replace(measured, formulas=self._formulas)
 
     def released_schema(self) -> pa.Schema:
         """Return the schema of the released table, with the metadata that a release needs and no other."""
@@ -293,7 +447,7 @@ class DiskRelease:
         return released_schema(first.schema, present, self.records)
 
     def _untouched(self, table: pa.Table) -> list[str]:
-        changed = {*(coder.name for coder in self.run.encoding.coders), *self.run.encoding.recoders}
+        changed = {*(coder.name for coder in self.encoding.coders), *self.encoding.recoders}
         if self.plan.weight is not None and self.plan.weight.release == "mean":
             changed.add(self.plan.weight.column)
         return [name for name in table.column_names if name not in changed]

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.base.typing import Floats
+from microagg.base.typing import Floats, Labels
 from microagg.encode import nominal
 from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.inertia import Encoder, LevelCounts
@@ -28,10 +29,10 @@ from microagg.encode.recoded_table import (
     tally_columns,
 )
 from microagg.encode.space import Axes, fitted_encoder, with_admissible
+from microagg.encode.strata import stratum_too_small
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.encoding import Coder, Encoding
 from microagg.engines.rare_patterns import join_rare_patterns
-from microagg.engines.table_checks import check_whole_table
 from microagg.engines.table_summary import TableSummary, summarise
 from microagg.engines.verbs import Parts
 from microagg.grouping.read_table import (
@@ -39,8 +40,11 @@ from microagg.grouping.read_table import (
     no_complete_record,
     no_records,
 )
+from microagg.grouping.require.from_plan import make_requirements
+from microagg.grouping.require.requirement import check_feasible
 from microagg.measure.coordinates import AttackerSpace, state_encoders
 from microagg.measure.row_keys import row_keys
+from microagg.plan.block import Require
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
@@ -83,7 +87,8 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
         after = replace(after, columns={**after.columns, **dates})
         summary = summary_by(after, log_units)
     encoding = replace(encoding_of(after, summary, parts.is_text, recoders), given=plan)
-    check_whole_table(after, summary)
+    _check_strata(after, summary)
+    _check_feasible(after, summary)
     return join_rare_patterns(parts, encoding), summary
 
 
@@ -245,3 +250,34 @@ def _levels(name: Any, setting: Column, found: ColumnStatistics) -> tuple[Any, .
     # Each batch has checked that nothing else occurs, and has shown them in its own type.
     shown_as = {str(level).strip(): level for level in found.levels}
     return tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
+
+
+def _check_strata(plan: Plan, summary: TableSummary) -> None:
+    """Refuse strata that fewer than k units have, or records where none are counted."""
+    block = plan.blocks[0]
+    columns, unit, k = plan.strata_of(block).columns, plan.unit_of(block).column, block.k or 1
+    found: Counter[tuple[Any, ...]] = Counter()
+    for (stratum, _), records in summary.cells.items():
+        found[stratum] += records
+    if unit is not None:
+        found = Counter({stratum: len(keys) for stratum, keys in summary.units.items()})
+    if columns and min(found.values()) < k:
+        raise stratum_too_small(columns, found, k, plan.words_of_unit(unit))
+
+
+def _check_feasible(plan: Plan, summary: TableSummary) -> None:
+    """Refuse a table that has fewer units, different values or weights than one group needs."""
+    block = plan.blocks[0]
+    unit = plan.unit_of(block).column
+
+    def seen(name: Any) -> Labels:
+        return np.arange(len(summary.different[name]))
+
+    asked = replace(
+        block, require=Require(distinct=block.require.distinct, population=block.require.population)
+    )
+    weights = None if plan.weight is None else np.array([summary.weights.total])
+    units = None if unit is None else seen(unit)
+    check_feasible(
+        make_requirements(asked, units, unit, weights, lambda _, name: (seen(name), False))
+    )

@@ -45,7 +45,7 @@ class DiskEngine(EngineInParts):
         plan, memory = self.drafted.plan, memory_for(self.job.memory)
         on_plan(plan)
         with self.clock.time("partition"):
-            self.release = DiskRelease.grouped(
+            self.release = DiskRelease(
                 self.source, plan, self._scratch, memory, self.hears.progress
             )
 

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import Shared, Sums
+from microagg.engines.aggregates import Shared, Sums, added_up, finish_chunk
 from microagg.engines.chunks import (
     LEAF,
     ChunkPlan,
@@ -32,7 +32,6 @@ from microagg.engines.chunks import (
     work_on_chunk,
 )
 from microagg.engines.encoding import Encoding, Words
-from microagg.engines.finishing import added_up, finish_chunk
 from microagg.engines.fit import fit
 from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places
 from microagg.engines.spark.spark_bundles import (

@@ -12,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import Shared, Sums
+from microagg.engines.aggregates import Shared, Sums, required
 from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import measured_at_scale
-from microagg.engines.finishing import required
 from microagg.engines.release_counts import Counts, Places, count_release
 from microagg.engines.spark.on_spark import BEFORE, Grouped
 from microagg.engines.spark.spark_bundles import numbers_of, words_of
