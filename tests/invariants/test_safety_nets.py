@@ -175,7 +175,7 @@ def test_a_group_that_misses_a_value_releases_none_and_a_code_only_if_all_have_i
     variable = Variable("a", "number", values, codes=(-8, -9))
     plan = Plan.of(k=3, columns=["a"], missing={"policy": "majority"})
     released, after = release_column(
-        variable, states, np.repeat(np.arange(4), 3), plan, plan.blocks[0], None, whole=False
+        variable, states, np.repeat(np.arange(4), 3), plan, plan.blocks[0], None, False, 1.0
     )
     assert after.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [1] * 3
     assert released[:3].tolist() == [1.5] * 3

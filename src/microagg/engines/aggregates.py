@@ -7,7 +7,7 @@ columns of their own type.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Any, NamedTuple
@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
-from microagg.compile.threads import share_with_helpers
 from microagg.encode.batch_statistics import Moments
 from microagg.encode.space import names_of_levels
 from microagg.engines.chunk_losses import column_squares
@@ -30,12 +29,11 @@ from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels, combine
 from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
+    aggregate_columns,
+    by_columns,
     count_missing,
-    decimals_of,
     keeps_integers,
     native_column,
-    release_column,
-    round_related,
     swap_block,
     with_codes,
 )
@@ -45,7 +43,6 @@ from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
 _IN_A_WORD = 16  # states of values
-_THREADS = 3  # that aggregate a chunk
 _SAMPLED = 40_000  # records of whole groups in which a release is measured, about
 
 
@@ -137,12 +134,7 @@ def swapped_values(
         If what was dealt is not what a random dealing of the same values would be.
     """
     plan, block = encoding.plan, encoding.block
-    variables, origins = [], np.zeros(len(encoding.coders))
-    for j, coder in enumerate(encoding.coders):
-        own = np.ascontiguousarray(records.values[:, j])
-        if coder.kind == "date" and not np.isnan(own).all():
-            origins[j] = np.nanmin(own)  # as in shared_values
-        variables.append(coder.of_chunk(own - origins[j]))
+    variables, origins = _columns_of_chunk(encoding, records)
     units = None
     if records.units is not None:
         units = np.unique(records.units, return_inverse=True)[1].reshape(-1)
@@ -165,10 +157,8 @@ def swapped_values(
         rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
         dealt = dealt.with_column(plan.weight.column, own, rows)
         weights = own[rows]
-    columns = len(encoding.coders)
-    values = np.column_stack([column[0] for column in dealt.after[:columns]]) + origins
-    states = np.column_stack([column[1] for column in dealt.after[:columns]])
-    shared = Shared(values, states, weights)
+    values, states = dealt.released(len(variables))
+    shared = Shared(values + origins, states, weights)
     fault = dealt.fault(lambda name: _codes(encoding, shared, name))
     if fault is not None:
         raise VerificationError(f"In a part of the table {fault}. Nothing was written.")
@@ -177,7 +167,7 @@ def swapped_values(
         assert records.units is not None
         travels.append(records.units[dealt.donors[list(dealt.names).index(name)]])
     extra = np.column_stack(travels).view(np.uint64)
-    before = np.column_stack([column[1] for column in dealt.before[:columns]])
+    before = np.column_stack([column[1] for column in dealt.before[: len(variables)]])
     return shared._replace(dealt=extra), before
 
 
@@ -194,53 +184,37 @@ def _codes(encoding: Encoding, shared: Shared, name: Any) -> Labels:
 
 def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Shared:
     """Aggregate the records of a chunk by their groups 0, 1, …."""
-    plan = encoding.plan
-    given = encoding.states(records)
-    weights = encoding.relative_weights(records)
-    values = np.empty(records.values.shape)
-    states = np.empty(records.values.shape, dtype=np.int64)
-
-    def release(j: int) -> None:
-        coder = encoding.coders[j]
-        own, origin = np.ascontiguousarray(records.values[:, j]), 0.0
-        if coder.kind == "date" and not np.isnan(own).all():
-            origin = float(np.nanmin(own))  # so far from 0, microseconds are at the end of a double
-        variable = coder.of_chunk(own - origin)
-        values[:, j], states[:, j] = release_column(
-            variable,
-            given[:, j],
-            labels,
-            plan,
-            encoding.block,
-            weights,
-            keeps_whole(encoding, coder),
-            coder.spread,
-        )
-        values[:, j] += origin
-
-    _by_columns(release, len(encoding.coders))
-    if plan.relations and plan.digits is None:
-        decimals = [
-            None
-            if coder.levels or coder.kind == "date" or keeps_whole(encoding, coder)
-            else decimals_of(coder.spread)
-            for coder in encoding.coders
-        ]
-        values = round_related(values, [coder.name for coder in encoding.coders], decimals, plan)
+    variables, origins = _columns_of_chunk(encoding, records)
+    values, states = aggregate_columns(
+        variables,
+        encoding.states(records),
+        [labels] * len(variables),
+        encoding.block,
+        encoding.plan,
+        encoding.relative_weights(records),
+        [keeps_whole(encoding, coder) for coder in encoding.coders],
+        [coder.spread for coder in encoding.coders],
+    )
     mean = None
     if encoding.releases_weight and records.weights is not None:
-        mean = mean_weights(records.weights, labels, plan, encoding.weight_spread)
-    return Shared(values, states, mean)
+        mean = mean_weights(records.weights, labels, encoding.plan, encoding.weight_spread)
+    return Shared(values + origins, states, mean)
 
 
-def _by_columns(work: Callable[[int], None], columns: int) -> None:
-    """Work on columns in a few threads: each takes memory for the whole chunk."""
+def _columns_of_chunk(encoding: Encoding, records: Records) -> tuple[list[Variable], Floats]:
+    """Return the columns of the records of a chunk, and what is to be added to each: 0 but for dates.
 
-    def on_some(begin: int, end: int, _: int) -> None:
-        for j in range(begin, end):
-            work(j)
-
-    share_with_helpers(on_some, columns, at_once=-(-columns // _THREADS))
+    Dates count from the first of the chunk: so far from 0, microseconds are at the end of a double.
+    """
+    origins = np.zeros(len(encoding.coders))
+    variables = []
+    for j, coder in enumerate(encoding.coders):
+        values = np.ascontiguousarray(records.values[:, j])
+        if coder.kind == "date" and not np.isnan(values).all():
+            origins[j] = np.nanmin(values)
+            values = values - origins[j]
+        variables.append(coder.of_chunk(values))
+    return variables, origins
 
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
@@ -377,7 +351,7 @@ def sums_of(
         kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
         after[j] = Moments().add(y[kept], None if weights is None else w[kept])
 
-    _by_columns(add, columns)
+    by_columns(add, columns)
     return Sums(
         within,
         released,

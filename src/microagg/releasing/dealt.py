@@ -44,6 +44,11 @@ class Dealt(NamedTuple):
             donors=[*self.donors, donors],
         )
 
+    def released(self, columns: int) -> tuple[Floats, Labels]:
+        """Return what the rows release in the first columns: (n, columns) values, and states."""
+        values, states = zip(*self.after[:columns], strict=True)
+        return np.column_stack(values), np.column_stack(states)
+
     def fault(self, written: Callable[[Any], Labels]) -> str | None:
         """Say what is wrong with a file that was read back; None: nothing is.
 

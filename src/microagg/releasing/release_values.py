@@ -7,13 +7,14 @@ it releases a missing one, and a code for missing only if all its records have i
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.compile.threads import share_with_helpers
 from microagg.encode import number
 from microagg.encode.missing import group_states
 from microagg.encode.space import names_of_levels, released_values, with_admissible
@@ -31,6 +32,7 @@ from microagg.tables.variable import Variable
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
 _KEPT = 1e-6
+_THREADS = 3  # that work on columns
 _NO_FACTOR = 1e-12  # of a column that cancels out
 
 
@@ -84,40 +86,32 @@ def release_block(
     whole = [
         keeps_integers(plan, v.name, v.kind, _is_whole(v), block.is_swapped) for v in variables
     ]
+    for variable, is_whole in zip(variables, whole, strict=True):
+        if is_whole:
+            frame.check_roundable(variable.name, variable.values[~variable.missing])
+    spreads = [
+        0.0 if v.is_category or v.kind == "date" else standard_deviation(v.values[~v.missing])
+        for v in variables
+    ]
+    groups = [labels] * len(variables)
+    if of_households is not None:
+        groups = [of_households[0] if shared else labels for shared in of_households[1]]
     dealt = None
     if swapping is not None and block.is_swapped:
-        spreads = [standard_deviation(v.values[~v.missing]) for v in variables]
         dealt = swap_block(variables, states, labels, block, plan, units, whole, spreads, swapping)
-    values = np.empty((len(labels), len(variables)))
-    released = np.empty(values.shape, dtype=np.int64)
-    groups = np.empty(values.shape, dtype=np.int64)
-    columns, missing_counts = {}, {}
+        values, released = dealt.released(len(variables))
+    else:
+        able = [with_admissible(variable, block.k or 1, units) for variable in variables]
+        values, released = aggregate_columns(
+            able, states, groups, block, plan, weights, whole, spreads
+        )
     for j, variable in enumerate(variables):
-        own = labels
-        if of_households is not None and of_households[1][j]:
-            own = of_households[0]
-        groups[:, j] = own
-        if whole[j]:
-            frame.check_roundable(variable.name, variable.values[~variable.missing])
-        if dealt is not None:
-            values[:, j], released[:, j] = dealt.after[j]
-        else:
-            able = with_admissible(variable, block.k or 1, units)
-            values[:, j], released[:, j] = release_column(
-                able, states[:, j], own, plan, block, weights, whole[j]
-            )
-            if block.draws and variable.is_category and swapping is not None:
-                drawn = drawn_category(variable, states[:, j], own, units, block.k or 1, swapping)
-                at = np.flatnonzero(released[:, j] == 0)
-                values[at, j] = np.where(np.isnan(drawn[own[at]]), values[at, j], drawn[own[at]])
-    if plan.relations and plan.digits is None and dealt is None:
-        decimals = [
-            None
-            if is_whole or variable.kind == "date" or variable.is_category
-            else decimals_of(standard_deviation(variable.values[~variable.missing]))
-            for variable, is_whole in zip(variables, whole, strict=True)
-        ]
-        values = round_related(values, [variable.name for variable in variables], decimals, plan)
+        if block.draws and variable.is_category and swapping is not None:
+            drawn = drawn_category(variable, states[:, j], groups[j], units, block.k or 1, swapping)
+            at = np.flatnonzero(released[:, j] == 0)
+            of_row = drawn[groups[j][at]]
+            values[at, j] = np.where(np.isnan(of_row), values[at, j], of_row)
+    columns, missing_counts = {}, {}
     for j, variable in enumerate(variables):
         # What is missing moves with the dealing, and is as often there afterwards.
         new_states = released[:, j] if dealt is None else dealt.before[j][1]
@@ -125,7 +119,61 @@ def release_block(
         missing_counts[variable.name] = MissingCounts(*counts)
         make = _native_category if variable.is_category else native_column
         columns[variable.name] = make(frame, variable, values[:, j], released[:, j], whole[j])
-    return Released(values, released, groups, missing_counts, columns, dealt)
+    return Released(values, released, np.column_stack(groups), missing_counts, columns, dealt)
+
+
+def aggregate_columns(
+    variables: Sequence[Variable],
+    states: Labels,
+    groups: Sequence[Labels],
+    block: Block,
+    plan: Plan,
+    weights: Floats | None,
+    whole: Sequence[bool],
+    spreads: Sequence[float],
+) -> tuple[Floats, Labels]:
+    """Aggregate columns by the groups of records: what all engines release where values are not swapped.
+
+    Parameters
+    ----------
+    variables : the columns, of all n records or of those of a chunk, with the levels that may be released
+    states : (n, columns) state of each value, with what the join of patterns blanked
+    groups : for each column, (n,) the group of each record
+    block, plan : with the aggregate, digits, policy of missing values and relations
+    weights : (n,) with a mean of 1 over the whole table; None: all records count alike
+    whole : for each column, whether it is released as whole numbers, see :func:`keeps_integers`
+    spreads : for each column, its standard deviation in the whole table, which sets the digits of means
+
+    Returns
+    -------
+    (n, columns) released values in the numbering of the variables, NaN for missing, and (n, columns) states
+    """
+    values = np.empty((len(states), len(variables)))
+    released = np.empty(values.shape, dtype=np.int64)
+
+    def release(j: int) -> None:
+        values[:, j], released[:, j] = release_column(
+            variables[j], states[:, j], groups[j], plan, block, weights, whole[j], spreads[j]
+        )
+
+    by_columns(release, len(variables))
+    if plan.relations and plan.digits is None:
+        decimals = [
+            None if v.is_category or v.kind == "date" or is_whole else decimals_of(spread)
+            for v, is_whole, spread in zip(variables, whole, spreads, strict=True)
+        ]
+        values = round_related(values, [v.name for v in variables], decimals, plan)
+    return values, released
+
+
+def by_columns(work: Callable[[int], None], columns: int) -> None:
+    """Call ``work`` with the number of each column, in a few threads: each takes memory for all records."""
+
+    def on_some(begin: int, end: int, _: int) -> None:
+        for j in range(begin, end):
+            work(j)
+
+    share_with_helpers(on_some, columns, at_once=-(-columns // _THREADS))
 
 
 def swap_block(
@@ -189,12 +237,12 @@ def release_column(
     block: Block,
     weights: Floats | None,
     whole: bool,
-    spread: float | None = None,
+    spread: float,
 ) -> tuple[Floats, Labels]:
     """Return the released value of each record in a column, in the numbering of the variable, and its state.
 
     ``states`` includes values that the join of patterns blanked; for ``whole`` see :func:`keeps_integers`;
-    ``spread`` is the standard deviation of the column, by default that of these records.
+    ``spread`` is the standard deviation of the column in the whole table.
     """
     g = int(labels.max()) + 1
     # What the join of patterns blanked is missing for its whole group.
@@ -243,7 +291,7 @@ def _rounded(
     block: Block,
     weights: Floats | None,
     whole: bool,
-    spread: float | None,
+    spread: float,
 ) -> Floats:
     """Round the released values of groups by the plan."""
     if variable.is_category:
@@ -261,8 +309,6 @@ def _rounded(
         return found  # columns that relations bind are rounded together
     decimals = plan.digits
     if decimals is None:
-        if spread is None:
-            spread = standard_deviation(variable.values[~variable.missing])
         decimals = decimals_of(spread) if block.released in ("mean", "midrange") else None
     return to_digits(found, decimals)
 
