@@ -96,11 +96,10 @@ class Job(JobSettings):
 
         A job is checked once, the first time that this is called.
         """
-        if "_checked" not in vars(self):
-            self._check()
-            vars(self)["_checked"] = True
+        _ = self._checks
 
-    def _check(self) -> None:
+    @cached_property
+    def _checks(self) -> None:
         check_engine(self.engine, self.given_settings)
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
