@@ -107,6 +107,32 @@ def test_the_released_categories_are_part_of_the_loss(protect, engine):
     assert of_groups < 0.95 * loss
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_group_can_release_medians_and_the_category_of_a_random_member(protect, engine):
+    rng = np.random.default_rng(11)
+    n = 1200
+    table = pd.DataFrame(
+        {
+            "income": rng.lognormal(3, 1, n).round(2),
+            "job": rng.choice(["cook", "clerk", "judge"], n, p=[0.6, 0.3, 0.1]),
+            "row": np.arange(n),
+        }
+    )
+    columns = ["income", "job"]
+    settings = {"k": 5, "columns": columns, "aggregate": "median", "kinds": {"income": "number"}}
+    _, loss, of_groups, after = protect(engine, table, **settings)
+    assert after.groupby(columns)["row"].count().min() >= 5
+    assert loss == pytest.approx(lost(table, after), rel=1e-6)
+    incomes = table.groupby(after.groupby(columns).ngroup())["income"]
+    assert (after["income"] == incomes.transform("median")).all()
+    assert of_groups < loss
+    _, loss, _, after = protect(engine, table, k=5, columns=columns, categories="draw")
+    assert after.groupby(columns)["row"].count().min() >= 5
+    assert loss == pytest.approx(lost(table, after), rel=1e-6)
+    # That none of about 230 groups draws a judge has a chance below 0.9 to the power of 230, 3e-11.
+    assert set(after["job"]) == {"cook", "clerk", "judge"}
+
+
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 @pytest.mark.parametrize("scale", ["range", "robust", "none"])
 def test_the_scale_of_the_distance_is_no_part_of_the_loss(protect, engine, scale):

@@ -84,8 +84,6 @@ LACKS = {
     "up to 14 codes for missing values in a column": {
         "missing": {"codes": {"age": list(range(-15, 0))}}
     },
-    "the most frequent category of a group": {"categories": "draw"},
-    "groups that release means": {"aggregate": "median"},
 }
 # Of each kind one, since Spark tries what fails four times: by the plan, in a task, naming a row.
 ON_SPARK = ["a small stratum", "a missing stratum", "too few values"]

@@ -135,9 +135,7 @@ def swapped_values(
     """
     plan, block = encoding.plan, encoding.block
     variables, origins = _columns_of_chunk(encoding, records)
-    units = None
-    if records.units is not None:
-        units = np.unique(records.units, return_inverse=True)[1].reshape(-1)
+    units = _numbered_units(records)
     dealt = swap_block(
         variables,
         encoding.states(records),
@@ -182,8 +180,13 @@ def _codes(encoding: Encoding, shared: Shared, name: Any) -> Labels:
     return combine([codes, shared.states[:, at]])
 
 
-def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Shared:
-    """Aggregate the records of a chunk by their groups 0, 1, …."""
+def shared_values(
+    encoding: Encoding, records: Records, labels: Labels, swapping: Swapping | None = None
+) -> Shared:
+    """Aggregate the records of a chunk by their groups 0, 1, ….
+
+    ``swapping`` has the random numbers, if groups release the category of a random member.
+    """
     variables, origins = _columns_of_chunk(encoding, records)
     values, states = aggregate_columns(
         variables,
@@ -194,6 +197,8 @@ def shared_values(encoding: Encoding, records: Records, labels: Labels) -> Share
         encoding.relative_weights(records),
         [keeps_whole(encoding, coder) for coder in encoding.coders],
         [coder.spread for coder in encoding.coders],
+        _numbered_units(records),
+        swapping,
     )
     mean = None
     if encoding.releases_weight and records.weights is not None:
@@ -215,6 +220,13 @@ def _columns_of_chunk(encoding: Encoding, records: Records) -> tuple[list[Variab
             values = values - origins[j]
         variables.append(coder.of_chunk(values))
     return variables, origins
+
+
+def _numbered_units(records: Records) -> Labels | None:
+    """Return the unit of each record of a chunk as 0, 1, …; None: every record is one."""
+    if records.units is None:
+        return None
+    return np.unique(records.units, return_inverse=True)[1].reshape(-1)
 
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
@@ -399,11 +411,11 @@ def finish_chunk(
     """
     records, labels = encoding.records_of(words), canonical_labels(groups)
     rules, states = requirements(encoding, records), None
+    swapping = Swapping(secret, encoding.strata_of(records), rules, str(number))
     if encoding.is_swapped:
-        swapping = Swapping(secret, encoding.strata_of(records), rules, str(number))
         shared, states = swapped_values(encoding, records, labels, swapping, number)
     else:
-        shared = shared_values(encoding, records, labels)
+        shared = shared_values(encoding, records, labels, swapping)
     sums = sums_of(encoding, records, labels, shared, rules, states)
     return Finished(records, labels, shared, sums, whole_groups(encoding, records, labels))
 

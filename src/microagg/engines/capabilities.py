@@ -163,18 +163,6 @@ _IN_PARTS = (
         "one has more",
         lambda p, b: any(len(codes) > MOST_CODES for codes in p.missing.codes.values()),
     ),
-    _Lack(
-        "the most frequent category of a group",
-        "random members are drawn in memory so far",
-        "categories is draw",
-        lambda p, b: b.draws,
-    ),
-    _Lack(
-        "groups that release means",
-        "only the losses of means add up over parts",
-        "the aggregate is {}",
-        lambda p, b: "" if b.released == "mean" else b.released,
-    ),
 )
 
 

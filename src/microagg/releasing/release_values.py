@@ -103,14 +103,8 @@ def release_block(
     else:
         able = [with_admissible(variable, block.k or 1, units) for variable in variables]
         values, released = aggregate_columns(
-            able, states, groups, block, plan, weights, whole, spreads
+            able, states, groups, block, plan, weights, whole, spreads, units, swapping
         )
-    for j, variable in enumerate(variables):
-        if block.draws and variable.is_category and swapping is not None:
-            drawn = drawn_category(variable, states[:, j], groups[j], units, block.k or 1, swapping)
-            at = np.flatnonzero(released[:, j] == 0)
-            of_row = drawn[groups[j][at]]
-            values[at, j] = np.where(np.isnan(of_row), values[at, j], of_row)
     columns, missing_counts = {}, {}
     for j, variable in enumerate(variables):
         # What is missing moves with the dealing, and is as often there afterwards.
@@ -131,6 +125,8 @@ def aggregate_columns(
     weights: Floats | None,
     whole: Sequence[bool],
     spreads: Sequence[float],
+    units: Labels | None = None,
+    swapping: Swapping | None = None,
 ) -> tuple[Floats, Labels]:
     """Aggregate columns by the groups of records: what all engines release where values are not swapped.
 
@@ -143,6 +139,8 @@ def aggregate_columns(
     weights : (n,) with a mean of 1 over the whole table; None: all records count alike
     whole : for each column, whether it is released as whole numbers, see :func:`keeps_integers`
     spreads : for each column, its standard deviation in the whole table, which sets the digits of means
+    units : (n,) unit of each record; None: every record is one
+    swapping : with the random numbers and strata, if groups release the category of a random member
 
     Returns
     -------
@@ -155,6 +153,12 @@ def aggregate_columns(
         values[:, j], released[:, j] = release_column(
             variables[j], states[:, j], groups[j], plan, block, weights, whole[j], spreads[j]
         )
+        if block.draws and variables[j].is_category and swapping is not None:
+            drawn = drawn_category(
+                variables[j], states[:, j], groups[j], units, block.k or 1, swapping
+            )[groups[j]]
+            there = (released[:, j] == 0) & ~np.isnan(drawn)
+            values[there, j] = drawn[there]
 
     by_columns(release, len(variables))
     if plan.relations and plan.digits is None:
