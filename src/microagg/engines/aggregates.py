@@ -79,8 +79,8 @@ class Shared(NamedTuple):
         values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
         states = np.empty(values.shape, dtype=np.int64)
         for j in range(columns):
-            own = words[:, columns + j // _IN_A_WORD] >> np.uint64(4 * (j % _IN_A_WORD))
-            states[:, j] = own & np.uint64(15)
+            packed = words[:, columns + j // _IN_A_WORD] >> np.uint64(4 * (j % _IN_A_WORD))
+            states[:, j] = packed & np.uint64(15)
         after, weights = columns + -(-columns // _IN_A_WORD), None
         if encoding.releases_weight:
             weights = np.ascontiguousarray(words[:, after]).view(np.float64)
@@ -151,10 +151,12 @@ def swapped_values(
     if encoding.releases_weight:
         assert plan.weight is not None
         assert records.weights is not None
-        own = shared_weights(records.weights, encoding.weight_spread, units, plan, block, swapping)
+        pooled = shared_weights(
+            records.weights, encoding.weight_spread, units, plan, block, swapping
+        )
         rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
-        dealt = dealt.with_column(plan.weight.column, own, rows)
-        weights = own[rows]
+        dealt = dealt.with_column(plan.weight.column, pooled, rows)
+        weights = pooled[rows]
     values, states = dealt.released(len(variables))
     shared = Shared(values + origins, states, weights)
     fault = dealt.fault(lambda name: _codes(encoding, shared, name))
@@ -244,19 +246,19 @@ def put_back(encoding: Encoding, table: pa.Table, shared: Shared) -> pa.Table:
     frame = Frame(encoding.recoded(table)[0])
     new: dict[Any, Any] = {}
     for j, (coder, variable) in enumerate(zip(encoding.coders, encoding.read(frame), strict=True)):
-        given = frame, variable, np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
+        column = frame, variable, np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
         if coder.kind in CATEGORIES:
-            new[coder.name] = _native_category(*given, coder.variable.admissible)
+            new[coder.name] = _native_category(*column, coder.variable.admissible)
         else:
-            new[coder.name] = native_column(*given, keeps_whole(encoding, coder))
+            new[coder.name] = native_column(*column, keeps_whole(encoding, coder))
     if shared.weights is not None and encoding.plan.weight is not None:
         name = encoding.plan.weight.column
         new[name] = frame.doubles_like(name, shared.weights)
-    found = frame.with_columns(new)
+    released = frame.with_columns(new)
     gone = set(encoding.plan.drop)
     if encoding.plan.weight is not None and encoding.plan.weight.release == "drop":
         gone.add(encoding.plan.weight.column)
-    return found.select([name for name in found.column_names if name not in gone])
+    return released.select([name for name in released.column_names if name not in gone])
 
 
 def _native_category(
@@ -325,7 +327,10 @@ class Sums:
             min(self.smallest, other.smallest),
             max(self.largest, other.largest),
             self.cells + other.cells,
-            [one.merge(two) for one, two in zip(self.after, other.after, strict=True)],
+            [
+                moments.merge(others)
+                for moments, others in zip(self.after, other.after, strict=True)
+            ],
             [r.worse(a, b) for r, a, b in zip(rules, self.worst, other.worst, strict=True)],
             [a and b for a, b in zip(self.holds, other.holds, strict=True)],
         )
@@ -350,7 +355,7 @@ def sums_of(
     columns = len(encoding.coders)
     within, released = np.zeros(columns), np.zeros(columns)
     cells, after = np.zeros((columns, 4), dtype=np.int64), [Moments()] * columns
-    given = encoding.original_states(records)
+    original_states = encoding.original_states(records)
     recoded = np.cumsum([coder.recoder is not None for coder in encoding.coders]) - 1
 
     def add(j: int) -> None:
@@ -359,7 +364,7 @@ def sums_of(
         if coder.recoder is not None:
             x = np.ascontiguousarray(records.originals[:, recoded[j]])
         within[j], released[j] = column_squares(coder, x, y, labels, w)
-        cells[j] = count_missing(given[:, j], states[:, j])
+        cells[j] = count_missing(original_states[:, j], states[:, j])
         kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
         after[j] = Moments().add(y[kept], None if weights is None else w[kept])
 

@@ -174,10 +174,10 @@ def check_plan_in_parts(plan: Plan, on_spark: bool = False) -> None:
             "= memory or disk."
         )
     for lack in _IN_PARTS:
-        if found := lack.asked(plan, plan.blocks[0]):
+        if asked := lack.asked(plan, plan.blocks[0]):
             raise InputError(
                 f"A table that is read in parts has {lack.rule}, since {lack.why}; "
-                f"{lack.fact.format(found)}. Leave that out, or say engine = memory where the table fits."
+                f"{lack.fact.format(asked)}. Leave that out, or say engine = memory where the table fits."
             )
 
 

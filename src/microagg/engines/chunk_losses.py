@@ -86,31 +86,33 @@ def _recoded_squares(
 def _present(recoder: Recoder) -> float:
     """Return the number of values of the original less one; 0 where nothing varies."""
     if recoder.how.kinds[0] == "nominal":
-        return sum(one.count for one in recoder.parts.values()) - 1 if len(recoder.parts) > 1 else 0
+        return (
+            sum(part.count for part in recoder.parts.values()) - 1 if len(recoder.parts) > 1 else 0
+        )
     return recoder.every.count - 1 if recoder.every.squares > 0 else 0
 
 
 def total_squares(encoding: Encoding, summary: TableSummary) -> Floats:
     """Squares of each column about its mean, in coordinates and without its importance."""
-    found = np.zeros(len(encoding.coders))
+    totals = np.zeros(len(encoding.coders))
     for j, (coder, present) in enumerate(
         zip(encoding.coders, inertia(encoding, summary), strict=True)
     ):
         if not present:
             continue
         if coder.recoder is not None:
-            found[j] = present
+            totals[j] = present
         elif coder.levels:
-            found[j] = _total_of_corners(coder)
+            totals[j] = _total_of_corners(coder)
         elif isinstance(coder.encoder, NumberEncoder):
-            own = summary.columns[coder.name]
-            moments = own.moments if own.transform is None else own.transformed
+            column = summary.columns[coder.name]
+            moments = column.moments if column.transform is None else column.transformed
             scaling = coder.encoder.scaling
             factor = float(np.ldexp(1.0, -int(scaling.exponent[0])) / scaling.spread[0])
-            found[j] = moments.squares / encoding.mean_weight * factor**2
+            totals[j] = moments.squares / encoding.mean_weight * factor**2
         else:
-            found[j] = present
-    return found
+            totals[j] = present
+    return totals
 
 
 def _total_of_corners(coder: Coder) -> float:
@@ -122,16 +124,18 @@ def _total_of_corners(coder: Coder) -> float:
 
 def inertia(encoding: Encoding, summary: TableSummary) -> Floats:
     """Return the number of values of each column less one, by which columns count; 0 where nothing varies."""
-    found = np.zeros(len(encoding.coders))
+    counts = np.zeros(len(encoding.coders))
     for j, coder in enumerate(encoding.coders):
         if coder.recoder is not None:
-            found[j] = _present(coder.recoder)
+            counts[j] = _present(coder.recoder)
             continue
-        own = summary.columns[coder.name]
-        present = sum(own.levels.values()) if coder.levels else own.moments.count
-        varies = len(own.levels) > 1 if coder.levels else own.moments.low < own.moments.high
-        found[j] = present - 1 if varies else 0
-    return found
+        column = summary.columns[coder.name]
+        present = sum(column.levels.values()) if coder.levels else column.moments.count
+        varies = (
+            len(column.levels) > 1 if coder.levels else column.moments.low < column.moments.high
+        )
+        counts[j] = present - 1 if varies else 0
+    return counts
 
 
 def loss_of(encoding: Encoding, summary: TableSummary, squares: Floats) -> Loss:

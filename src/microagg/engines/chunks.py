@@ -107,11 +107,11 @@ class ChunkPlan:
 
     def first_places(self, turn: int) -> dict[int, int]:
         """First place of each large cell."""
-        place, found = self.n_packed, {}
+        place, places = self.n_packed, {}
         for cell, tree in self.trees[turn].items():
-            found[cell] = place
+            places[cell] = place
             place += int(tree.starts[-1])
-        return found
+        return places
 
     def n_places(self, turn: int = 0) -> int:
         """Return the number of places in a turn, empty ones included."""
@@ -128,20 +128,20 @@ class ChunkPlan:
         turn : 0, 1, …
         """
         which = np.zeros(len(X), dtype=np.int64) if cells is None else cells
-        found = np.array(self.packed, dtype=np.int64)[which]
+        chunks = np.array(self.packed, dtype=np.int64)[which]
         for cell, start in self.first_places(turn).items():
             rows = np.flatnonzero(which == cell)
-            found[rows] = start + self.trees[turn][cell].places(X[rows], keys[rows])
-        return np.array(self.joined, dtype=np.int64)[found] if turn == 0 else found
+            chunks[rows] = start + self.trees[turn][cell].places(X[rows], keys[rows])
+        return np.array(self.joined, dtype=np.int64)[chunks] if turn == 0 else chunks
 
     def sources(self, turn: int) -> list[tuple[int, list[int]]]:
         """List the chunks of a turn, each with its places."""
         if turn:
             return [(place, [place]) for place in range(self.n_places(turn))]
-        found: dict[int, list[int]] = {}
+        places: dict[int, list[int]] = {}
         for place, chunk in enumerate(self.joined):
-            found.setdefault(chunk, []).append(place)
-        return sorted(found.items())
+            places.setdefault(chunk, []).append(place)
+        return sorted(places.items())
 
     def with_sound(self, why_not: Callable[[list[int]], str]) -> ChunkPlan:
         """Join places of the first turn with their neighbours in the tree until all chunks are sound.
@@ -158,19 +158,19 @@ class ChunkPlan:
                 every = list(range(int(starts[low]), int(starts[high])))
                 if high - low == 1:
                     apart = [[place] for place in every]
-                    found = None if any(map(why_not, apart)) else apart
+                    sound = None if any(map(why_not, apart)) else apart
                 else:
                     middle = (low + high) // 2
                     left, right = chunks(low, middle), chunks(middle, high)
-                    found = None if left is None or right is None else left + right
-                if found is None and not why_not(every):
+                    sound = None if left is None or right is None else left + right
+                if sound is None and not why_not(every):
                     return [every]
-                return found
+                return sound
 
-            found = chunks(0, len(starts) - 1)
-            if found is None:  # name the whole table if it is the cause
+            sound = chunks(0, len(starts) - 1)
+            if sound is None:  # name the whole table if it is the cause
                 raise InputError(why_not(list(range(self.n_places()))))
-            for chunk in found:
+            for chunk in sound:
                 for place in chunk:
                     joined[place] = chunk[0]
         return replace(self, joined=tuple(joined))
@@ -217,13 +217,13 @@ def plan_chunks(encoding: Encoding, sample: Words, leaf: int = LEAF) -> ChunkPla
     trees: tuple[dict[int, Tree], ...] = tuple({} for _ in range(1 + rounds))
     chunks, room = 0, 0
     for cell, size in enumerate(encoding.cell_sizes.tolist()):
-        own = X[cells == cell]
+        points = X[cells == cell]
         depth = _depth(size, leaf)
-        if depth and len(own) >= 2**depth:
+        if depth and len(points) >= 2**depth:
             packed.append(-1)
             for turn, of_turn in enumerate(trees):
                 seed = [encoding.plan.seed or 0, cell, turn]
-                of_turn[cell] = _halving_tree(own, depth, seed, size, leaf)
+                of_turn[cell] = _halving_tree(points, depth, seed, size, leaf)
             continue
         if room < size:  # small cells share a chunk until it is full
             chunks, room = chunks + 1, leaf
@@ -249,15 +249,19 @@ def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: i
     parts: dict[int, Labels] = {0: np.arange(len(X))}
     for node in range(inner):
         rows = parts.pop(node)
-        own = X[rows]
-        wide = np.square(own - own.mean(axis=0)).sum(axis=0) if len(own) else np.ones(X.shape[1])
+        points = X[rows]
+        wide = (
+            np.square(points - points.mean(axis=0)).sum(axis=0)
+            if len(points)
+            else np.ones(X.shape[1])
+        )
         direction = chance.standard_normal(X.shape[1]) * wide
         length = np.sqrt(np.square(direction).sum())
         direction = direction / length if length > 0 else np.eye(X.shape[1])[0]
         # Added up as the kernel does, so that a record on the border falls on the same side.
-        along = np.zeros(len(own))
+        along = np.zeros(len(points))
         for j in range(X.shape[1]):
-            along += own[:, j] * direction[j]
+            along += points[:, j] * direction[j]
         order = np.argsort(along, kind="stable")
         threshold = along[order[len(order) // 2]] if len(order) else 0.0
         directions[node], thresholds[node] = direction, threshold
@@ -332,7 +336,7 @@ def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> 
     weights = encoding.relative_weights(records) if encoding.weighs else None
     wanted = requirements(encoding, records)
     check_feasible(_of_groups(encoding, wanted, cells))
-    found = group(
+    partition = group(
         space,
         replace(block, scale="none", bound=False),
         cells,
@@ -342,7 +346,7 @@ def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> 
         n_total=encoding.records,
         span=(0.0, _FIRST if divided else 1.0),
     )
-    return found.labels
+    return partition.labels
 
 
 def refine_chunk(
@@ -357,19 +361,19 @@ def refine_chunk(
     wanted = requirements(encoding, records)
     effort = "fast" if block.options.get("effort") == "fast" else "balanced"
     shared: dict[str, Any] = {"random_state": encoding.plan.seed, "n_total": encoding.records}
-    found = canonical_labels(labels)
+    refined = canonical_labels(labels)
     if wanted:
-        found = satisfy(
-            space.searched, encoding.k, wanted, found, weights=weights, effort="fast", **shared
+        refined = satisfy(
+            space.searched, encoding.k, wanted, refined, weights=weights, effort="fast", **shared
         )
     else:
-        found = refine(
-            space.searched, found, encoding.k, weights=weights, effort=effort, span=span, **shared
+        refined = refine(
+            space.searched, refined, encoding.k, weights=weights, effort=effort, span=span, **shared
         )
     if span[1] < 1.0 or not is_searched(space, block, bool(wanted)):
-        return found
+        return refined
     problem = Problem(space, block, wanted, weights, encoding.plan.seed, encoding.records)
-    return search_by_release(problem, found, effort, new_state())
+    return search_by_release(problem, refined, effort, new_state())
 
 
 def centroids(encoding: Encoding, records: Records, labels: Labels) -> Floats:
@@ -417,13 +421,13 @@ def work_on_chunk(
     chunks = None
     if turn < plan.rounds:
         apart = encoding.apart(records)
-        own = None
+        cells = None
         if apart is not None:
-            own = np.zeros(int(labels.max()) + 1, dtype=np.int64)
-            own[labels] = apart
+            cells = np.zeros(int(labels.max()) + 1, dtype=np.int64)
+            cells[labels] = apart
         first = np.unique(labels, return_index=True)[1]
         means, of_first = centroids(encoding, records, labels), records.keys[first]
-        chunks = plan.assign(means, own, of_first, turn + 1)[labels]
+        chunks = plan.assign(means, cells, of_first, turn + 1)[labels]
     return Moved(words, (np.int64(number) << 32) + labels, chunks)
 
 

@@ -36,11 +36,11 @@ def completed(parts: Parts, plan: Plan) -> Completed:
     looked = parts.first(DRAFTED, partial(_from_head, plan=plan, is_csv=parts.is_text))
     if looked is None:
         raise no_records()
-    found, constant, records = looked
+    drafted, constant, records = looked
     if constant and parts.may_have_more_than(records):
         keys = parts.reduce(partial(_some_keys, columns=constant), _all_keys, constant)
         _check_constant(constant, keys or ())
-    return found
+    return drafted
 
 
 def with_order_of_types(found: Completed, head: pa.Table, is_csv: bool) -> Completed:
@@ -61,13 +61,13 @@ def with_order_of_types(found: Completed, head: pa.Table, is_csv: bool) -> Compl
 def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any], int]:
     """Look at the first records: the plan, the columns kept as constant ones, and the number of records."""
     frame, words = Frame(head), missing_words(is_csv)
-    found = complete(frame, plan, words)
-    for name in found.plan.blocks[0].columns or ():
-        setting, codes = found.plan.column(name), found.plan.missing.codes.get(name, ())
+    drafted = complete(frame, plan, words)
+    for name in drafted.plan.blocks[0].columns or ():
+        setting, codes = drafted.plan.column(name), drafted.plan.missing.codes.get(name, ())
         if setting.kind is None and not codes and frame.odd_numbers(name) is not None:
             variable_of(frame, name, setting, codes, words)  # which refuses it
-    drafted = set(found.plan.known) - set(plan.known) if found.guesses else set()
-    return found, [name for name in head.column_names if name in drafted], head.num_rows
+    constant = set(drafted.plan.known) - set(plan.known) if drafted.guesses else set()
+    return drafted, [name for name in head.column_names if name in constant], head.num_rows
 
 
 def _some_keys(table: pa.Table, written: pa.Table | None, columns: Sequence[Any]) -> list[set[int]]:

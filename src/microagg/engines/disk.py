@@ -83,8 +83,8 @@ class _LowestKeys:
         if len(chosen):
             rows = pa.array(chosen)
             same = written is table
-            taken = table.take(rows)
-            self._tables.append((taken, taken if same else written.take(rows), keys[inside]))
+            sampled = table.take(rows)
+            self._tables.append((sampled, sampled if same else written.take(rows), keys[inside]))
             self._held += len(chosen)
 
     @property
@@ -95,11 +95,11 @@ class _LowestKeys:
     def words(self, encoding: Encoding) -> Any:
         """Words of the records in the sample."""
         share = min(self.share, sample_share(self._seen))
-        found = []
+        batches = []
         for table, written, _ in self._tables:
             words = encoding.words(table, written if encoding.is_csv else None)
-            found.append(words[in_sample(encoding.records_of(words).keys, share)])
-        return np.concatenate(found)
+            batches.append(words[in_sample(encoding.records_of(words).keys, share)])
+        return np.concatenate(batches)
 
 
 class DiskRun(NamedTuple):
@@ -215,10 +215,10 @@ def _cut_column(
     ends = scratch.kept("ends")
     released = scratch.shelf("released")
     sizes = in_order.counts(splits.first[-1])
-    last_end = {place: int(own[-1]) if len(own) else 0 for place, own in ends.items()}
+    last_end = {place: int(cuts[-1]) if len(cuts) else 0 for place, cuts in ends.items()}
     following = next_ends(
         [range(low, high) for low, high in pairwise(splits.first)],
-        {place: int(own[0]) for place, own in ends.items() if len(own)},
+        {place: int(cuts[0]) for place, cuts in ends.items() if len(cuts)},
     )
 
     def release(place: int) -> None:
@@ -246,12 +246,12 @@ def _in_threads(
 ) -> None:
     """Do tasks, given as size and arguments, several at a time; report the size of each that is done."""
 
-    def counted(*given: Any) -> None:
+    def counted(*arguments: Any) -> None:
         with at_work():
-            work(*given)
+            work(*arguments)
 
     with ThreadPoolExecutor(workers, thread_name_prefix="microagg-chunk") as pool:
-        waiting = {pool.submit(counted, *given): size for size, given in tasks}
+        waiting = {pool.submit(counted, *arguments): size for size, arguments in tasks}
         try:
             for future in as_completed(waiting):
                 future.result()
@@ -304,8 +304,8 @@ class DiskParts:
         total: Found | None = None
         done, sampled = 0, not self.sample.empty
         for batch, keys in self._batches(columns):
-            own = _of_batch(batch, lambda t, written: work(t, written=written), self.is_text)
-            total = own if total is None else merge(total, own)
+            summary = _of_batch(batch, lambda t, written: work(t, written=written), self.is_text)
+            total = summary if total is None else merge(total, summary)
             done += batch.table.num_rows
             if keys is not None and not sampled:
                 self.sample.add(batch, keys)
@@ -422,21 +422,27 @@ def _release(
 ) -> None:
     """Keep what the groups of a chunk release, for the output, and their sums."""
     # A chunk is released once: what is on the shelf is not dealt again, and the secret is kept nowhere.
-    found = finish_chunk(encoding, words, groups, number, secrets.token_bytes(SECRET_BYTES))
-    row, labels, chosen = found.records.extra[:, :1], found.labels, found.sampled
+    chunk = finish_chunk(encoding, words, groups, number, secrets.token_bytes(SECRET_BYTES))
+    row, labels, chosen = (
+        chunk.records.extra[:, :1],
+        chunk.labels,
+        chunk.sampled,
+    )
     sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
     if not encoding.is_swapped:
         first = np.unique(labels, return_index=True)[1]
         sizes = np.bincount(labels).astype(np.uint64)
-        of_groups = np.column_stack([found.shared.words()[first], sizes])
+        of_groups = np.column_stack([chunk.shared.words()[first], sizes])
         scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
-    scratch.keep(f"report-{number}", (found.sums, sample))
+    scratch.keep(f"report-{number}", (chunk.sums, sample))
     places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
-    released.put(number, np.hstack([row, found.shared.words()]), places)
+    released.put(number, np.hstack([row, chunk.shared.words()]), places)
 
 
 def _reports(encoding: Encoding, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:
     """Add up what chunks report, in the order of their numbers; and the sample of their records."""
-    reports = [own for own in (scratch.kept(f"report-{number}") for number in numbers) if own]
-    sample = np.concatenate([own[1] for own in reports])
-    return added_up(encoding, [own[0] for own in reports]), sample[np.argsort(sample[:, 0])]
+    reports = [
+        report for report in (scratch.kept(f"report-{number}") for number in numbers) if report
+    ]
+    sample = np.concatenate([report[1] for report in reports])
+    return added_up(encoding, [report[0] for report in reports]), sample[np.argsort(sample[:, 0])]

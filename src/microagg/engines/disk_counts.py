@@ -47,20 +47,26 @@ class CountsOnDisk:
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count all classes in one pass."""
-        read = (name for one in questions for name in (*one.by, one.distinct))
+        read = (name for question in questions for name in (*question.by, question.distinct))
         needed = dict.fromkeys(name for name in read if name not in (None, *self.units))
         records, share = 0, self.memory // max(len(questions), 1)
         with TemporaryDirectory(prefix="counting-", dir=self.scratch) as folder:
             counters = [
-                ClassCounter(Path(folder), share, one.distinct is not None, one.common, one.numbers)
-                for one in questions
+                ClassCounter(
+                    Path(folder),
+                    share,
+                    question.distinct is not None,
+                    question.common,
+                    question.numbers,
+                )
+                for question in questions
             ]
             for batch in self.source.batches(needed):
-                for one, counter in zip(questions, counters, strict=True):
-                    counter.add(*self._keys(batch, one))
+                for question, counter in zip(questions, counters, strict=True):
+                    counter.add(*self._keys(batch, question))
                 records += batch.as_written.num_rows
-            for one in questions:
-                for name in self._extra(one) if records else ():
+            for question in questions:
+                for name in self._extra(question) if records else ():
                     _check_units(len(self.units[name]), records)
             return [counter.sizes() for counter in counters]
 
@@ -86,7 +92,7 @@ class CountsOnDisk:
                 if head.odd_numbers(name, _SOME_ODD) is not None:
                     cells = batch.table[name].cast(pa.large_string())
                     odd[name] = so_far.then(count_odd(cells), batch.first)
-        return {name: why_left_out(head, name, own) for name, own in odd.items()}
+        return {name: why_left_out(head, name, cells) for name, cells in odd.items()}
 
 
 def _check_units(given: int, records: int) -> None:

@@ -404,7 +404,7 @@ class DiskRelease:
             rows, at, encoding.k, self._uniques.sizes().unique, promises
         )
         unit = written.get(encoding.unit, encoding.unit)
-        return [replace(one, unit=unit) for one in verified], counts
+        return [replace(verification, unit=unit) for verification in verified], counts
 
     def _has_lists(self, part: Path, written: _GroupLists) -> bool:
         """Return whether the file has in each group the values that were written to it."""

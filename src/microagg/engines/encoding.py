@@ -108,8 +108,8 @@ class Records(NamedTuple):
 
     def taken(self, rows: Any) -> Records:
         """Return some of them."""
-        taken: list[Any] = [None if part is None else part[rows] for part in self]
-        return Records(*taken)
+        chosen: list[Any] = [None if part is None else part[rows] for part in self]
+        return Records(*chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +213,7 @@ class Encoding:
         return (
             len(self.coders)
             + len(self.recoded_columns)
-            + sum(one is not None for one in optional)
+            + sum(column is not None for column in optional)
             + len(self.asked_columns)
             + 2
         )
@@ -237,14 +237,15 @@ class Encoding:
 
     def words(self, table: pa.Table, written: pa.Table | None = None) -> Words:
         """Turn a batch into records, one row of words each; records to be left out are not among them."""
-        whole, given = table if written is None else written, Frame(table)
+        whole, unrecoded = table if written is None else written, Frame(table)
         table, written = self.recoded(table, written)
         frame = Frame(table)
         text = frame if written is None else Frame(written)
         variables = self.read(frame)
         parts = [np.column_stack([variable.values for variable in variables]).view(np.uint64)]
         parts += [
-            recoder.originals(given).view(np.uint64)[:, None] for recoder in self.recoded_columns
+            recoder.originals(unrecoded).view(np.uint64)[:, None]
+            for recoder in self.recoded_columns
         ]
         if self.plan.weight is not None:
             parts.append(weights_of(frame, self.plan.weight.column).view(np.uint64)[:, None])
@@ -252,8 +253,8 @@ class Encoding:
             parts.append(row_keys([values_as_written(text, self.unit, self.is_csv)])[:, :1])
         keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
         if self.has_cells:
-            found, which = cells_of(frame, self.plan, written, variables)
-            number = np.array([self.cells.get(cell, 0) for cell in found], dtype=np.int64)
+            cells, which = cells_of(frame, self.plan, written, variables)
+            number = np.array([self.cells.get(cell, 0) for cell in cells], dtype=np.int64)
             parts.append(self._moved(number[which], keys).astype(np.uint64)[:, None])
         for kind, name in self.asked_columns:
             if RULES[kind].sees == "amounts":
@@ -305,15 +306,17 @@ class Encoding:
 
     def _coded(self, frame: Frame, coder: Coder, plan: Plan) -> Variable:
         """Read a column of a batch, with the level numbers of the whole table."""
-        found = coded_variable(frame, plan, coder.name, self.is_csv)
-        if found.kind not in CATEGORIES:
-            return found
+        variable = coded_variable(frame, plan, coder.name, self.is_csv)
+        if variable.kind not in CATEGORIES:
+            return variable
         number = {level: at for at, level in enumerate(coder.levels)}
         # Levels that only records have which are left out are none of the table.
-        place = np.array([*(number.get(level, -1) for level in found.levels), -1], dtype=np.float64)
-        numbers = place[found.level_numbers]
+        place = np.array(
+            [*(number.get(level, -1) for level in variable.levels), -1], dtype=np.float64
+        )
+        numbers = place[variable.level_numbers]
         values = np.where(numbers < 0, np.nan, numbers)
-        return replace(found, values=values, levels=coder.levels, rows=coder.variable.rows)
+        return replace(variable, values=values, levels=coder.levels, rows=coder.variable.rows)
 
     def records_of(self, words: Words) -> Records:
         """Read records from their words."""
@@ -360,11 +363,11 @@ class Encoding:
         states = None
         if any(coder.axes.states is not None for coder in self.coders):
             states = self.states(records)
-        found = [
+        blocks = [
             part
             for j, coder in enumerate(self.coders)
             for part in coder.axes.place(
                 records.values[:, j], None if states is None else states[:, j]
             )
         ]
-        return np.ascontiguousarray(np.hstack(found))
+        return np.ascontiguousarray(np.hstack(blocks))

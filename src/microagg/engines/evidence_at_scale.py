@@ -85,13 +85,13 @@ def _measuring(
 ) -> Measuring:
     """Return the sampled records, ready to be measured."""
     intake = take_in(Frame(sample.before), plan, sample.text, fitted=encoding.recoders)
-    found = find(encoding.block.method)
+    method = find(encoding.block.method)
     partition = PartitionInChunks(
         labels=canonical_labels(sample.labels),
         k=encoding.k,
-        method=found.name,
+        method=method.name,
         scale=encoding.block.scale,
-        options=settings_of(found, dict(encoding.block.options), plan.seed),
+        options=settings_of(method, dict(encoding.block.options), plan.seed),
         sse=float(sums.within @ np.array([c.setting.importance for c in encoding.coders])),
         sst=sst,
         seconds=0.0,
@@ -119,18 +119,20 @@ def _measuring(
 
 def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
     """Give released values the level numbers and origins that the columns of the sample have."""
-    found = values.copy()
+    renumbered = values.copy()
     for j, coder in enumerate(encoding.coders):
-        own = intake.variables[coder.name]
+        variable = intake.variables[coder.name]
         if coder.levels:
-            known, released = names_of_levels(own), names_of_levels(coder.variable)
+            known, released = names_of_levels(variable), names_of_levels(coder.variable)
             place = {level: at for at, level in reversed(list(enumerate(known)))}
             numbers = [place.get(name, len(known) + at) for at, name in enumerate(released)]
             there = ~np.isnan(values[:, j])
-            found[there, j] = np.array(numbers, dtype=np.float64)[values[there, j].astype(np.int64)]
+            renumbered[there, j] = np.array(numbers, dtype=np.float64)[
+                values[there, j].astype(np.int64)
+            ]
         elif coder.kind == "date":
-            found[:, j] = values[:, j] - own.origin
-    return found
+            renumbered[:, j] = values[:, j] - variable.origin
+    return renumbered
 
 
 def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
@@ -193,40 +195,40 @@ def measured_at_scale(
     if counts.claimed is not None:
         assert if_claimed is not None
         claimed = KnownRisk.of(counts.claimed, k, if_claimed)
-    found = measuring.measured(known, claimed, **measures)
+    sampled = measuring.measured(known, claimed, **measures)
     agreements = {
         # Close values are estimated from the sample.
-        name: replace(counts.agreeing[name], close=math.ceil(one.close * n / one.of))
-        for name, one in found.signs.agreements.items()
+        name: replace(counts.agreeing[name], close=math.ceil(figures.close * n / figures.of))
+        for name, figures in sampled.signs.agreements.items()
     }
     released, within = (
         loss_of(encoding, summary, squares) for squares in (sums.released, sums.within)
     )
     attacked = _attacked(sample, measuring) if attack else Attacked(None)
-    swap = found.swap
+    swap = sampled.swap
     if swap is not None:
         released = within  # rows are nobody's, so that only groups have a loss
         if measuring.is_sample:
             chance = None if swap.chance is None else chance_at_most(counts.known)
             swap = replace(swap, chance=chance, alone=counts.unique_before)
     return replace(
-        found,
+        sampled,
         signs=replace(
-            found.signs,
+            sampled.signs,
             agreements=agreements,
             uncounted_rows=[
-                *found.signs.uncounted_rows,
+                *sampled.signs.uncounted_rows,
                 *(together if measuring.is_sample else ()),
             ],
         ),
         utility=replace_keeping_cache(
-            found.utility,
+            sampled.utility,
             information_loss=released.overall,
             by_column=released.by_column,
             group_loss=within.overall,
             group_loss_by_column=within.by_column,
         ),
-        alone=found.alone.of_all(
+        alone=sampled.alone.of_all(
             alone,
             smallest_class=counts.alone.smallest,
             mean_class=n / counts.alone.n_classes,
@@ -235,8 +237,8 @@ def measured_at_scale(
             unique_after=counts.alone.unique / n,
             blind_guess=1 / n,
             diversity={
-                name: replace(one, agreement=agreements[name])
-                for name, one in found.alone.diversity.items()
+                name: replace(figures, agreement=agreements[name])
+                for name, figures in sampled.alone.diversity.items()
             },
         ),
         stakes=counts.stakes,
@@ -244,7 +246,7 @@ def measured_at_scale(
         attacks=attacked.attacks,
         not_attacked=attacked.refused,
         dropped=summary.records - n,
-        summaries=_summaries(found.summaries, encoding, summary, sums),
+        summaries=_summaries(sampled.summaries, encoding, summary, sums),
         pictures=measuring.pictures() if pictures else None,
     )
 
@@ -267,8 +269,8 @@ def _summaries(
     sampled: Sequence[Summary], encoding: Encoding, summary: TableSummary, sums: Sums
 ) -> list[Summary]:
     """Put totals, means and deviations of all records in place of those of the sample."""
-    found = []
-    for j, (one, coder) in enumerate(zip(sampled, encoding.coders, strict=False)):
+    summaries = []
+    for j, (of_sample, coder) in enumerate(zip(sampled, encoding.coders, strict=False)):
         after = sums.after[j]
         before: Moments | Share = summary.columns[coder.name].moments
         if coder.recoder is not None:
@@ -276,17 +278,17 @@ def _summaries(
         missing = (int(sums.cells[j][0]), encoding.records - after.count)
         nothing = not (before.count and after.count)  # every value is missing, or was blanked
         if coder.levels or coder.kind == "date" or nothing:
-            found.append(replace(one, missing=missing) if not coder.levels else one)
+            summaries.append(replace(of_sample, missing=missing) if not coder.levels else of_sample)
             continue
         # Weights of released values have a mean of 1.
         scale = encoding.mean_weight if encoding.weighted else 1.0
-        found.append(
+        summaries.append(
             replace(
-                one,
+                of_sample,
                 total=(before.total, after.total * scale),
                 mean=(before.mean, after.mean),
                 sd=(before.deviation, after.deviation),
                 missing=missing,
             )
         )
-    return [*found, *sampled[len(found) :]]  # recoded columns that are not protected
+    return [*summaries, *sampled[len(summaries) :]]  # recoded columns that are not protected

@@ -83,7 +83,9 @@ def compile_part(name: str) -> None:
         _PARTS[plain](WEIGHTS if plain != name else None)
         return
     method = METHODS[name]
-    options = {one.name: _FEWEST[one.name] for one in method.options if one.name in _FEWEST}
+    options = {
+        option.name: _FEWEST[option.name] for option in method.options if option.name in _FEWEST
+    }
     partition(X[:, :1] if method.one_column else X, K, method=name, **options)
     if name == "centroid":  # of many records
         _rounds(none_left(X), np.empty((2, D)))

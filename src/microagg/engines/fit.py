@@ -72,14 +72,14 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     columns = {*roles.protected, *roles.strata, *plan.related, *recoders, *extra, *asked}
 
     def summary_by(plan: Plan, log_units: Mapping[Any, float]) -> TableSummary:
-        found = parts.reduce(
+        merged = parts.reduce(
             partial(_recoded_summary, plan=plan, recoders=recoders, log_units=log_units),
             TableSummary.merge,
             columns,
         )
-        if found is None:
+        if merged is None:
             raise no_records()
-        return found
+        return merged
 
     summary = summary_by(after, {})
     dates, log_units = _dates_in_text(parts, after, summary), _units_of_logarithms(summary)
@@ -104,27 +104,29 @@ def _tallies(table: pa.Table, written: pa.Table | None, plan: Plan) -> Tallies:
 
 def _dates_in_text(parts: Parts, plan: Plan, summary: TableSummary) -> dict[Any, Column]:
     """Give columns the kind date if the plan names none and all their texts are dates written in one way."""
-    found = {}
+    dates = {}
     for name, column in summary.columns.items():
         setting, texts = plan.column(name), list(column.levels)
         if setting.kind is not None or not all(isinstance(text, str) for text in texts):
             continue
         if dates_in_text(pa.chunked_array([pa.array(texts, pa.string())])) is not None:
-            found[name] = replace(setting, kind="date")
-    if found:  # which types that list their categories are not taken for
+            dates[name] = replace(setting, kind="date")
+    if dates:  # which types that list their categories are not taken for
         types = Frame(parts.empty())
-        found = {name: one for name, one in found.items() if types.kind_in_words(name) == "text"}
-    return found
+        dates = {
+            name: column for name, column in dates.items() if types.kind_in_words(name) == "text"
+        }
+    return dates
 
 
 def _units_of_logarithms(summary: TableSummary) -> dict[Any, float]:
     """Units of logarithms, of columns with values that are not positive: their median, see Transform."""
-    found = {}
+    units = {}
     for name, column in summary.columns.items():
         used = column.outside if column.kind == "spiked" else column.moments
         if column.sizes.mass and used.low <= 0:
-            found[name] = column.sizes.quantile(0.5)
-    return found
+            units[name] = column.sizes.quantile(0.5)
+    return units
 
 
 def _recoded_summary(
@@ -162,18 +164,18 @@ def encoding_of(
     if not len(sizes):
         raise no_complete_record()
     records = int(sizes.sum())
-    states = [np.bincount(own, weights=sizes).astype(np.int64) for own in patterns.T]
+    states = [np.bincount(column, weights=sizes).astype(np.int64) for column in patterns.T]
     mixed = plan.missing.policy in ("majority", "fill")
     coders, seen = [], []
     for name, often in zip(columns, states, strict=True):
-        found = summary.columns[name]
+        statistics = summary.columns[name]
         of_states = None
         if mixed and len(often) > 1:
             by_weight = _weights_of_states(summary, name, len(often)) / mean_weight
             counts = LevelCounts(by_weight if uneven else often, records)
             of_states = nominal.encoder(len(often), counts)
         coder, encoder = _coder(
-            name, plan, found, of_states, mean_weight, uneven, recoders.get(name)
+            name, plan, statistics, of_states, mean_weight, uneven, recoders.get(name)
         )
         coders.append(coder)
         seen.append(encoder)
@@ -223,8 +225,8 @@ def _coder(
         if uneven:
             often = np.array([float(found.mass.get(level, 0)) / mean_weight for level in levels])
         check_no_identifier(name, kind, setting, len(found.levels), present)
-        own, occurs = replace(setting, kind=kind, round="no"), np.where(counts > 0, 0, -1)
-        variable = Variable(name, kind, _NONE, own, levels, occurs, often=often)
+        of_kind, occurs = replace(setting, kind=kind, round="no"), np.where(counts > 0, 0, -1)
+        variable = Variable(name, kind, _NONE, of_kind, levels, occurs, often=often)
         variable = with_admissible(variable, block.k or 1, held=found.held)
         variable = variable if recoder is None else recoder.placed(variable)
         fitted, alike = LevelCounts(often, present), LevelCounts(counts, present)
@@ -256,13 +258,13 @@ def _check_strata(plan: Plan, summary: TableSummary) -> None:
     """Refuse strata that fewer than k units have, or records where none are counted."""
     block = plan.blocks[0]
     columns, unit, k = plan.strata_of(block).columns, plan.unit_of(block).column, block.k or 1
-    found: Counter[tuple[Any, ...]] = Counter()
+    sizes: Counter[tuple[Any, ...]] = Counter()
     for (stratum, _), records in summary.cells.items():
-        found[stratum] += records
+        sizes[stratum] += records
     if unit is not None:
-        found = Counter({stratum: len(keys) for stratum, keys in summary.units.items()})
-    if columns and min(found.values()) < k:
-        raise stratum_too_small(columns, found, k, plan.words_of_unit(unit))
+        sizes = Counter({stratum: len(keys) for stratum, keys in summary.units.items()})
+    if columns and min(sizes.values()) < k:
+        raise stratum_too_small(columns, sizes, k, plan.words_of_unit(unit))
 
 
 def _check_feasible(plan: Plan, summary: TableSummary) -> None:

@@ -61,27 +61,27 @@ class Splits(NamedTuple):
     @property
     def first(self) -> list[int]:
         """First place of each cell, and their number."""
-        return [0, *np.cumsum([len(own) + 1 for own in self.values]).tolist()]
+        return [0, *np.cumsum([len(borders) + 1 for borders in self.values]).tolist()]
 
     def assign(self, values: Floats, cells: Labels | None, keys: Words) -> Labels:
         """Place of each record."""
         which = np.zeros(len(values), dtype=np.int64) if cells is None else cells
-        found = np.empty(len(values), dtype=np.int64)
+        places = np.empty(len(values), dtype=np.int64)
         for cell, start in enumerate(self.first[:-1]):
             rows = np.flatnonzero(which == cell)
-            own, borders, of_borders = values[rows], self.values[cell], self.keys[cell]
-            place = np.searchsorted(borders, own)
+            column, borders, of_borders = values[rows], self.values[cell], self.keys[cell]
+            place = np.searchsorted(borders, column)
             while True:  # equal to a border: by the key, past as many borders as that takes
                 at = np.minimum(place, max(len(borders) - 1, 0))
-                beyond = np.zeros(len(own), dtype=bool)
+                beyond = np.zeros(len(column), dtype=bool)
                 if len(borders):
-                    beyond = (place < len(borders)) & (own == borders[at])
+                    beyond = (place < len(borders)) & (column == borders[at])
                     beyond &= keys[rows, 0] >= of_borders[at]
                 if not beyond.any():
                     break
                 place = place + beyond
-            found[rows] = start + place
-        return found
+            places[rows] = start + place
+        return places
 
 
 def split_column(encoding: Encoding, sample: Words, stretch: int) -> Splits:
@@ -93,11 +93,11 @@ def split_column(encoding: Encoding, sample: Words, stretch: int) -> Splits:
     values, borders = [], []
     for cell, size in enumerate(encoding.cell_sizes.tolist()):
         rows = np.flatnonzero(cells == cell)
-        own, keys = records.values[rows, 0], records.keys[rows, 0]
-        order = np.lexsort((keys, own))
+        column, keys = records.values[rows, 0], records.keys[rows, 0]
+        order = np.lexsort((keys, column))
         parts = max(1, min(-(-size // stretch), len(rows)))
         at = order[np.arange(1, parts) * len(rows) // parts]
-        values.append(own[at])
+        values.append(column[at])
         borders.append(keys[at])
     return Splits(tuple(values), tuple(borders))
 
@@ -111,8 +111,8 @@ def sorted_words(records: Records, words: Words) -> Words:
     tied[:-1] |= tied[1:]
     rows = np.flatnonzero(tied)
     if len(rows):  # among equal values, which most columns have few of
-        own, keys = order[rows], records.keys[order[rows]]
-        order[rows] = own[np.lexsort((keys[:, 1], keys[:, 0], values[rows]))]
+        ordered, keys = order[rows], records.keys[order[rows]]
+        order[rows] = ordered[np.lexsort((keys[:, 1], keys[:, 0], values[rows]))]
     return words[order]
 
 
@@ -172,7 +172,7 @@ def ends_by_stretch(
 
         if sizes.any():
             cut = cut_stretches(sizes.tolist(), values_of, encoding.k, most=most, folder=folder)
-            ends |= {low + at: own - begins[at] for at, own in enumerate(cut)}
+            ends |= {low + at: ends_there - begins[at] for at, ends_there in enumerate(cut)}
     return ends
 
 
@@ -180,17 +180,17 @@ def borrowers(
     stretches: Sequence[Sequence[int]], begins: Mapping[int, int], k: int
 ) -> dict[int, tuple[tuple[int, int], ...]]:
     """Find for each stretch those after it that need its last records, and from which column on."""
-    found: dict[int, list[tuple[int, int]]] = {}
-    for own in stretches:
-        for at, place in enumerate(own[1:], 1):
+    lenders: dict[int, list[tuple[int, int]]] = {}
+    for of_cell in stretches:
+        for at, place in enumerate(of_cell[1:], 1):
             needed = max(begins[place] - overlap_for(k), 0)
             before = at - 1
             while True:
-                found.setdefault(own[before], []).append((place, needed))
-                if begins[own[before]] <= needed:
+                lenders.setdefault(of_cell[before], []).append((place, needed))
+                if begins[of_cell[before]] <= needed:
                     break
                 before -= 1
-    return {place: tuple(who) for place, who in found.items()}
+    return {place: tuple(who) for place, who in lenders.items()}
 
 
 def do_not_meet(
@@ -201,12 +201,12 @@ def do_not_meet(
     Of neighbours every other one is named, since both would change.
     """
     apart: list[tuple[int, int]] = []
-    for own in stretches:
-        taken = -1
-        for before, place in pairwise(own):
-            if before != taken and not crossings_meet(found[before], found[place], k):
+    for of_cell in stretches:
+        last = -1
+        for before, place in pairwise(of_cell):
+            if before != last and not crossings_meet(found[before], found[place], k):
                 apart.append((place, before))
-                taken = place
+                last = place
     return apart
 
 
@@ -215,9 +215,9 @@ def put_together(
 ) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
     """Find where groups after each stretch begin, and :func:`next_ends`."""
     entries, first_ends = {}, {}
-    for own in stretches:
-        column = found[own[-1]].end if own else 0
-        for place in reversed(own):
+    for of_cell in stretches:
+        column = found[of_cell[-1]].end if of_cell else 0
+        for place in reversed(of_cell):
             entries[place] = column
             if column > found[place].first:  # else no group ends here
                 column, first_ends[place] = found[place].exits[column]
@@ -234,11 +234,11 @@ def next_ends(
     >>> next_ends([[0, 1, 2], [3]], {0: 4, 2: 9, 3: 5})
     {2: (0, -1), 1: (9, 2), 0: (9, 2), 3: (0, -1)}
     """
-    found = {}
-    for own in stretches:
+    following = {}
+    for of_cell in stretches:
         later = (0, -1)
-        for place in reversed(own):
-            found[place] = later
+        for place in reversed(of_cell):
+            following[place] = later
             if place in first_ends:
                 later = (first_ends[place], place)
-    return found
+    return following

@@ -51,16 +51,16 @@ class Passes:
         return _read_ahead(self._read())
 
     def _read(self) -> Iterator[tuple[Batch, Keys]]:
-        found: list[bytes] = []
+        digests: list[bytes] = []
         for batch in self.source.batches(at_once=self._at_once):
             keys = row_keys(batch.as_written.columns)
-            found.append(hashlib.sha256(keys.tobytes()).digest())
-            if self.digests and self.digests[len(found) - 1 : len(found)] != (found[-1],):
+            digests.append(hashlib.sha256(keys.tobytes()).digest())
+            if self.digests and self.digests[len(digests) - 1 : len(digests)] != (digests[-1],):
                 raise source_changed(self.source.path)
             yield batch, keys
-        if self.digests and len(found) < len(self.digests):
+        if self.digests and len(digests) < len(self.digests):
             raise source_changed(self.source.path)
-        self.digests = tuple(found)
+        self.digests = tuple(digests)
 
 
 def _read_ahead(batches: Iterator[tuple[Batch, Keys]]) -> Iterator[tuple[Batch, Keys]]:

@@ -58,13 +58,13 @@ class Rare:
         cells = self._encoding.records_of(words).cells
         assert cells is not None  # there are several
         for cell in np.intersect1d(np.unique(cells), np.append(self._rare, self._common)).tolist():
-            own = words[cells == cell]
+            held = words[cells == cell]
             if cell in self._held:
-                own = np.concatenate([self._held[cell], own])
-            if cell in self._common and len(own) > self._most:
-                keys = self._encoding.records_of(own).keys
-                own = own[np.lexsort((keys[:, 1], keys[:, 0]))[: self._most]]
-            self._held[cell] = own
+                held = np.concatenate([self._held[cell], held])
+            if cell in self._common and len(held) > self._most:
+                keys = self._encoding.records_of(held).keys
+                held = held[np.lexsort((keys[:, 1], keys[:, 0]))[: self._most]]
+            self._held[cell] = held
 
     def words(self) -> Words:
         """All records that were kept."""
@@ -76,7 +76,7 @@ def join_rare_patterns(parts: Parts, encoding: Encoding) -> Encoding:
     """Join rare patterns by blanking; refuse too many blanks, after strata that cannot be groups at all."""
     if not Rare(encoding).any:
         return encoding
-    found, blanked = parts.gather(
+    joined, blanked = parts.gather(
         encoding, partial(rare_records, encoding), partial(with_rare_joined, encoding)
     )
     try:
@@ -85,7 +85,7 @@ def join_rare_patterns(parts: Parts, encoding: Encoding) -> Encoding:
         if encoding.block.require:
             parts.gather(encoding, lambda words: words, partial(_check_strata, encoding))
         raise
-    return found
+    return joined
 
 
 def _check_strata(encoding: Encoding, batches: Iterable[Words]) -> None:

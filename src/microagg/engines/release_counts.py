@@ -62,23 +62,23 @@ def count_release(
     if at.confidential:
         by["claimed"] = [*seen, *at.confidential.values()]
         by |= {("stake", name): [*seen, column] for name, column in at.confidential.items()}
-    asked = [Question(own, at.unit) for own in by.values()]
+    asked = [Question(columns, at.unit) for columns in by.values()]
     if at.originals:
         by["before"] = [*at.originals]
         asked.append(Question(by["before"]))
     verified, counted = count_promises(rows, promises, asked)
-    found = dict(zip(by, counted, strict=True))
+    sizes = dict(zip(by, counted, strict=True))
     if at.originals:
-        unique_before = found["before"].unique
-    known = found["known" if "known" in found else "alone"]
-    counts = Counts(found["alone"], known, unique_before)
+        unique_before = sizes["before"].unique
+    known = sizes["known" if "known" in sizes else "alone"]
+    counts = Counts(sizes["alone"], known, unique_before)
     if not at.confidential:
         return verified, counts
-    below = {name: found["stake", name].records_below(k) for name in at.confidential}
+    below = {name: sizes["stake", name].records_below(k) for name in at.confidential}
     apart = telling_apart(at.known, known.records_below(k))
     return verified, counts._replace(
-        claimed=found["claimed"],
-        stakes=ranked_stakes({name: own / known.n_records for name, own in below.items()}),
+        claimed=sizes["claimed"],
+        stakes=ranked_stakes({name: columns / known.n_records for name, columns in below.items()}),
         agreeing=_count_agreeing(rows, [*at.shared, *apart], at),
     )
 

@@ -95,15 +95,15 @@ class Shelf:
     def put(self, number: int, words: Words, places: Labels) -> None:
         """Put the rows of a unit of work here, each for its place."""
         order = np.argsort(places, kind="stable")
-        found, starts = np.unique(places[order], return_index=True)
+        filled, starts = np.unique(places[order], return_index=True)
         ends = np.append(starts, len(words)).astype(np.int64)
-        head = np.array([len(found), words.shape[1]], dtype=np.int64)
+        head = np.array([len(filled), words.shape[1]], dtype=np.int64)
         part = self.folder / f"{number}.part"
         with part.open("wb") as file:
-            for piece in (head, found.astype(np.int64), ends, words[order]):
+            for piece in (head, filled.astype(np.int64), ends, words[order]):
                 file.write(np.ascontiguousarray(piece).tobytes())
         part.replace(self.folder / str(number))
-        self._index[number] = (found.astype(np.int64), ends, words.shape[1])
+        self._index[number] = (filled.astype(np.int64), ends, words.shape[1])
 
     def _read_index(self, number: int) -> None:
         with (self.folder / str(number)).open("rb") as file:
@@ -114,22 +114,22 @@ class Shelf:
 
     def counts(self, places: int) -> Labels:
         """Rows for each place 0, 1, …."""
-        found = np.zeros(places, dtype=np.int64)
-        for own, ends, _ in self._index.values():
-            np.add.at(found, own, np.diff(ends))
-        return found
+        counts = np.zeros(places, dtype=np.int64)
+        for filled, ends, _ in self._index.values():
+            np.add.at(counts, filled, np.diff(ends))
+        return counts
 
     def take(self, places: list[int]) -> Words:
         """Collect the rows for some places."""
-        found = []
+        pieces = []
         for number in sorted(self._index):
-            own, ends, width = self._index[number]
-            begin = 8 * (2 + len(own) + len(ends))
-            wanted = [int(np.searchsorted(own, place)) for place in places]
+            filled, ends, width = self._index[number]
+            begin = 8 * (2 + len(filled) + len(ends))
+            wanted = [int(np.searchsorted(filled, place)) for place in places]
             at = [
                 w
                 for w, place in zip(wanted, places, strict=True)
-                if w < len(own) and own[w] == place
+                if w < len(filled) and filled[w] == place
             ]
             if not at:
                 continue
@@ -137,11 +137,11 @@ class Shelf:
                 for place in at:
                     rows = int(ends[place + 1] - ends[place])
                     file.seek(begin + 8 * width * int(ends[place]))
-                    found.append(np.fromfile(file, np.uint64, rows * width).reshape(rows, width))
-        if not found:  # such as for a batch whose records are all left out
+                    pieces.append(np.fromfile(file, np.uint64, rows * width).reshape(rows, width))
+        if not pieces:  # such as for a batch whose records are all left out
             width = max((width for _, _, width in self._index.values()), default=0)
             return np.zeros((0, width), dtype=np.uint64)
-        return np.concatenate(found)
+        return np.concatenate(pieces)
 
     def remove(self) -> None:
         """Remove all rows."""
@@ -194,7 +194,7 @@ def in_random_order(
             continue
         if not files:
             folder.mkdir(mode=0o700)
-            seen = sum(one.num_rows for one in held)
+            seen = sum(table.num_rows for table in held)
             buckets = 1 + waiting * rows // (seen * max(memory, 1))
         put_away()
         waiting = 0
@@ -248,11 +248,11 @@ def check_room(folder: Path, needed: int) -> None:
 
 def _refuse_foreign(folder: Path) -> None:
     """Refuse a folder that somebody else made or can write to: what is read from it is trusted."""
-    found = folder.lstat()
+    status = folder.lstat()
     foreign = False
     if hasattr(os, "getuid"):  # Windows has neither such owners nor such permissions
-        foreign = found.st_uid != os.getuid() or bool(found.st_mode & 0o077)
-    if not stat.S_ISDIR(found.st_mode) or foreign:
+        foreign = status.st_uid != os.getuid() or bool(status.st_mode & 0o077)
+    if not stat.S_ISDIR(status.st_mode) or foreign:
         raise TableError(
             f"Work in parts is kept in a folder of its owner alone; {shown(str(folder), 300)} is there and "
             "is none. Remove it, or write to another folder."

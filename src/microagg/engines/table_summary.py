@@ -49,11 +49,14 @@ class TableSummary:
     def merge(self, other: TableSummary) -> TableSummary:
         """Return what is known of both together."""
         return TableSummary(
-            {name: one.merge(other.columns[name]) for name, one in self.columns.items()},
+            {
+                name: statistics.merge(other.columns[name])
+                for name, statistics in self.columns.items()
+            },
             self.cells + other.cells,
             self.weights.merge(other.weights),
             self.records + other.records,
-            {key: own | other.different[key] for key, own in self.different.items()},
+            {key: keys | other.different[key] for key, keys in self.different.items()},
             least_keys(self.units, other.units, self.k),
             self.k,
         )
@@ -136,44 +139,44 @@ def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variabl
         )  # numbers with codes for missing ones
     ):
         setting = replace(setting, kind="nominal", round="no")
-    found = variable_of(frame, name, setting, codes, missing_words(is_csv))
-    if found.kind == "date":  # counted from the same instant in all batches
-        found = replace(found, values=found.values + found.origin, origin=0)
-    if plan.missing.policy == "error" and found.missing.any():
-        raise refused_as_missing(found)
-    return found
+    variable = variable_of(frame, name, setting, codes, missing_words(is_csv))
+    if variable.kind == "date":  # counted from the same instant in all batches
+        variable = replace(variable, values=variable.values + variable.origin, origin=0)
+    if plan.missing.policy == "error" and variable.missing.any():
+        raise refused_as_missing(variable)
+    return variable
 
 
 def _summary(
     variable: Variable, block: Block, weights: Floats | None, log_unit: float
 ) -> ColumnStatistics:
-    found, missing = ColumnStatistics(variable.kind), variable.missing
+    statistics, missing = ColumnStatistics(variable.kind), variable.missing
     if weights is not None:
-        found.missing_mass = mass_by_number(variable.states[missing], weights[missing])
+        statistics.missing_mass = mass_by_number(variable.states[missing], weights[missing])
     every, used = present(variable, weights)
     if variable.kind in CATEGORIES:
         numbers = every.values.astype(np.int64)
         often = np.bincount(numbers, minlength=len(variable.levels))
         occurring = np.flatnonzero(often).tolist()
-        found.levels = Counter({variable.levels[at]: int(often[at]) for at in occurring})
+        statistics.levels = Counter({variable.levels[at]: int(often[at]) for at in occurring})
         if every.weights is not None:
             masses = mass_by_number(numbers, every.weights)
-            found.mass = {variable.levels[at]: mass for at, mass in masses.items()}
-        return found
-    found.moments.add(*every)
+            statistics.mass = {variable.levels[at]: mass for at, mass in masses.items()}
+        return statistics
+    statistics.moments.add(*every)
     if used is not every:
-        found.outside.add(*used)
+        statistics.outside.add(*used)
     if variable.setting.transform == "log":
-        found.sizes.add(np.abs(used.values[used.values != 0]))
+        statistics.sizes.add(np.abs(used.values[used.values != 0]))
         if log_unit or (used.values > 0).all():  # else the unit is found first, from the sizes
-            found.transform = Transform("log", log_unit)
-            used = used._replace(values=found.transform.apply(used.values))
-            found.transformed.add(*used)
+            statistics.transform = Transform("log", log_unit)
+            used = used._replace(values=statistics.transform.apply(used.values))
+            statistics.transformed.add(*used)
     if block.scale == "robust" and variable.kind != "spiked":
-        found.sketch.add(used.values, used.weights)
+        statistics.sketch.add(used.values, used.weights)
     if weights is not None:  # an attacker compares records, whatever their weights
-        found.alike = _summary(variable, block, None, log_unit)
-    return found
+        statistics.alike = _summary(variable, block, None, log_unit)
+    return statistics
 
 
 def _least_units(
@@ -203,5 +206,5 @@ def cells_of(
     states = [variable.states for variable in variables]
     rows, which = distinct_rows(np.column_stack([*(codes for codes, _ in read), *states]))
     s = len(wanted)
-    found = [(tuple(read[j][1][row[j]] for j in range(s)), tuple(row[s:])) for row in rows.tolist()]
-    return found, which
+    cells = [(tuple(read[j][1][row[j]] for j in range(s)), tuple(row[s:])) for row in rows.tolist()]
+    return cells, which

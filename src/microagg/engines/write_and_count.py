@@ -126,22 +126,24 @@ class ReleasedTable:
         write_file(table, part, form)
         back = read_file(part, csv=None if form is None else form.csv, like=form, hashed=True)
         promised = [
-            one._replace(
-                columns=[written[name] for name in one.columns or ()],
-                unit=written.get(one.unit, one.unit),
+            promise._replace(
+                columns=[written[name] for name in promise.columns or ()],
+                unit=written.get(promise.unit, promise.unit),
             )
-            for one in self.plan.promises()
+            for promise in self.plan.promises()
         ]
         units = self._units_gone(written)
         donors = self._donor_units(written)
         by_donors = [
-            one._replace(unit=(one.unit, first)) if (one.unit, first) in donors else one
-            for one in promised
-            for first in list(one.columns or ())[:1]
+            promise._replace(unit=(promise.unit, first))
+            if (promise.unit, first) in donors
+            else promise
+            for promise in promised
+            for first in list(promise.columns or ())[:1]
         ]
-        found = [
-            replace(counted, unit=one.unit)
-            for counted, one in zip(
+        verified = [
+            replace(counted, unit=promise.unit)
+            for counted, promise in zip(
                 verify_all(back, by_donors, units={**units, **donors}), promised, strict=True
             )
         ]
@@ -156,7 +158,9 @@ class ReleasedTable:
             raise VerificationError(
                 f"{shown(str(target), 300)} was read back and {fault}. The file was removed."
             )
-        counted = CountedFile(str(target), tuple(found), back.sha256, self._required(back, written))
+        counted = CountedFile(
+            str(target), tuple(verified), back.sha256, self._required(back, written)
+        )
         refuse_broken(counted, target, len(self.intake))
         same = [written[name] for name in self.roles.released if name in written]
         differs = difference(table, back, same)
@@ -181,9 +185,9 @@ class ReleasedTable:
         """Bring something of each row of the file into the order of the records."""
         if self.order is None:
             return rows
-        given = np.empty_like(rows)
-        given[self.order] = rows
-        return given
+        in_order = np.empty_like(rows)
+        in_order[self.order] = rows
+        return in_order
 
     def _required(self, back: Source, written: Mapping[Any, str]) -> tuple[Required, ...]:
         """Count requirements over the combinations of values in a file that was read back.
@@ -192,36 +196,37 @@ class ReleasedTable:
         of swapped values; what the file no longer tells, such as a dropped unit, is known of each record.
         """
         file = Frame(back.as_written)
-        found = []
-        for given, dealt in zip_longest(self.inputs, self.dealt):
-            if not given.requirements:
+        required = []
+        for encoded, dealt in zip_longest(self.inputs, self.dealt):
+            if not encoded.requirements:
                 continue
             if dealt is not None:
                 labels = dealt.labels
             else:
-                own = [variable.name for variable in given.variables]
-                shared = self.plan.also_shared(self.plan.block_of(own))
+                columns = [variable.name for variable in encoded.variables]
+                shared = self.plan.also_shared(self.plan.block_of(columns))
                 codes = [
-                    codes_as_written(file, written[name], back.is_text) for name in [*own, *shared]
+                    codes_as_written(file, written[name], back.is_text)
+                    for name in [*columns, *shared]
                 ]
                 labels = self._as_given(combine(codes))
-            found += [
+            required += [
                 as_required(rule, rule.say(rule.figure(labels)), rule.holds(labels))
-                for rule in given.requirements
+                for rule in encoded.requirements
             ]
-        return tuple(found)
+        return tuple(required)
 
     def _units_gone(self, written: Mapping[Any, str]) -> dict[Any, pa.Array]:
         """Units that the file no longer holds, in the order of its rows."""
         import pyarrow as pa
 
-        found = {}
+        units_by = {}
         for name in self.plan.units:
             if name in self.roles.dropped:
                 units = self.intake.units_by[name]
                 units = units if self.order is None else units[self.order]
-                found[written.get(name, name)] = pa.array(units, mask=units < 0)
-        return found
+                units_by[written.get(name, name)] = pa.array(units, mask=units < 0)
+        return units_by
 
     def _donor_units(self, written: Mapping[Any, str]) -> dict[Any, pa.Array]:
         """Units whose values swapped columns release, in the order of the file's rows.
@@ -230,7 +235,7 @@ class ReleasedTable:
         """
         import pyarrow as pa
 
-        found: dict[Any, pa.Array] = {}
+        units_by: dict[Any, pa.Array] = {}
         for part in self.dealt:
             if part is None:
                 continue
@@ -240,8 +245,8 @@ class ReleasedTable:
                     continue
                 units = self.intake.units_by[unit][donors]
                 units = units if self.order is None else units[self.order]
-                found[written.get(unit, unit), written[name]] = pa.array(units, mask=units < 0)
-        return found
+                units_by[written.get(unit, unit), written[name]] = pa.array(units, mask=units < 0)
+        return units_by
 
     def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
         """Put the untouched columns in as they stand in the file."""
@@ -267,7 +272,7 @@ def as_required(rule: Requirement, found: str, passed: bool) -> Required:
 def refuse_broken(counted: CountedFile, target: Path, records: int) -> None:
     """Refuse what was read back and does not keep what was promised, or has not all records."""
     what = f"{shown(str(target), 300)} was read back and"
-    failed = next((one for one in counted.required if not one.passed), None)
+    failed = next((requirement for requirement in counted.required if not requirement.passed), None)
     if failed is not None:
         raise VerificationError(
             f"{what} does not have {failed.words}: in the worst group it is {failed.found}. The file was "

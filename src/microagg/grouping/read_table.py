@@ -161,9 +161,9 @@ def take_in(
     of_sample = fitted is not None
     if new is None:
         return _take_in(table, plan, text, coded, {}, rows, of_sample)
-    found = _take_in(new.frame, new.plan, new.text, coded, new.recoders, rows, of_sample)
-    original = table if found.rows is None else Frame(reordered(table.native, found.rows))
-    return replace(found, recoded=new.columns(found.rows), original=original)
+    intake = _take_in(new.frame, new.plan, new.text, coded, new.recoders, rows, of_sample)
+    original = table if intake.rows is None else Frame(reordered(table.native, intake.rows))
+    return replace(intake, recoded=new.columns(intake.rows), original=original)
 
 
 def _take_in(
@@ -192,7 +192,7 @@ def _take_in(
             raise no_complete_record()
         table = _of_rows(table, rows)
         text = None if text is None else text.take(rows)
-        coded = {name: Coded(one.codes, one.tags[rows]) for name, one in coded.items()}
+        coded = {name: Coded(tagged.codes, tagged.tags[rows]) for name, tagged in coded.items()}
         variables = _variables(table, plan, roles, text is not None, coded, recoders)
     if plan.missing.policy == "error":
         for variable in variables.values():
@@ -202,7 +202,7 @@ def _take_in(
     if units:
         # Of nested units, such as plants and firms, the fewest are the strictest.
         roles = replace(roles, unit=min(units, key=lambda name: len(np.unique(units[name]))))
-    found = Intake(
+    intake = Intake(
         frame=table,
         text=text,
         plan=plan,
@@ -216,13 +216,15 @@ def _take_in(
         suppressed=suppressed,
     )
     if not of_sample:
-        for name, one in variables.items():
-            levels = int((one.rows >= 0).sum())
-            check_no_identifier(name, one.kind, one.setting, levels, int((~one.missing).sum()))
+        for name, variable in variables.items():
+            levels = int((variable.rows >= 0).sum())
+            check_no_identifier(
+                name, variable.kind, variable.setting, levels, int((~variable.missing).sum())
+            )
     check_relations(plan, table, variables)
     written = None if text is None else Frame(text)
     sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
-    return replace(found, strata_by={names: strata_of(table, names, written) for names in sets})
+    return replace(intake, strata_by={names: strata_of(table, names, written) for names in sets})
 
 
 def _of_rows(table: Frame, rows: Labels) -> Frame:
@@ -243,13 +245,13 @@ def _variables(
 ) -> dict[Any, Variable]:
     codes = plan.missing.codes
     words = missing_words(is_csv)
-    found = {}
+    variables = {}
     for name in roles.protected:
-        one = variable_of(table, name, plan.column(name), codes.get(name, ()), words)
-        if name in coded and name not in codes and one.kind in QUANTITIES:
-            one = replace(one, codes=coded[name].codes, tags=coded[name].tags)
-        found[name] = recoders[name].placed(one) if name in recoders else one
-    return found
+        variable = variable_of(table, name, plan.column(name), codes.get(name, ()), words)
+        if name in coded and name not in codes and variable.kind in QUANTITIES:
+            variable = replace(variable, codes=coded[name].codes, tags=coded[name].tags)
+        variables[name] = recoders[name].placed(variable) if name in recoders else variable
+    return variables
 
 
 def no_records() -> InputError:
@@ -278,10 +280,10 @@ def refused_as_missing(variable: Variable) -> InputError:
 
 def _units(table: Frame, text: pa.Table | None, plan: Plan, unit: Any) -> Labels:
     written = table if text is None else Frame(text)
-    found = codes_as_written(written, unit, text is not None)
+    units = codes_as_written(written, unit, text is not None)
     most = max(block.k or 1 for block in plan.blocks if plan.unit_of(block).column == unit)
-    check_units(found, most, listed_names([unit]))
-    return found
+    check_units(units, most, listed_names([unit]))
+    return units
 
 
 def check_no_identifier(name: Any, kind: str, setting: Column, levels: int, present: int) -> None:
@@ -370,19 +372,19 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     states = np.column_stack([variable.states for variable in variables])
 
     def ready(states: Labels, cells: Labels) -> PartInput:
-        found = space
+        searched = space
         # Swapped groups release their values, and groups of places in households are made afterwards.
         if unit.mode != "together" and not block.is_swapped:
             able = [with_admissible(variable, k, units) for variable in variables]
-            found = with_releases(space, able, states, weights, policy, block.released)
-        return PartInput(variables, found, states, cells, merged, requirements)
+            searched = with_releases(space, able, states, weights, policy, block.released)
+        return PartInput(variables, searched, states, cells, merged, requirements)
 
     # Whole households have patterns of their own, see households.py.
     if policy != "pattern" or not states.any() or unit.mode == "together":
         return ready(states, strata)
 
     def satisfied(rows: Labels) -> bool:
-        return all(one.feasible() for one in within(requirements, rows))
+        return all(rule.feasible() for rule in within(requirements, rows))
 
     joined = join_rare(states, strata, k, units, space.scaled)
     if block.require:

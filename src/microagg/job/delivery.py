@@ -137,7 +137,7 @@ def delivering(
             table = parts[-1] if destination is None else target
             if destination is not None and folder:
                 target.mkdir()
-            public = [one for _, one in reports]
+            public = [is_public for _, is_public in reports]
             delivery = Delivery(gate, parts, targets, public, table, destination)
             yield delivery
             if destination is not None and not delivery.rejected:

@@ -44,10 +44,10 @@ class EngineInParts(Engine):
 
     def complete(self) -> Completed:
         """Fill in the plan by what the first records look like."""
-        found = completed(self.parts(), self.job.plan)
-        found = with_order_of_types(found, self.source.head, self.source.is_text)
-        self.job.check_analyses(self.source.schema, found.plan)
-        return found
+        drafted = completed(self.parts(), self.job.plan)
+        drafted = with_order_of_types(drafted, self.source.head, self.source.is_text)
+        self.job.check_analyses(self.source.schema, drafted.plan)
+        return drafted
 
     def prepare(self) -> str:
         """Hash the source."""

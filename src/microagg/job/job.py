@@ -103,18 +103,18 @@ class Job(JobSettings):
         check_engine(self.engine, self.given_settings)
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
-        for flag, given in (("--compare", self.compare), ("--prices", self.prices)):
-            if given and (self.report is None or self.public):
+        for flag, is_asked in (("--compare", self.compare), ("--prices", self.prices)):
+            if is_asked and (self.report is None or self.public):
                 raise InputError(
                     f"{flag} is about the board's report; say where to write it with --report."
                 )
-        taken = [place for place in (self.source, self.target) if isinstance(place, Path)]
+        paths = [place for place in (self.source, self.target) if isinstance(place, Path)]
         for path, _ in self.reports:
-            check_report_target(path, *taken)
-            taken += [path, path.with_suffix(".json")]
+            check_report_target(path, *paths)
+            paths += [path, path.with_suffix(".json")]
         self.plan.check_complete()
         if not (is_plain(self.source) and is_plain(self.target)):
-            self._check_places(*taken)  # the rest once the table is at hand
+            self._check_places(*paths)  # the rest once the table is at hand
             return
         if self.engine == "spark":
             from microagg.engines.spark.spark_session import check_spark
@@ -125,7 +125,7 @@ class Job(JobSettings):
             check_plan_in_parts(self.plan, on_spark=self.engine == "spark")
         kind_of(self.reads)
         kind = self.kind_of_target
-        self.gate.check(self.writes, self.to_folder, *taken)
+        self.gate.check(self.writes, self.to_folder, *paths)
         if self.sheet is not None and not FORMATS[kind_of(self.reads)].has_sheets:
             raise InputError(
                 f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
@@ -229,8 +229,8 @@ class Job(JobSettings):
     @property
     def reports(self) -> list[tuple[Path, bool]]:
         """The reports to write, and whether each is for readers of the target."""
-        found = [] if self.report is None else [(self.report, self.public)]
-        return found if self.public_report is None else [*found, (self.public_report, True)]
+        reports = [] if self.report is None else [(self.report, self.public)]
+        return reports if self.public_report is None else [*reports, (self.public_report, True)]
 
 
 def numbers_of(plan: Plan, dominance: Sequence[Any] = ()) -> list[Any]:
@@ -240,8 +240,8 @@ def numbers_of(plan: Plan, dominance: Sequence[Any] = ()) -> list[Any]:
     """
     said = [
         name
-        for name, own in plan.columns.items()
-        if own.kind in QUANTITIES or (own.kind is None and own.transform is not None)
+        for name, column in plan.columns.items()
+        if column.kind in QUANTITIES or (column.kind is None and column.transform is not None)
     ]
     said += [*plan.related, *(() if plan.weight is None else (plan.weight.column,)), *dominance]
     said += [name for name in map(computed_with, plan.analyses) if name is not None]

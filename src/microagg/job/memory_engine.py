@@ -163,7 +163,7 @@ class MemoryEngine(Engine):
     def _prices(self) -> dict[str, Any] | None:
         """Price other decisions; None if somebody does not wait for that."""
         try:
-            found = price_table(
+            prices = price_table(
                 self._table,
                 self.drafted.plan,
                 progress=lambda done, total: self.hears.progress("pricing", done, total),
@@ -171,7 +171,7 @@ class MemoryEngine(Engine):
             )
         except StopSearch:
             return None
-        return found.for_report()
+        return prices.for_report()
 
     def _format(self) -> FileFormat:
         """Return the format to write: that of the source, as far as the target is of the same kind."""

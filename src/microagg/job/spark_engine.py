@@ -102,11 +102,11 @@ class SparkEngine(EngineInParts):
         """Let the workers write a folder of Parquet files, and count in it."""
         part = delivery.table
         self.release.data.write.mode("append").parquet(str(part.absolute()))
-        found = self.release.verify(self._session.read.parquet(str(part.absolute())))
+        verified = self.release.verify(self._session.read.parquet(str(part.absolute())))
         for path in [*part.rglob("_SUCCESS"), *part.rglob("*.crc")]:  # files that Spark adds
             path.unlink()
         self._left_out = left_out_words(self.source.schema, open_batches(part).schema)
-        counted = self.release.counted(part, self.job.writes, found)
+        counted = self.release.counted(part, self.job.writes, verified)
         self.check_unchanged()
         return counted
 

@@ -250,13 +250,13 @@ def release_column(
     """
     g = int(labels.max()) + 1
     # What the join of patterns blanked is missing for its whole group.
-    of_groups = group_states(states[:, None], labels, g, plan.missing.policy)[:, 0]
-    found = released_values(variable, labels, g, block.released, weights)
+    new_states = group_states(states[:, None], labels, g, plan.missing.policy)[:, 0]
+    values = released_values(variable, labels, g, block.released, weights)
     # A group without an admissible value releases a missing one.
-    of_groups = np.where((of_groups == 0) & np.isnan(found), 1, of_groups)
-    found = _rounded(found, variable, labels, plan, block, weights, whole, spread)
-    found[of_groups != 0] = np.nan
-    return found[labels], of_groups[labels]
+    new_states = np.where((new_states == 0) & np.isnan(values), 1, new_states)
+    values = _rounded(values, variable, labels, plan, block, weights, whole, spread)
+    values[new_states != 0] = np.nan
+    return values[labels], new_states[labels]
 
 
 def count_missing(before: Labels, after: Labels) -> tuple[int, int, int, int]:
@@ -306,8 +306,8 @@ def _rounded(
         if plan.column(variable.name).round == "nearest":
             return number.nearest(found)
         there = ~variable.missing
-        own = None if weights is None else weights[there]
-        mass = np.bincount(labels[there], weights=own, minlength=len(found)).astype(np.float64)
+        counted = None if weights is None else weights[there]
+        mass = np.bincount(labels[there], weights=counted, minlength=len(found)).astype(np.float64)
         return number.totals(found, mass)
     if plan.digits == EXACT or (plan.digits is None and variable.name in plan.related):
         return found  # columns that relations bind are rounded together
@@ -337,9 +337,9 @@ def to_digits(released: Floats, decimals: Any) -> Floats:
         return released
     # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
     with np.errstate(over="ignore", invalid="ignore"):
-        found = np.round(released, decimals)
+        rounded = np.round(released, decimals)
     # Adding 0 turns −0 into 0: −0 would reveal that a mean is just below.
-    return np.where(np.isfinite(found), found + 0.0, released)
+    return np.where(np.isfinite(rounded), rounded + 0.0, released)
 
 
 def round_related(

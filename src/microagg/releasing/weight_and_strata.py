@@ -65,7 +65,7 @@ def release_weight_and_strata(
     would name the group. For strata see :func:`released_strata`.
     """
     frame, plan = intake.frame, intake.plan
-    found: dict[Any, Any] = {}
+    columns: dict[Any, Any] = {}
     dealt = None
     if plan.weight is not None and plan.weight.release == "mean" and intake.weights is not None:
         name = plan.weight.column
@@ -78,7 +78,7 @@ def release_weight_and_strata(
             shared = shared_weights(intake.weights, spread, units, plan, block, swapping)
             donors = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
             new, dealt = shared[donors], (name, shared, donors)
-        found[name] = frame.doubles_like(name, new)
+        columns[name] = frame.doubles_like(name, new)
     recoded = 0
     wanted = intake.strata_of(block)
     if given.strata_merged and wanted is not None:
@@ -87,8 +87,8 @@ def release_weight_and_strata(
         recoded = int(np.count_nonzero(released != strata))
         first = np.unique(strata, return_index=True)[1]
         for name in plan.strata_of(block).columns:
-            found[name] = frame.taken(name, first[released])
-    return found, recoded, dealt
+            columns[name] = frame.taken(name, first[released])
+    return columns, recoded, dealt
 
 
 def shared_weights(
@@ -129,9 +129,9 @@ def _merged_strata(strata: Labels, labels: Labels, k: int, units: Labels | None)
     )
     able = with_admissible(column, k, units)
     g = int(labels.max()) + 1
-    found = released_values(able, labels, g)
+    of_group = released_values(able, labels, g)
     assert able.admissible is not None
     if not able.admissible.any():
-        found = modes(strata, labels, g)
+        of_group = modes(strata, labels, g)
     often = np.where(able.admissible, np.bincount(strata), -1)
-    return np.where(np.isnan(found), np.argmax(often), found).astype(np.int64)[labels]
+    return np.where(np.isnan(of_group), np.argmax(often), of_group).astype(np.int64)[labels]

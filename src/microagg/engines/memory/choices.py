@@ -177,8 +177,8 @@ def _meets_loss(choice: Choice, accept: Accept) -> bool:
 
 def _meets_linkage(choice: Choice, accept: Accept) -> bool:
     """Return whether a choice keeps to the linkage; an estimated share counts at the end of its interval."""
-    limit, found = accept.linkage, choice.linkage
-    return limit is None or (found is not None and found.high <= limit)
+    limit, linkage = accept.linkage, choice.linkage
+    return limit is None or (linkage is not None and linkage.high <= limit)
 
 
 def next_k_for(choices: Sequence[Choice], accept: Accept, n: int) -> int | None:

@@ -197,12 +197,12 @@ def protect(
     >>> r.data["age"].to_pylist(), r.risk.smallest_class, r.evidence.verdict
     ([31.66667, 31.66667, 31.66667, 64.0, 64.0, 64.0], 3, 'green')
     """
-    given = {
+    settings = {
         name: value
         for name, value in locals().items()
         if name not in ("frame", "plan", "progress", "options")
     }
-    whole = (Plan() if plan is None else plan).override(**given, **options)
+    whole = (Plan() if plan is None else plan).override(**settings, **options)
     protected = protect_table(Frame(frame), whole, progress, is_frame=True)
     warn_of(protected.cautions)
     return protected
@@ -235,8 +235,8 @@ def protect_table(
             settled = complete(table, plan, missing_words(text is not None), coded)
 
     def protected(plan: Plan, rows: Labels | None) -> Release:
-        found = Completed(plan, settled.guesses)
-        return _protect(table, found, progress, text, coded, rows, clock, on_plan, is_frame)
+        completed = Completed(plan, settled.guesses)
+        return _protect(table, completed, progress, text, coded, rows, clock, on_plan, is_frame)
 
     if settled.plan.suppress.most:
         return with_fewer_records(settled.plan, protected)
@@ -262,13 +262,13 @@ def _protect(
     if on_plan is not None:
         on_plan(plan)
     secret = secrets.token_bytes(SECRET_BYTES)
-    found = [_group_and_release(intake, *one, progress, clock, secret) for one in wanted]
-    _check_chance(intake, [one.part for one in found])
-    released = [one.released for one in found]
+    grouped = [_group_and_release(intake, *block, progress, clock, secret) for block in wanted]
+    _check_chance(intake, [block.part for block in grouped])
+    released = [block.released for block in grouped]
     with clock.time("aggregate"):
-        columns = {name: column for one in released for name, column in one.columns.items()}
+        columns = {name: column for block in released for name, column in block.columns.items()}
         # Weight and strata are released by the groups of the first part: a plan with several parts has none.
-        first = found[0]
+        first = grouped[0]
         extra, recoded, dealt_weight = release_weight_and_strata(
             intake,
             *wanted[0],
@@ -295,23 +295,23 @@ def _protect(
         with_roles = Completed(other, settled.guesses)
         return _protect(table, with_roles, None, text, coded, rows, Clock(), None, is_frame)
 
-    parts = [one.part for one in found]
+    parts = [block.part for block in grouped]
     measuring = Measuring(
         plan,
         intake,
         parts,
         Frame(intake.frame.with_columns(columns)),
-        np.hstack([one.values for one in released]),
-        np.hstack([one.states for one in released]),
-        np.hstack([one.groups for one in released]),
-        {name: counts for one in released for name, counts in one.missing_counts.items()},
+        np.hstack([block.values for block in released]),
+        np.hstack([block.states for block in released]),
+        np.hstack([block.groups for block in released]),
+        {name: counts for block in released for name, counts in block.missing_counts.items()},
         recoded,
         _about_unreadable(table, settled.guesses or {}, plan),
         lambda other: again(other)._measuring,
         is_frame=is_frame,
     )
     inputs = [given for _, given in wanted]
-    dealt = [one.released.dealt for one in found]
+    dealt = [block.released.dealt for block in grouped]
     if dealt_weight is not None and dealt[0] is not None:
         dealt[0] = dealt[0].with_column(*dealt_weight)
     return Release(
@@ -368,11 +368,11 @@ def _group_and_release(
     with clock.time("partition"):
         if plan.unit_of(block).mode == "together":
             together = group_households(intake, block, given, progress)
-            found, states = together.partition, together.states
+            partition, states = together.partition, together.states
             households = (together.of_households, together.shared)
         else:
             weights = intake.relative_weights if _weighs(plan) else None
-            found = group(
+            partition = group(
                 given.space,
                 block,
                 given.cells,
@@ -382,20 +382,22 @@ def _group_and_release(
                 progress=progress,
             )
             if steering:
-                base = found.labels
-                found = merge_groups(found, given.space, given.cells, given.requirements, weights)
+                base = partition.labels
+                partition = merge_groups(
+                    partition, given.space, given.cells, given.requirements, weights
+                )
     names = [variable.name for variable in given.variables]
-    part = Part(np.arange(len(intake)), names, found, given.space.matrix.shape[1], base)
+    part = Part(np.arange(len(intake)), names, partition, given.space.matrix.shape[1], base)
     swapping = None
     with clock.time("aggregate"):
         if block.is_swapped or block.draws:
-            strata = released_strata(intake, block, given, found.labels)
+            strata = released_strata(intake, block, given, partition.labels)
             swapping = Swapping(secret, strata, given.requirements, str(names[0]))
         released = release_block(
             intake.frame,
             given.variables,
             states,
-            found.labels,
+            partition.labels,
             block,
             plan,
             intake.relative_weights,
@@ -452,7 +454,7 @@ def _about_unreadable(
     table: Frame, guesses: Mapping[Any, Guess], plan: Plan
 ) -> tuple[Caution, ...]:
     """Say which columns the draft drops since their values cannot be read, and where the fault is."""
-    left = [name for name, one in guesses.items() if one.unreadable and name in plan.notes]
+    left = [name for name, guess in guesses.items() if guess.unreadable and name in plan.notes]
     if not left:
         return ()
     described, hints = [], set()

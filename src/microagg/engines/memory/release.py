@@ -120,9 +120,9 @@ class Release:
     @cached_property
     def cautions(self) -> list[Caution]:
         """What is to be weighed before the file leaves the house."""
-        found = self._measuring
+        measuring = self._measuring
         return cautions_of(
-            self.plan, self.roles, found.signs, found.utility.by_column, found.summaries
+            self.plan, self.roles, measuring.signs, measuring.utility.by_column, measuring.summaries
         )
 
     @property

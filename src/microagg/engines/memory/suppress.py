@@ -53,7 +53,7 @@ def with_fewer_records(plan: Plan, protect: Protect) -> Release:
 
 def _rows_to_keep(whole: Release, most: int, protect: Protect) -> list[tuple[float, Labels]]:
     """Return, for each round, the loss with little effort and the rows that stay."""
-    found = []
+    rounds = []
     release, plan = whole, whole.plan.with_little_effort()
     intake = whole._measuring.intake
     kept = np.arange(intake.given) if intake.rows is None else intake.rows
@@ -67,8 +67,8 @@ def _rows_to_keep(whole: Release, most: int, protect: Protect) -> list[tuple[flo
             release = protect(plan, kept)
         except MicroaggError:
             break
-        found.append((release.utility.information_loss, kept))
-    return found
+        rounds.append((release.utility.information_loss, kept))
+    return rounds
 
 
 def _without_farthest(release: Release, most: int) -> np.ndarray:
@@ -94,13 +94,13 @@ def _without_farthest(release: Release, most: int) -> np.ndarray:
 
 def _costs(release: Release) -> Floats:
     """Return by how much the SSE of its group falls without a record, over all parts of the plan."""
-    found = np.zeros(len(release._measuring.intake))
-    for part, given in zip(release.parts, release.released_table.inputs, strict=True):
-        X, labels = given.space.matrix, part.partition.labels
+    costs = np.zeros(len(release._measuring.intake))
+    for part, encoded in zip(release.parts, release.released_table.inputs, strict=True):
+        X, labels = encoded.space.matrix, part.partition.labels
         sizes = np.bincount(labels)
         sums = np.zeros((len(sizes), X.shape[1]))
         np.add.at(sums, labels, X)
         off = X - (sums / sizes[:, None])[labels]
         n = sizes[labels]
-        found += np.einsum("ij,ij->i", off, off) * n / np.maximum(n - 1, 1)
-    return found
+        costs += np.einsum("ij,ij->i", off, off) * n / np.maximum(n - 1, 1)
+    return costs

@@ -82,7 +82,7 @@ class Table:
 
     def taken(self, rows: Labels) -> Table:
         """Return some of the records."""
-        coded = {name: Coded(one.codes, one.tags[rows]) for name, one in self.coded.items()}
+        coded = {name: Coded(codes.codes, codes.tags[rows]) for name, codes in self.coded.items()}
         text = None if self.text is None else self.text.take(rows)
         return Table(Frame(reordered(self.frame.native, rows)), text, coded)
 

@@ -259,10 +259,10 @@ def _planned(
     def planned(tables: Iterable[pa.Table]) -> tuple[ChunkPlan | Splits, bool]:
         none = np.zeros((0, width), np.uint64)
         words = np.concatenate([none, *map(words_of, tables)])
-        found = plan_places(encoding, words, leaf, stretch)
-        if isinstance(found, Splits):
-            return found, True
-        return _sound_in_sample(encoding, found, words, is_whole=share >= 1.0)
+        places = plan_places(encoding, words, leaf, stretch)
+        if isinstance(places, Splits):
+            return places, True
+        return _sound_in_sample(encoding, places, words, is_whole=share >= 1.0)
 
     some = records if share >= 1.0 else mapped(records, sampled, records.schema)
     return in_one_task(some, planned)
@@ -296,8 +296,8 @@ def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) 
     counts, broken = np.zeros(plan.n_places(), np.int64), [""] * plan.n_places()
     work, schema = partial(_judged, encoding), "chunk long, records long, broken string"
     if encoding.unit is not None or encoding.block.require:
-        for found in by_chunk(placed, plan.n_places(), work, schema).collect():
-            counts[found.chunk], broken[found.chunk] = found.records, found.broken
+        for judged in by_chunk(placed, plan.n_places(), work, schema).collect():
+            counts[judged.chunk], broken[judged.chunk] = judged.records, judged.broken
     else:
         counts = count_places(placed, plan.n_places())
 
@@ -340,8 +340,8 @@ def _worked(
 ) -> pa.Table:
     """Return all records of a chunk with their groups, and their chunk in the next turn."""
     groups = numbers_of(rows.column("group")) if turn else None
-    found = work_on_chunk(encoding, plan, number, words_of(rows), groups, turn)
-    return in_bundles({**word_columns(found.words), "group": found.groups}, found.chunks)
+    moved = work_on_chunk(encoding, plan, number, words_of(rows), groups, turn)
+    return in_bundles({**word_columns(moved.words), "group": moved.groups}, moved.chunks)
 
 
 def _finished_chunk(
@@ -349,8 +349,8 @@ def _finished_chunk(
 ) -> pa.Table:
     """Return what all records of a chunk release after the last turn."""
     groups = numbers_of(rows.column("group")) if plan.rounds else None
-    found = work_on_chunk(encoding, plan, number, words_of(rows), groups, plan.rounds)
-    return _finished(encoding, secret, number, found.words, found.groups)
+    moved = work_on_chunk(encoding, plan, number, words_of(rows), groups, plan.rounds)
+    return _finished(encoding, secret, number, moved.words, moved.groups)
 
 
 def _finished_column(encoding: Encoding, secret: bytes, number: int, rows: pa.Table) -> pa.Table:
@@ -372,8 +372,8 @@ def _finished(
     :attr:`Grouped.key_columns`) are keys. ``whole_group`` is the group of records in the sample of whole
     groups, −1 of others. At one bundle stand the figures of the chunk.
     """
-    found = finish_chunk(encoding, words, groups, number, secret)
-    records, shared = found.records, found.shared
+    chunk = finish_chunk(encoding, words, groups, number, secret)
+    records, shared = chunk.records, chunk.shared
     share = min(1.0, 0.9 * SAMPLE_IN_PARTS / encoding.records)
     chosen = np.flatnonzero(in_sample(records.keys, share))
     some = records.taken(chosen)
@@ -381,13 +381,13 @@ def _finished(
     after = encoding.attacker.place(shared.values[chosen], shared.states[chosen])
     report = ChunkReport(
         number,
-        found.sums,
+        chunk.sums,
         Seen(records.keys[chosen], Sought(before, after, records.extra[chosen])),
-        records.keys[found.sampled, 0],
+        records.keys[chunk.sampled, 0],
     )
     out = shared.words()
     whole = np.full(len(records), -1, dtype=np.int64)
-    whole[found.sampled] = (number << 32) + found.labels[found.sampled]
+    whole[chunk.sampled] = (number << 32) + chunk.labels[chunk.sampled]
     first, second = np.ascontiguousarray(records.keys.T).view(np.int64)
     if shared.dealt is not None:
         values = classes = np.ascontiguousarray(shared.dealt[:, 0]).view(np.int64)
@@ -416,7 +416,7 @@ def buckets_of(encoding: Encoding) -> int:
 
 
 def _one_word(columns: Iterable[Labels]) -> Labels:
-    arrays = [pa.array(np.ascontiguousarray(one)) for one in columns]
+    arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
     return np.ascontiguousarray(row_keys(arrays)[:, 0]).view(np.int64)
 
 
@@ -430,8 +430,8 @@ def _schema_of_released(encoding: Encoding, keyed: int) -> str:
 def _reports(released: DataFrame) -> list[ChunkReport]:
     """Return the figures of the chunks, by their numbers; Spark works them out here."""
     rows = released.select(_REPORT).where(released[_REPORT].isNotNull()).collect()
-    found: list[ChunkReport] = [unpack(bytes(row[0])) for row in rows]
-    return sorted(found, key=lambda one: one.number)
+    reports: list[ChunkReport] = [unpack(bytes(row[0])) for row in rows]
+    return sorted(reports, key=lambda one: one.number)
 
 
 def _sample(reports: list[ChunkReport]) -> Sought:

@@ -62,23 +62,23 @@ def in_bundles(
     at = np.arange(n) - np.repeat(new, np.diff(np.append(new, n)))
     begins = np.flatnonzero(at % max(1, _WORDS // len(columns)) == 0)
     offsets = pa.py_buffer((8 * np.append(begins, n)).astype(np.int32))
-    found = {way: pa.array(places[begins], pa.int64())}
+    bundles = {way: pa.array(places[begins], pa.int64())}
     for name, values in columns.items():
         ordered = np.ascontiguousarray(values if order is None else values[order]).view(np.int64)
         buffers = [None, offsets, pa.py_buffer(ordered)]
-        found[name] = pa.Array.from_buffers(pa.binary(), len(begins), buffers)
-    return pa.table(found)
+        bundles[name] = pa.Array.from_buffers(pa.binary(), len(begins), buffers)
+    return pa.table(bundles)
 
 
 def numbers_of(column: pa.ChunkedArray) -> Labels:
     """Read the whole numbers of a column of bundles."""
-    found = [np.zeros(0, dtype=np.int64)]
+    pieces = [np.zeros(0, dtype=np.int64)]
     for chunk in column.cast(pa.binary()).chunks:
         _, offsets, data = chunk.buffers()
         if len(chunk) and data is not None:
             bounds = np.frombuffer(offsets, np.int32)[chunk.offset :][[0, len(chunk)]]
-            found.append(np.frombuffer(data, np.uint8)[slice(*bounds)].view(np.int64))
-    return np.concatenate(found)
+            pieces.append(np.frombuffer(data, np.uint8)[slice(*bounds)].view(np.int64))
+    return np.concatenate(pieces)
 
 
 def words_of(table: pa.Table, letter: str = "w") -> Words:

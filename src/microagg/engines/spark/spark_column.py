@@ -81,8 +81,8 @@ def count_places(placed: DataFrame, places: int) -> Labels:
         lengths = pc.binary_length(rows.column("w0")).to_numpy() // 8
         return np.bincount(rows.column("chunk").to_numpy(), lengths, places).astype(np.int64)
 
-    found = reduced(placed.select("chunk", "w0"), counted, operator.add)
-    return np.zeros(places, dtype=np.int64) if found is None else found
+    counts = reduced(placed.select("chunk", "w0"), counted, operator.add)
+    return np.zeros(places, dtype=np.int64) if counts is None else counts
 
 
 def _placed(encoding: Encoding, splits: Splits, moved: Labels, rows: pa.Table) -> pa.Table:

@@ -97,7 +97,7 @@ def _common_values(
 
     each = (F.struct(F.lit(at).alias("at"), F.col(c).alias("key")) for at, c in enumerate(columns))
     often = unbundled(frame, columns).select(F.inline(F.array(*each))).groupBy("at", "key").count()
-    found: list[list[int]] = [[] for _ in columns]
+    common: list[list[int]] = [[] for _ in columns]
     distinct = {}
     if any(numbers):
         distinct = {row["at"]: row["count"] for row in often.groupBy("at").count().collect()}
@@ -105,8 +105,8 @@ def _common_values(
         at = row["at"]
         many = numbers[at] and distinct[at] >= FEWEST_NUMBERS
         if is_common(row["count"], records, many):
-            found[at].append(row["key"])
-    return found
+            common[at].append(row["key"])
+    return common
 
 
 @dataclass(frozen=True)
@@ -129,12 +129,12 @@ class CountsOnSpark:
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count keys; tasks turn rows into keys."""
-        found = []
+        sizes = []
         for asked in questions:
             distinct = [] if asked.distinct is None else [asked.distinct]
             keys = _hashed(self.frame, asked, [*asked.by, *distinct])
-            found += _class_sizes(keys, [_Classes(["w0", "w1"], ["w2", "w3"] if distinct else [])])
-        return found
+            sizes += _class_sizes(keys, [_Classes(["w0", "w1"], ["w2", "w3"] if distinct else [])])
+        return sizes
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
         """Name the types; rows have no numbers by which to say where cells are odd."""
@@ -152,7 +152,7 @@ class KeysOnSpark(CountsOnSpark):
         forms: dict[tuple[bool, bool], list[int]] = {}
         for at, asked in enumerate(questions):
             forms.setdefault((asked.distinct is not None, asked.common), []).append(at)
-        found: dict[int, ClassSizes] = {}
+        sizes: dict[int, ClassSizes] = {}
         for (has_distinct, common), places in forms.items():
             some = [questions[at] for at in places]
             wanted = [_Classes(asked.by, [asked.distinct][: int(has_distinct)]) for asked in some]
@@ -166,8 +166,8 @@ class KeysOnSpark(CountsOnSpark):
                     self.records,
                 )
                 wanted = [one._replace(common=own) for one, own in zip(wanted, often, strict=True)]
-            found |= dict(zip(places, _class_sizes(keys, wanted), strict=True))
-        return [found[at] for at in range(len(questions))]
+            sizes |= dict(zip(places, _class_sizes(keys, wanted), strict=True))
+        return [sizes[at] for at in range(len(questions))]
 
 
 def _hashed(frame: DataFrame, asked: Question, columns: Sequence[str]) -> DataFrame:
@@ -252,12 +252,12 @@ def measure_columns(
 def _moments(frame: DataFrame, columns: Sequence[str]) -> list[Moments]:
     _, narrow = _narrow(frame, columns)
     with on_spark():
-        found = reduced(narrow, _moments_of, _merged_moments)
-    if found is None:
+        moments = reduced(narrow, _moments_of, _merged_moments)
+    if moments is None:
         raise InputError(
             "Measuring needs at least one record; a table has none. Check that it was copied whole."
         )
-    return found
+    return moments
 
 
 def _moments_of(rows: pa.Table) -> list[Moments]:

@@ -59,9 +59,11 @@ def reduced(
     """Summarise the rows, some at a time, and merge the summaries; None: there are no rows."""
 
     def over(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = (_guarded(work, rows) for rows in _gathered(batches))
-        for first in found:
-            total = functools.reduce(lambda one, other: _guarded(merge, one, other), found, first)
+        summaries = (_guarded(work, rows) for rows in _gathered(batches))
+        for first in summaries:
+            total = functools.reduce(
+                lambda one, other: _guarded(merge, one, other), summaries, first
+            )
             yield _packed(total)
 
     found: list[Found] = [
@@ -77,8 +79,8 @@ def in_one_task(frame: DataFrame, work: Callable[[Iterator[pa.Table]], Found]) -
         yield _packed(_guarded(work, _gathered(batches)))
 
     (row,) = frame.repartition(1).mapInArrow(over, _PACKED).collect()
-    found: Found = unpack(bytes(row.packed))
-    return found
+    result: Found = unpack(bytes(row.packed))
+    return result
 
 
 def by_chunk(
@@ -188,9 +190,9 @@ def on_spark() -> Iterator[None]:
             warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas")
             yield
     except (PySparkException, Py4JError) as error:
-        found = re.findall(r"^microagg\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
-        if found:
-            name, words = found[-1]
+        refusals = re.findall(r"^microagg\.errors\.(\w+): (.*)$", str(error), re.MULTILINE)
+        if refusals:
+            name, words = refusals[-1]
             raised = getattr(errors, name, MicroaggError)(words)
         elif _GONE.search(str(error)):
             raised = _ended()
@@ -224,10 +226,10 @@ class Layout:
 
     def with_nested_as_text(self, rows: pa.Table) -> pa.Table:
         """Return the same with text in the place of nested values, which have no keys."""
-        found = self.table(rows)
+        table = self.table(rows)
         for at, j in enumerate(self.nested):
-            found = found.set_column(j, self.names[j], rows.column(f"t{at}"))
-        return found
+            table = table.set_column(j, self.names[j], rows.column(f"t{at}"))
+        return table
 
 
 def positional(frame: DataFrame) -> tuple[Layout, DataFrame]:

@@ -105,10 +105,10 @@ class SparkRelease:
         named = promises
         if self.plan.is_swapped and extra:
             named = [p._replace(unit=name) for p, name in zip(promises, extra, strict=True)]
-        found = self._counted_in(self._counted, named)
-        found = tuple(replace(one, unit=p.unit) for one, p in zip(found, promises, strict=True))
+        counted = self._counted_in(self._counted, named)
+        counted = tuple(replace(one, unit=p.unit) for one, p in zip(counted, promises, strict=True))
         if data is None:
-            return found
+            return counted
         in_file = self._counted_in(data, [promise._replace(unit=None) for promise in promises])
         return tuple(
             replace(
@@ -118,7 +118,7 @@ class SparkRelease:
                 and there.holds
                 and (here.records, here.combinations) == (there.records, there.combinations),
             )
-            for here, there in zip(found, in_file, strict=True)
+            for here, there in zip(counted, in_file, strict=True)
         )
 
     def _has_rows(self, data: DataFrame) -> bool:
@@ -213,8 +213,8 @@ class SparkRelease:
         """
         check_report_target(Path(path))
         attacks = self.plan.is_swapped or self.plan.accept.inference is not None
-        found = Evidence.of(self.plan, self.measured(pictures=True, attack=attacks, **measures))
-        write_report(release_model(found), Path(path))
+        evidence = Evidence.of(self.plan, self.measured(pictures=True, attack=attacks, **measures))
+        write_report(release_model(evidence), Path(path))
 
     def unpersist(self) -> None:
         """Let Spark forget what it keeps of this release; ``data`` is then worked out anew."""
@@ -233,23 +233,23 @@ def _count_near(
     encoding: Encoding, sought: Mapping[str | None, _SoughtBy], rows: pa.Table
 ) -> dict[str | None, Labels]:
     """Count, for each view, the records in some bundles that are as near to each sought one as its twin."""
-    words, found = words_of(rows, "s"), {}
-    for view, own in sought.items():
-        classes, known = numbers_of(rows.column(own.classes)), np.zeros(len(words), np.int64)
+    words, counts = words_of(rows, "s"), {}
+    for view, wanted in sought.items():
+        classes, known = numbers_of(rows.column(wanted.classes)), np.zeros(len(words), np.int64)
         if encoding.is_swapped:  # rows of a group differ
             classes = np.arange(len(words))
         order = np.argsort(classes, kind="stable")
-        if own.known is not None:
-            known = numbers_of(rows.column(own.known))
+        if wanted.known is not None:
+            known = numbers_of(rows.column(wanted.known))
             order = np.lexsort((known, classes))
         ordered = np.column_stack([classes, known])[order]
         begins = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
         first, sizes = order[begins], np.diff(np.append(begins, len(order)))
         shared = Shared.of(words[first], encoding)
-        keys = None if own.known is None else known[first].view(np.uint64)
+        keys = None if wanted.known is None else known[first].view(np.uint64)
         released = ReleasedRows(shared.values, shared.states, sizes, keys)
-        found[view] = count_near(encoding.attacker, own.sought, [released])
-    return found
+        counts[view] = count_near(encoding.attacker, wanted.sought, [released])
+    return counts
 
 
 def _merged(

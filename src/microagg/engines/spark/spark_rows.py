@@ -200,8 +200,8 @@ def measured_in_one_task(
         return pa.table({"packed": [pack(measured.without_records())]})
 
     (row,) = joined(rows, chosen, 1, work, "packed binary").collect()
-    found: Measured = unpack(bytes(row.packed))
-    return found
+    measured: Measured = unpack(bytes(row.packed))
+    return measured
 
 
 def _in_whole_groups(names: Sequence[str], rows: pa.Table) -> pa.Table:
