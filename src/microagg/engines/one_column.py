@@ -1,7 +1,7 @@
 """One column of any size, cut optimally: the groups are those that one process would find in memory.
 
 Problem   The best groups of one column are runs of its sorted values, and where they are cut is a
-          computation from left to right over all of them (methods/univariate).
+          computation from left to right over all of them (algorithms/univariate).
 Idea      Records are dealt out to stretches of the order, by values of a sample, and each stretch is sorted
           by itself. It is then cut as if the values began a little before it. Where the partitions at its
           beginning meet those that the stretch before it found, back to a column through which all of
