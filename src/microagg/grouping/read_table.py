@@ -152,10 +152,17 @@ def take_in(
 ) -> Intake:
     """Read the columns of a table by a plan, and check everything that can be wrong with them.
 
-    ``coded`` has the codes for missing values of the file that the table came from. Columns are recoded
-    first, if the plan asks for it; the plan of the result is then that of the recoded table. ``fitted`` has
-    the recodings, if these records are a sample of a larger table, which was checked. ``rows`` are the
-    records that the plan does not leave out, by default all.
+    Columns are recoded first, if the plan asks for it; the plan of the result is then that of the recoded
+    table.
+
+    Parameters
+    ----------
+    table : n records; never changed
+    plan : with a role for every column
+    text : the same records as they stand in a CSV file
+    coded : codes for missing values of the file that the table came from, by column
+    fitted : the recodings, if these records are a sample of a larger table, which was checked
+    rows : (m,) records that the plan does not leave out, ascending; None: all
     """
     new = recode_table(table, plan, text, coded, fitted)
     of_sample = fitted is not None
@@ -342,6 +349,12 @@ def broken_relation(plan: Plan, frame: Frame) -> str | None:
 
 def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInput:
     """Encode columns and find the cells in which groups may form.
+
+    Parameters
+    ----------
+    intake : the table
+    block : with k, strata, unit and requirements
+    columns : names of the columns that get one partition
 
     Raises
     ------

@@ -77,11 +77,18 @@ def release_block(
 ) -> Released:
     """Release the columns of a block by the groups of its records.
 
-    ``states`` (n, columns) includes values that the join of patterns blanked. Where whole households move
-    together, ``of_households`` is the group of each record's household, and for each column whether a
-    household has one value, which is then averaged over whole groups of households. A category that fewer
-    than k of the ``units`` hold is not released. ``swapping`` has the random numbers, if the block asks for
-    some.
+    Parameters
+    ----------
+    frame : the table, in whose types columns are released
+    variables : the columns, of all n records
+    states : (n, columns) state of each value, with what the join of patterns blanked
+    labels : (n,) group of each record
+    block, plan : with what groups release, digits and relations
+    weights : (n,) with a mean of 1; None: all records count alike
+    of_households : where whole households move together, (n,) the group of each record's household, and for
+        each column whether a household has one value, which is averaged over whole groups of households
+    units : (n,) unit of each record; a category that fewer than k of them hold is not released
+    swapping : with the random numbers, if the block asks for some
     """
     whole = [
         keeps_integers(plan, v.name, v.kind, _is_whole(v), block.is_swapped) for v in variables

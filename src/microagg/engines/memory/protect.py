@@ -221,10 +221,16 @@ def protect_table(
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
-    ``text`` is the same table as it stands in a CSV file, ``coded`` what stands for missing values in the
-    file that it came from. A plan that :func:`microagg.drafting.draft.complete` made, maybe from a larger
-    table, is carried out as it is. ``on_plan`` is called with the plan as it is carried
-    out, before the grouping. ``is_frame`` says that the table is handed over as a frame.
+    Parameters
+    ----------
+    table : never changed
+    plan : completed here, unless :func:`microagg.drafting.draft.complete` did so, maybe from a larger table
+    progress : is called with the records grouped; may raise :class:`microagg.StopSearch`
+    text : the same table as it stands in a CSV file
+    coded : what stands for missing values in the file that the table came from, by column
+    on_plan : is called with the plan as it is carried out, before the grouping
+    clock : to which the seconds of each stage are added
+    is_frame : whether the table is handed over as a frame, whose order is kept
     """
     clock = clock or Clock()
     if isinstance(plan, Completed):
