@@ -69,7 +69,7 @@ def _engine(job: Job) -> type[Engine]:
         on_disk = job.engine == "disk"
     if not on_disk:
         return MemoryEngine
-    from microagg.job.disk_engine import DiskEngine
+    from microagg.job.engine_in_parts import DiskEngine
 
     return DiskEngine
 
