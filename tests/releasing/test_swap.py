@@ -14,7 +14,7 @@ from microagg.errors import InputError, VerificationError
 from microagg.measure.swapping import chance_of
 from microagg.releasing import release_values, swap
 from microagg.releasing.dealt import is_beyond_chance
-from microagg.releasing.swap import dealt_rows, share_numbers
+from microagg.releasing.swap import Holders, dealt_rows, share_numbers
 
 
 def a_survey(n: int = 240, seed: int = 1) -> pd.DataFrame:
@@ -115,20 +115,20 @@ def test_a_group_releases_the_values_that_its_members_share():
 
 def test_values_that_k_hold_stay_and_others_are_means_of_neighbours():
     x = np.array([0.0] * 4 + [1.0, 2.0, 3.0, 50.0, 60.0, 70.0, 71.0])
-    shared = share_numbers(x, np.zeros(len(x), dtype=int), None, 3)
+    shared = share_numbers(x, Holders(np.zeros(len(x), dtype=int), None, 3))
     assert shared.tolist() == [0.0] * 4 + [2.0] * 3 + [62.75] * 4
 
 
 def test_what_is_left_over_takes_the_nearest_shared_value():
     x = np.array([0.0] * 4 + [9.0] * 4 + [5.0, 8.0])
-    shared = share_numbers(x, np.zeros(len(x), dtype=int), None, 3)
+    shared = share_numbers(x, Holders(np.zeros(len(x), dtype=int), None, 3))
     assert shared[-2:].tolist() == [9.0, 9.0]
 
 
 def test_neighbours_are_joined_until_they_are_k_units():
     x = np.arange(8.0)
     units = np.array([0, 0, 0, 1, 1, 2, 3, 3])
-    shared = share_numbers(x, np.zeros(8, dtype=int), units, 3)
+    shared = share_numbers(x, Holders(np.zeros(8, dtype=int), units, 3))
     for value in np.unique(shared):
         assert len(np.unique(units[shared == value])) >= 3
 

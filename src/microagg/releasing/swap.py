@@ -58,6 +58,36 @@ class Shared(NamedTuple):
     """(n, columns)"""
 
 
+class Holders(NamedTuple):
+    """Whose values the records have, and how many units must share one."""
+
+    strata: Labels
+    """(n,) 0, 1, …, each with at least k units."""
+    units: Labels | None
+    """(n,) unit of each record; None: every record is one."""
+    k: int
+
+    def of(self, rows: Labels) -> Holders:
+        """Return those of some records."""
+        units = None if self.units is None else self.units[rows]
+        return Holders(canonical_labels(self.strata[rows]), units, self.k)
+
+    def are_enough(self, rows: Labels) -> bool:
+        """Return whether some records are of at least k units."""
+        count = len(rows) if self.units is None else len(np.unique(self.units[rows]))
+        return count >= self.k
+
+    def is_common(self, codes: Labels) -> NDArray[np.bool_]:
+        """Return where at least k units of the stratum have the code."""
+        classes = combine([self.strata, codes])
+        held: NDArray[np.bool_] = count_units(classes, self.units, int(classes.max()) + 1) >= self.k
+        return held[classes]
+
+    def modes(self, codes: Labels) -> Floats:
+        """Return the most frequent code of each record's stratum; NaN: it has none, −1 is no code."""
+        return modes(codes, self.strata, int(self.strata.max()) + 1)[self.strata]
+
+
 class Swapping(NamedTuple):
     """What swapping needs to know beyond the groups."""
 
@@ -95,13 +125,12 @@ def share_block(
     requirements : of these the p % and (n, k) rules of protected columns hold for shared values, too
     bundles : columns, by their places, that are shared as tuples; the others are shared one by one
     """
-    k = block.k or 1
-    stratum_of = canonical_labels(np.unique(strata, return_inverse=True)[1].reshape(-1))
+    holders = Holders(canonical_labels(strata), units, block.k or 1)
     shared = Shared(np.empty(states.shape), np.empty(states.shape, dtype=np.int64))
     for columns in bundles:
         at = list(columns)
         shared.values[:, at], shared.states[:, at] = _share_tuples(
-            [variables[j] for j in at], states[:, at], stratum_of, units, k, rounded
+            [variables[j] for j in at], states[:, at], holders, rounded
         )
     bundled = {j for columns in bundles for j in columns}
     for j, variable in enumerate(variables):
@@ -113,16 +142,14 @@ def share_block(
             if isinstance(rule, PPercent | LargestShare) and rule.column == str(variable.name)
         ]
         shared.values[:, j], shared.states[:, j] = _share_column(
-            variable, states[:, j], labels, stratum_of, units, k, rounded, rules
+            variable, states[:, j], labels, holders, rounded, rules
         )
     return shared
 
 
 def share_numbers(
     values: Floats,
-    strata: Labels,
-    units: Labels | None,
-    k: int,
+    holders: Holders,
     rounded: Callable[[Floats], Floats] | None = None,
     rules: Sequence[Requirement] = (),
 ) -> Floats:
@@ -131,23 +158,22 @@ def share_numbers(
     Parameters
     ----------
     values : (n,) without missing ones
-    strata : (n,) 0, 1, …, each with at least k units
-    units : (n,) unit of each record; None: every record is one
+    holders : their strata and units, and k
     rounded : rounds means
     rules : p % and (n, k) rules that the records which share a value must satisfy
 
     >>> x = np.array([0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 9.0])
-    >>> share_numbers(x, np.zeros(7, dtype=int), None, 3).tolist()
+    >>> share_numbers(x, Holders(np.zeros(7, dtype=int), None, 3)).tolist()
     [0.0, 0.0, 0.0, 3.75, 3.75, 3.75, 3.75]
     """
-    common = _is_common(np.unique(values, return_inverse=True)[1].reshape(-1), strata, units, k)
+    common = holders.is_common(np.unique(values, return_inverse=True)[1].reshape(-1))
     shared = values.copy()
     if common.all() and not rules:
         return shared
-    for rows in rows_of_each(strata):
+    for rows in rows_of_each(holders.strata):
         rare = rows[~common[rows]]
-        if len(rare) and _count(rare, units) >= k:
-            order, first = _neighbours(values, rare, units, k)
+        if len(rare) and holders.are_enough(rare):
+            order, first = _neighbours(values, rare, holders)
             means = _means(values[order], first)
             means = means if rounded is None else rounded(means)
             shared[order] = np.repeat(means, np.diff(np.append(first, len(order))))
@@ -201,10 +227,8 @@ def drawn_category(
     units : (n,) unit of each record; None: every record is one
     swapping : with the secret and the strata
     """
-    strata = canonical_labels(np.unique(swapping.strata, return_inverse=True)[1].reshape(-1))
-    shared, _ = _share_column(
-        variable, states, labels, strata, units, k, lambda _, values, __: values, ()
-    )
+    holders = Holders(canonical_labels(swapping.strata), units, k)
+    shared, _ = _share_column(variable, states, labels, holders, lambda _, values, __: values, ())
     rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/draw/{variable.name}")
     first = np.unique(labels, return_index=True)[1]
     return shared[rows[first]]
@@ -243,30 +267,26 @@ def _share_column(
     variable: Variable,
     states: Labels,
     labels: Labels,
-    strata: Labels,
-    units: Labels | None,
-    k: int,
+    holders: Holders,
     rounded: Round,
     rules: Sequence[Requirement],
 ) -> tuple[Floats, Labels]:
     """Share the values and the states of one column."""
-    states, filled = _share_states(states, strata, units, k)
+    states, filled = _share_states(states, holders)
     values = np.where(states == 0, variable.values, np.nan)
     there = np.flatnonzero((states == 0) & ~filled)
     share = _share_levels if variable.is_category and variable.kind != "ordinal" else _share_ordered
     if len(there):
-        part = canonical_labels(strata[there])
-        whose = None if units is None else units[there]
         inside = within(rules, there)
-        values[there] = share(variable.taken(there), labels[there], part, whose, k, rounded, inside)
+        values[there] = share(
+            variable.taken(there), labels[there], holders.of(there), rounded, inside
+        )
     values[filled] = np.nan
-    _fill(variable, values, np.flatnonzero(filled), labels, strata)
+    _fill(variable, values, np.flatnonzero(filled), labels, holders)
     return values, np.where((states == 0) & np.isnan(values), 1, states)
 
 
-def _share_states(
-    states: Labels, strata: Labels, units: Labels | None, k: int
-) -> tuple[Labels, NDArray[np.bool_]]:
+def _share_states(states: Labels, holders: Holders) -> tuple[Labels, NDArray[np.bool_]]:
     """Return states that k units of a stratum share, and where a missing value is to be filled.
 
     A rare code becomes plainly missing. Where fewer than k units then miss the value it is filled; where
@@ -276,27 +296,24 @@ def _share_states(
     filled = np.zeros(len(states), dtype=bool)
     if not states.any():
         return states, filled
-    states[(states > 1) & ~_is_common(states, strata, units, k)] = 1
-    has_value = states == 0
-    of_units = None if units is None else units[has_value]
-    with_value = count_units(strata[has_value], of_units, int(strata.max()) + 1)[strata]
-    filled = (states == 1) & (with_value >= k) & ~_is_common(states, strata, units, k)
-    states[has_value & (with_value < k)] = 1
+    states[(states > 1) & ~holders.is_common(states)] = 1
+    common = holders.is_common(states)
+    is_held = np.zeros(int(holders.strata.max()) + 1, dtype=bool)  # by k units of a stratum
+    is_held[holders.strata[common & (states == 0)]] = True
+    filled = (states == 1) & is_held[holders.strata] & ~common
+    states[(states == 0) & ~common] = 1
     states[filled] = 0
     # Fewer than k units of a stratum that miss a value, where no k have one: the others have a code.
-    rare = (states == 1) & ~_is_common(states, strata, units, k)
+    rare = (states == 1) & ~holders.is_common(states)
     if rare.any():
-        coded = np.where(states > 1, states, -1)
-        states[rare] = modes(coded, strata, int(strata.max()) + 1)[strata[rare]].astype(np.int64)
+        states[rare] = holders.modes(np.where(states > 1, states, -1))[rare].astype(np.int64)
     return states, filled
 
 
 def _share_ordered(
     variable: Variable,
     labels: Labels,
-    strata: Labels,
-    units: Labels | None,
-    k: int,
+    holders: Holders,
     rounded: Round,
     rules: Sequence[Requirement],
 ) -> Floats:
@@ -304,15 +321,10 @@ def _share_ordered(
     if variable.kind == "ordinal":
         occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
         return share_numbers(
-            variable.values,
-            strata,
-            units,
-            k,
-            lambda means: occurring[_nearest(occurring, means)],
-            rules,
+            variable.values, holders, lambda means: occurring[_nearest(occurring, means)], rules
         )
     shared = share_numbers(
-        variable.values, strata, units, k, lambda means: rounded(variable, means, True), rules
+        variable.values, holders, lambda means: rounded(variable, means, True), rules
     )
     return rounded(variable, shared, False)
 
@@ -320,15 +332,13 @@ def _share_ordered(
 def _share_levels(
     variable: Variable,
     labels: Labels,
-    strata: Labels,
-    units: Labels | None,
-    k: int,
+    holders: Holders,
     rounded: Round,
     rules: Sequence[Requirement],
 ) -> Floats:
     """Replace categories that fewer than k units hold; NaN where no category of a stratum has k units."""
     levels = variable.level_numbers
-    common = _is_common(levels, strata, units, k)
+    common, strata = holders.is_common(levels), holders.strata
     shared = np.where(common, variable.values, np.nan)
     rare = np.flatnonzero(~common)
     if not len(rare):
@@ -344,13 +354,14 @@ def _share_levels(
         return shared
     admissible = np.where(common, levels, -1)
     of_group = modes(admissible, labels, int(labels.max()) + 1)[labels]
-    of_stratum = modes(admissible, strata, int(strata.max()) + 1)[strata]
-    replacement = np.where(np.isnan(of_group), of_stratum, of_group)
+    replacement = np.where(np.isnan(of_group), holders.modes(admissible), of_group)
     shared[rare] = replacement[rare]
     return shared
 
 
-def _fill(variable: Variable, values: Floats, rows: Labels, labels: Labels, strata: Labels) -> None:
+def _fill(
+    variable: Variable, values: Floats, rows: Labels, labels: Labels, holders: Holders
+) -> None:
     """Give missing values that must not stay missing a shared one: the group's most usual, or the nearest."""
     if not len(rows):
         return
@@ -358,8 +369,7 @@ def _fill(variable: Variable, values: Floats, rows: Labels, labels: Labels, stra
     if variable.is_category:
         codes = np.where(there, np.nan_to_num(values), -1).astype(np.int64)
         of_group = modes(codes, labels, int(labels.max()) + 1)[labels[rows]]
-        of_stratum = modes(codes, strata, int(strata.max()) + 1)[strata[rows]]
-        values[rows] = np.where(np.isnan(of_group), of_stratum, of_group)
+        values[rows] = np.where(np.isnan(of_group), holders.modes(codes)[rows], of_group)
         return
     known = np.flatnonzero(there)
     of_groups = np.full(int(labels.max()) + 1, np.nan)
@@ -367,7 +377,7 @@ def _fill(variable: Variable, values: Floats, rows: Labels, labels: Labels, stra
     place = place.reshape(-1)
     base = values[known[0]] if len(known) else 0.0
     of_groups[groups] = base + np.bincount(place, values[known] - base) / np.bincount(place)
-    for members in rows_of_each(strata):
+    for members in rows_of_each(holders.strata):
         at = members[~there[members]]
         at = at[np.isin(at, rows)]
         levels = np.unique(values[members[there[members]]])
@@ -380,9 +390,7 @@ def _fill(variable: Variable, values: Floats, rows: Labels, labels: Labels, stra
 def _share_tuples(
     variables: Sequence[Variable],
     states: Labels,
-    strata: Labels,
-    units: Labels | None,
-    k: int,
+    holders: Holders,
     rounded: Round,
 ) -> tuple[Floats, Labels]:
     """Share columns as tuples: common ones stay, others become means and modes of groups in these columns."""
@@ -390,23 +398,23 @@ def _share_tuples(
     values[states != 0] = np.nan
     parts = [np.unique(column, return_inverse=True, equal_nan=True)[1] for column in values.T]
     codes = combine([*(part.reshape(-1) for part in parts), *states.T])
-    shared = _is_common(codes, strata, units, k)
-    pattern = combine([strata, *states.T])
+    shared = holders.is_common(codes)
+    pattern = combine([holders.strata, *states.T])
     rare = np.flatnonzero(~shared)
     of_pattern = canonical_labels(pattern[rare]) if len(rare) else rare
     for rows in rows_of_each(of_pattern) if len(rare) else ():
         at = rare[rows]
-        if _count(at, units) < k:
+        if not holders.are_enough(at):
             continue
-        block = Block(k=k, options={"effort": "fast"})
-        needed = () if units is None else (Units(units[at], k),)
+        block = Block(k=holders.k, options={"effort": "fast"})
+        needed = () if holders.units is None else (Units(holders.units[at], holders.k),)
         columns = [variable.taken(at) for variable in variables]
         cell = np.zeros(len(at), dtype=np.int64)
-        own = group(space_of(columns), block, cell, requirements=needed).labels
+        tuple_labels = group(space_of(columns), block, cell, requirements=needed).labels
         for j, column in enumerate(columns):
-            values[at, j] = _of_groups(column, own, rounded)
+            values[at, j] = _of_groups(column, tuple_labels, rounded)
         shared[at] = True
-    _join_nearest(variables, values, states := states.copy(), strata, shared)
+    _join_nearest(variables, values, states := states.copy(), holders.strata, shared)
     return values, np.where((states == 0) & np.isnan(values), 1, states)
 
 
@@ -455,7 +463,11 @@ def _satisfy(
     groups = [rows[place.reshape(-1) == at] for at in range(len(levels))]
     while len(groups) > 1:
         wrong = next(
-            (at for at, own in enumerate(groups) if any(rule.violation(own) > 0 for rule in rules)),
+            (
+                at
+                for at, rows in enumerate(groups)
+                if any(rule.violation(rows) > 0 for rule in rules)
+            ),
             None,
         )
         if wrong is None:
@@ -471,21 +483,20 @@ def _satisfy(
             shared[members] = mean if rounded is None else rounded(mean)
 
 
-def _neighbours(
-    values: Floats, rows: Labels, units: Labels | None, k: int
-) -> tuple[Labels, Labels]:
+def _neighbours(values: Floats, rows: Labels, holders: Holders) -> tuple[Labels, Labels]:
     """Return rows in the order of their values, and where in it each group of neighbours begins.
 
     The groups are optimal for k records; neighbouring ones are joined until each has k units.
     """
     order = rows[np.argsort(values[rows], kind="stable")]
-    labels = partition(values[order], k, scale="none").labels
+    labels = partition(values[order], holders.k, scale="none").labels
     first = np.concatenate([[0], np.flatnonzero(np.diff(labels)) + 1])
-    if units is None or (count_units(labels, units[order], int(labels.max()) + 1) >= k).all():
+    units, g = holders.units, int(labels.max()) + 1
+    if units is None or (count_units(labels, units[order], g) >= holders.k).all():
         return order, first
     starts, start = [], 0
     for end in [*first[1:].tolist(), len(order)]:
-        if _count(order[start:end], units) >= k:
+        if holders.are_enough(order[start:end]):
             starts.append(start)
             start = end
     # What is left over at the end belongs to the last group.
@@ -497,17 +508,6 @@ def _means(ordered: Floats, first: Labels) -> Floats:
     sizes = np.diff(np.append(first, len(ordered)))
     base = ordered[first]
     return base + np.add.reduceat(ordered - np.repeat(base, sizes), first) / sizes
-
-
-def _is_common(codes: Labels, strata: Labels, units: Labels | None, k: int) -> NDArray[np.bool_]:
-    """Return where at least k units of the stratum have the code."""
-    classes = combine([strata, codes])
-    held: NDArray[np.bool_] = count_units(classes, units, int(classes.max()) + 1) >= k
-    return held[classes]
-
-
-def _count(rows: Labels, units: Labels | None) -> int:
-    return len(rows) if units is None else len(np.unique(units[rows]))
 
 
 def _nearest(levels: Floats, wanted: Floats) -> Labels:

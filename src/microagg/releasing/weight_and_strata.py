@@ -15,7 +15,7 @@ from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import EXACT
 from microagg.releasing.release_values import decimals_of, to_digits
-from microagg.releasing.swap import Swapping, dealt_rows, share_numbers
+from microagg.releasing.swap import Holders, Swapping, dealt_rows, share_numbers
 from microagg.tables.variable import Variable
 
 
@@ -111,9 +111,7 @@ def shared_weights(
     """
     return share_numbers(
         weights,
-        canonical_labels(swapping.strata),
-        units,
-        block.k or 1,
+        Holders(canonical_labels(swapping.strata), units, block.k or 1),
         lambda means: to_digits(means, None if plan.digits == EXACT else decimals_of(spread)),
     )
 
