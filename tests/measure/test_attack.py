@@ -15,7 +15,7 @@ import microagg
 from microagg.errors import InputError
 from microagg.measure import attack as attack_module
 from microagg.measure.attack import attack_released
-from microagg.measure.attack_rates import AttackFigure, Rate, mean_figure
+from microagg.measure.attack_rates import AttackFigure, Rate, mean_figure, pooled_weight
 from microagg.measure.attack_tables import attack_tables
 from microagg.measure.inference import infer, is_right, link
 from microagg.measure.singling_out import _control_rate, _matches, _Predicates
@@ -192,6 +192,18 @@ def test_columns_of_the_same_people_are_no_further_people():
     assert (trials.low, trials.high) == pytest.approx(Rate.of(0.3, 100)[1:3])
 
 
+def test_columns_that_say_different_things_about_people_narrow_the_interval():
+    """If hits of two columns are independent, their mean varies as much as one of twice as many people."""
+    rng = np.random.default_rng(0)
+    hits = rng.random((4_000, 2)) < 0.3
+    assert pooled_weight(hits) == pytest.approx(8_000, rel=0.1)
+    assert pooled_weight(hits[:, [0, 0]]) == pytest.approx(4_000)
+    assert pooled_weight(np.ones((5, 3), dtype=bool)) == 15
+    rates = [Rate.of(0.3, 4_000, pooled=8_000.0), Rate.of(0.3, 4_000, pooled=8_000.0)]
+    mean = mean_figure([AttackFigure(rate, rate) for rate in rates], same_people=True)
+    assert mean.attack.weight == 8_000
+
+
 # --- files whose risk is known -----------------------------------------------------------------------
 
 
@@ -270,7 +282,7 @@ def test_known_columns_are_all_that_the_attacker_uses(no_model):
     assert set(result.inference) == {"hours", "job", "member"}
     other = released.assign(member=False)
     again = attack_released(original, other, known=["age", "wage"], secret="job")
-    assert again.inference["job"].attack == result.inference["job"].attack
+    assert again.inference["job"].attack.share == result.inference["job"].attack.share
     with pytest.raises(InputError, match="'size' is not"):
         attack_released(original, released, known=["size"])
 

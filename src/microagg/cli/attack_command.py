@@ -60,10 +60,10 @@ def attack_files(
         tables = [read_file(path, numbers_of(plan or Plan()), csv).table for path in files]
     for place, table in zip(places, tables, strict=True):
         speaker.say("read", f"{place}: {table_size(table.num_rows, table.num_columns)}")
-    given = [
+    tables_named = [
         word for word, place in (("released", released), ("control", control)) if place is not None
     ]
-    others = dict(zip(given, tables[1:], strict=True))
+    others = dict(zip(tables_named, tables[1:], strict=True))
     speaker.say("attacking", _ahead(tables[0], others, plan, attacks))
     if known:
         speaker.say("known", names(known, 40))

@@ -42,9 +42,9 @@ def nearest_but_one(people, rows, known, secrets, distance, best, nearest):
                 continue
             worst = 0.0
             for s in range(secrets.size):
-                found = total - distance[secrets[s]]
-                if found < best[s] - _SAME:
-                    best[s], nearest[i, s] = found, r
+                apart = total - distance[secrets[s]]
+                if apart < best[s] - _SAME:
+                    best[s], nearest[i, s] = apart, r
                 worst = max(worst, best[s])
 
 
@@ -56,18 +56,18 @@ def link_parts(people, rows, first, second, distances, linked):
     Rows as near as the nearest count as well. ``distances`` (2, n) is scratch.
     """
     for i in range(people.shape[0]):
-        least, other_least = 1e300, 1e300
+        first_least, second_least = 1e300, 1e300
         for r in range(rows.shape[0]):
-            one, other = 0.0, 0.0
+            near_first, near_second = 0.0, 0.0
             for j in range(rows.shape[1]):
                 apart = _apart(people[i, j], rows[r, j])
-                one += first[i, j] * apart
-                other += second[i, j] * apart
-            distances[0, r], distances[1, r] = one, other
-            least, other_least = min(least, one), min(other_least, other)
+                near_first += first[i, j] * apart
+                near_second += second[i, j] * apart
+            distances[0, r], distances[1, r] = near_first, near_second
+            first_least, second_least = min(first_least, near_first), min(second_least, near_second)
         linked[i] = 0
         for r in range(rows.shape[0]):
-            if distances[0, r] <= least + _SAME and distances[1, r] <= other_least + _SAME:
+            if distances[0, r] <= first_least + _SAME and distances[1, r] <= second_least + _SAME:
                 linked[i] = 1
                 break
 

@@ -61,14 +61,14 @@ class Attacks:
     @property
     def questions(self) -> dict[str, AttackFigure]:
         """All attacks that were tried, under the name of what they answer."""
-        found = {
+        tried = {
             "singling out, one column": self.singling_out.get("one_column"),
             "singling out, several columns": self.singling_out.get("several_columns"),
             "linkability": self.linkability,
             "inference, nearest records": _over_columns(self.inference),
             "inference, trained model": _over_columns(self.by_model),
         }
-        return {name: figure for name, figure in found.items() if figure is not None}
+        return {name: figure for name, figure in tried.items() if figure is not None}
 
     @property
     def at_greatest_risk(self) -> list[tuple[Any, Residual]]:
@@ -76,13 +76,13 @@ class Attacks:
 
         Only columns whose interval lies above 0.
         """
-        found: dict[Any, Residual] = {}
+        largest: dict[Any, Residual] = {}
         for figures in (self.inference, self.by_model or {}):
             for name, figure in figures.items():
                 residual = figure.residual
                 if residual and residual.low > 0:
-                    found[name] = max(found.get(name, residual), residual)
-        return sorted(found.items(), key=lambda item: -item[1].share)
+                    largest[name] = max(largest.get(name, residual), residual)
+        return sorted(largest.items(), key=lambda item: -item[1].share)
 
     @property
     def lines(self) -> list[tuple[str, str]]:
@@ -212,8 +212,8 @@ def mean_of_trials(trials: Sequence[Attacks]) -> Attacks:
 
     def by_column(every: list[dict[Any, AttackFigure]]) -> dict[Any, AttackFigure]:
         names_of_all = dict.fromkeys(name for figures in every for name in figures)
-        found = {name: mean([figures.get(name) for figures in every]) for name in names_of_all}
-        return {name: figure for name, figure in found.items() if figure is not None}
+        means = {name: mean([figures.get(name) for figures in every]) for name in names_of_all}
+        return {name: figure for name, figure in means.items() if figure is not None}
 
     models = [trial.by_model for trial in trials if trial.by_model is not None]
     return replace(
@@ -258,20 +258,20 @@ ANSWERS = {
 
 
 def _sentence(name: str, figure: AttackFigure) -> str:
-    words = f"{_interval(figure.attack)} {_SUBJECTS[name]}"
+    sentence = f"{_interval(figure.attack)} {_SUBJECTS[name]}"
     if figure.control is not None:
-        words += f"; of controls {share(figure.control.share)}"
+        sentence += f"; of controls {share(figure.control.share)}"
         risk = figure.residual
-        words += (
+        sentence += (
             f"; residual risk {_interval(risk)}"
             if risk is not None
             else "; every control is hit as well, so there is nothing to compare"
         )
     if figure.is_weak:
-        words += (
+        sentence += (
             f". Too weak an attack to judge by: a naive guess gives {share(figure.baseline.share)}"
         )
-    return words
+    return sentence
 
 
 def _interval(rate: Rate | Residual) -> str:

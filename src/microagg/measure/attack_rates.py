@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 _NORMAL_975 = 1.959963984540054
 
@@ -26,9 +27,13 @@ class Rate(NamedTuple):
     attacks: int
     weight: float
     """Number of independent attacks that vary as much."""
+    pooled: float | None = None
+    """The same for the mean over all columns of these people; None: as many as there are people."""
 
     @classmethod
-    def of(cls, share: float, attacks: int, weight: float | None = None) -> Rate:
+    def of(
+        cls, share: float, attacks: int, weight: float | None = None, pooled: float | None = None
+    ) -> Rate:
         """Make a rate; ``weight`` is by default the number of attacks.
 
         >>> rate = Rate.of(0.5, 100)
@@ -41,11 +46,25 @@ class Rate(NamedTuple):
         half = float(np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z))
         # Rounding must not put the share outside its interval.
         low, high = max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
-        return cls(float(share), float(low), float(high), attacks, n)
+        return cls(float(share), float(low), float(high), attacks, n, pooled)
 
     def as_dict(self) -> dict[str, float]:
         """Plain data for JSON."""
         return {"share": self.share, "low": self.low, "high": self.high, "attacks": self.attacks}
+
+
+def pooled_weight(hits: NDArray[np.bool_]) -> float:
+    """Return the number of independent attacks whose rate varies as much as the mean over people and columns.
+
+    ``hits`` (people, columns) tells which attacks succeeded. The people are independent, their columns not.
+
+    >>> pooled_weight(np.array([[True, True], [False, False], [True, True], [False, False]]))
+    4.0
+    """
+    people, columns = hits.shape
+    share, variance = float(hits.mean()), float(hits.mean(axis=1).var())
+    most = float(people * columns)
+    return min(people * share * (1 - share) / variance, most) if variance > 0 else most
 
 
 class Residual(NamedTuple):
@@ -96,15 +115,19 @@ class AttackFigure:
 def mean_figure(figures: list[AttackFigure], *, same_people: bool) -> AttackFigure:
     """Average attacks: on several columns of the same people, or on people of several trials.
 
-    Several columns of a person are no independent tries: the interval is then that of one column.
+    Several columns of a person are no independent tries: how much the means of people vary decides the
+    interval, and if that is not known, the interval is that of one column.
     """
 
     def mean(rates: list[Rate]) -> Rate:
         weights = [rate.weight for rate in rates]
+        pooled = [rate.pooled for rate in rates if rate.pooled is not None]
+        of_people = min(pooled) if len(pooled) == len(rates) else min(weights)
         return Rate.of(
             float(np.mean([rate.share for rate in rates])),
             sum(rate.attacks for rate in rates),
-            min(weights) if same_people else sum(weights),
+            of_people if same_people else sum(weights),
+            None if same_people or len(pooled) < len(rates) else sum(pooled),
         )
 
     controls = [figure.control for figure in figures if figure.control is not None]

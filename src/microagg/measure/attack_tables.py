@@ -154,8 +154,8 @@ def _read(tables: list[Frame], name: Any, missing_words: Sequence[str]) -> tuple
     elif any(array.null_count < len(array) for array in arrays):
         readers.append(("date", _seconds))
     for kind, reader in readers:
-        found = [reader(frame, name, array) for frame, array in zip(tables, arrays, strict=True)]
-        numbers = [values for values in found if values is not None]
+        columns = [reader(frame, name, array) for frame, array in zip(tables, arrays, strict=True)]
+        numbers = [values for values in columns if values is not None]
         if len(numbers) == len(tables):
             for values in numbers:
                 check_not_infinite(values, name, "attack")

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.measure.attack_rates import AttackFigure, Rate
+from microagg.measure.attack_rates import AttackFigure, Rate, pooled_weight
 from microagg.measure.attack_tables import AttackTable, AttackTables
 
 _TOLERANCE = 0.05
@@ -75,15 +75,15 @@ def link(
         done = _in_threads(search, len(people), stop)
         return Rate.of(float(linked[done].mean()), len(done)) if len(done) else None
 
-    found = rate(tables.original)
-    control = rate(tables.control) if tables.control is not None and found else None
-    if found is None:
+    attack = rate(tables.original)
+    control = rate(tables.control) if tables.control is not None and attack else None
+    if attack is None:
         return None
     # Random records of the two parties are equal if they are in the same class of equal rows.
     ordered = rows[np.lexsort(rows.T)]
     ends = np.flatnonzero((ordered[1:] != ordered[:-1]).any(axis=1)) + 1
     sizes = np.diff(np.concatenate([[0], ends, [len(rows)]])) / len(rows)
-    return AttackFigure(found, Rate.of(float((sizes**2).sum()), found.attacks), control)
+    return AttackFigure(attack, Rate.of(float((sizes**2).sum()), attack.attacks), control)
 
 
 def infer(
@@ -199,8 +199,8 @@ def _trained(
     regression = HistGradientBoostingRegressor(**settings).fit(X, np.log(y) if relative else y)
 
     def predict(people: AttackTable) -> Floats:
-        found = np.asarray(regression.predict(people.values[:, features]), np.float64)
-        return np.exp(found) if relative else found
+        predicted = np.asarray(regression.predict(people.values[:, features]), np.float64)
+        return np.exp(predicted) if relative else predicted
 
     return predict
 
@@ -216,29 +216,39 @@ def _judged(
     guesses: Callable[[AttackTable], tuple[Labels, Floats]],
 ) -> dict[int, AttackFigure]:
     """Compare guesses with the truth, for originals and for controls."""
-    done, guessed = guesses(tables.original)
-    at, controls = guesses(tables.control) if tables.control is not None else (done, None)
+    rates = [_rates_of(tables, tables.original, secrets, *guesses(tables.original))]
+    if tables.control is not None:
+        rates.append(_rates_of(tables, tables.control, secrets, *guesses(tables.control)))
     figures = {}
-    for column, j in enumerate(secrets):
+    for j, attack in rates[0].items():
+        truth = tables.original.values[:, j]
         margin = _date_margin(tables, j)
-        truth = tables.original.values[done, j]
-        if not len(truth):
-            continue
         naive = _best_constant(tables.released.values[:, j], tables.kinds[j], margin)
-        right = is_right(guessed[:, column], truth, tables.kinds[j], margin)
         by_chance = is_right(np.full(len(truth), naive), truth, tables.kinds[j], margin)
-        control = None
-        if controls is not None and tables.control is not None and len(at):
-            hit = is_right(
-                controls[:, column], tables.control.values[at, j], tables.kinds[j], margin
-            )
-            control = Rate.of(float(hit.mean()), len(hit))
-        figures[j] = AttackFigure(
-            Rate.of(float(right.mean()), len(right)),
-            Rate.of(float(by_chance.mean()), len(right)),
-            control,
-        )
+        baseline = Rate.of(float(by_chance.mean()), attack.attacks)
+        figures[j] = AttackFigure(attack, baseline, rates[-1].get(j) if len(rates) > 1 else None)
     return figures
+
+
+def _rates_of(
+    tables: AttackTables, table: AttackTable, secrets: list[int], people: Labels, guesses: Floats
+) -> dict[int, Rate]:
+    """Return how often each secret of some people of a table was guessed; empty if nobody was tried."""
+    if not len(people):
+        return {}
+    hits = np.column_stack(
+        [
+            is_right(
+                guesses[:, at], table.values[people, j], tables.kinds[j], _date_margin(tables, j)
+            )
+            for at, j in enumerate(secrets)
+        ]
+    )
+    pooled = pooled_weight(hits) if len(secrets) > 1 else None
+    shares = hits.mean(axis=0)
+    return {
+        j: Rate.of(float(shares[at]), len(people), pooled=pooled) for at, j in enumerate(secrets)
+    }
 
 
 def _date_margin(tables: AttackTables, j: int) -> float:

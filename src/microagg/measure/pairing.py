@@ -181,10 +181,10 @@ def _in_residual_units(
 
 
 def _means(numbers: Labels, sizes: Floats, values: Floats) -> Floats:
-    found = np.empty((len(sizes), values.shape[1]))
+    means = np.empty((len(sizes), values.shape[1]))
     for j, column in enumerate(values.T):
-        found[:, j] = np.bincount(numbers, column, len(sizes)) / sizes
-    return found
+        means[:, j] = np.bincount(numbers, column, len(sizes)) / sizes
+    return means
 
 
 def _ridge(X: Floats, Y: Floats, weights: Floats) -> Floats:
@@ -257,6 +257,6 @@ def _numbered(points: Floats) -> tuple[Labels, Labels]:
         # their coordinates are, and coordinates are numbered one by one.
         numbers = np.zeros(len(points), np.int64)
         for column in points.T:
-            own, _ = _numbered(column[:, None])
-            numbers = np.unique(numbers * len(points) + own, return_inverse=True)[1].reshape(-1)
+            along, _ = _numbered(column[:, None])
+            numbers = np.unique(numbers * len(points) + along, return_inverse=True)[1].reshape(-1)
     return numbers, np.bincount(numbers)

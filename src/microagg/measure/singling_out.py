@@ -32,7 +32,8 @@ from microagg.measure.attack_rates import AttackFigure, Rate
 from microagg.measure.attack_tables import AttackTables
 
 _COLUMNS = 3  # of a predicate of several columns
-_TRIES = 10  # predicates tried for each one wanted
+_TRIES = 5  # predicates tried for each one wanted, in a round
+_ROUNDS = 8  # at most, until there are as many as wanted
 _MATCHES = 32  # of a predicate among all people; one with more singles out nobody, nearly surely
 _DEALS = 100  # of originals and controls to the two tables, for the errors
 
@@ -44,6 +45,17 @@ class _Predicates(NamedTuple):
 
     def take(self, rows: Labels) -> _Predicates:
         return _Predicates(self.columns[rows], self.operators[rows], self.values[rows])
+
+    def with_more(self, others: _Predicates) -> _Predicates:
+        return _Predicates(
+            np.concatenate([self.columns, others.columns]),
+            np.concatenate([self.operators, others.operators]),
+            np.concatenate([self.values, others.values]),
+        )
+
+    def distinct(self) -> _Predicates:
+        """Return each predicate once, in the order of its first appearance."""
+        return self.take(np.sort(np.unique(np.hstack(self), axis=0, return_index=True)[1]))
 
 
 def single_out(tables: AttackTables, attacks: int, seed: int) -> dict[str, AttackFigure | None]:
@@ -75,14 +87,14 @@ def _of_one(
 ) -> _Predicates:
     from microagg.kernels.attack_loops import AT_LEAST, AT_MOST, EQUAL, MISSING
 
-    found = []
+    candidates = []
     for j, column in enumerate(distinct.T):
         values, often = np.unique(column, return_counts=True)
-        found += [(j, EQUAL, value) for value in values[often == 1]]
+        candidates += [(j, EQUAL, value) for value in values[often == 1]]
         there = values[values != MISSING]
         if numbers[j] and len(there):
-            found += [(j, AT_MOST, there[0]), (j, AT_LEAST, there[-1])]
-    chosen = [found[at] for at in rng.permutation(len(found))]
+            candidates += [(j, AT_MOST, there[0]), (j, AT_LEAST, there[-1])]
+    chosen = [candidates[at] for at in rng.permutation(len(candidates))]
     columns, operators, values = (
         (np.array(part) for part in zip(*chosen, strict=True)) if chosen else [np.zeros(0)] * 3
     )
@@ -102,15 +114,19 @@ def _of_several(
     medians = np.array(
         [np.median(c[c != MISSING]) if (c != MISSING).any() else 0 for c in distinct.T]
     )
-    tries = wanted * _TRIES
-    columns = np.sort(np.argsort(rng.random((tries, d)), axis=1)[:, :width], axis=1)
-    values = np.take_along_axis(distinct[rng.integers(len(distinct), size=tries)], columns, axis=1)
-    ordered = numbers[columns] & (values != MISSING)
-    towards = np.where(values > medians[columns], AT_LEAST, AT_MOST)
-    made = _Predicates(columns, np.where(ordered, towards, EQUAL), values)
-    _, first = np.unique(np.hstack(made), axis=0, return_index=True)
-    made = made.take(np.sort(first))
-    return made.take(np.flatnonzero(_matches(distinct, made, 2)[1] == 1)[:wanted])
+    kept = _Predicates(*(np.zeros((0, width), kind) for kind in (np.int64, np.int64, np.float64)))
+    for _ in range(_ROUNDS):
+        columns = np.sort(np.argsort(rng.random((wanted * _TRIES, d)), axis=1)[:, :width], axis=1)
+        rows = distinct[rng.integers(len(distinct), size=len(columns))]
+        values = np.take_along_axis(rows, columns, axis=1)
+        ordered = numbers[columns] & (values != MISSING)
+        towards = np.where(values > medians[columns], AT_LEAST, AT_MOST)
+        made = _Predicates(columns, np.where(ordered, towards, EQUAL), values).distinct()
+        made = made.take(np.flatnonzero(_matches(distinct, made, 2)[1] == 1))
+        kept = kept.with_more(made).distinct()
+        if len(kept.columns) >= wanted:
+            break
+    return kept.take(np.arange(min(wanted, len(kept.columns))))
 
 
 def _at_random(
@@ -130,14 +146,14 @@ def _matches(rows: Floats, predicates: _Predicates, most: int) -> tuple[Labels, 
 
     columns = np.ascontiguousarray(rows.T)
     count = np.zeros(len(predicates.columns), np.int64)
-    found = np.zeros((len(count), most), np.int64)
+    matches = np.zeros((len(count), most), np.int64)
 
     def work(begin: int, end: int, _: int) -> None:
         some = predicates.take(np.arange(begin, end))
-        list_matches(columns, *some, found[begin:end], count[begin:end])
+        list_matches(columns, *some, matches[begin:end], count[begin:end])
 
     share_with_helpers(work, len(count), at_once=100)
-    return found, count
+    return matches, count
 
 
 def _judge(
