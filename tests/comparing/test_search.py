@@ -164,6 +164,20 @@ def test_columns_of_analyses_count_more_until_they_survive():
     assert "gini(income)" in found.words
 
 
+def test_protect_steers_importance_where_the_plan_says_how_far_analyses_may_move(tmp_path):
+    path, out = tmp_path / "incomes.csv", tmp_path / "safe.csv"
+    incomes().to_csv(path, index=False)
+    words = ["protect", str(path), str(out), "--k", "5", "--effort", "fast", "--json"]
+    words += ["--analysis", "gini(income)"]
+    plain, steered = (
+        json.loads(here(*words, *more).stdout) for more in ((), ("--max-moved", "0.5"))
+    )
+    assert plain["plan"].get("columns", {}).get("income", {}).get("importance") is None
+    assert steered["plan"]["columns"]["income"]["importance"] > 1
+    overlaps = [data["utility"]["analyses"][0]["overlap"] for data in (plain, steered)]
+    assert overlaps[0] < 0.5 <= overlaps[1]
+
+
 def test_an_importance_of_the_user_stays():
     start = Plan.of(
         k=5, effort="fast", analyses=["poverty(income)"], kinds={"income": {"importance": 1.5}}

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from microagg.base.formatting import names as listed_names
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
-from microagg.comparing.prices import price_answers, price_table
+from microagg.comparing.offers import largest_k, price_answers, swapping_words
+from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
-from microagg.comparing.swapping import largest_k, swapping_words
 from microagg.compile.warm import needed
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError

@@ -31,8 +31,7 @@ from microagg.comparing.trials import (
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, shown
 from microagg.measure.analysis_results import Analysis
-from microagg.plan.change_role import ROLE_WORDS, decided, role_of
-from microagg.plan.checks import no_column
+from microagg.plan.change_role import ROLE_WORDS, role_of
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
@@ -416,11 +415,11 @@ def price_table(
     if progress is not None:
         progress(0, len(quick))
     if standing is None:
-        standing = _standing(records, base, sample, len(quick), ends, counted_loss)
+        standing = standing_of(records, base, sample, len(quick), ends, counted_loss)
     figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
     figures |= {(name, "drop"): figures[name, "confidential"] for name, _ in twice}
     priced = {
-        key: _price(key[1], figures[key], standing, changed)
+        key: price_of(key[1], figures[key], standing, changed)
         if isinstance(changed, Plan)
         else Price(key[1], None, None, None, None, None, problem=changed)
         for key, changed in wanted.items()
@@ -430,7 +429,7 @@ def price_table(
     return Prices(
         full,
         records.frame.names,
-        replace(_price("as it stands", now, standing, None), at_stake=now.at_stake),
+        replace(price_of("as it stands", now, standing, None), at_stake=now.at_stake),
         losses,
         now.stakes,
         _by_column(full, priced, losses),
@@ -444,52 +443,7 @@ def price_table(
     )
 
 
-def price_answers(
-    records: Table,
-    plan: Plan,
-    answers: Sequence[Any],
-    *,
-    sample: int = SAMPLE,
-    budget: float = BUDGET,
-    progress: Callable[[int, int], object] | None = None,
-) -> list[tuple[Sequence[Any], Price]]:
-    """Price the claim that nobody outside knows some columns: what it wins, and what it stakes.
-
-    Parameters
-    ----------
-    records : the whole table
-    plan : in which the columns are not confidential yet
-    answers : columns that may be claimed confidential, each by itself and all together
-    sample, budget, progress : see :func:`prices`
-
-    Returns
-    -------
-    list of pairs
-        Columns, and the price of calling them confidential; its plan does so.
-    """
-    full = records.checked(plan)
-    for name in answers:
-        if name not in records.frame.names:
-            raise no_column(name, records.frame.names)
-    claims = [[name] for name in answers] + ([list(answers)] if answers[1:] else [])
-    ends = time.monotonic() + check_budget(budget)
-    standing = _standing(records, full.with_little_effort(), sample, len(claims), ends, None)
-    plans = {}
-    for number, claim in enumerate(claims):
-        plans[number] = full
-        for name in claim:
-            plans[number] = decided(plans[number], name, "confidential")
-    quick = {
-        number: for_a_sample(changed.with_little_effort()) for number, changed in plans.items()
-    }
-    figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
-    return [
-        (claim, _price("confidential", figures[number], standing, plans[number]))
-        for number, claim in enumerate(claims)
-    ]
-
-
-def _standing(
+def standing_of(
     records: Table,
     plan: Plan,
     sample: int,
@@ -523,7 +477,8 @@ def _by_column(
     return sorted(columns, key=lambda column: -column.most_won)
 
 
-def _price(decision: str, figures: Figures, standing: Standing, plan: Plan | None) -> Price:
+def price_of(decision: str, figures: Figures, standing: Standing, plan: Plan | None) -> Price:
+    """Return the price of a decision by its figures on the sample; ``plan`` is the plan with it."""
     if figures.problem is not None:
         return Price(decision, None, None, None, None, None, problem=figures.problem, plan=plan)
     # A column that counts more lowers the loss by its weight alone: that saves nothing.

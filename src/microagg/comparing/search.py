@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from microagg.base.formatting import names as listed_names
@@ -26,6 +26,7 @@ from microagg.comparing.column_decisions import (
     may_be_stratum,
     releases,
 )
+from microagg.comparing.found_plan import FoundPlan, Step
 from microagg.comparing.trials import (
     Figures,
     check_budget,
@@ -39,7 +40,7 @@ from microagg.errors import InputError, shown
 from microagg.evidence.sentences import worst_first
 from microagg.plan.analysis_formulas import read_formula
 from microagg.plan.change_role import decided as with_decision
-from microagg.plan.change_role import decision_words, role_of
+from microagg.plan.change_role import role_of
 from microagg.plan.checks import no_column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
@@ -60,71 +61,6 @@ _FAILURES = 3  # steps in a row that the whole table does not confirm
 _NEAR = 0.1
 _CHECKS = 3  # of plans with their own effort
 _LARGER = (2, 4, 8)  # times k
-
-
-@dataclass(frozen=True)
-class Step:
-    """One decision of the search, counted on the whole table."""
-
-    column: Any
-    """None: it is about the whole plan."""
-    decision: str
-    before: float
-    """Percent of the information lost before, dropped columns counted whole."""
-    after: float
-    more: str = ""
-    """What else it changes: analyses, linkage or tables."""
-
-    @property
-    def words(self) -> str:
-        """The decision and what it changes.
-
-        >>> Step("region", "stratum", 8.0, 9.1).words
-        'make region a stratum: 8.00 → 9.10 % lost; its values stay exact'
-        >>> Step(None, "k 10", 8.0, 9.1).words
-        'k = 10: 8.00 → 9.10 % lost'
-        """
-        lost = f"{percent(self.before).removesuffix(' %')} → {percent(self.after)} lost"
-        what = self.decision.partition(" ")[0]
-        why = {
-            "stratum": "; its values stay exact",
-            "drop": ", the dropped column counted whole",
-            "importance": ", all columns counted alike",
-        }
-        return f"{decision_words(self.decision, self.column)}: {lost}{why.get(what, '')}{self.more}"
-
-
-@dataclass(frozen=True)
-class FoundPlan(Plan):
-    """A plan that a search found, with the steps that led to it."""
-
-    steps: tuple[Step, ...] = field(default=(), compare=False)
-    figures: Figures = field(default_factory=Figures, compare=False)
-    """What it gives on the whole table, counted."""
-    loss: float = field(default=math.nan, compare=False)
-    """Percent of the information lost, dropped columns counted whole."""
-    meets: bool = field(default=False, compare=False)
-    """Whether the targets are met by these figures."""
-    words: str = field(default="", compare=False)
-    """The result in words, and what stands in the way if no plan meets the targets."""
-
-    def lines(self) -> list[tuple[str, str]]:
-        """Return the steps and the result as labels and words."""
-        steps = [("step", step.words) for step in self.steps]
-        return [*steps, ("found" if self.meets else "not found", self.words)]
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the result as plain data."""
-        return {
-            "meets": self.meets,
-            "words": self.words,
-            "steps": [step.words for step in self.steps],
-            "loss": self.loss,
-            "loss_of_released": self.figures.loss,
-            "record_linkage": self.figures.linkage,
-            "tables_multiple": self.figures.tables_multiple,
-            "analyses": [{"formula": a.formula, "moved": a.moved} for a in self.figures.analyses],
-        }
 
 
 def search(

@@ -1,19 +1,30 @@
-"""What swapping would give: beside a draft, and the largest k whose tables move no more than asked for.
+"""What a draft can be offered: claims of confidentiality, swapping, the largest k whose tables hold.
 
-How far tables move is told as a multiple of what another sample of the same size gives. That falls with the
-number of records, so a k is judged on the whole table; only the comparison of means with swapping beside a
-draft is of a sample.
+A claim that nobody outside knows some columns wins information and stakes people; both are estimated on a
+sample. How far tables move is told as a multiple of what another sample of the same size gives. That falls
+with the number of records, so a k is judged on the whole table; only the comparison of means with swapping
+beside a draft is of a sample.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 from microagg.base.formatting import plural
-from microagg.comparing.trials import Figures, for_a_sample, try_plan
+from microagg.comparing.prices import BUDGET, SAMPLE, Price, price_of, standing_of
+from microagg.comparing.trials import (
+    Figures,
+    check_budget,
+    for_a_sample,
+    try_plan,
+    try_plans,
+)
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError
+from microagg.plan.change_role import decided
+from microagg.plan.checks import no_column
 from microagg.plan.plan import Plan
 
 _SAMPLE = 2_500
@@ -47,6 +58,51 @@ def swapping_words(records: Table, plan: Plan) -> str | None:
         f"with --release swap --k {k}, tables of three columns move {swapped.tables_multiple:.1f} times as "
         f"far as in another sample; with this plan {means.tables_multiple:.1f} times (tried on {of})"
     )
+
+
+def price_answers(
+    records: Table,
+    plan: Plan,
+    answers: Sequence[Any],
+    *,
+    sample: int = SAMPLE,
+    budget: float = BUDGET,
+    progress: Callable[[int, int], object] | None = None,
+) -> list[tuple[Sequence[Any], Price]]:
+    """Price the claim that nobody outside knows some columns: what it wins, and what it stakes.
+
+    Parameters
+    ----------
+    records : the whole table
+    plan : in which the columns are not confidential yet
+    answers : columns that may be claimed confidential, each by itself and all together
+    sample, budget, progress : see :func:`prices`
+
+    Returns
+    -------
+    list of pairs
+        Columns, and the price of calling them confidential; its plan does so.
+    """
+    full = records.checked(plan)
+    for name in answers:
+        if name not in records.frame.names:
+            raise no_column(name, records.frame.names)
+    claims = [[name] for name in answers] + ([list(answers)] if answers[1:] else [])
+    ends = time.monotonic() + check_budget(budget)
+    standing = standing_of(records, full.with_little_effort(), sample, len(claims), ends, None)
+    plans = {}
+    for number, claim in enumerate(claims):
+        plans[number] = full
+        for name in claim:
+            plans[number] = decided(plans[number], name, "confidential")
+    quick = {
+        number: for_a_sample(changed.with_little_effort()) for number, changed in plans.items()
+    }
+    figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
+    return [
+        (claim, price_of("confidential", figures[number], standing, plans[number]))
+        for number, claim in enumerate(claims)
+    ]
 
 
 class LargestK(NamedTuple):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from command import here
-from microagg.comparing.swapping import largest_k, swapping_words
+from microagg.comparing.offers import largest_k, swapping_words
 from microagg.engines.memory.table import Table
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
