@@ -124,8 +124,8 @@ def _refuse_too_large(path: Path, sheet: str | None) -> None:
             rows, columns = _size_of(book, part_name)
             if rows > _MOST_ROWS:
                 raise TableError(
-                    f"A sheet has at most {_MOST_ROWS:,} rows; {shown(str(path), 300)} has {rows:,}. Write "
-                    "the table as CSV, which is read in parts."
+                    f"A sheet has at most {plural(_MOST_ROWS, 'row')}; {shown(str(path), 300)} has {rows:,}. "
+                    "Write the table as CSV, which is read in parts."
                 )
             needed_bytes = rows * columns * _BYTES_OF_A_CELL
             if needed_bytes > free:
