@@ -72,7 +72,7 @@ WORDS = [
     if name.endswith(("words", "promise")) and isinstance(one, property | cached_property)
 ]
 SPARK_SEEDS = (8, 9)  # a job on Spark takes seconds
-RANDOM_PLANS = int(os.environ.get("MICROAGG_RANDOM_PLANS", "24"))
+RANDOM_PLANS = int(os.environ.get("MICROAGG_RANDOM_PLANS", "12"))
 
 
 def table(n: int = 500) -> pa.Table:
