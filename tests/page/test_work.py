@@ -214,7 +214,11 @@ def test_both_reports_can_be_taken_away(released):
 
 
 def test_what_came_out_is_what_the_report_says(released):
+    released.get("see/1")
+    released.wait()
     text = released.get("see/1").text
+    assert text.count("<circle") > 100  # two columns, without being asked
+    assert '<details class="annex">' in text
     release = released.server.desk.release(1)
     assert release.model["verdict_words"] in text.replace("\u00a0", " ")
     assert text.count("<svg") > 6

@@ -233,3 +233,12 @@ def visible(text: Any) -> str:
     'a�b'
     """
     return "".join(sign if sign.isprintable() else "�" for sign in str(text))
+
+
+def lost_words(loss: float) -> str:
+    """Say what a column lost; above 100 % a percentage tells nothing.
+
+    >>> lost_words(61.04), lost_words(113.0)
+    ('61.0 %', "worse than the column's mean for everybody: drop it")
+    """
+    return percent(loss) if loss < 100.5 else "worse than the column's mean for everybody: drop it"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from microagg.base.formatting import few_digits, names, number, percent, plural, share
+from microagg.base.formatting import few_digits, lost_words, names, number, percent, plural, share
 from microagg.measure.analysis_results import Analysis
 from microagg.measure.attack import Attacks
 from microagg.measure.chart_data import DIGITS
@@ -307,15 +307,6 @@ def worst_first(losses: Mapping[Any, float]) -> list[Any]:
     ['age', 'town', 'job']
     """
     return sorted(losses, key=lambda name: -few_digits(losses[name], DIGITS))
-
-
-def lost_words(loss: float) -> str:
-    """Say what a column lost; above 100 % a percentage tells nothing.
-
-    >>> lost_words(61.04), lost_words(113.0)
-    ('61.0 %', "worse than the column's mean for everybody: drop it")
-    """
-    return percent(loss) if loss < 100.5 else "worse than the column's mean for everybody: drop it"
 
 
 def most_lost_words(utility: Utility) -> str:

@@ -427,26 +427,25 @@ class Page:
         """Show the evidence of a release as the report renders it."""
         return self._see(request, "release.html")
 
-    def _see(self, request: Request, template: str) -> Response:
-        release = self._release(request)
-        x, y = (request.query_params.get(key, "") for key in "xy")
-        values = screens.see_screen(self.desk, self._table, release, x, y)
-        return self._screen(template, "see", layout="see.html", **values)
-
     async def scatter(self, request: Request) -> Response:
         """Show two columns before and after; the worker reads them in its turn."""
+        return self._see(request, "part_scatter.html")
+
+    def _see(self, request: Request, template: str) -> Response:
         release, table = self._release(request), self._table
         x, y = (request.query_params.get(key, "") for key in "xy")
         values = screens.see_screen(self.desk, table, release, x, y)
-        entry, wanted = values["scatter_entry"], (values["x_name"], values["y_name"])
-        released = release.folder / release.target
-        if all(wanted) and values["points"] is None and released.exists():  # unless it was rejected
-            asked = entry is not None and _is_of(entry.task, release, wanted)
-            if not asked:
+        columns, released = (values["x_name"], values["y_name"]), release.folder / release.target
+        if (
+            all(columns) and values["points"] is None and released.exists()
+        ):  # unless it was rejected
+            entry = values["scatter_entry"]
+            if entry is None or not _is_of(entry.task, release, columns):
                 self.desk.submit(
-                    ScatterTask(table.opened, release.plan, released, release.number, *wanted)
+                    ScatterTask(table.opened, release.plan, released, release.number, *columns)
                 )
-        return self._see(request, "part_scatter.html")
+                values = screens.see_screen(self.desk, table, release, x, y)
+        return self._screen(template, "see", layout="see.html", **values)
 
     async def versions(self, request: Request) -> Response:
         """Show two releases side by side."""

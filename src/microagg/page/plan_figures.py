@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from microagg.base.formatting import percent, share
+from microagg.base.formatting import lost_words, percent, share
 from microagg.page.desk import Desk, OpenTable
 from microagg.page.tasks import SearchTask
 from microagg.plan.change_role import decision_words, role_of
@@ -40,7 +40,10 @@ def column_notes(prices: Mapping[str, Any] | None, table: OpenTable) -> list[str
     """Say for each column what it loses, or what happens if it is known after all; empty if nothing."""
     if prices is None:
         return [""] * len(table.names)
-    lost = {name: f"{percent(loss)} of it lost" for name, loss in prices["losses"].items()}
+    lost = {
+        name: f"{percent(loss)} of it lost" if loss < 100.5 else lost_words(loss)
+        for name, loss in prices["losses"].items()
+    }
     staked = {
         name: f"if it is known after all, {share(part)} of the records are below k"
         for name, part in prices["stakes"].items()

@@ -226,6 +226,9 @@ def see_screen(
         if column["type"] == "number" and column["name"] not in _gone(release)
     ]
     names = dict(numeric)
+    if not x and not y and len(numeric) > 1:
+        protected = {str(name) for block in release.plan.blocks for name in block.columns or ()}
+        x, y = sorted(names, key=lambda place: names[place] not in protected)[:2]
     chosen = x in names and y in names
     entry = desk.latest(ScatterTask)
     found = desk.scatters.get((release.number, names[x], names[y])) if chosen else None
