@@ -48,11 +48,11 @@ def mdav_in_blocks(
 
     def work(begin: int, end: int, _: int) -> None:
         for b in range(begin, end):
-            own = np.sort(rows[first[b] : first[b + 1]])
-            if len(own) >= 2 * k:
-                light = None if weights is None else weights[own]
-                groups = mdav_labels(np.ascontiguousarray(X[own]), k, state, light)
-                labels[own] = first[b] + (0 if state[STOP] else groups)
+            block = np.sort(rows[first[b] : first[b + 1]])
+            if len(block) >= 2 * k:
+                light = None if weights is None else weights[block]
+                groups = mdav_labels(np.ascontiguousarray(X[block]), k, state, light)
+                labels[block] = first[b] + (0 if state[STOP] else groups)
 
     with part(state, 0.0):  # blocks count records at the same time, each from 0
         share_out(work, len(first) - 1, state, at_once=1)

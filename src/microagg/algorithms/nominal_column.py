@@ -64,13 +64,13 @@ def nominal_exact(levels: Labels, k: int, steps: int = STEPS) -> Labels | None:
     [0, 1, 0, 1, 0, 1, 1]
     """
     counts = np.bincount(levels)
-    found = best_counts(counts.tolist(), k, steps)
-    if found is None:
+    solution = best_counts(counts.tolist(), k, steps)
+    if solution is None:
         return None
     labels = np.empty(len(levels), dtype=np.int64)
     rows = np.split(np.argsort(levels, kind="stable"), np.cumsum(counts)[:-1])
     used = [0] * len(counts)
-    for number, group in enumerate(found):
+    for number, group in enumerate(solution):
         for level, count in enumerate(group):
             labels[rows[level][used[level] : used[level] + count]] = number
             used[level] += count
@@ -150,17 +150,17 @@ class _MixedGroupSearch:
         if math.isinf(self.least(state)):
             return None
         left = list(counts)
-        found: list[list[int]] = []
+        member_lists: list[list[int]] = []
         while True:
             _, group, state = self.solved[state]
             if group is None:
-                return found
+                return member_lists
             members = [0] * len(left)
             for there, taken in group.taken:
                 level = next(i for i, c in enumerate(left) if c == there and not members[i])
                 members[level] = taken
             left = [count - taken for count, taken in zip(left, members, strict=True)]
-            found.append(members)
+            member_lists.append(members)
 
     def least(self, state: State) -> float:
         """Least loss, in whole units; infinite if what is left cannot be grouped."""

@@ -35,7 +35,7 @@ def ascend(
     unit = np.maximum(duals, 0.1 * duals.mean())  # outliers have high prices, and need large steps
     step, idle = 1.0, 0
     for _ in range(rounds + 1):
-        found, floors = pricer.price(duals, width=width, nodes=nodes, each=1)
+        groups, floors = pricer.price(duals, width=width, nodes=nodes, each=1)
         if pricer.state[STOP]:
             break
         bound = proved(pricer, duals, NO_CUTS, floors)
@@ -46,8 +46,8 @@ def ascend(
             if idle == _PATIENCE:
                 step, idle, duals, direction = step / 2, 0, best.duals, np.zeros(n)
                 continue
-        cheapest = np.argsort(found.reduced, kind="stable")[: n // k]
-        rows = found.members[cheapest]
+        cheapest = np.argsort(groups.reduced, kind="stable")[: n // k]
+        rows = groups.members[cheapest]
         cover = np.bincount(rows[rows >= 0], minlength=n)
         direction = _MEMORY * direction + (1.0 - cover)
         length = float(direction @ (unit * direction))

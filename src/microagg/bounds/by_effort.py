@@ -125,12 +125,12 @@ def _semidefinite(
     X: Floats, k: int, sizes: list[Size], state: State, share: float = 1.0
 ) -> DualPrices:
     """Find the best prices of semidefinite programs of some sizes."""
-    found = [np.zeros(len(X))]
+    candidates = [np.zeros(len(X))]
     for size in sizes:
         seconds = share * seconds_left(state) / (1 if size == sizes[-1] else 4)
         with part(state, 1 / len(sizes)):
-            found.append(semidefinite_prices(X, k, size, seconds, state))
-    prices = max(found, key=lambda each: float(each.sum()))
+            candidates.append(semidefinite_prices(X, k, size, seconds, state))
+    prices = max(candidates, key=lambda each: float(each.sum()))
     return DualPrices(prices, NO_CUTS, proved_by(prices))
 
 

@@ -92,12 +92,12 @@ class Generation:
             self.solved = solved
             duals, cuts = self._smoothed(solved, weight)
             limit = -1e-10 * max(float(np.abs(duals).mean()), 1e-300)
-            found, _ = self.pricer.price(duals, cuts, limit=limit, width=_NEAR, nodes=2000, each=4)
-            new = self.master.add_new(found.members)
+            groups, _ = self.pricer.price(duals, cuts, limit=limit, width=_NEAR, nodes=2000, each=4)
+            new = self.master.add_new(groups.members)
             if new > n // 20:
                 continue
-            found, floors = self.pricer.price(duals, cuts, limit=limit, width=n, nodes=nodes)
-            new += self.master.add_new(found.members)
+            groups, floors = self.pricer.price(duals, cuts, limit=limit, width=n, nodes=nodes)
+            new += self.master.add_new(groups.members)
             bound = proved(self.pricer, duals, cuts, floors)
             if bound > self.best.bound:
                 self.best = DualPrices(duals, cuts, bound)

@@ -115,10 +115,10 @@ def broken_islands(n: int, k: int, members: Members, x: Floats, most: int) -> Se
 
 @lean_subkernel
 def _holds(members, column, row):
-    found = False
+    holds = False
     for a in range(members.shape[1]):
-        found |= members[column, a] == row
-    return found
+        holds |= members[column, a] == row
+    return holds
 
 
 @lean_subkernel
@@ -171,9 +171,9 @@ def broken_triples(n: int, members: Members, x: Floats, most: int) -> Sets:
     by_row = column[np.argsort(rows, kind="stable")]
     first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
     triples, weights = np.empty((200_000, 3), np.int32), np.empty(200_000)
-    found = _broken(members, x, first, by_row, 1 + _VIOLATION, triples, weights)
+    count = _broken(members, x, first, by_row, 1 + _VIOLATION, triples, weights)
     # A triple is found from each of its records that shares groups with both others.
-    unique, at = np.unique(np.sort(triples[:found], axis=1), axis=0, return_index=True)
+    unique, at = np.unique(np.sort(triples[:count], axis=1), axis=0, return_index=True)
     used = np.zeros(n, np.intp)
     chosen: list[Members] = []
     for t in np.argsort(-weights[at], kind="stable"):

@@ -84,17 +84,17 @@ class Inequalities(ABC):
         """Drop those that cost nothing, and add those that are broken in blocks that move."""
         blocks, tall = self.shares.blocks, self.shares.tall
         kept = self.multipliers > 0
-        found = [self.rows[kept]]
+        pieces = [self.rows[kept]]
         for number in np.flatnonzero(moving):
             members = blocks.members[number]
             share = _in_real_units(blocks.convex[number], members, tall)
             at_home = np.flatnonzero(self.shares.home[members] == number)
-            found.append(self._broken(int(number), share, at_home))
-        together = np.concatenate(found)
+            pieces.append(self._broken(int(number), share, at_home))
+        together = np.concatenate(pieces)
         _, first = np.unique(together, axis=0, return_index=True)
         first.sort()  # those kept come first, and stay where they are
         multipliers = np.zeros(len(first))
-        multipliers[: len(found[0])] = self.multipliers[kept]
+        multipliers[: len(pieces[0])] = self.multipliers[kept]
         self.rows, self.multipliers = together[first], multipliers
 
     @abstractmethod

@@ -79,12 +79,12 @@ def _positive_parts(matrices: Any) -> Any:
     # After some rounds there are about as many positive ones as groups: to find these alone takes a third
     # of the time. Before, many can lie so close together that this driver gives up.
     parts = np.empty_like(matrices)
-    for matrix, own in zip(matrices, parts, strict=True):
+    for matrix, positive in zip(matrices, parts, strict=True):
         try:
             values, vectors = eigh(matrix, driver="evr", subset_by_value=(0, np.inf))
         except np.linalg.LinAlgError:
             values, vectors = np.linalg.eigh(matrix)
-        np.matmul(vectors * np.maximum(values, 0), vectors.T, out=own)
+        np.matmul(vectors * np.maximum(values, 0), vectors.T, out=positive)
     return parts
 
 

@@ -47,8 +47,8 @@ def neighbour_bound(
     if weights is None:
         total = float(np.sum(near.square)) / (2 * k)
     else:
-        own = weights[tree.rows]
-        total = float(np.sum(own * _least_means(near.square, own[near.position], own))) / 2
+        mass = weights[tree.rows]
+        total = float(np.sum(mass * _least_means(near.square, mass[near.position], mass))) / 2
     safe: float = total * (1 - 4 * (n * k + d + 9) * 2.0**-53) - 4 * n * k * d * 2.0**-1074
     return max(safe, 0.0)
 

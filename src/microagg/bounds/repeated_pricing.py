@@ -97,11 +97,11 @@ class Pricer:
         pieces: dict[int, Priced] = {}
 
         def work(begin: int, end: int, _: int) -> None:
-            found = self._room((end - begin) * each)
+            groups = self._room((end - begin) * each)
             price_seeds(
-                table, self.k, begin, end, limit, width, nodes, each, found, floors, self.state
+                table, self.k, begin, end, limit, width, nodes, each, groups, floors, self.state
             )
-            pieces[begin] = _used(found, order)
+            pieces[begin] = _used(groups, order)
 
         share_out(work, n, self.state, at_once=8)
         return _joined(pieces, 2 * self.k - 1), _at(order, floors)
@@ -129,16 +129,16 @@ class Pricer:
                 return
             room = 1024
             while True:
-                found = self._room(min(room, most + 1))
+                groups = self._room(min(room, most + 1))
                 if price_seeds(
-                    table, self.k, begin, end, slack, n, nodes, 0, found, floors, self.state
+                    table, self.k, begin, end, slack, n, nodes, 0, groups, floors, self.state
                 ):
                     break
-                if room > most or found.count[0] < room:
+                if room > most or groups.count[0] < room:
                     full[0] = True
                     return
                 room *= 8
-            pieces[begin] = _used(found, order)
+            pieces[begin] = _used(groups, order)
 
         share_out(work, n, self.state, at_once=8)
         everything = _joined(pieces, 2 * self.k - 1)

@@ -222,8 +222,8 @@ def project_rows(lists, blocks, k, rho, prices, rows):
             weight[a] = max(lists.count[start + a], 1.0) * scale * scale
             cost = lists.cost[start + a] + lists.added[start + a]
             target[a] = (target[a] * scale - cost / rho) / weight[a]
-        own = lists.own[i] - start
-        prices[i] = _nearest_row(target, weight, count, own, k, prices[i], at, value, heavy)
+        diagonal = lists.own[i] - start
+        prices[i] = _nearest_row(target, weight, count, diagonal, k, prices[i], at, value, heavy)
         for a in range(count):
             lists.share[start + a] = target[a] * lists.scale[start + a]
 
@@ -253,17 +253,17 @@ def least_costs(lists, charge, blocks, added, reach, slack, limit, k, costs, beg
                 a = blocks.place[b, p, c] - start
                 cost[a] += added[b, p, c]
                 terms[a] += abs(added[b, p, c]) + reach[b, p] * reach[b, c]
-        own = lists.own[i] - start
+        diagonal = lists.own[i] - start
         lowest[:] = limit[i] * (1 - slack)
         for a in range(count):
             low = cost[a] - slack * terms[a]
-            if a != own and low < lowest[-1]:
+            if a != diagonal and low < lowest[-1]:
                 s = lowest.size - 1
                 while s > 0 and lowest[s - 1] > low:
                     lowest[s] = lowest[s - 1]
                     s -= 1
                 lowest[s] = low
-        total = cost[own] - slack * terms[own]
+        total = cost[diagonal] - slack * terms[diagonal]
         least, size = np.inf, abs(total)
         for s in range(2, 2 * k):
             total += lowest[s - 2]

@@ -111,8 +111,10 @@ def _region(X: Floats, rows: Any, near: Any, cost: Floats, block: int, state: St
     number[rows] = np.arange(len(rows))
     complete = len(X) <= block or near.shape[1] == len(X) - 1
     limit = np.full(len(rows), np.inf) if complete else cost[rows, -1]
-    own = np.ascontiguousarray(X[rows])
-    return Region(own, number[near[rows]], cost[rows], limit, *_blocks_of(own, block, state))
+    records = np.ascontiguousarray(X[rows])
+    return Region(
+        records, number[near[rows]], cost[rows], limit, *_blocks_of(records, block, state)
+    )
 
 
 def _blocks_of(X: Floats, m: int, state: State) -> tuple[Any, Any]:

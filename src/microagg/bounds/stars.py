@@ -35,9 +35,9 @@ def broken_stars(number, share, at_home, least, arms, each, found):
     near, gain = np.empty(m, np.intp), np.empty(m)
     star, best = np.empty(arms, np.int32), np.empty(each)
     for i in at_home:
-        own, used, have = share[i, i], 0, 0
+        centre, used, have = share[i, i], 0, 0
         for j in range(m):
-            if j != i and share[i, j] > _APART * own:
+            if j != i and share[i, j] > _APART * centre:
                 near[used] = j
                 used += 1
         for begin in range(0, used, 1 + used // _BEGIN):
@@ -45,7 +45,7 @@ def broken_stars(number, share, at_home, least, arms, each, found):
                 gain[a] = share[i, near[a]]
             for a in range(arms):
                 star[a] = -1
-            excess, size, taken = -own, 0, begin
+            excess, size, taken = -centre, 0, begin
             while taken >= 0 and size < arms:
                 excess += gain[taken]
                 gain[taken] = -np.inf

@@ -55,9 +55,9 @@ class _Books:
 
     def free(self) -> int:
         """Return how many may help each thread with work of its own: all get the same share."""
-        own = max(1, self.own)
-        share = (thread_count() - own) // own
-        return max(0, min(share, thread_count() - own - self.helping))
+        busy = max(1, self.own)
+        share = (thread_count() - busy) // busy
+        return max(0, min(share, thread_count() - busy - self.helping))
 
     @contextmanager
     def taken(self, most: int) -> Iterator[int]:

@@ -115,9 +115,9 @@ def needed(plan: Plan, records: int | None, bound: bool, engine: str | None = No
 
 def notes_folder() -> Path | None:
     """Return the folder that says which parts are compiled, next to numba's cache; None: there is none."""
-    given = os.environ.get("NUMBA_CACHE_DIR")
-    own = Path(__file__).parents[1] / "kernels" / "__pycache__"
-    for folder in [Path(given)] if given else [own, Path.home() / ".cache" / "microagg"]:
+    named = os.environ.get("NUMBA_CACHE_DIR")
+    beside_kernels = Path(__file__).parents[1] / "kernels" / "__pycache__"
+    for folder in [Path(named)] if named else [beside_kernels, Path.home() / ".cache" / "microagg"]:
         with suppress(OSError):
             folder.mkdir(parents=True, exist_ok=True)
             if os.access(folder, os.W_OK):

@@ -55,14 +55,14 @@ def rounded(how: Coarsen, values: Floats) -> Floats:
     >>> rounded(Coarsen(round=100, top=900), np.array([149.0, 150.0, 2000.0])).tolist()
     [100.0, 200.0, 900.0]
     """
-    found = values
+    result = values
     if how.round is not None:
-        found = _decimal(float(how.round), np.floor(values / float(how.round) + 0.5))
+        result = _decimal(float(how.round), np.floor(values / float(how.round) + 0.5))
     if how.top is not None:
-        found = np.where(values >= how.top, how.top, np.minimum(found, how.top))
+        result = np.where(values >= how.top, how.top, np.minimum(result, how.top))
     if how.bottom is not None:
-        found = np.where(values <= how.bottom, how.bottom, np.maximum(found, how.bottom))
-    return np.where(np.isnan(values), np.nan, found)
+        result = np.where(values <= how.bottom, how.bottom, np.maximum(result, how.bottom))
+    return np.where(np.isnan(values), np.nan, result)
 
 
 def level_text(level: Any) -> str:
@@ -112,20 +112,20 @@ def ends_of_label(label: str) -> tuple[float, float] | None:
     >>> [ends_of_label(text) for text in ("20–24", "20 to under 25", "80 or more", "15 or less", "others")]
     [(20.0, 25.0), (20.0, 25.0), (80.0, inf), (-inf, 16.0), None]
     """
-    found = _BAND.fullmatch(label.strip())
-    if found is None:
+    match = _BAND.fullmatch(label.strip())
+    if match is None:
         return None
-    given = {key: text.replace("−", "-") for key, text in found.groupdict().items() if text}
+    texts = {key: text.replace("−", "-") for key, text in match.groupdict().items() if text}
     try:
-        if "under" in given:
-            return -np.inf, float(given["under"])
-        first = float(given["low"])
-        if "more" in given:
+        if "under" in texts:
+            return -np.inf, float(texts["under"])
+        first = float(texts["low"])
+        if "more" in texts:
             return first, np.inf
-        if "less" in given:
+        if "less" in texts:
             return -np.inf, first + 1
-        if "high" in given:
-            return first, float(given["high"])
-        return first, float(given.get("last") or given.get("to") or first) + 1
+        if "high" in texts:
+            return first, float(texts["high"])
+        return first, float(texts.get("last") or texts.get("to") or first) + 1
     except ValueError:
         return None

@@ -155,11 +155,11 @@ class Sketch:
         bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
         # Negative doubles descend as their bits ascend.
         ordered = np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
-        found, mass = _summed(ordered, weights)
-        dropped = _DROPPED if self.dropped or len(found) > _FEW_VALUES else 0
+        distinct, mass = _summed(ordered, weights)
+        dropped = _DROPPED if self.dropped or len(distinct) > _FEW_VALUES else 0
         if dropped:
-            found, mass = _summed(found >> dropped, mass)
-        both = self.merge(Sketch(dict(zip(found.tolist(), mass.tolist(), strict=True)), dropped))
+            distinct, mass = _summed(distinct >> dropped, mass)
+        both = self.merge(Sketch(dict(zip(distinct.tolist(), mass.tolist(), strict=True)), dropped))
         self.mass, self.dropped = both.mass, both.dropped
         self.weighted = self.weighted or weights is not None
         return self
@@ -178,8 +178,8 @@ class Sketch:
     def _coarse(self) -> Sketch:
         """Return the sketch by leading bits."""
         mass: dict[int, float] = {}
-        for key, own in self.mass.items():
-            mass[key >> _DROPPED] = mass.get(key >> _DROPPED, 0.0) + own
+        for key, mass_of_key in self.mass.items():
+            mass[key >> _DROPPED] = mass.get(key >> _DROPPED, 0.0) + mass_of_key
         return Sketch(mass, _DROPPED, self.weighted)
 
     def quantile(self, share: float) -> float:
@@ -214,8 +214,8 @@ class Sketch:
 
 def _summed(keys: NDArray[np.int64], weights: Floats | None) -> tuple[NDArray[np.int64], Floats]:
     """Return the different keys, ascending, and the sum of the weights of each, which are 1 if not given."""
-    found, which = np.unique(keys, return_inverse=True)
-    return found, np.bincount(which.reshape(-1), weights).astype(np.float64)
+    distinct, which = np.unique(keys, return_inverse=True)
+    return distinct, np.bincount(which.reshape(-1), weights).astype(np.float64)
 
 
 @dataclass(eq=False)
@@ -314,7 +314,7 @@ def mass_by_number(numbers: NDArray[np.int64], weights: Floats) -> dict[int, Fra
 
 
 def _added(one: dict[Any, Fraction], other: dict[Any, Fraction]) -> dict[Any, Fraction]:
-    found = dict(one)
+    total = dict(one)
     for value, mass in other.items():
-        found[value] = found.get(value, Fraction(0)) + mass
-    return found
+        total[value] = total.get(value, Fraction(0)) + mass
+    return total

@@ -74,27 +74,27 @@ def _chain(variable: Variable, code: str, row: int) -> list[str]:
             f"not, in row {row + 1} (the first record is row 1). Add it with its parent, or name it as a "
             "code for missing."
         )
-    found = [code]
-    while found[-1] in known:
-        found.append(known[found[-1]])
-    return found[::-1]
+    ancestors = [code]
+    while ancestors[-1] in known:
+        ancestors.append(known[ancestors[-1]])
+    return ancestors[::-1]
 
 
 def inner_nodes(variable: Variable) -> list[str]:
     """List the nodes above the codes, from the top: released nodes are numbered so, after the levels."""
     shared = [names[0] for names in _all_depths(variable) if len(set(names)) == 1]
-    found = [shared[-1] if shared else _ROOT]
+    nodes = [shared[-1] if shared else _ROOT]
     for names in ancestors(variable)[:-1]:
-        found += sorted(set(names))
-    return found
+        nodes += sorted(set(names))
+    return nodes
 
 
 def node_members(variable: Variable) -> list[Labels]:
     """List the levels below each node above the codes, in the order of :func:`inner_nodes`."""
-    found = [np.arange(len(variable.levels))]
+    members = [np.arange(len(variable.levels))]
     for names in ancestors(variable)[:-1]:
-        found += [np.flatnonzero([name == node for name in names]) for node in sorted(set(names))]
-    return found
+        members += [np.flatnonzero([name == node for name in names]) for node in sorted(set(names))]
+    return members
 
 
 def encoder(variable: Variable, counts: LevelCounts) -> Encoder:
@@ -133,9 +133,9 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
         return _nodes(variable, labels, g)
     levels = variable.level_numbers
     there = levels >= 0
-    found = np.full(g, np.nan)
+    released = np.full(g, np.nan)
     if not there.any():
-        return found
+        return released
     level, group = levels[there], labels[there]
     w = np.ones(len(level)) if weights is None else weights[there]
     m = len(variable.levels)
@@ -146,8 +146,8 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     overall = variable.often
     if overall is None:
         overall = np.bincount(level, weights=w, minlength=m).astype(np.float64)
-    own, tried = _candidates(variable, groups, leaves, overall)
-    score = np.zeros(len(own))
+    allowed, tried = _candidates(variable, groups, leaves, overall)
+    score = np.zeros(len(allowed))
     for names in ancestors(variable):
         number = np.array(_numbers(names))
         shares = np.bincount(number, weights=overall) / overall.sum()
@@ -157,13 +157,13 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
         width = int(number.max()) + 1
         nodes_there, back = np.unique(groups * width + number[leaves], return_inverse=True)
         within = np.append(np.bincount(back.reshape(-1), weights=mass), 0.0)
-        wanted = own * width + number[tried]
+        wanted = allowed * width + number[tried]
         at = np.minimum(np.searchsorted(nodes_there, wanted), len(nodes_there) - 1)
-        score += within[np.where(nodes_there[at] == wanted, at, -1)] / total[own] / gini
-    best = np.lexsort((tried, -overall[tried], -np.round(score, 12), own))
-    first = np.unique(own[best], return_index=True)[1]
-    found[own[best][first]] = tried[best][first]
-    return found
+        score += within[np.where(nodes_there[at] == wanted, at, -1)] / total[allowed] / gini
+    best = np.lexsort((tried, -overall[tried], -np.round(score, 12), allowed))
+    first = np.unique(allowed[best], return_index=True)[1]
+    released[allowed[best][first]] = tried[best][first]
+    return released
 
 
 def _candidates(
@@ -187,8 +187,8 @@ def _candidates(
         most_frequent[number[by_frequency[::-1]]] = by_frequency[::-1]
         other = most_frequent[number[leaves]]
         pairs.append((groups * m + other)[other >= 0])
-    found = np.unique(np.concatenate(pairs))
-    return found // m, found % m
+    candidates = np.unique(np.concatenate(pairs))
+    return candidates // m, candidates % m
 
 
 def _nodes(variable: Variable, labels: Labels, g: int) -> Floats:
@@ -196,15 +196,15 @@ def _nodes(variable: Variable, labels: Labels, g: int) -> Floats:
     levels = variable.level_numbers
     there = levels >= 0
     group, level = labels[there], levels[there]
-    found = np.full(g, np.nan)
+    released = np.full(g, np.nan)
     if not len(group):
-        return found
+        return released
     m = len(variable.levels)
     fit = np.ones(m + len(inner_nodes(variable)), dtype=bool)
     fit = fit if variable.admissible is None else variable.admissible
     if not fit[m]:
-        return found
-    found[np.unique(group)] = m  # the root, which all share
+        return released
+    released[np.unique(group)] = m  # the root, which all share
     depths = ancestors(variable)
     place = {name: m + at for at, name in enumerate(inner_nodes(variable))}
     for names in depths:
@@ -212,9 +212,11 @@ def _nodes(variable: Variable, labels: Labels, g: int) -> Floats:
         low, high = np.full(g, m), np.full(g, -1)
         np.minimum.at(low, group, number[level])
         np.maximum.at(high, group, number[level])
-        own = np.arange(m) if names is depths[-1] else np.array([place[name] for name in names])
+        leaves_of_names = (
+            np.arange(m) if names is depths[-1] else np.array([place[name] for name in names])
+        )
         first = np.unique(number, return_index=True)[1]
         shared = np.flatnonzero(low == high)
-        node = own[first[low[shared]]]
-        found[shared[fit[node]]] = node[fit[node]]
-    return found
+        node = leaves_of_names[first[low[shared]]]
+        released[shared[fit[node]]] = node[fit[node]]
+    return released

@@ -32,9 +32,9 @@ class Corners:
     def apply(self, values: Floats) -> Floats:
         """Look up the points of levels."""
         missing = np.isnan(values)
-        found = self.points[np.where(missing, 0, values).astype(np.int64)]
-        found[missing] = 0.0
-        return found
+        coordinates = self.points[np.where(missing, 0, values).astype(np.int64)]
+        coordinates[missing] = 0.0
+        return coordinates
 
 
 class LevelCounts(NamedTuple):
@@ -79,11 +79,11 @@ def by_present(
     The function gets the values, their groups numbered 0, 1, … and their rows.
     """
     rows = np.flatnonzero(~np.isnan(values))
-    found = np.full(g, np.nan)
+    figures = np.full(g, np.nan)
     if len(rows):
         groups, dense = np.unique(labels[rows], return_inverse=True)
-        found[groups] = function(values[rows], dense.reshape(-1), rows)
-    return found
+        figures[groups] = function(values[rows], dense.reshape(-1), rows)
+    return figures
 
 
 def present_means(values: Floats, labels: Labels, g: int, weights: Floats | None = None) -> Floats:

@@ -117,9 +117,9 @@ class _Joining:
 
     def costs(self, tried: Labels) -> _JoinCosts:
         """Count the values that each join would blank."""
-        own, all_ = self.states[tried][:, None, :], self.states[None, :, :]
-        differ = own != all_
-        of_own = (differ & (own != _MISSING)).sum(axis=2) * self.sizes[tried][:, None]
+        rare, all_ = self.states[tried][:, None, :], self.states[None, :, :]
+        differ = rare != all_
+        of_own = (differ & (rare != _MISSING)).sum(axis=2) * self.sizes[tried][:, None]
         of_other = (differ & (all_ != _MISSING)).sum(axis=2)
         need = (self.k - self.shared[tried])[:, None]
         enough = self.shared[None, :] >= self.k + need
@@ -134,7 +134,7 @@ class _Joining:
 
     def spared(self, tried: Labels, rare: Labels, costs: _JoinCosts) -> NDArray[np.float64]:
         """Return what the other pattern would have cost by itself, if the join helps it too."""
-        found = np.zeros(costs.total.shape)
+        saving = np.zeros(costs.total.shape)
         others = self.costs(rare).total if len(tried) < len(rare) else costs.total
         least, second = _two_least(others)
         cheapest = others.argmin(axis=1)
@@ -143,8 +143,8 @@ class _Joining:
             enough = self.shared[rare] + self.shared[p] >= self.k
             if self.by_units:
                 enough &= [len(self.people[int(q)] | self.people[int(p)]) >= self.k for q in rare]
-            found[at, rare] = np.where(enough & np.isfinite(alone), alone, 0.0)
-        return found
+            saving[at, rare] = np.where(enough & np.isfinite(alone), alone, 0.0)
+        return saving
 
     def join(self, p: int, other: int, lends: bool) -> None:
         """Take a step."""

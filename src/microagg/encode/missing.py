@@ -54,22 +54,22 @@ def join_rare(
     >>> found.blanked, found.states.tolist()[3:]
     (1, [[0, 0], [0, 0], [0, 1]])
     """
-    found = states.copy()
+    joined = states.copy()
     cells = np.zeros(len(states), dtype=np.int64)
     count = 0
     for rows in rows_of_each(strata):
-        own = None if units is None else units[rows]
+        units_here = None if units is None else units[rows]
         at = None if near is None else near[rows]
-        new, pattern = _join(states[rows], k, own, at)
-        found[rows], cells[rows] = new, count + pattern
+        new, pattern = _join(states[rows], k, units_here, at)
+        joined[rows], cells[rows] = new, count + pattern
         count += int(pattern.max()) + 1
-    return JoinedPatterns(found, cells, int(np.count_nonzero(found != states)))
+    return JoinedPatterns(joined, cells, int(np.count_nonzero(joined != states)))
 
 
 def complete_records(variables: Iterable[Variable]) -> NDArray[np.bool_]:
     """Find the records that miss no value: those that the policy ``drop`` keeps."""
-    found: NDArray[np.bool_] = ~np.any([variable.missing for variable in variables], axis=0)
-    return found
+    complete: NDArray[np.bool_] = ~np.any([variable.missing for variable in variables], axis=0)
+    return complete
 
 
 def rows_of_each(cells: Labels) -> list[Labels]:
@@ -92,7 +92,7 @@ def _join(
     narrow = which.astype(np.int16) if len(patterns) < 2**15 else which  # is sorted by radix
     order = np.argsort(narrow, kind="stable")
     sizes = np.bincount(which)
-    rows = [[own] for own in np.split(order, np.cumsum(sizes)[:-1])]
+    rows = [[cell] for cell in np.split(order, np.cumsum(sizes)[:-1])]
     shared: Labels = sizes
     people: dict[int, frozenset[int]] = {}
     if units is not None:
@@ -105,8 +105,8 @@ def _join(
     for step in plan.steps:
         _follow(step, rows, units, near)
     labels = np.empty(len(states), dtype=np.int64)
-    for number, own in enumerate(rows):
-        for some in own:
+    for number, cell in enumerate(rows):
+        for some in cell:
             labels[some] = number
     return plan.patterns[labels], np.unique(labels, return_inverse=True)[1].reshape(-1)
 
@@ -122,8 +122,8 @@ def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
     for column in states.T:  # each row becomes one number, each column a digit of it
         base = int(column.max(initial=0)) + 1
         if width * base > _LARGEST_CODE:
-            found, code = np.unique(code, return_inverse=True)
-            code, width = code.reshape(-1), len(found)
+            distinct, code = np.unique(code, return_inverse=True)
+            code, width = code.reshape(-1), len(distinct)
         code, width = code * base + column, width * base
     if width <= _FEW_CODES:
         number = np.cumsum(np.bincount(code, minlength=width) > 0) - 1
@@ -145,9 +145,9 @@ def _follow(
         moved = moved + rows[step.other]
         rows[step.other] = []
     else:
-        own, candidates = np.concatenate(moved), np.sort(np.concatenate(rows[step.other]))
-        lent = _nearest(own, candidates, step.lent, units, near)
-        moved = [own, lent]
+        leavers, candidates = np.concatenate(moved), np.sort(np.concatenate(rows[step.other]))
+        lent = _nearest(leavers, candidates, step.lent, units, near)
+        moved = [leavers, lent]
         rows[step.other] = [candidates[~np.isin(candidates, lent)]]
     if step.to == len(rows):
         rows.append([])
@@ -178,7 +178,7 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
     >>> group_states(states, np.array([0, 0, 0, 1, 1]), 2, "majority").tolist()
     [[0], [2]]
     """
-    found = np.empty((g, states.shape[1]), dtype=np.int64)
+    by_group = np.empty((g, states.shape[1]), dtype=np.int64)
     sizes = np.bincount(labels, minlength=g)
     for j, column in enumerate(states.T):
         present = np.bincount(labels[column == 0], minlength=g)
@@ -192,8 +192,8 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
             has_value = 2 * present > sizes
         else:  # all records of a group have the same state
             has_value = present == sizes
-        found[:, j] = np.where(has_value, 0, np.where(coded == 0, _MISSING, coded))
-    return found
+        by_group[:, j] = np.where(has_value, 0, np.where(coded == 0, _MISSING, coded))
+    return by_group
 
 
 def join_enough(
@@ -219,7 +219,7 @@ def join_enough(
     >>> join_enough(found, states, strata, lambda rows: len(rows) > 2).blanked
     2
     """
-    found, cells = joined.states.copy(), joined.cells.copy()
+    new_states, cells = joined.states.copy(), joined.cells.copy()
     waiting = list(range(int(cells.max()) + 1))
     while waiting:
         cell = waiting.pop()
@@ -229,11 +229,11 @@ def join_enough(
         near = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
         if not len(near):
             continue
-        pattern, sizes = found[rows[0]], np.bincount(cells)
+        pattern, sizes = new_states[rows[0]], np.bincount(cells)
         first = np.array([int(np.argmax(cells == other)) for other in near])
-        both = np.where(found[first] == pattern, pattern, _MISSING)
+        both = np.where(new_states[first] == pattern, pattern, _MISSING)
         cost = (both != pattern).sum(axis=1) * len(rows)
-        changes = (both != found[first]).sum(axis=1)
+        changes = (both != new_states[first]).sum(axis=1)
         cost += changes * sizes[near]
         if some_of is not None:
             stays = np.array([some_of[cells == other].any() for other in near])
@@ -242,7 +242,7 @@ def join_enough(
                 continue
         best = int(np.argmin(cost))
         cells[rows] = near[best]
-        found[cells == near[best]] = both[best]
+        new_states[cells == near[best]] = both[best]
         waiting.append(int(near[best]))
     labels = np.unique(cells, return_inverse=True)[1].reshape(-1)
-    return JoinedPatterns(found, labels, int(np.count_nonzero(found != states)))
+    return JoinedPatterns(new_states, labels, int(np.count_nonzero(new_states != states)))

@@ -74,9 +74,9 @@ def modes(
     [1.0, 1.0, nan]
     """
     there = codes >= 0
-    found = np.full(g, np.nan)
+    released = np.full(g, np.nan)
     if not there.any():
-        return found
+        return released
     codes, labels = codes[there], labels[there]
     w = np.ones(len(codes)) if weights is None else weights[there]
     overall = np.bincount(codes, weights=w) if often is None else often
@@ -86,5 +86,5 @@ def modes(
     group, level = pairs // m, pairs % m
     best = np.lexsort((level, -overall[level], -mass, group))
     first = np.unique(group[best], return_index=True)[1]
-    found[group[best][first]] = level[best][first]
-    return found
+    released[group[best][first]] = level[best][first]
+    return released

@@ -39,10 +39,12 @@ class NumberEncoder:
     def apply(self, values: Floats) -> Floats:
         """Return the coordinates of values; missing ones are 0."""
         there = ~np.isnan(values)
-        found = np.zeros((len(values), 1))
+        coordinates = np.zeros((len(values), 1))
         if there.any():
-            found[there] = self.scaling.apply(self.transform.apply(values[there]).reshape(-1, 1))
-        return found
+            coordinates[there] = self.scaling.apply(
+                self.transform.apply(values[there]).reshape(-1, 1)
+            )
+        return coordinates
 
 
 def encoder(found: NumberFigures) -> Encoder:
@@ -111,7 +113,7 @@ def totals(means: Floats, mass: Floats) -> Floats:
     [1.0, 2.0, 4.0]
     """
     there = np.flatnonzero(~np.isnan(means) & (mass > 0))
-    found = nearest(means)
+    released = nearest(means)
     # The heaviest first, so that light groups can make up for the rest.
     order = there[np.lexsort((there, -mass[there]))]
     error = 0.0
@@ -120,20 +122,20 @@ def totals(means: Floats, mass: Floats) -> Floats:
         up = error + mass[at] * (low + 1 - means[at])
         down = error + mass[at] * (low - means[at])
         if low == means[at] or abs(down) <= abs(up):
-            found[at], error = low, down
+            released[at], error = low, down
         else:
-            found[at], error = low + 1, up
+            released[at], error = low + 1, up
     # Round one or two light groups to the other side to remove the rest of the error; if that is not
     # enough, change them by one more.
     light = order[::-1][:_TRIED]
     for beyond in (False, True):
         if abs(error) > _HALF:
-            up = beyond | (found[light] <= means[light])
-            down = beyond | (found[light] >= means[light])
+            up = beyond | (released[light] <= means[light])
+            down = beyond | (released[light] >= means[light])
             error, steps = _correction(mass[light], error, up, down)
             for place, step in steps:
-                found[light[place]] += step
-    return found + 0.0
+                released[light[place]] += step
+    return released + 0.0
 
 
 def _correction(

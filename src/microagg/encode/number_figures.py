@@ -73,12 +73,12 @@ def present(variable: Variable, weights: Floats | None) -> tuple[Weighed, Weighe
     These are all, of spiked numbers those off the spike.
     """
     there = ~variable.missing
-    values, own = variable.values[there], None if weights is None else weights[there]
-    every = Weighed(values, own)
+    values, mass = variable.values[there], None if weights is None else weights[there]
+    every = Weighed(values, mass)
     if variable.kind != "spiked":
         return every, every
     off = values != spike_of(variable.setting)
-    return every, Weighed(values[off], None if own is None else own[off])
+    return every, Weighed(values[off], None if mass is None else mass[off])
 
 
 def figures_of(

@@ -24,8 +24,8 @@ from microagg.tables.variable import Variable
 
 def encoder(variable: Variable, counts: LevelCounts) -> Encoder:
     """Encode the place of a level as one coordinate."""
-    found = corners(_places(variable).reshape(-1, 1), counts)
-    return Corners(found.points * np.sqrt(variable.share))
+    points = corners(_places(variable).reshape(-1, 1), counts)
+    return Corners(points.points * np.sqrt(variable.share))
 
 
 def _places(variable: Variable) -> Floats:
@@ -55,10 +55,10 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     if variable.admissible is not None:
         occurs = occurs & variable.admissible
     occurring = np.flatnonzero(occurs)
-    found = np.full(g, np.nan)
+    released = np.full(g, np.nan)
     there = ~np.isnan(middle)
     if not there.any() or not len(occurring):
-        return found
+        return released
     wanted = middle[there]
     after = np.clip(np.searchsorted(places[occurring], wanted), 1, max(len(occurring) - 1, 1))
     low = occurring[after - 1]
@@ -66,12 +66,12 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     below, above = np.abs(wanted - places[low]), np.abs(places[high] - wanted)
     tie = np.isclose(below, above, rtol=1e-12, atol=1e-12)
     w = None if weights is None else weights[~variable.missing]
-    own = variable.values[~variable.missing].astype(np.int64)
-    counted = np.bincount(own, weights=w, minlength=len(variable.levels))
+    levels = variable.values[~variable.missing].astype(np.int64)
+    counted = np.bincount(levels, weights=w, minlength=len(variable.levels))
     often = counted if variable.often is None else variable.often
     upper = np.where(tie, often[high] > often[low], above < below)
-    found[there] = np.where(upper, high, low)
-    return found
+    released[there] = np.where(upper, high, low)
+    return released
 
 
 def _medians(at: Floats, labels: Labels, g: int, weights: Floats | None = None) -> Floats:

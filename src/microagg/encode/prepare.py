@@ -80,19 +80,19 @@ def as_weights(weights: Any, n: int) -> Floats | None:
     """
     if weights is None:
         return None
-    given = _one_column(weights, n)
-    _check_weights(given)
-    least, most = float(given.min()), float(given.max())
+    column = _one_column(weights, n)
+    _check_weights(column)
+    least, most = float(column.min()), float(column.max())
     if least == most:
         return None
     if most / least > _WIDEST:
         raise InputError(
             f"The largest weight may be {_WIDEST:g} times the least at most, since sums of weights lose "
             f"lighter records; it is {most / least:.3g} times. The least is in row "
-            f"{int(given.argmin()) + 1} (the first record is row 1): raise it, or leave that record out."
+            f"{int(column.argmin()) + 1} (the first record is row 1): raise it, or leave that record out."
         )
     # A power of two keeps the sum from overflowing or vanishing, and is exact.
-    near_one = np.ldexp(given, -int(np.frexp(most)[1]))
+    near_one = np.ldexp(column, -int(np.frexp(most)[1]))
     scaled: Floats = near_one / near_one.mean()
     return scaled
 
@@ -134,9 +134,9 @@ def weights_of(table: Frame, name: Any) -> Floats:
         raise InputError(
             f"Weights are numbers; column {shown(name)} holds {table.kind_in_words(name)}. Name another."
         )
-    found = table.doubles(name)
-    _check_weights(found, f"column {shown(name)}, ")
-    return found
+    weights = table.doubles(name)
+    _check_weights(weights, f"column {shown(name)}, ")
+    return weights
 
 
 def _check_weights(values: Floats, column: str = "") -> None:

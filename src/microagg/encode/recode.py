@@ -113,14 +113,14 @@ def _holders(which: Labels, units: Labels | None, m: int, most: int) -> list[fro
 def before_of(frame: Frame, recoder: Recoder) -> Variable:
     """Read a column as it was before its recoding."""
     name, how = recoder.name, recoder.how
-    words, number = frame.kind_in_words(name), frame.is_numeric(name)
+    kind, number = frame.kind_in_words(name), frame.is_numeric(name)
     if (how.kind is None and not number and not recoder.codes) or (how.kind == "date" and number):
-        raise InputError(_misfit(name, how, words))
+        raise InputError(_misfit(name, how, kind))
     said = recoder.before.of_kind(recoder.before.kind or how.kind)
-    found = variable_of(frame, name, said, recoder.codes, recoder.missing_words)
-    if found.kind not in how.kinds:
-        raise InputError(_misfit(name, how, words))
-    return found
+    variable = variable_of(frame, name, said, recoder.codes, recoder.missing_words)
+    if variable.kind not in how.kinds:
+        raise InputError(_misfit(name, how, kind))
+    return variable
 
 
 def _misfit(name: Any, how: Coarsen, words: str) -> str:
@@ -294,11 +294,13 @@ class Recoder:
                 column = column.cast(pa.string())
         kind = column.type
         array = pa.array([None if level < 0 else new[level] for level in at.tolist()], kind)
-        found = pc.if_else(pa.array(moved[at]), array, column)
+        recoded = pc.if_else(pa.array(moved[at]), array, column)
         if encoded:
-            one = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-            return pa.chunked_array([one.dictionary_encode()])
-        return found
+            array_of_levels = (
+                recoded.combine_chunks() if isinstance(recoded, pa.ChunkedArray) else recoded
+            )
+            return pa.chunked_array([array_of_levels.dictionary_encode()])
+        return recoded
 
     def _dates(self, frame: Frame) -> Any:
         import pyarrow as pa
@@ -404,7 +406,9 @@ def _to_parents(said: Column, found: Tally, enough: Any) -> dict[Any, str]:
         nodes: dict[str, Share] = {}
         for level, node in now.items():
             nodes[node] = nodes.get(node, Share()).merge(found.parts[level])
-        up = {node: _parent(node, said, parents) for node, own in nodes.items() if not enough(own)}
+        up = {
+            node: _parent(node, said, parents) for node, count in nodes.items() if not enough(count)
+        }
         up = {node: above for node, above in up.items() if above is not None}
         if not up:
             return {level: node for level, node in now.items() if node != level}
@@ -421,7 +425,7 @@ def _parent(node: str, said: Column, parents: Mapping[str, str] | None) -> str |
 
 def recoded_plan(plan: Plan, recoders: Iterable[Recoder]) -> Plan:
     """Return the plan of the recoded table, which recodes nothing."""
-    after = {one.name: one.after for one in recoders}
+    after = {recoder.name: recoder.after for recoder in recoders}
     protected = {name for block in plan.blocks for name in block.columns or ()}
     columns = {
         name: after.get(name, setting)
@@ -448,5 +452,5 @@ def _facts_of(frame: Frame, name: Any) -> ColumnFacts | None:
 
     if not isinstance(frame.native, pa.Table):
         return None
-    own = frame.native.schema.field(frame.names.index(name))
-    return ColumnFacts.of(own) if own.metadata else None
+    field = frame.native.schema.field(frame.names.index(name))
+    return ColumnFacts.of(field) if field.metadata else None

@@ -125,11 +125,11 @@ class RecodedTable:
 
     def columns(self, rows: Labels | None) -> dict[Any, Recoded]:
         """Return the recoded columns before and after; ``rows`` are the records that are kept."""
-        found = {}
+        recoded = {}
         for name, recoder in self.recoders.items():
             before = before_of(self.given, recoder)
-            found[name] = Recoded(recoder, before if rows is None else before.taken(rows))
-        return found
+            recoded[name] = Recoded(recoder, before if rows is None else before.taken(rows))
+        return recoded
 
 
 def recode_table(
@@ -248,7 +248,7 @@ def loss_by_recoding(recoder: Recoder) -> tuple[float, float]:
     lost = 0.0
     for one, share in zip(merged, shares, strict=True):
         square = float(np.square(share).sum())
-        for level, own in zip(recoder.levels, share.tolist(), strict=True):
+        for level, share_of_level in zip(recoder.levels, share.tolist(), strict=True):
             if recoder.becomes.get(level) == one:
-                lost += mass[level] * (1 - 2 * own + square)
+                lost += mass[level] * (1 - 2 * share_of_level + square)
     return lost / spread, recoder.before.importance * (count - 1)

@@ -97,7 +97,7 @@ def with_releases(
     if all(rule.kind in (MEAN, ROUNDED) for rule in rules):
         return space
     sizes = [0, *(len(rule.points) for rule in rules)]
-    found = Releases(
+    releases = Releases(
         X=np.ascontiguousarray(np.hstack(coordinates)),
         kind=np.array([rule.kind for rule in rules], np.intp),
         unit=np.array([rule.unit for rule in rules]),
@@ -109,13 +109,13 @@ def with_releases(
         blank=np.ascontiguousarray(np.column_stack([rule.blank for rule in rules])),
         majority=policy == "majority",
     )
-    return replace(space, releases=found, factors=np.concatenate(factors))
+    return replace(space, releases=releases, factors=np.concatenate(factors))
 
 
 def taken(releases: Releases, rows: Labels) -> Releases:
     """Return what groups of some records release."""
-    own = {name: getattr(releases, name)[rows] for name in ("X", "level", "value", "blank")}
-    return releases._replace(**own)
+    fields = {name: getattr(releases, name)[rows] for name in ("X", "level", "value", "blank")}
+    return releases._replace(**fields)
 
 
 def _rule(

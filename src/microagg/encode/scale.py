@@ -175,11 +175,11 @@ def _spread(Y: Floats, how: str, weights: Floats | None) -> Floats:
 
 def _weighted_quantiles(Y: Floats, weights: Floats, shares: tuple[float, ...]) -> Floats:
     """Return the first value of each column at which the weights reach a share, shape (shares, d)."""
-    found = np.empty((len(shares), Y.shape[1]))
+    quantiles = np.empty((len(shares), Y.shape[1]))
     for j, column in enumerate(Y.T):
         order = np.argsort(column, kind="stable")
         reached = np.cumsum(weights[order])
         # A share that is reached but for rounding is reached.
         at = np.searchsorted(reached, np.array(shares) * reached[-1] * (1 - ROUNDING))
-        found[:, j] = column[order[at]]
-    return found
+        quantiles[:, j] = column[order[at]]
+    return quantiles

@@ -53,10 +53,10 @@ class Axes(NamedTuple):
     def place(self, values: Floats, states: Labels | None) -> list[Floats]:
         """Return the coordinates of values and of states, where these have some."""
         factor = np.sqrt(self.importance)
-        found = [self.values.apply(values) * factor]
+        coordinates = [self.values.apply(values) * factor]
         if self.states is not None and states is not None:
-            found.append(self.states.apply(states.astype(np.float64)) * factor)
-        return found
+            coordinates.append(self.states.apply(states.astype(np.float64)) * factor)
+        return coordinates
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -120,14 +120,14 @@ def space_of(
         return Space(np.column_stack([v.values for v in variables]), scale, encoded=False)
     axes, coordinates = [], []
     for variable in variables:
-        own = variable.states if states and variable.missing.any() else None
+        codes = variable.states if states and variable.missing.any() else None
         encoder = encoder_of(variable, scale, weights)
         of_states = None
-        if own is not None:
-            counts = count_levels(own, int(own.max()) + 1, weights)
+        if codes is not None:
+            counts = count_levels(codes, int(codes.max()) + 1, weights)
             of_states = nominal.encoder(len(counts.often), counts)
         axes.append(Axes(encoder, of_states, variable.setting.importance))
-        coordinates += axes[-1].place(variable.values, own)
+        coordinates += axes[-1].place(variable.values, codes)
     matrix = np.ascontiguousarray(np.hstack(coordinates))
     first = variables[0]
     only_corners = len(coordinates) == 1 and first.kind in ("boolean", "nominal")
@@ -218,22 +218,22 @@ def with_admissible(
     if held is not None:
         sets = [
             *([level] for level in variable.levels),
-            *([variable.levels[at] for at in own] for own in nodes),
+            *([variable.levels[at] for at in leaves] for leaves in nodes),
         ]
         return replace(
-            variable, admissible=np.array([held(one) for one in sets], dtype=np.int64) >= k
+            variable, admissible=np.array([held(members) for members in sets], dtype=np.int64) >= k
         )
     levels = variable.level_numbers
     there = levels >= 0
     own_units = np.flatnonzero(there) if units is None else units[there]
-    found = count_units(levels[there], own_units, len(variable.levels))
-    of_nodes = [len(np.unique(own_units[np.isin(levels[there], own)])) for own in nodes]
-    return replace(variable, admissible=np.append(found, of_nodes) >= k)
+    units_of_level = count_units(levels[there], own_units, len(variable.levels))
+    of_nodes = [len(np.unique(own_units[np.isin(levels[there], leaves)])) for leaves in nodes]
+    return replace(variable, admissible=np.append(units_of_level, of_nodes) >= k)
 
 
 def names_of_levels(variable: Variable) -> list[Any]:
     """List the names of all values that a category may release."""
-    found = list(variable.levels)
+    names = list(variable.levels)
     if variable.kind == "hierarchy" and variable.setting.release == "node":
-        found += hierarchy.inner_nodes(variable)
-    return [*found, *variable.merged]
+        names += hierarchy.inner_nodes(variable)
+    return [*names, *variable.merged]

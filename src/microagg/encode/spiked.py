@@ -49,9 +49,9 @@ class SpikedEncoder:
 
     def apply(self, values: Floats) -> Floats:
         """Return the coordinates of values; missing ones are 0."""
-        found = (self.raw(values) - self.centre) * self.scale
-        found[np.isnan(values)] = 0.0
-        return found
+        coordinates = (self.raw(values) - self.centre) * self.scale
+        coordinates[np.isnan(values)] = 0.0
+        return coordinates
 
 
 def encoder(variable: Variable, found: NumberFigures) -> Encoder:

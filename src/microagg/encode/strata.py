@@ -31,8 +31,8 @@ def strata_of(
     the file can tell them apart.
     """
     table = np.column_stack([stratum_codes(frame, name, text)[0] for name in columns])
-    found = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
-    return canonical_labels(found), table
+    numbers = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
+    return canonical_labels(numbers), table
 
 
 def stratum_codes(frame: Frame, name: Any, text: Frame | None = None) -> tuple[Labels, list[Any]]:
@@ -78,13 +78,13 @@ def merge_small(
         worst = int(short[np.argmin(shared[short])])
         row = int(np.argmax(strata == worst))
         if small != "merge" or there.sum() == 1:
-            own = [frame.categories(name) for name in columns]
-            rows = [(one, int(np.argmax(strata == one))) for one in short.tolist()]
-            found = {
-                tuple(levels[codes[at]] for codes, levels in own): int(shared[one])
-                for one, at in rows
+            categories = [frame.categories(name) for name in columns]
+            rows = [(stratum, int(np.argmax(strata == stratum))) for stratum in short.tolist()]
+            names = {
+                tuple(levels[codes[at]] for codes, levels in categories): int(shared[stratum])
+                for stratum, at in rows
             }
-            raise stratum_too_small(columns, found, k, who)
+            raise stratum_too_small(columns, names, k, who)
         members = strata == worst
         others = np.flatnonzero(there & (np.arange(g) != worst))
         first = np.array([int(np.argmax(strata == other)) for other in others])
@@ -113,9 +113,9 @@ def stratum_too_small(
     columns: Sequence[Any], units: Mapping[tuple[Any, ...], int], k: int, who: UnitWords = RECORDS
 ) -> InputError:
     """Return the error about strata with fewer than k units; ``units`` has those of each, by its values."""
-    short = [values for values, found in units.items() if found < k]
+    short = [values for values, count in units.items() if count < k]
     worst = min(short, key=lambda values: (units[values], repr(values)))
-    named = [f"{shown(name)} = {shown(one)}" for name, one in zip(columns, worst, strict=True)]
+    named = [f"{shown(name)} = {shown(value)}" for name, value in zip(columns, worst, strict=True)]
     more = f", and {plural(len(short) - 1, 'more stratum', 'more strata')}" if short[1:] else ""
     return InputError(
         f"Groups never cross strata, so each stratum needs at least k = {k} {who}; that of "

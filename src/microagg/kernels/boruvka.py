@@ -132,13 +132,13 @@ def _limits(tree, leaf, listed, records, best, limit):
 
 @kernel
 def _leaves_to_search(tree, listed, records, best, out):
-    found = 0
+    count = 0
     limit = np.empty(LEAF)
     for leaf in range(tree.node.size):
         if _limits(tree, leaf, listed, records, best, limit) >= 0.0:
-            out[found] = leaf
-            found += 1
-    return found
+            out[count] = leaf
+            count += 1
+    return count
 
 
 @lean_subkernel

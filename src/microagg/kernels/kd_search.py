@@ -220,16 +220,16 @@ def count_within(tree, point, inner, outer, sizes):
 
     A row counts as many times as ``sizes`` says.
     """
-    found, top = 0, begin(tree, point)
+    count, top = 0, begin(tree, point)
     while True:
         leaf, top = next_leaf(tree, top, point, outer, tree.leaf_of.size)
         if leaf < 0:
-            return found
+            return count
         for s in range(tree.count[leaf]):
             if tree.entry[s] < inner:
                 return 0
             if tree.entry[s] <= outer:
-                found += sizes[tree.rows[leaf, s]]
+                count += sizes[tree.rows[leaf, s]]
 
 
 @lean_subkernel
@@ -255,22 +255,22 @@ def nearest_of_others(tree, point, skip, others, count):
 def _begin_opposite(tree, point):
     """Start a search for the farthest: the point's squared distance to the centre, and the margin."""
     mirror = tree.mirror
-    own, size = 0.0, 0.0
+    reach, size = 0.0, 0.0
     for j in range(point.size):
         mirror[j] = 2 * tree.centre[j] - point[j]
-        own += (point[j] - tree.centre[j]) ** 2
+        reach += (point[j] - tree.centre[j]) ** 2
         size += (abs(point[j]) + tree.largest[j]) ** 2
-    _enter(tree, 0, tree.low.shape[0] - 1, mirror, own)
-    return own, _ROUNDING * (point.size + 4) * size + _UNDERFLOW
+    _enter(tree, 0, tree.low.shape[0] - 1, mirror, reach)
+    return reach, _ROUNDING * (point.size + 4) * size + _UNDERFLOW
 
 
 @lean_subkernel
 def farthest(tree, point):
     """Row of the record farthest from a point, the lowest of equally far ones; −1 when empty."""
-    own, margin = _begin_opposite(tree, point)
+    reach, margin = _begin_opposite(tree, point)
     best, best_row, top = -1.0, NO_ROW, 0
     while True:
-        leaf, top = _next_leaf(tree, top, point, tree.mirror, own, margin, -best, best_row)
+        leaf, top = _next_leaf(tree, top, point, tree.mirror, reach, margin, -best, best_row)
         if leaf < 0:
             return best_row
         for s in range(tree.count[leaf]):
@@ -285,11 +285,11 @@ def some_farthest(tree, point, k, distances, rows):
 
     They are left as :func:`nearest` leaves its own, with negative distances. Returns how many there are.
     """
-    own, margin = _begin_opposite(tree, point)
+    reach, margin = _begin_opposite(tree, point)
     have, top = 0, 0
     limit, limit_row = np.inf, NO_ROW
     while True:
-        leaf, top = _next_leaf(tree, top, point, tree.mirror, own, margin, limit, limit_row)
+        leaf, top = _next_leaf(tree, top, point, tree.mirror, reach, margin, limit, limit_row)
         if leaf < 0:
             return have
         for s in range(tree.count[leaf]):

@@ -49,13 +49,13 @@ class KdTree(NamedTuple):
 def build(X: Floats, rows: Any) -> KdTree:
     """Build the tree of some rows of X in O(n log n · d)."""
     tree = empty_tree(len(rows), *X.shape)
-    own, leaves = np.array(rows, dtype=np.intp), tree.count.size
-    threads = 1 + (helpers() if len(own) >= _MANY else 0)
-    _arrange(X, own, leaves, threads)
-    _centre(tree, X, own)
+    order, leaves = np.array(rows, dtype=np.intp), tree.count.size
+    threads = 1 + (helpers() if len(order) >= _MANY else 0)
+    _arrange(X, order, leaves, threads)
+    _centre(tree, X, order)
 
     def work(begin: int, end: int, _: int) -> None:
-        _fill(tree, X, own, begin, end)
+        _fill(tree, X, order, begin, end)
 
     share_with_helpers(work, leaves, at_once=leaves // threads + 1)
     _summarise_nodes(tree)

@@ -27,12 +27,12 @@ def is_canonical(labels):
 @lean_kernel
 def renumber(labels, number):
     """Renumber groups by first appearance, in place; ``number`` holds a −1 for each group."""
-    found = 0
+    groups = 0
     for i in range(labels.size):
         label = labels[i]
         if number[label] < 0:
-            number[label] = found
-            found += 1
+            number[label] = groups
+            groups += 1
         labels[i] = number[label]
 
 

@@ -26,13 +26,13 @@ def canonical_labels(labels: NDArray[np.integer]) -> Labels:
     """
     from microagg.kernels.label_loops import is_canonical, renumber
 
-    given: Labels = np.ascontiguousarray(labels, dtype=np.int64)
-    if is_canonical(given):
-        return given
-    if given.min() < 0 or given.max() >= given.size:
-        given = np.unique(given, return_inverse=True)[1].reshape(-1)
-    new = given.copy()
-    renumber(new, np.full(int(given.max()) + 1, -1))
+    numbers: Labels = np.ascontiguousarray(labels, dtype=np.int64)
+    if is_canonical(numbers):
+        return numbers
+    if numbers.min() < 0 or numbers.max() >= numbers.size:
+        numbers = np.unique(numbers, return_inverse=True)[1].reshape(-1)
+    new = numbers.copy()
+    renumber(new, np.full(int(numbers.max()) + 1, -1))
     return new
 
 

@@ -28,7 +28,7 @@ def count_by_scan(X, rows, inner, outer, points, sizes, begin, end, distance, co
     ``rows``; ``distance`` is scratch for a block. Distances are summed as the tree sums them.
     """
     for a in range(rows.size):
-        i, found = rows[a], 0
+        i, nearer = rows[a], 0
         block = begin[a] // WIDTH
         while block * WIDTH < end[a]:
             distance[:] = 0.0
@@ -39,9 +39,9 @@ def count_by_scan(X, rows, inner, outer, points, sizes, begin, end, distance, co
             for s in range(distance.size):
                 p = block * WIDTH + s
                 if distance[s] <= outer[i] and begin[a] <= p < end[a]:
-                    found = -1 if distance[s] < inner[i] or found < 0 else found + sizes[p]
-            block = block + 1 if found >= 0 else end[a]
-        count[i] = max(found, 0)
+                    nearer = -1 if distance[s] < inner[i] or nearer < 0 else nearer + sizes[p]
+            block = block + 1 if nearer >= 0 else end[a]
+        count[i] = max(nearer, 0)
 
 
 def in_blocks(points: Floats) -> Floats:

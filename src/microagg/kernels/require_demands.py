@@ -69,8 +69,8 @@ def _ordered_distance(table, begin, last, code, tally, entries, size):
 @lean_subkernel
 def _largest_sum(tally, entries, count):
     """Sum of the ``count`` largest tallies, found one below the other; ``count`` is small."""
-    total, bound, taken = 0.0, np.inf, 0
-    while taken < count:
+    total, bound, members = 0.0, np.inf, 0
+    while members < count:
         most, times = -1.0, 0
         for c in range(entries):
             if tally[c] < bound:
@@ -80,8 +80,8 @@ def _largest_sum(tally, entries, count):
                     times += 1
         if most <= 0:
             break
-        used = min(times, count - taken)
-        total, taken, bound = total + used * most, taken + used, most
+        used = min(times, count - members)
+        total, members, bound = total + used * most, members + used, most
     return total
 
 
@@ -109,15 +109,15 @@ def _given_away(table, begin, last, code, tally, entries):
             highest = c
             if lowest < 0:
                 lowest = c
-    found = 0.0
+    most = 0.0
     for c in range(entries):
         if tally[c] > 0:
             value, near = table[begin + code[c], 0], table[begin + last + code[c], 0]
             below = value - table[begin + code[lowest], 0]
             above = table[begin + code[highest], 0] - value
             if below <= near and above <= near:
-                found += tally[c]
-    return found
+                most += tally[c]
+    return most
 
 
 @lean_kernel
@@ -154,47 +154,47 @@ def shortage(rule, table, code, tally, entries, size, total):
     ``tally[c]`` is what the group has of ``code[c]``, for the first ``entries`` codes, ascending;
     ``total`` is the sum of the tallies.
     """
-    kind, level, found = rule[KIND], rule[LEVEL], 0.0
+    kind, level, lacking = rule[KIND], rule[LEVEL], 0.0
     begin = int(rule[FIRST])
     if kind == DISTINCT:
         have = 0
         for c in range(entries):
             have += tally[c] > 0
-        found = (level - have) / level
+        lacking = (level - have) / level
     elif kind == ENTROPY:
-        found = 1 - _entropy(tally, entries, size) / np.log(level) if level > 1 else 0.0
+        lacking = 1 - _entropy(tally, entries, size) / np.log(level) if level > 1 else 0.0
     elif kind == RECURSIVE:
         most = _largest_sum(tally, entries, 1)
         rest = size - _largest_sum(tally, entries, int(rule[EXTRA]) - 1)
         # The rule is strict, and counts are whole: one record more would break a tie.
-        found = (most - level * rest + 1) / size if most >= level * rest else 0.0
+        lacking = (most - level * rest + 1) / size if most >= level * rest else 0.0
     elif kind == ORDERED:
-        found = _ordered_distance(table, begin, int(rule[CODES]) - 1, code, tally, entries, size)
-        found -= level
+        lacking = _ordered_distance(table, begin, int(rule[CODES]) - 1, code, tally, entries, size)
+        lacking -= level
     elif kind == EQUAL:
         for c in range(entries):
-            found += max(tally[c] / size - table[begin + code[c], 0], 0.0)
-        found -= level
+            lacking += max(tally[c] / size - table[begin + code[c], 0], 0.0)
+        lacking -= level
     elif kind == P_PERCENT:
         first, second = _two_largest(tally, entries)
         least = level * first  # 0 also where it is too small for a number
-        found = 1 - (total - first - second) / least if least > 0 else 0.0
+        lacking = 1 - (total - first - second) / least if least > 0 else 0.0
     elif kind == LARGEST:
         top = _largest_sum(tally, entries, int(rule[EXTRA]))
-        found = top / total - level if total > 0 else 0.0
+        lacking = top / total - level if total > 0 else 0.0
     elif kind == HIDDEN:
-        found = _given_away(table, begin, int(rule[CODES]) // 2, code, tally, entries) / size
+        lacking = _given_away(table, begin, int(rule[CODES]) // 2, code, tally, entries) / size
     elif kind == POPULATION:
-        found = (level - total) / level
+        lacking = (level - total) / level
     else:
-        found = risk_of(size, total) - level
-    return found if found > TOLERANCE else 0.0
+        lacking = risk_of(size, total) - level
+    return lacking if lacking > TOLERANCE else 0.0
 
 
 @subkernel
 def violation_of(demands, rows, size, k):
     """Sum of all shortages of the group rows[:size], that of records included; from the records."""
-    found = max(k - size, 0) / k
+    violation = max(k - size, 0) / k
     own, tally, code = np.empty(size), np.empty(size), np.empty(size, np.intp)
     order = np.empty(size, np.intp)
     for r in range(len(demands.rule)):
@@ -210,14 +210,16 @@ def violation_of(demands, rows, size, k):
                 code[entries], tally[entries] = demands.codes[r, row], 0.0
                 entries += 1
             tally[entries - 1] += demands.amounts[r, row]
-        found += shortage(demands.rule[r], demands.table, code, tally, entries, size, total)
-    return found
+        violation += shortage(demands.rule[r], demands.table, code, tally, entries, size, total)
+    return violation
 
 
 @kernel
 def violations(demands, rows, start, k):
     """Violation of each group; group g is rows[start[g] : start[g + 1]]."""
-    found = np.empty(start.size - 1)
-    for g in range(found.size):
-        found[g] = violation_of(demands, rows[start[g] : start[g + 1]], start[g + 1] - start[g], k)
-    return found
+    by_group = np.empty(start.size - 1)
+    for g in range(by_group.size):
+        by_group[g] = violation_of(
+            demands, rows[start[g] : start[g + 1]], start[g + 1] - start[g], k
+        )
+    return by_group

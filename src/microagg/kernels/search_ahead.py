@@ -240,10 +240,10 @@ class Searchers:
             look(*self._eyes[thread], left.X, self._both, ahead, begin, end, batch)
 
         share_with_helpers(work, batch, at_once=_PIECE)
-        found: tuple[int, int, bool] = rounds_ahead(
+        counts: tuple[int, int, bool] = rounds_ahead(
             left, ahead, self._moving, self._both, m, self._k, group, batch, *room, state
         )
-        return found
+        return counts
 
     def _room(self, left: Left, batch: int) -> Ahead:
         """Room for a batch; eyes are for the tree of the records left."""

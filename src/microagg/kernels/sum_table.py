@@ -30,13 +30,13 @@ def put(entries, added, begin, keys, sums, used, most):
 
     ``entries`` is (m, words), ``added`` (m, sums); ``keys`` and ``sums`` have a power of two of rows.
     """
-    words, count = keys.shape[1], sums.shape[1]
+    width, count = keys.shape[1], sums.shape[1]
     mask = np.uint64(keys.shape[0] - 1)
     for a in range(begin, entries.shape[0]):
         slot = _place(entries[a]) & mask
         while sums[slot, 0] != 0:
             same = True
-            for j in range(words):
+            for j in range(width):
                 same &= keys[slot, j] == entries[a, j]
             if same:
                 break
@@ -45,7 +45,7 @@ def put(entries, added, begin, keys, sums, used, most):
             if used == most:
                 return a, used
             used += 1
-            for j in range(words):
+            for j in range(width):
                 keys[slot, j] = entries[a, j]
         for j in range(count):
             sums[slot, j] += added[a, j]
@@ -58,7 +58,7 @@ def spread_out(keys, sums, depth, rows, starts):
 
     ``starts``, (PARTS + 1,) zeros, gets where each part begins and ends. ``depth`` says which bits decide.
     """
-    words, count = keys.shape[1], sums.shape[1]
+    width, count = keys.shape[1], sums.shape[1]
     shift = np.uint64(64 - PART_BITS * (depth + 1))
     last = np.uint64(PARTS - 1)
     for slot in range(keys.shape[0]):
@@ -72,7 +72,7 @@ def spread_out(keys, sums, depth, rows, starts):
             part = (_place(keys[slot]) >> shift) & last
             at = place[part]
             place[part] += 1
-            for j in range(words):
+            for j in range(width):
                 rows[at, j] = keys[slot, j]
             for j in range(count):
-                rows[at, words + j] = np.uint64(sums[slot, j])
+                rows[at, width + j] = np.uint64(sums[slot, j])

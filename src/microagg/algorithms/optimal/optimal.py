@@ -101,14 +101,14 @@ def optimal(
     if len(X) < 2 * k or k == 1:
         labels = np.arange(len(X)) if k == 1 else np.zeros(len(X), np.int64)
         # The only partition: its SSE, but for the rounding of n·d terms.
-        found = Outcome(labels, sum_of_squares(X, labels) * (1 - 4 * (X.size + 9) * 2.0**-53))
+        outcome = Outcome(labels, sum_of_squares(X, labels) * (1 - 4 * (X.size + 9) * 2.0**-53))
     else:
         started = time.monotonic()
         search = _ExactSearch(X, k, _starts(X, k, time_limit, random_state, state), state)
         with stop_after(state, rest_of(time_limit, started)):
-            found = search.run(nodes)
+            outcome = search.run(nodes)
     state[DONE] = len(X)
-    return found
+    return outcome
 
 
 def _starts(
@@ -123,7 +123,7 @@ def _starts(
         if partitions and (rest == 0 or state[STOP]):
             break
         with part(state, 0.0 if partitions else 1 / 4):
-            found = auto(
+            refined = auto(
                 X,
                 k,
                 effort=effort,
@@ -131,7 +131,7 @@ def _starts(
                 random_state=seed + len(partitions),
                 state=state,
             )
-        partitions.append(canonical_labels(found.labels))
+        partitions.append(canonical_labels(refined.labels))
     return sorted(partitions, key=lambda labels: sum_of_squares(X, labels))
 
 
@@ -200,12 +200,12 @@ class _ExactSearch:
         """List all groups that a better partition can have, and choose; False if there are too many."""
         best = generation.best
         slack = (self.upper - best.bound) * (1 + 1e-9) + 1e-12 * self.upper
-        found = generation.pricer.within(
+        groups = generation.pricer.within(
             best.duals, slack, _GROUPS_LISTED * len(self.X), best.cuts, self.depth
         )
-        if found is None:
+        if groups is None:
             return False
-        program = self._choose(found.members, nodes, 200)
+        program = self._choose(groups.members, nodes, 200)
         self.lower = max(self.lower, min(program.lower, self.upper))
         self._tell()
         return True

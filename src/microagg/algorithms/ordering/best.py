@@ -26,19 +26,19 @@ def best_of(
     """
     if len(tasks) == 1:
         return attempt(tasks[0], state)[1]
-    own = new_state()
-    own[STOP] = state[STOP]
+    worker = new_state()
+    worker[STOP] = state[STOP]
     best: tuple[float, int, R] | None = None
 
     def counted(task: T) -> tuple[float, R]:
         with at_work():
-            return attempt(task, own)
+            return attempt(task, worker)
 
     with ThreadPoolExecutor(max_workers=thread_count(), thread_name_prefix="microagg") as pool:
         waiting = {pool.submit(counted, task): t for t, task in enumerate(tasks)}
         while waiting:
             if state[STOP]:
-                own[STOP] = 1
+                worker[STOP] = 1
             for future in wait(waiting, _SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED).done:
                 t = waiting.pop(future)
                 value, result = future.result()

@@ -159,12 +159,12 @@ def _choose(X, groups, count, row, p, around, search, chosen, distance, random):
     Near to this record, or each to one of the members of its group: a group whose members are far
     apart can so be dissolved.
     """
-    own = groups.label[row]
-    chosen[0], room = own, search.records - groups.size[own]
+    home = groups.label[row]
+    chosen[0], room = home, search.records - groups.size[home]
     for have in range(1, min(p, count)):
         if around:
-            start = groups.head[own] if search.bounded else row
-            row = _walk(groups, start, int(draw(random) * groups.size[own]))
+            start = groups.head[home] if search.bounded else row
+            row = _walk(groups, start, int(draw(random) * groups.size[home]))
         if around or have == 1:
             _measure_all(X, groups, count, row, distance)
         for b in range(have):
@@ -351,10 +351,10 @@ def anneal_patches(X, weights, demands, patches, begin, end, k, search, steps, h
     """Anneal the patches begin..end−1, ``steps`` for each group; write the new groups and their SSE."""
     for patch in range(begin, end):
         rows, labels, n_groups = rows_of(patches, patch)
-        own, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))
+        records, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))
         heavy, asked = weights_of(weights, rows), demands_on(demands, rows)
         seed = patches.seeds[patch]
         count, patches.loss[patch] = anneal(
-            own, heavy, asked, labels, k, search, turns, heat, seed, state
+            records, heavy, asked, labels, k, search, turns, heat, seed, state
         )
-        put_back(own, rows, labels, count, k, patches, patch)
+        put_back(records, rows, labels, count, k, patches, patch)

@@ -80,14 +80,16 @@ def _recombined(
             rows.sort()
             inside = [canonical_labels(labels[rows])]
             for other, size in zip(partitions[1:], of_partition[1:], strict=True):
-                found, place, count = np.unique(
+                values, place, count = np.unique(
                     other[rows], return_inverse=True, return_counts=True
                 )
-                complete = count == size[found]
+                complete = count == size[values]
                 inside.append(np.where(complete, np.cumsum(complete) - 1, -1)[place])
             alone = n_patches == 1
-            own = None if run.weights is None else run.weights[rows]
-            new = recombine(X[rows], inside, k, limits, [*seed, b], state, weights=own, alone=alone)
+            mass = None if run.weights is None else run.weights[rows]
+            new = recombine(
+                X[rows], inside, k, limits, [*seed, b], state, weights=mass, alone=alone
+            )
             labels[rows] = before[b] + new
 
     share_out(work, n_patches, state, done, at_once=1)
@@ -111,15 +113,15 @@ def _annealed(
     run: Run, labels: Labels, budget: AnnealBudget, turn: int, share: float, walks: int, done: int
 ) -> list[tuple[Labels, Labels]]:
     """Anneal some times at once; return the best partition of each and the last."""
-    found = [(labels, labels)] * walks
+    ends = [(labels, labels)] * walks
 
     def work(walk: int, _: int, __: int) -> None:
         seed = int(np.random.default_rng([run.seed, turn, walk]).integers(2**62))
-        own = _longer(budget, turn, run.k > LARGE_K, share)
-        found[walk] = anneal_table(run._replace(seed=seed), labels, own, done)
+        longer = _longer(budget, turn, run.k > LARGE_K, share)
+        ends[walk] = anneal_table(run._replace(seed=seed), labels, longer, done)
 
     share_out(work, walks, run.state, at_once=1)
-    return found
+    return ends
 
 
 def _share(turn: int, took: float, until: float | None) -> float:
@@ -146,11 +148,11 @@ def search_best(run: Run, labels: Labels, budget: AnnealBudget, until: float | N
     turn, fruitful = 0, True
     while not run.over() and least > 0 and (endless or turn < number):
         began, share = time.monotonic(), _share(turn, took, until)
-        for found, last in _annealed(run, best, budget, turn, share, walks, done):
+        for labels_of_walk, last in _annealed(run, best, budget, turn, share, walks, done):
             partitions = [last, *partitions][:_PARTITIONS]
-            sse = run.loss(found)
+            sse = run.loss(labels_of_walk)
             if sse < least:
-                best, least = found, sse
+                best, least = labels_of_walk, sse
         took = (time.monotonic() - began) / (length_of(turn) * share)
         limits = _LIMITS[min(turn // 2, len(_LIMITS) - 1)]
         if not endless:

@@ -166,7 +166,7 @@ def rise(patch, g, h, x, y):
     """Return how much more two groups lose once x of g is in h, and y of h, unless it is −1, in g."""
     releases, stats = patch.releases, patch.stats
     X, levels, values = releases.X, releases.level, releases.value
-    found, there = 0.0, y >= 0
+    change, there = 0.0, y >= 0
     for side in range(2):  # one loop, since what is expanded twice takes twice as long to compile
         gives, into = (x, max(y, 0)) if side == 0 else (max(y, 0), x)
         leaves, joins = side == 0 or there, side == 1 or there
@@ -180,7 +180,7 @@ def rise(patch, g, h, x, y):
             squares += more * X[into, j] ** 2 - less * X[gives, j] ** 2
             before += old * old
             after += new * new
-        found += squares + before / patch.mass[g] - after / (patch.mass[g] - less + more)
+        change += squares + before / patch.mass[g] - after / (patch.mass[g] - less + more)
         size = patch.size[g] - leaves + joins
         for c in range(releases.kind.size):
             is_mode = releases.kind[c] == MODE
@@ -213,10 +213,10 @@ def rise(patch, g, h, x, y):
                     off += more
                     first += more * values[into, c]
                     second += more * values[into, c] ** 2
-            found += _loss(releases, c, size, has, mass, first, second, off, blank)
-            found -= stats[g, c, LOSS]
+            change += _loss(releases, c, size, has, mass, first, second, off, blank)
+            change -= stats[g, c, LOSS]
         g = h
-    return found
+    return change
 
 
 @lean_subkernel

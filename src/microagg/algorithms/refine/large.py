@@ -215,10 +215,10 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
     for step in range(steps):
         if state[STOP] or count < 2:
             break
-        own = int(draw(random) * count)
-        row = groups.members[own, int(draw(random) * groups.size[own])]
+        home = int(draw(random) * count)
+        row = groups.members[home, int(draw(random) * groups.size[home])]
         p = 2 + int(draw(random) * (most - 1))
-        q = _neighbours(X, groups, count, row, own, p, chosen, distance)
+        q = _neighbours(X, groups, count, row, home, p, chosen, distance)
         m, before = 0, 0.0
         for a in range(q):
             before += groups.sse[chosen[a]]
@@ -252,9 +252,9 @@ def anneal_large_patches(X, weights, patches, begin, end, k, most, steps, heat, 
     """Do what :func:`microagg.algorithms.refine.anneal.anneal_patches` does, for large groups."""
     for patch in range(begin, end):
         rows, labels, n_groups = rows_of(patches, patch)
-        own, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))
+        records, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))
         heavy, seed = weights_of(weights, rows), patches.seeds[patch]
         count, patches.loss[patch] = anneal_large(
-            own, heavy, labels, k, most, turns, heat, seed, state
+            records, heavy, labels, k, most, turns, heat, seed, state
         )
-        put_back(own, rows, labels, count, k, patches, patch)
+        put_back(records, rows, labels, count, k, patches, patch)

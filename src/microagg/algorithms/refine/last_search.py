@@ -121,26 +121,26 @@ def _find_near(X, near):
 def _levels_of(releases, rows):
     """Return the levels of some rows, those of modes numbered through all columns, and their number."""
     columns, largest, count = releases.kind.size, 0, 0
-    found = np.empty((rows.size, columns), np.intp)
+    levels = np.empty((rows.size, columns), np.intp)
     for c in range(columns):
         for a in range(rows.size):
-            found[a, c] = releases.level[rows[a], c]
-            largest = max(largest, found[a, c])
+            levels[a, c] = releases.level[rows[a], c]
+            largest = max(largest, levels[a, c])
     number = np.full(largest + 1, -1, np.intp)
     for c in range(columns):
         if releases.kind[c] != MODE:
             continue
         for a in range(rows.size):
-            if found[a, c] >= 0:
-                number[found[a, c]] = -1
+            if levels[a, c] >= 0:
+                number[levels[a, c]] = -1
         for a in range(rows.size):
-            level = found[a, c]
+            level = levels[a, c]
             if level >= 0 and number[level] < 0:
                 number[level] = count
                 count += 1
             if level >= 0:
-                found[a, c] = number[level]
-    return found, count
+                levels[a, c] = number[level]
+    return levels, count
 
 
 @subkernel
@@ -158,7 +158,7 @@ def _form(X, weights, releases, demands, rows, labels, k):
     near = np.empty((m, min(_NEAR, m - 1)), np.intp)
     _find_near(X, near)
     # Copies throughout: threads that share an array wait for each other to count its users.
-    own = Releases(
+    releases_here = Releases(
         take_rows(releases.X, rows),
         releases.kind.copy(),
         releases.unit.copy(),
@@ -171,7 +171,7 @@ def _form(X, weights, releases, demands, rows, labels, k):
         releases.majority,
     )
     patch = Patch(
-        own,
+        releases_here,
         weights_of(weights, rows),
         demands_on(demands, rows),
         near,
@@ -204,8 +204,8 @@ def search_patches(X, weights, releases, demands, patches, begin, end, k, steps,
     """
     for at in range(begin, end):
         rows, labels, n_groups = rows_of(patches, at)
-        own = take_rows(X, rows)
-        patch = _form(own, weights, releases, demands, rows, labels, k)
+        records = take_rows(X, rows)
+        patch = _form(records, weights, releases, demands, rows, labels, k)
         # Requirements may need groups of any size; without them two groups of k are never worse than one.
         most = 2 * k - 1 if len(demands.rule) == 0 else patch.members.shape[1] - 1
         if n_groups > 1:
@@ -216,7 +216,7 @@ def search_patches(X, weights, releases, demands, patches, begin, end, k, steps,
             patches.loss[at] += sse_of(patch, g)
             for c in range(releases.kind.size):
                 patches.loss[at] += patch.stats[g, c, LOSS]
-        put_back(own, rows, labels, n_groups, k, patches, at)
+        put_back(records, rows, labels, n_groups, k, patches, at)
 
 
 class _SearchBudget(NamedTuple):
@@ -274,12 +274,12 @@ def lower_released_loss(
     mass = np.ones(len(X)) if weights is None else weights
     run, budget = Run(X, k, seed, state, mass, demands), _BUDGETS[effort]
     steps = min(budget.each + budget.table / (len(X) if n_total is None else n_total), budget.most)
-    given = grouped(X, labels, n_groups)
-    _, least = _search_once(run, releases, given, budget.passes, 0.0, Heat(0.0, 0.0, 1.0))
+    groups_before = grouped(X, labels, n_groups)
+    _, least = _search_once(run, releases, groups_before, budget.passes, 0.0, Heat(0.0, 0.0, 1.0))
 
     def search_once(old: PackedGroups, turn: int) -> tuple[PackedGroups, float]:
         heat = heat_of(turn, budget.passes, budget.hot, least / n_groups)
         return _search_once(run, releases, old, turn, steps / budget.passes, heat)
 
-    best, _ = best_of_passes(state, given, least, range(budget.passes), search_once)
+    best, _ = best_of_passes(state, groups_before, least, range(budget.passes), search_once)
     return canonical_labels(labelled(best))

@@ -221,11 +221,11 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
 @subkernel
 def take_rows(table, rows):
     """Copy some rows of a table."""
-    found = np.empty((rows.size, table.shape[1]))
+    chosen = np.empty((rows.size, table.shape[1]))
     for a in range(rows.size):
         for j in range(table.shape[1]):
-            found[a, j] = table[rows[a], j]
-    return found
+            chosen[a, j] = table[rows[a], j]
+    return chosen
 
 
 @subkernel
@@ -247,14 +247,14 @@ def rows_of(patches, patch):
 @subkernel
 def put_back(X, rows, labels, count, k, patches, patch):
     """Write the ``count`` new groups of a patch's rows, whose values are X, to their place."""
-    own, begin, new = grouped(X, labels, count), patches.records[patch], patches.new
+    before, begin, new = grouped(X, labels, count), patches.records[patch], patches.new
     for a in range(rows.size):
-        new.rows[begin + a] = rows[own.rows[a]]
+        new.rows[begin + a] = rows[before.rows[a]]
     for g in range(count):
         place = begin // k + g
-        new.size[place] = own.start[g + 1] - own.start[g]
+        new.size[place] = before.start[g + 1] - before.start[g]
         for j in range(X.shape[1]):
-            new.centroid[place, j] = own.centroid[g, j]
+            new.centroid[place, j] = before.centroid[g, j]
 
 
 @kernel

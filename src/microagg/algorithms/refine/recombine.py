@@ -261,16 +261,16 @@ def recombine(
     stop, it is the best so far. ``alone`` tells that no other thread is at work, so that the work is shared
     out.
     """
-    given, sse = partitions[0], sum_of_squares(X, partitions[0], weights)
-    n_groups = int(given.max()) + 1
+    start, sse = partitions[0], sum_of_squares(X, partitions[0], weights)
+    n_groups = int(start.max()) + 1
     if sse == 0 or n_groups == 1:
-        return given
+        return start
     table = _table(X, weights, k, sse / n_groups)
-    now = _groups_of(table, given)
+    now = _groups_of(table, start)
     others = [_groups_of(table, labels) for labels in partitions]
     relaxed = _relaxed(table, now, _together(others), state)
     if relaxed is None or relaxed.value > n_groups * (1 - _TINY):
-        return given
+        return start
     room = n_groups - relaxed.value
     columns = _promising(table, relaxed, room, limits.columns * n_groups)
     candidates = _PricedCandidates(columns, reduced_costs(columns, relaxed.price))
@@ -291,4 +291,4 @@ def recombine(
         if now.sse.sum() > before - _TINY * n_groups:
             most *= 2
     labels = canonical_labels(labels_of(now.members, len(X)))
-    return labels if sum_of_squares(X, labels, weights) < sse else given
+    return labels if sum_of_squares(X, labels, weights) < sse else start

@@ -53,8 +53,8 @@ def _without_oversized(X: Floats, weights: Floats | None, labels: Labels, k: int
     fresh = len(sizes)
     for g in oversized:
         rows = order[ends[g] - sizes[g] : ends[g]]
-        own = None if weights is None else weights[rows]
-        parts = canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state(), own))
+        mass = None if weights is None else weights[rows]
+        parts = canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state(), mass))
         labels[rows] = np.where(parts == 0, g, fresh + parts - 1)
         fresh += int(parts.max())
     return canonical_labels(labels)
@@ -96,19 +96,19 @@ def refine(
     tell_best(state, least)
     with stop_after(state, time_limit, len(X)):
         if best.max() == 0 or run.over():
-            found = best
+            improved = best
         else:
-            found = parted(run, best, budget)
+            improved = parted(run, best, budget)
             if effort == "best":
                 if k > LARGE_K:  # whose turns alone need not end below the default's
-                    found, _ = anneal_table(run, found, budgets["balanced"], 0)
+                    improved, _ = anneal_table(run, improved, budgets["balanced"], 0)
                 until = None if time_limit is None else started + time_limit
-                found = search_best(run, found, budget, until)
+                improved = search_best(run, improved, budget, until)
             else:
-                found, last = anneal_table(run, found, budget, len(X), span)
+                improved, last = anneal_table(run, improved, budget, len(X), span)
                 if span[1] < 1.0:
                     best, least = last, np.inf
-    if np.isfinite(least) and run.loss(found) < least:
-        best = found
+    if np.isfinite(least) and run.loss(improved) < least:
+        best = improved
     state[DONE] = len(X)
     return best

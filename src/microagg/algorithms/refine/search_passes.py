@@ -193,11 +193,11 @@ def anneal_in_passes(
                 anneal_patches(X, weights, demands, patches, begin, end, run.k, search, *rest)
 
         done = records * (turn + 1) // passes - records * turn // passes
-        found, sse = search_patches_once(
+        improved, sse = search_patches_once(
             run, old, first_turn + turn, _IN_A_PATCH, search_patches, done
         )
         tell_best(run.state, sse)
-        return found, sse
+        return improved, sse
 
     turns = range(round(span[0] * passes), round(span[1] * passes))
     best, last = best_of_passes(run.state, grouped(X, labels, n_groups), least, turns, search_once)
@@ -208,8 +208,8 @@ def parted(run: Run, labels: Labels, budget: AnnealBudget) -> Labels:
     """Part pairs of neighbouring groups anew, where groups are large; never worse than given."""
     if not budget.sweeps or run.over():
         return labels
-    found = part_pairs(run.X, run.weights, labels, run.k, budget.sweeps, run.seed, run.state)
-    return found if run.loss(found) < run.loss(labels) else labels
+    improved = part_pairs(run.X, run.weights, labels, run.k, budget.sweeps, run.seed, run.state)
+    return improved if run.loss(improved) < run.loss(labels) else labels
 
 
 def anneal_table(

@@ -118,9 +118,9 @@ def _shortage_after(rule, table, own, amount, code, tally, size, out, extra):
         tally[old] -= amount[out]
     if extra >= 0:
         tally[new] += amount[extra]
-    found = shortage(rule, table, code, tally, code[-1], size, total)
+    lacking = shortage(rule, table, code, tally, code[-1], size, total)
     tally[old], tally[new] = of_old, of_new
-    return found
+    return lacking
 
 
 @lean_subkernel

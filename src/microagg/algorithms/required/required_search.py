@@ -109,12 +109,12 @@ def _quantile_starts(X: Floats, demands: Demands, k: int, seed: int) -> list[Lab
     """
     n = len(X)
     parts = -(-n // _QUANTILES)
-    own = np.arange(n) if parts == 1 else np.random.default_rng(seed).permutation(n)
-    found = []
+    order = np.arange(n) if parts == 1 else np.random.default_rng(seed).permutation(n)
+    starts = []
     for r in np.flatnonzero(demands.rule[:, KIND] == ORDERED):
         labels = np.empty(n, dtype=np.int64)
         for part in range(parts):
-            rows = np.sort(own[part::parts])
+            rows = np.sort(order[part::parts])
             here = Demands(
                 demands.rule[[r]],
                 demands.table,
@@ -123,8 +123,8 @@ def _quantile_starts(X: Floats, demands: Demands, k: int, seed: int) -> list[Lab
             )
             # Numbered apart: there are at most as many groups as records.
             labels[rows] = part * n + t_first(np.ascontiguousarray(X[rows]), k, here)
-        found.append(canonical_labels(labels))
-    return found
+        starts.append(canonical_labels(labels))
+    return starts
 
 
 def starts_for(

@@ -142,9 +142,9 @@ def merging(X: Floats, k: int, demands: Demands, labels: Labels | None = None) -
     """
     if labels is None:
         labels = mdav_labels(X, k, new_state())
-    own = canonical_labels(labels).copy()
-    _merge_farthest(X, demands, own, int(own.max()) + 1, k)
-    return canonical_labels(own)
+    merged = canonical_labels(labels).copy()
+    _merge_farthest(X, demands, merged, int(merged.max()) + 1, k)
+    return canonical_labels(merged)
 
 
 @subkernel

@@ -96,8 +96,8 @@ def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State
     limit = min(max(_LIMIT, 4 * k), len(X))
 
     def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
-        found: tuple[int, int] = rounds(left, weights, demands, m, k, limit, group, state)
-        return found
+        counts: tuple[int, int] = rounds(left, weights, demands, m, k, limit, group, state)
+        return counts
 
     labels, _, group = in_rounds(all_left(X), k, go_on, state)
     labels[labels < 0] = group
@@ -114,13 +114,13 @@ def grown(X: Floats, weights: Floats, demands: Demands, k: int, state: State) ->
 
     def work(begin: int, end: int, _: int) -> None:
         for b in range(begin, end):
-            own = np.sort(rows[first[b] : first[b + 1]])
+            block = np.sort(rows[first[b] : first[b + 1]])
             here = demands._replace(
-                codes=np.ascontiguousarray(demands.codes[:, own]),
-                amounts=np.ascontiguousarray(demands.amounts[:, own]),
+                codes=np.ascontiguousarray(demands.codes[:, block]),
+                amounts=np.ascontiguousarray(demands.amounts[:, block]),
             )
-            groups = _in_block(np.ascontiguousarray(X[own]), weights[own], here, k, state)
-            labels[own] = first[b] + groups
+            groups = _in_block(np.ascontiguousarray(X[block]), weights[block], here, k, state)
+            labels[block] = first[b] + groups
 
     with part(state, 0.0):
         share_out(work, len(first) - 1, state, at_once=1)

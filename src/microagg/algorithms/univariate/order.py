@@ -74,8 +74,8 @@ def _deal_out(x: Floats, rows: Rows, values: Floats) -> list[int]:
     counts = np.zeros((chunks, 2 * len(splits)), dtype=np.int64)
 
     def count(chunk: int) -> None:
-        own = slice(chunk * size, (chunk + 1) * size)
-        _find_parts(x[own], splits, tree, parts[own], counts[chunk])
+        rows_of_chunk = slice(chunk * size, (chunk + 1) * size)
+        _find_parts(x[rows_of_chunk], splits, tree, parts[rows_of_chunk], counts[chunk])
 
     def deal(chunk: int) -> None:
         _deal(x, parts, chunk * size, min((chunk + 1) * size, n), at[chunk], rows, values)
@@ -95,8 +95,8 @@ def _splits(x: Floats) -> Floats:
     at = np.random.default_rng(0).integers(0, n, wanted * _SAMPLED)
     sample = np.sort(x[at])
     splits = np.full(wanted, np.inf)
-    found = np.unique(sample[_SAMPLED::_SAMPLED])
-    splits[: len(found)] = found
+    values = np.unique(sample[_SAMPLED::_SAMPLED])
+    splits[: len(values)] = values
     return splits
 
 

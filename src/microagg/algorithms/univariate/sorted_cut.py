@@ -291,8 +291,8 @@ def _cut(
     if method not in ALGORITHMS and method != "auto":
         names = listed(["auto", *ALGORITHMS], limit=99)
         raise InputError(f"method={shown(method)} is not known here; choose one of {names}.")
-    for option, given in (("group_cost", group_cost), ("size_penalty", size_penalty)):
-        if given is not None and method not in ("auto", *ANY_SIZE):
+    for option, setting in (("group_cost", group_cost), ("size_penalty", size_penalty)):
+        if setting is not None and method not in ("auto", *ANY_SIZE):
             raise InputError(
                 f"{option} needs method {listed(ANY_SIZE)}: {shown(method)} tries only groups of k to "
                 "2k−1 records, and with it others may be cheaper."
@@ -313,8 +313,8 @@ def plain_fill(k: int, n: int) -> Fill:
 
 def _fill(method: str) -> Fill:
     module, name = ALGORITHMS[method]
-    found: Fill = getattr(import_module(f"microagg.algorithms.univariate.{module}"), name)
-    return found
+    algorithm: Fill = getattr(import_module(f"microagg.algorithms.univariate.{module}"), name)
+    return algorithm
 
 
 def _fastest_plain(k: int, n: int) -> str:

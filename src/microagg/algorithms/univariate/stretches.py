@@ -54,7 +54,7 @@ def cut_stretches(
 
     fill, number = plain_fill(k, max(sizes)), cost_number(cost)
     with TemporaryFile(dir=folder) as file:
-        found = chain(
+        lines = chain(
             np.unique(borders).tolist(),
             values,
             k,
@@ -65,9 +65,9 @@ def cut_stretches(
             most=most,
         )
     ends, column = deque[Labels](), int(borders[-1])
-    for starts in reversed(found):
-        own, column = trace(starts, column)
-        ends.appendleft(own)
+    for starts in reversed(lines):
+        ends_of_stretch, column = trace(starts, column)
+        ends.appendleft(ends_of_stretch)
     whole = np.concatenate(ends)
     return np.split(whole, np.searchsorted(whole, borders[1:-1], side="right"))
 
@@ -134,6 +134,6 @@ def crossing(place: int, x: Floats, start: int, first: int, k: int) -> tuple[Cro
 def crossings_meet(left: Crossing, right: Crossing, k: int) -> bool:
     """Return whether the starts of a stretch are those that the stretch before it would go on to find."""
     before = right.first - right.start + 1
-    own = left.tail[-before:].astype(np.int64) if before <= len(left.tail) else left.tail[:0]
+    tail = left.tail[-before:].astype(np.int64) if before <= len(left.tail) else left.tail[:0]
     head = Starts(right.start, right.first, right.head.astype(np.int64))
-    return goes_on(own, left.start, head, k)
+    return goes_on(tail, left.start, head, k)

@@ -223,12 +223,12 @@ def k_ward(X: Floats, k: int, *, state: State | None = None) -> Outcome:
             continue
         if len(rows) == n:
             with part(state, 0.5):
-                found = _by_ward(X, k, True, state)
+                labels_of_block = _by_ward(X, k, True, state)
         else:
-            found = _by_ward(np.ascontiguousarray(X[rows]), k, False, state)
-        order = np.argsort(found, kind="stable")
-        cuts = np.flatnonzero(np.diff(found[order])) + 1
-        waiting += [rows[own] for own in np.split(order, cuts)]
+            labels_of_block = _by_ward(np.ascontiguousarray(X[rows]), k, False, state)
+        order = np.argsort(labels_of_block, kind="stable")
+        cuts = np.flatnonzero(np.diff(labels_of_block[order])) + 1
+        waiting += [rows[piece] for piece in np.split(order, cuts)]
     if not state[STOP]:
         state[DONE] = n
     return Outcome(labels)

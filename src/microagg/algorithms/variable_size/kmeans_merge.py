@@ -98,14 +98,14 @@ def _assign(Y, start, stop, label, distance, centre, moved, every, fresh, state)
     for i in range(start, stop):
         if state[STOP]:
             return changed
-        own, d2 = label[i], 0.0
+        nearest, d2 = label[i], 0.0
         for j in range(Y.shape[1]):
-            d2 += (centre[own, j] - Y[i, j]) * (centre[own, j] - Y[i, j])
-        if moved[own] and d2 > distance[i]:
-            distance[i], label[i] = nearest_one(every, Y[i], NO_ROW, d2, own, -1.0)
+            d2 += (centre[nearest, j] - Y[i, j]) * (centre[nearest, j] - Y[i, j])
+        if moved[nearest] and d2 > distance[i]:
+            distance[i], label[i] = nearest_one(every, Y[i], NO_ROW, d2, nearest, -1.0)
         else:
-            distance[i], label[i] = nearest_one(fresh, Y[i], NO_ROW, d2, own, -1.0)
-        changed += label[i] != own
+            distance[i], label[i] = nearest_one(fresh, Y[i], NO_ROW, d2, nearest, -1.0)
+        changed += label[i] != nearest
     return changed
 
 

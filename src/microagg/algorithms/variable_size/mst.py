@@ -168,8 +168,8 @@ def _partition(
     if tree is None:
         first, second, _ = spanning_edges(X, state)
     else:
-        given = check_tree(tree, X)
-        first, second = given.first, given.second
+        edges_given = check_tree(tree, X)
+        first, second = edges_given.first, edges_given.second
     if state[STOP]:
         return Outcome(np.zeros(n, dtype=np.int64))
     labels = cut_edges(first, second, n, k)

@@ -209,18 +209,18 @@ def v_mdav(
     state = new_state() if state is None else state
     outward = np.argsort(-_distances_to_centroid(X), kind="stable")
     done = np.zeros(len(tries), np.int64)
-    found: dict[int, tuple[float, Labels]] = {}
+    results: dict[int, tuple[float, Labels]] = {}
 
     def work(begin: int, end: int, _: int) -> None:
         for run in range(begin, end):
             labels = _run(X, k, tries[run], outward, state, done, run)
             if not state[STOP]:
-                found[run] = sum_of_squares(X, labels) if len(tries) > 1 else 0.0, labels
+                results[run] = sum_of_squares(X, labels) if len(tries) > 1 else 0.0, labels
 
     share_out(work, len(tries), state, at_once=1 if len(X) >= _MANY else len(tries))
     if not state[STOP]:
         state[DONE] = len(X)
-    if not found:
+    if not results:
         return Outcome(np.zeros(len(X), dtype=np.int64))
-    best = min(found, key=lambda run: (found[run][0], run))
-    return Outcome(found[best][1])
+    best = min(results, key=lambda run: (results[run][0], run))
+    return Outcome(results[best][1])
