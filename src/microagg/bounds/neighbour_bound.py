@@ -31,6 +31,17 @@ def neighbour_bound(
 ) -> float:
     """Bound the SSE of any partition of X into groups of at least k from below.
 
+    Parameters
+    ----------
+    X : (n, d) scaled records, n ≥ k; never written to
+    k : least size of a group
+    weights : (n,) above 0
+    state : progress, and the wish to stop, upon which nothing is proved
+
+    Returns
+    -------
+    a bound in the unit of the SSE, rounding accounted for
+
     >>> X = np.array([[0.0], [1.0], [5.0], [6.0]])
     >>> neighbour_bound(X, 2), neighbour_bound(X, 2, weights=np.array([1.0, 3.0, 1.0, 3.0]))
     (0.999..., 1.249...)

@@ -186,6 +186,12 @@ def share_with_helpers(
     """Call ``work(begin, end, thread)`` for pieces of range(items), here and in helpers, if any.
 
     Threads are numbered from 0, which is the caller's.
+
+    Parameters
+    ----------
+    work : gives the same whichever thread does it, in whichever order
+    items : how many there are
+    at_once : how many a call gets
     """
     pieces = iter(range(0, items, at_once))  # to take the next one is one step of the interpreter
 
@@ -204,7 +210,11 @@ def each(work: Callable[[int], object], items: int) -> None:
 def share_growing(work: Callable[[T], Sequence[T]], first: Sequence[T], most: int = _MOST) -> None:
     """Call ``work(item)`` for some items, then for those that it returns, and so on.
 
-    This is done here and in ``most`` helpers at most.
+    Parameters
+    ----------
+    work : takes an item and returns more of them
+    first : items to begin with
+    most : helpers
     """
     if not first:
         return

@@ -174,6 +174,17 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
 
     A code is released only if all records of the group have it.
 
+    Parameters
+    ----------
+    states : (n, d) int64; 0 is a value, others are codes of missing values
+    labels : (n,) int64, groups 0..g−1
+    g : number of groups
+    policy : of missing values, as in a plan
+
+    Returns
+    -------
+    (g, d) int64
+
     >>> states = np.array([[0], [0], [1], [2], [2]])
     >>> group_states(states, np.array([0, 0, 0, 1, 1]), 2, "majority").tolist()
     [[0], [2]]

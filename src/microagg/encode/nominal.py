@@ -70,6 +70,18 @@ def modes(
 
     ``often`` is the overall frequency, if these are not all records.
 
+    Parameters
+    ----------
+    codes : (n,) int64, numbers of levels, −1 where missing
+    labels : (n,) int64, groups 0..g−1
+    g : number of groups
+    weights : (n,) above 0
+    often : (levels,)
+
+    Returns
+    -------
+    (g,) doubles, numbers of levels; NaN for a group without any
+
     >>> modes(np.array([1, 0, 0, 1, 1, -1]), np.array([0, 0, 1, 1, 1, 2]), 3).tolist()
     [1.0, 1.0, nan]
     """

@@ -182,7 +182,19 @@ def released_values(
 ) -> Floats:
     """Return the value that each group releases, shape (g,): the admissible one nearest to its centroid.
 
-    NaN: none. ``aggregate`` is for numbers and dates. Values are not yet rounded.
+    NaN: none. Values are not yet rounded.
+
+    Parameters
+    ----------
+    variable : a column of n records; never written to
+    labels : (n,) int64, groups 0..g−1
+    g : number of groups
+    aggregate : for numbers and dates
+    weights : (n,) above 0
+
+    Returns
+    -------
+    (g,) doubles in the unit of the variable, or numbers of levels
     """
     if variable.kind in ("number", "integer", "date"):
         return number.release(variable, labels, g, aggregate, weights)

@@ -98,6 +98,16 @@ def merge_small(
 def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
     """Count the distinct units in each of g sets of records; None: each record is a unit.
 
+    Parameters
+    ----------
+    sets : (n,) int64, the set of each record, 0..g−1
+    units : (n,) int64, any numbers
+    g : number of sets
+
+    Returns
+    -------
+    (g,) int64
+
     >>> count_units(np.array([0, 0, 0, 2]), np.array([5, 5, 7, 5]), 3).tolist()
     [2, 0, 1]
     """

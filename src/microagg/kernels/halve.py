@@ -96,6 +96,12 @@ def halves(X: Floats, k: int, most: int) -> tuple[Any, Any]:
     """Halve the table along its widest column, by multiples of k, to blocks of at most ``most``.
 
     Returns the rows block by block, and where each begins and the last ends.
+
+    Parameters
+    ----------
+    X : (n, d) doubles; never written to
+    k : sizes of blocks are multiples of it, but for the last
+    most : records of a block
     """
     n = len(X)
     rows, keys = np.arange(n), np.empty(n)

@@ -179,6 +179,13 @@ def nearest(tree, point, k, distances, rows):
 
     They are left in the first places of ``distances`` (squared) and ``rows`` as a heap: the
     last of them first, the others in no order. Returns how many there are, at most k.
+
+    Parameters
+    ----------
+    tree : of m records, with scratch arrays of this thread
+    point : (d,) doubles
+    k : how many to find
+    distances, rows : at least (k,), of the caller; written to
     """
     if k == 0:
         return 0
@@ -201,6 +208,14 @@ def nearest_one(tree, point, skip, best, best_row, enough):
 
     The search starts with a record known already, or inf and NO_ROW, and ends at once when it
     finds one at a distance of at most ``enough``.
+
+    Parameters
+    ----------
+    tree : with scratch arrays of this thread
+    point : (d,) doubles
+    skip : a row number, or NO_ROW
+    best, best_row : squared distance and row of the record known already
+    enough : a squared distance
     """
     top = begin(tree, point)
     while best > enough:

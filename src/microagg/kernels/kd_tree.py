@@ -47,7 +47,17 @@ class KdTree(NamedTuple):
 
 
 def build(X: Floats, rows: Any) -> KdTree:
-    """Build the tree of some rows of X in O(n log n · d)."""
+    """Build the tree of some rows of X in O(n log n · d).
+
+    Parameters
+    ----------
+    X : (n, d) finite doubles; copied into the tree
+    rows : the rows of X that the tree holds, by number
+
+    Returns
+    -------
+    the tree, the caller's; one thread at a time may search or change it, see :func:`for_thread`
+    """
     tree = empty_tree(len(rows), *X.shape)
     order, leaves = np.array(rows, dtype=np.intp), tree.count.size
     threads = 1 + (helpers() if len(order) >= _MANY else 0)

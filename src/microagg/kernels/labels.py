@@ -21,6 +21,14 @@ _LARGEST = 2**62  # combinations that a 64-bit integer tells apart
 def canonical_labels(labels: NDArray[np.integer]) -> Labels:
     """Renumber the groups 0..g-1 by first appearance in row order.
 
+    Parameters
+    ----------
+    labels : (n,) whole numbers of any kind; kept, never written to
+
+    Returns
+    -------
+    (n,) int64; the array given where it is numbered so already
+
     >>> canonical_labels(np.array([7, 2, 7, 5])).tolist()
     [0, 1, 0, 2]
     """
@@ -39,7 +47,15 @@ def canonical_labels(labels: NDArray[np.integer]) -> Labels:
 def combine(columns: Sequence[Labels]) -> Labels:
     """Label the records so that two have the same label exactly if they agree in all columns.
 
-    Columns hold whole numbers from −1 up. Labels are numbered 0, 1, … by first appearance in row order.
+    Labels are numbered 0, 1, … by first appearance in row order.
+
+    Parameters
+    ----------
+    columns : at least one, each (n,) int64 of −1 and up; kept, never written to
+
+    Returns
+    -------
+    (n,) int64, the caller's
 
     >>> combine([np.array([0, 1, 0, 1]), np.array([-1, 5, -1, 7])]).tolist()
     [0, 1, 0, 2]
@@ -90,12 +106,31 @@ def labels_of(members: Members, n: int) -> Labels:
 
 
 def group_sizes(labels: Labels) -> Labels:
-    """Count the records of each group."""
+    """Count the records of each group.
+
+    Parameters
+    ----------
+    labels : (n,) int64, groups 0..g−1
+
+    Returns
+    -------
+    (g,) int64
+    """
     return np.bincount(labels).astype(np.int64, copy=False)
 
 
 def group_means(column: Floats, labels: Labels, weights: Floats | None = None) -> Floats:
     """Average one column in each group, shape (g,); weights are above 0, in any unit.
+
+    Parameters
+    ----------
+    column : (n,) finite doubles, in the unit of the column; never written to
+    labels : (n,) int64, groups 0..g−1, each with a record
+    weights : (n,) above 0, in any unit
+
+    Returns
+    -------
+    (g,) doubles, in the unit of the column
 
     >>> column, labels = np.array([0.1, 0.1, 0.1, 1e9, 1e9 + 1]), np.array([0, 0, 0, 1, 1])
     >>> group_means(column, labels).tolist()
@@ -123,6 +158,16 @@ def sum_of_squares(X: Floats, labels: Labels, weights: Floats | None = None) -> 
     """Sum the squared distances of the records to the means of their groups (SSE).
 
     With weights the means are weighted, and so is each square.
+
+    Parameters
+    ----------
+    X : (n, d) finite doubles, C-contiguous; never written to
+    labels : (n,) int64, groups 0..g−1
+    weights : (n,) above 0
+
+    Returns
+    -------
+    the SSE, in the squared unit of X
 
     >>> X, labels = np.array([[1.0], [3.0], [10.0]]), np.array([0, 0, 1])
     >>> sum_of_squares(X, labels), sum_of_squares(X, labels, np.array([1.0, 3.0, 5.0]))

@@ -15,6 +15,17 @@ def mdav_labels(X: Floats, k: int, state: State, weights: Floats | None = None) 
 
     With weights the centroid of what is left is the weighted one.
 
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous, n ≥ k; never written to
+    k : least size of a group
+    state : progress in records, and the wish to stop
+    weights : (n,) above 0
+
+    Returns
+    -------
+    (n,) int64, the caller's
+
     >>> import numpy as np
     >>> from microagg.base.progress import new_state
     >>> mdav_labels(np.array([[0.0], [9.0], [1.0], [8.0], [0.5], [30.0]]), 2, new_state()).tolist()

@@ -115,6 +115,16 @@ def nearest_neighbours(tree: BlockTree, m: int, state: State, done: int) -> Neig
 def nearest_rows(X: Floats, m: int, state: State, done: int = 0) -> Any:
     """Row numbers of the m nearest of each record, 0 ≤ m < n: an int32 array of shape (n, m).
 
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; never written to
+    m : how many to find for each
+    state, done : progress, which rises by so many records
+
+    Returns
+    -------
+    (n, m) int32, nearest first, equally near ones by row number
+
     >>> from microagg.base.progress import new_state
     >>> nearest_rows(np.array([[0.0], [5.0], [1.0]]), 1, new_state()).tolist()
     [[2], [2], [0]]

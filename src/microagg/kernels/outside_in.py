@@ -99,6 +99,15 @@ def outside_in(
 
     With weights the centroid of what is left is the weighted one. Returns the labels, how many
     records are left, and the number of groups.
+
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; never written to
+    k : size of a group
+    state : progress in records, and the wish to stop
+    least : records that must be left for another group
+    both, reach, moving : how rounds differ between methods, see the header
+    weights : (n,) above 0
     """
     centres = np.empty((2, X.shape[1])) if moving else None
     room = scratch(k)

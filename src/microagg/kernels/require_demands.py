@@ -193,7 +193,19 @@ def shortage(rule, table, code, tally, entries, size, total):
 
 @subkernel
 def violation_of(demands, rows, size, k):
-    """Sum of all shortages of the group rows[:size], that of records included; from the records."""
+    """Sum of all shortages of the group rows[:size], that of records included; from the records.
+
+    Parameters
+    ----------
+    demands : of n records
+    rows : (at least size,) rows of a group
+    size : how many of these count
+    k : least number of records
+
+    Returns
+    -------
+    0 where nothing is missing
+    """
     violation = max(k - size, 0) / k
     own, tally, code = np.empty(size), np.empty(size), np.empty(size, np.intp)
     order = np.empty(size, np.intp)
@@ -216,7 +228,19 @@ def violation_of(demands, rows, size, k):
 
 @kernel
 def violations(demands, rows, start, k):
-    """Violation of each group; group g is rows[start[g] : start[g + 1]]."""
+    """Violation of each group; group g is rows[start[g] : start[g + 1]].
+
+    Parameters
+    ----------
+    demands : of n records
+    rows : (n,) rows, group by group
+    start : (g + 1,) where the groups begin, and the end
+    k : least number of records
+
+    Returns
+    -------
+    (g,) doubles, 0 where nothing is missing
+    """
     by_group = np.empty(start.size - 1)
     for g in range(by_group.size):
         by_group[g] = violation_of(

@@ -53,14 +53,6 @@ def test_sixty_records_are_solved(seed):
     assert microagg.lower_bound(X, 3, effort="best") <= p.sse
 
 
-def test_an_offset_changes_nothing():
-    X = np.random.default_rng(1).integers(0, 50, size=(40, 3)).astype(float)
-    plain = microagg.partition(X, 3, method="optimal")
-    moved = microagg.partition(X + 1e9, 3, method="optimal")
-    assert moved.labels.tolist() == plain.labels.tolist()
-    assert plain.gap == 0
-
-
 def test_one_column_is_exact_at_once():
     x = np.random.default_rng(2).normal(size=10_000)
     p = microagg.partition(x, 3, method="optimal")

@@ -233,13 +233,14 @@ def test_exponential_variates_have_mean_and_variance_one():
     assert np.mean(drawn > 2) == pytest.approx(np.exp(-2), abs=0.01)
 
 
-def test_does_not_depend_on_the_number_of_threads(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(3_000, 3))
-    labels = canonical_labels(np.arange(3_000) // 3)
+@pytest.mark.parametrize(("n", "k"), [(3_000, 3), (6_000, 60)])
+def test_does_not_depend_on_the_number_of_threads(n, k, monkeypatch):
+    X = np.random.default_rng(0).normal(size=(n, 3))
+    labels = canonical_labels(np.arange(n) // k)
     answers = []
     for threads in (1, 2, 5):
         monkeypatch.setattr("microagg.compile.threads.thread_count", lambda t=threads: t)
-        answers.append(search.refine(X, labels, 3, effort="fast").tolist())
+        answers.append(search.refine(X, labels, k, effort="fast").tolist())
     assert answers[0] == answers[1] == answers[2]
 
 
@@ -351,16 +352,6 @@ def test_two_large_groups_on_a_line_are_cut_at_one_place(seed):
     assert loss(X, found) <= loss(X, labels)
     assert np.isclose(loss(X, found), cuts, rtol=1e-9, atol=1e-9).any()
     assert loss(X, found) <= min(cuts) * 1.25
-
-
-def test_large_groups_do_not_depend_on_the_number_of_threads(monkeypatch):
-    X = np.random.default_rng(0).normal(size=(6_000, 3))
-    labels = canonical_labels(np.arange(6_000) // 60)
-    answers = []
-    for threads in (1, 2, 5):
-        monkeypatch.setattr("microagg.compile.threads.thread_count", lambda t=threads: t)
-        answers.append(search.refine(X, labels, 60, effort="fast").tolist())
-    assert answers[0] == answers[1] == answers[2]
 
 
 @pytest.mark.parametrize("k", [3, 50])

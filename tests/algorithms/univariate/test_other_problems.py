@@ -66,18 +66,6 @@ def cases():
         yield np.sort(draws[t % 4](n)), int(rng.integers(1, min(n, 6) + 1)), COSTS[t % 5]
 
 
-@pytest.mark.parametrize("group_cost", [0.0, 0.25, 1e6])
-def test_cost_per_group(group_cost):
-    for x, k, cost in cases():
-
-        def cost_of(i, j, x=x, k=k, cost=cost):
-            return exact_cost(x[i:j], cost) + Fraction(group_cost) if j - i >= k else None
-
-        for method in ("auto", "wilber", "galil-park"):
-            ends = microagg.cut_sorted(x, k, method, NAMES[cost], group_cost=group_cost).tolist()
-            assert total(ends, cost_of) == least_cost(len(x), cost_of), method
-
-
 def test_at_most_so_many_groups():
     for x, k, cost in cases():
 
@@ -138,19 +126,6 @@ def test_costs_too_close_for_doubled_precision_are_compared_rationally(monkeypat
         8, lambda i, j: exact_cost(x[i:j], SSE) if j - i >= 2 else None, 3
     )
     assert asked
-
-
-@pytest.mark.parametrize("penalty", [0.0, 0.5])
-def test_soft_minimum(penalty):
-    for x, k, cost in cases():
-
-        def cost_of(i, j, x=x, k=k, cost=cost):
-            return exact_cost(x[i:j], cost) + Fraction(penalty) * max(0, k - (j - i))
-
-        for method in ("wilber", "galil-park"):
-            with pytest.warns(DisclosureRiskWarning):
-                ends = microagg.cut_sorted(x, k, method, NAMES[cost], size_penalty=penalty)
-            assert total(ends.tolist(), cost_of) == least_cost(len(x), cost_of), method
 
 
 @pytest.mark.parametrize("beneficial", [True, False])

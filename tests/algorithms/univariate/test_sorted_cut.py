@@ -169,18 +169,6 @@ def test_what_is_refused():
         cut_sorted([1.0, 2.0], 1, cost="l2")
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_reports_and_stops(function):
-    X = np.random.default_rng(3).random((1000, 1))
-    state = new_state()
-    function(X, 3, state=state)
-    assert state[DONE] == 1000
-    state = new_state()
-    state[STOP] = 1
-    function(X, 3, state=state)
-    assert state[DONE] == 0
-
-
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("k", [1, 3])
 def test_all_numbers_of_threads_find_the_same_groups(cost, k, monkeypatch):

@@ -202,6 +202,18 @@ def merge(X: Floats, weights: Floats, demands: Demands, labels: Labels, k: int) 
 
     The whole table satisfies the demands. Groups count from 0, afterwards by first appearance, and are unions
     of given ones.
+
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; never written to
+    weights : (n,) above 0, for the centroids
+    demands : of the same n records
+    labels : (n,) int64, groups 0..g−1; never written to
+    k : least number of records
+
+    Returns
+    -------
+    (n,) int64, the caller's
     """
     n_groups = int(labels.max()) + 1
     # A copy can be written to: labels that cannot would be compiled for once more.

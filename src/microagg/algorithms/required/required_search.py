@@ -137,7 +137,22 @@ def starts_for(
     seed: int,
     state: State,
 ) -> list[Labels]:
-    """Return groups to begin with, which may violate demands: those given and our own."""
+    """Return groups to begin with, which may violate demands: those given and our own.
+
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous
+    weights : (n,) above 0
+    demands : of the same n records
+    k : least number of records
+    given : (n,) groups to begin with
+    effort, seed : as for :func:`search_required`
+    state : the wish to stop
+
+    Returns
+    -------
+    at least one partition, each (n,) int64 numbered by first appearance
+    """
     starts = [] if given is None else [canonical_labels(given)]
     by_quantiles = _quantile_starts(X, demands, k, seed)
     starts += by_quantiles

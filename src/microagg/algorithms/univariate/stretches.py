@@ -119,7 +119,19 @@ class Crossing(NamedTuple):
 
 
 def crossing(place: int, x: Floats, start: int, first: int, k: int) -> tuple[Crossing, Back]:
-    """Cut a stretch, given with the values before it; return also the starts themselves."""
+    """Cut a stretch, given with the values before it; return also the starts themselves.
+
+    Parameters
+    ----------
+    place : number of the stretch
+    x : (m,) ascending values of the stretch, with those before it that it borrows
+    start, first : columns at which the values and the stretch begin, over all values
+    k : least size of a group
+
+    Returns
+    -------
+    what others need to know, and (m + 1,) the best starts, which stay here
+    """
     line = SortedLine(x, k, cost_number("sse"))
     plain_fill(k, len(x))(line, new_state())
     back, end, exits = line.back, start + len(x), {}

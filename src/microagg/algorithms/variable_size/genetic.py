@@ -161,11 +161,11 @@ def _repair(X, genes, sums, k):
         else:
             break
     sums.number[:] = -1
-    repaired = 0
+    count = 0
     for i in range(genes.size):
         if sums.number[genes[i]] < 0:
-            sums.number[genes[i]] = repaired
-            repaired += 1
+            sums.number[genes[i]] = count
+            count += 1
         genes[i] = sums.number[genes[i]]
 
 
