@@ -49,8 +49,7 @@ def adjacent(rows: list[int]) -> int:
 
 
 def test_a_file_is_in_random_order_and_its_households_are_counted(tmp_path, monkeypatch, engine):
-    for module in (disk, disk_release):
-        monkeypatch.setattr(module, "AT_ONCE", 256)
+    monkeypatch.setattr(disk, "AT_ONCE", 256)
     monkeypatch.setattr(disk_release, "_HELD", 20_000)  # so that there are several buckets
     source = tmp_path / "in.parquet"
     pq.write_table(survey(), source)

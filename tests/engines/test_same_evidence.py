@@ -415,8 +415,7 @@ def sweep(folder, seeds, engines, only_parquet=False, **settings) -> Counter:
 def _small_parts(monkeypatch):
     """Chunks and batches so small that a table of some hundred records has several."""
     monkeypatch.setattr(disk, "LEAF", 90)
-    for module in (disk, disk_release):
-        monkeypatch.setattr(module, "AT_ONCE", 128)
+    monkeypatch.setattr(disk, "AT_ONCE", 128)
 
 
 @pytest.mark.usefixtures("_small_parts")

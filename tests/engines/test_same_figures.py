@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from command import here, said
-from microagg.engines import disk, disk_release
+from microagg.engines import disk
 from microagg.job.job import Job
 from microagg.job.run import run
 from microagg.plan.column import Column
@@ -257,8 +257,7 @@ def test_groups_do_not_lose_what_a_recoding_loses_where_they_share_nothing(prote
 def test_levels_that_only_dropped_records_have_are_none_of_the_release(
     protect, engine, monkeypatch
 ):
-    for module in (disk, disk_release):
-        monkeypatch.setattr(module, "AT_ONCE", 128)
+    monkeypatch.setattr(disk, "AT_ONCE", 128)
     rng = np.random.default_rng(10)
     n = 512
     table = pd.DataFrame({"a": rng.normal(size=n), "job": rng.choice(["x", "y"], n)})

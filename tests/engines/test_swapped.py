@@ -77,8 +77,7 @@ def _small_parts(monkeypatch):
     """Chunks and batches so small that the survey has several."""
     for module in ("disk", "spark.on_spark"):
         monkeypatch.setattr(f"microagg.engines.{module}.LEAF", 90)
-    for module in (disk, disk_release):
-        monkeypatch.setattr(module, "AT_ONCE", 128)
+    monkeypatch.setattr(disk, "AT_ONCE", 128)
 
 
 def fewest(after: pd.DataFrame, columns: list[str]) -> int:

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
+from microagg.engines import disk
 from microagg.engines.aggregates import (
     GROUP,
     Shared,
@@ -22,7 +23,7 @@ from microagg.engines.aggregates import (
     put_back,
     required,
 )
-from microagg.engines.disk import AT_ONCE, OnProgress, group_from_disk
+from microagg.engines.disk import OnProgress, group_from_disk
 from microagg.engines.disk_counts import CountsOnDisk
 from microagg.engines.encoding import Words
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
@@ -127,7 +128,7 @@ class DiskRelease:
 
     def shared(self, first: int, last: int) -> tuple[Labels, Shared]:
         """Rows of the input from one to before another that are released, and what each releases."""
-        places = list(range(first // AT_ONCE, (last - 1) // AT_ONCE + 1))
+        places = list(range(first // disk.AT_ONCE, (last - 1) // disk.AT_ONCE + 1))
         words = self.scratch.shelf("released").take(places)
         rows = words[:, 0].astype(np.int64)
         inside = np.flatnonzero((rows >= first) & (rows < last))
@@ -137,11 +138,11 @@ class DiskRelease:
     def released_rows(self, view: str | None = None) -> Iterator[ReleasedRows]:
         """Yield what all records release, with the keys of their values of a view if one is named."""
         total = self.source.rows
-        for first in range(0, total, AT_ONCE):
-            _, shared = self.shared(first, min(first + AT_ONCE, total))
+        for first in range(0, total, disk.AT_ONCE):
+            _, shared = self.shared(first, min(first + disk.AT_ONCE, total))
             keys = None
             if view is not None:
-                keys = self.scratch.shelf(view).take([first // AT_ONCE])[:, 0]
+                keys = self.scratch.shelf(view).take([first // disk.AT_ONCE])[:, 0]
             yield ReleasedRows(shared.values, shared.states, known=keys)
 
     def released_groups(self) -> Iterator[ReleasedRows]:
@@ -315,7 +316,7 @@ class DiskRelease:
         for view, columns in self._views.items():
             values = [values_as_written(whole, name, is_text) for name in columns]
             keys[view] = row_keys(values)[:, :1]
-            self.scratch.shelf(view).put(self._batches, keys[view], rows // AT_ONCE)
+            self.scratch.shelf(view).put(self._batches, keys[view], rows // disk.AT_ONCE)
         at = np.flatnonzero(np.isin(rows, self.run.sampled[:, 0]))
         if len(at):
             chosen = pa.array(at)
@@ -353,9 +354,9 @@ class DiskRelease:
         """Return the sampled records."""
         rows, labels = self.run.sampled.T
         words = []
-        for number in np.unique(rows // AT_ONCE).tolist():
-            there, shared = self.shared(number * AT_ONCE, (number + 1) * AT_ONCE)
-            at = np.searchsorted(there, rows[rows // AT_ONCE == number])
+        for number in np.unique(rows // disk.AT_ONCE).tolist():
+            there, shared = self.shared(number * disk.AT_ONCE, (number + 1) * disk.AT_ONCE)
+            at = np.searchsorted(there, rows[rows // disk.AT_ONCE == number])
             words.append(shared.words()[at])
         shared = Shared.of(np.concatenate(words), self.encoding)
         text = pa.concat_tables(self._text) if self._text else None
