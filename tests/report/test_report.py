@@ -111,7 +111,7 @@ def test_first_screen_and_twin(frame, tmp_path):
         "income by region",
         "Confidential columns",
         "Unprotected columns, the most harmful first",
-        "What other k would give",
+        "What other k, and swapping, would give",
         "--plan plan.toml",
         f"microagg {microagg.__version__}",
         hashlib.sha256(source.read_bytes()).hexdigest(),
@@ -129,7 +129,9 @@ def test_first_screen_and_twin(frame, tmp_path):
     assert twin["verified"]["holds"] is True
     assert [t["passed"] for t in twin["thresholds"]] == [True, False]
     assert seen.count("pass") >= 1 <= seen.count("fail")
-    assert page.count("<svg") == 2 + 2 + 1 + 3 + 1  # distributions, correlations …, map
+    assert (
+        page.count("<svg") == 2 + 2 + 1 + 3 + 1 + 2
+    )  # distributions, correlations …, map, its legend
     assert {row["k"] for row in twin["alternatives"]["cells"]} == {2, 5, 10, 20}
 
 
