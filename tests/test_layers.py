@@ -41,6 +41,7 @@ STAGES = [
     "algorithms",
     "grouping",
     "releasing",
+    "ledger",
     "measure",
     "evidence",
     "report",

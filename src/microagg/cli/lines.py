@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from microagg.base.formatting import names, plural
 from microagg.cli.show import Speaker
 from microagg.evidence import Evidence
+from microagg.evidence.over_time import history_words
 from microagg.evidence.sentences import Caution
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
@@ -38,6 +39,7 @@ def release_lines(evidence: Evidence, drafted: bool) -> list[MessageLine]:
         *([drafting] if drafted else []),
         *_role_lines(evidence.roles),
         *_group_lines(evidence),
+        *_history_lines(evidence),
         *_cost_lines(evidence),
         *_limit_lines(evidence),
     ]
@@ -87,6 +89,16 @@ def _group_lines(evidence: Evidence) -> list[MessageLine]:
         proof = sentence if word == "no" else f"could do better {word} {sentence}"
         found.append(MessageLine("", proof[0].lower() + proof[1:].rstrip("."), optional=True))
     return found
+
+
+def _history_lines(evidence: Evidence) -> list[MessageLine]:
+    """Say what this release is together with earlier ones; else that the promise is about this file."""
+    if evidence.history is None:
+        words = (
+            "the promise is about this file alone; for later ones of the same people see --ledger"
+        )
+        return [MessageLine("ledger", words, optional=True)]
+    return [MessageLine("ledger", history_words(evidence.history, evidence.who))]
 
 
 def _cost_lines(evidence: Evidence) -> list[MessageLine]:

@@ -1,4 +1,4 @@
-"""The commands: protect, plan, measure, attack, compare, verify, methods, demo, page, warmup."""
+"""The commands: protect, plan, measure, attack, compare, verify, ledger, methods, demo, page, warmup."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from microagg.cli.flags import (
     plan_of,
     with_plan_flags,
 )
-from microagg.cli.more_commands import attack, demo, measure, methods, page, verify, warmup
+from microagg.cli.more_commands import attack, demo, ledger, measure, methods, page, verify, warmup
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place
@@ -285,7 +285,19 @@ def _whole_numbers(text: str, flag: str = "--k") -> list[int]:
     return found
 
 
-for _command in (protect, plan, measure, attack, compare, verify, methods, demo, warmup, page):
+for _command in (
+    protect,
+    plan,
+    measure,
+    attack,
+    compare,
+    verify,
+    ledger,
+    methods,
+    demo,
+    warmup,
+    page,
+):
     app.command()(_command)
 
 

@@ -172,13 +172,19 @@ def attack(
 
 @with_plan_flags(only=("k", "unit"), more=CSV_FLAGS)
 def verify(
-    file: Annotated[
-        Path,
+    files: Annotated[
+        list[Path],
         typer.Argument(
-            metavar="FILE", parser=as_place, help="File of any format that protect reads."
+            metavar="FILE",
+            parser=as_place,
+            help="File of any format that protect reads; with --ledger several of its releases.",
         ),
     ],
     columns: Columns = None,
+    ledger: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Count over all releases of this ledger together."),
+    ] = None,
     promise: Annotated[
         Path | None,
         typer.Option(
@@ -193,17 +199,28 @@ def verify(
     """Count whether every combination of values in a file is shared by at least k records.
 
     Works on files of any origin. Values of a CSV file are counted as they are written. All numeric
-    columns are counted together unless you name some. Exits with 1 if a combination is too rare.
+    columns are counted together unless you name some. Exits with 1 if a combination is too rare. With
+    --ledger, files are checked to be releases of it, and all its releases are counted together.
 
     Example: microagg verify safe.csv --k 5 --columns income,rent,age
     """
     speaker = Speaker(as_json, quiet)
     with speaker.run():
+        if ledger is not None:
+            from microagg.cli.ledger_command import verify_releases
+
+            speaker.exit_unless(verify_releases(speaker, files, ledger))
+            return
         from microagg.cli.verify_command import verify_file
 
+        if len(files) > 1:
+            raise InputError(
+                "Several files are counted together by the ledger that they were released with. Name it by "
+                "--ledger, or give one file."
+            )
         holds = verify_file(
             speaker,
-            file,
+            files[0],
             flags["k"],
             split_names(columns),
             flags["unit"],
@@ -211,6 +228,24 @@ def verify(
             csv_of(flags),
         )
         speaker.exit_unless(holds)
+
+
+def ledger(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A ledger; its key lies next to it.")
+    ],
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Say what a ledger holds, without giving anybody away: its releases, and what they say together.
+
+    Example: microagg ledger survey.sqlite
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.ledger_command import tell_ledger
+
+        tell_ledger(speaker, file)
 
 
 def methods(as_json: Json = False, quiet: Quiet = False) -> None:

@@ -34,6 +34,7 @@ _USES = {
     "--public": _Use(("memory",), "writes a report from the whole released table"),
     "--compare": _Use(("memory",), "groups the whole table anew with other k"),
     "--prices": _Use(("memory",), "groups a sample of the table anew for each decision"),
+    "--ledger": _Use(("memory",), "keeps the groups of all earlier releases side by side"),
     "--bound": _Use(("memory",), "proves a bound over all records side by side"),
     "--time-limit": _Use(("memory",), "ends one search over the whole table"),
 }

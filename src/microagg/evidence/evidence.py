@@ -23,6 +23,7 @@ from microagg.base.formatting import (
 )
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import Measured, Part
+from microagg.evidence.over_time import history_cautions, history_sentences, history_words
 from microagg.evidence.proof import guarantee, proof
 from microagg.evidence.sentences import (
     Caution,
@@ -95,7 +96,7 @@ class Evidence(Measured):
     @cached_property
     def cautions(self) -> Sequence[Caution]:
         """What to know before the file leaves the house."""
-        return cautions_of(
+        found = cautions_of(
             self.plan,
             self.roles,
             self.signs,
@@ -104,6 +105,9 @@ class Evidence(Measured):
             dominance=self.alone.dominance,
             formulas=self.formulas,
             sampled=self.sampled,
+        )
+        return (
+            found if self.history is None else [*history_cautions(self.history, self.who), *found]
         )
 
     @property
@@ -376,6 +380,7 @@ class Evidence(Measured):
                 "words": self.suppressed_words,
             },
             "records_in_another_stratum": self.signs.recoded,
+            "ledger": self._history(),
             "order": "kept" if self.plan.keep_order else "random",
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
@@ -404,6 +409,16 @@ class Evidence(Measured):
                 "output": self.counted
                 and {"path": self.counted.path, "sha256": self.counted.sha256},
             },
+        }
+
+    def _history(self) -> dict[str, Any] | None:
+        if self.history is None:
+            return None
+        return {
+            **self.history._asdict(),
+            "counts": dict(self.history.counts),
+            "sentences": history_sentences(self.history, self.who),
+            "words": history_words(self.history, self.who),
         }
 
     def _part(self, part: Part) -> dict[str, Any]:

@@ -161,6 +161,22 @@ class Suppressed:
     """Percent that all records would lose if none were left out."""
 
 
+class History(NamedTuple):
+    """What was counted over this and all earlier releases of a ledger."""
+
+    files: int
+    k: int
+    """The least k of them."""
+    smallest: int
+    """Units in the rarest combination of groups, strata, known columns and presence."""
+    sums: bool
+    """Whether the numbers that groups released were tested together."""
+    counts: Mapping[str, int]
+    """What became of whom and of which groups, by name."""
+    chain: str
+    """Hash of the facts of all releases."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Measured:
     """All figures of a release."""
@@ -209,6 +225,8 @@ class Measured:
     """What was found in the written file; None while there is none."""
     source: Mapping[str, str] | None = None
     """Name and hash of the file that the table came from."""
+    history: History | None = None
+    """What was counted over all releases of a ledger; None: there is no ledger."""
 
     @property
     def records(self) -> int:

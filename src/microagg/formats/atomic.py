@@ -40,6 +40,7 @@ class TemporaryFiles(list[Path]):
         super().__init__()
         self.named = False  # whether they have taken their names, all that shall
         self.withheld: set[int] = set()  # places of those that shall not
+        self.private: set[int] = set()  # places of those that only their owner may read
 
 
 @contextmanager
@@ -81,7 +82,8 @@ def replacing_all(
                 parts.append(held.enter_context(_part_next_to(target, several)))
             yield parts
             chosen = [j for j in range(len(parts)) if j not in parts.withheld]
-            for temporary, target in ((parts[j], targets[j]) for j in chosen):
+            for j in chosen:
+                temporary, target = parts[j], targets[j]
                 for file in (
                     [f for f in temporary.rglob("*") if f.is_file()]
                     if temporary.is_dir()
@@ -89,7 +91,8 @@ def replacing_all(
                 ):
                     with file.open("rb+") as written:
                         os.fsync(written.fileno())
-                temporary.chmod(_mode_for(target, temporary.is_dir()))
+                mode = 0o600 if j in parts.private else _mode_for(target, temporary.is_dir())
+                temporary.chmod(mode)
             backups = [_backup(targets[j], held) for j in chosen[:-1]]
         except OSError as error:
             raise _cannot_write(targets, error) from error

@@ -69,6 +69,8 @@ class Delivery:
     destination: Destination | None = None
     """The place that the table is sent to, unless it is a plain local file."""
     rejected: bool = False
+    ledger: Path | None = None
+    """Where the ledger is written until it takes its name; None: the job has none."""
 
     @property
     def files(self) -> list[Place]:
@@ -119,14 +121,18 @@ def delivering(
     hears: Observer,
     folder: bool = False,
     destination: Destination | None = None,
+    ledger: Path | None = None,
 ) -> Iterator[Delivery]:
     """Yield temporary files for a job; they take their names when the block succeeds, all or none.
 
     ``gate`` decides whether the table, once judged, takes its name; ``reports`` come with whether they
     are for readers of the table, which may be a ``folder`` of files. ``destination`` is the place that the
-    table is sent to from ``target``, a file in a private folder.
+    table is sent to from ``target``, a file in a private folder. A ``ledger`` takes its name right before
+    the table does, if that does.
     """
     targets = [file for path, _ in reports for file in (path, path.with_suffix(".json"))]
+    if ledger is not None:
+        targets.append(ledger)
     if destination is None:
         targets.append(target)  # the largest last: what others replaced may be put back
     elif isinstance(destination.place, Path) and destination.is_local:
@@ -134,11 +140,15 @@ def delivering(
     parts = TemporaryFiles()
     try:
         with replacing_all(targets, folder and destination is None, gate.overwrite) as parts:
+            if ledger is not None:
+                parts.private = {len(targets) - 2}
             table = parts[-1] if destination is None else target
             if destination is not None and folder:
                 target.mkdir()
             public = [is_public for _, is_public in reports]
             delivery = Delivery(gate, parts, targets, public, table, destination)
+            if ledger is not None:
+                delivery.ledger = parts[-2]
             yield delivery
             if destination is not None and not delivery.rejected:
                 destination.send()

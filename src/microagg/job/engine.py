@@ -5,12 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 from microagg.base.progress import Clock
 from microagg.drafting.draft import Completed
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import CountedFile, Measured
+from microagg.evidence.measured import CountedFile, History, Measured
 from microagg.job.delivery import Delivery
 from microagg.job.job import Job
 from microagg.job.observer import Observer
@@ -54,6 +55,13 @@ class Engine(ABC):
     @abstractmethod
     def write(self, delivery: Delivery) -> CountedFile:
         """Write the released table to its temporary file, read it back and count in it what was promised."""
+
+    def history(self, counted: CountedFile, delivery: Delivery) -> History | None:
+        """Return what was counted over this and earlier releases; None: there is no ledger."""
+        return None
+
+    def write_ledger(self, part: Path) -> None:  # noqa: B027 - most engines have none
+        """Write the ledger with this release to its temporary file."""
 
     @abstractmethod
     def metadata_left_out(self) -> list[str]:

@@ -14,7 +14,7 @@ from microagg.engines.capabilities import check_engine, check_plan_in_parts, che
 from microagg.errors import InputError, shown
 from microagg.formats import FORMATS
 from microagg.formats.addresses import STANDARD, Place, is_plain, plain_name
-from microagg.formats.atomic import private_folder
+from microagg.formats.atomic import check_target, private_folder
 from microagg.formats.batches import BatchSource, open_batches
 from microagg.formats.endings import kind_by_ending
 from microagg.formats.files import is_folder_target, kind_of, stands_for_several
@@ -113,6 +113,7 @@ class Job(JobSettings):
             check_report_target(path, *paths)
             paths += [path, path.with_suffix(".json")]
         self.plan.check_complete()
+        self._check_ledger(*taken)
         if not (is_plain(self.source) and is_plain(self.target)):
             self._check_places(*paths)  # the rest once the table is at hand
             return
@@ -133,6 +134,30 @@ class Job(JobSettings):
         if self.escape_formulas and not FORMATS[kind].has_formulas:
             raise no_formulas(self.writes)
         self._check_header()
+
+    def _check_ledger(self, *taken: Path) -> None:
+        """Refuse a ledger where it cannot take its name in one step with the release."""
+        if self.ledger is None:
+            for flag, value, usual in (
+                ("--key", self.key, None),
+                ("--leavers", self.leavers, "withhold"),
+            ):
+                if value != usual:
+                    raise InputError(f"{flag} is about a ledger; say which with --ledger.")
+            return
+        if not is_plain(self.target) or is_folder_target(
+            self.writes, self.reads if is_plain(self.source) else None
+        ):
+            raise InputError(
+                "A ledger and its release take their names in one step, so that OUT is a local file; "
+                f"{shown(str(self.target), 300)} is none. Write a file, and move it afterwards."
+            )
+        check_target(self.ledger.absolute())
+        if any(self.ledger.resolve() == other.resolve() for other in taken):
+            raise InputError(
+                f"--ledger is a file of its own; {shown(str(self.ledger), 300)} is another file of the job. "
+                "Choose another name."
+            )
 
     def _check_places(self, *taken: Path) -> None:
         """Refuse places that cannot be read from or written to."""
@@ -215,6 +240,7 @@ class Job(JobSettings):
             "--public": any(public for _, public in self.reports),
             "--compare": self.compare,
             "--prices": self.prices,
+            "--ledger": self.ledger is not None,
             "--bound": any(block.bound for block in self.plan.blocks),
             "--time-limit": any("time_limit" in block.options for block in self.plan.blocks),
         }

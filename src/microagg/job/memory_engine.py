@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from microagg.base.formatting import plural
@@ -18,7 +20,7 @@ from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
 from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import CountedFile, Measured
+from microagg.evidence.measured import CountedFile, History, Measured
 from microagg.formats import FORMATS
 from microagg.formats.files import Source, read_file, stands_for_several, what_is_left
 from microagg.formats.formulas import formula_cells
@@ -26,6 +28,15 @@ from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.delivery import Delivery
 from microagg.job.engine import Engine
+from microagg.ledger.carry import Carrying
+from microagg.ledger.ledger_file import (
+    Ledger,
+    finish_killed_run,
+    note_release,
+    opened_key,
+    read_ledger,
+    write_ledger,
+)
 from microagg.plan.plan import Plan
 from microagg.tables.released_metadata import left_out_words
 
@@ -41,12 +52,19 @@ class MemoryEngine(Engine):
     _source: Source
     _table: Table
     _release: Release
+    _carrying: Carrying | None = None
+    """The groups of earlier releases."""
+    _key: bytes
+    _ledger: Ledger
+    """With this release."""
     _released: pa.Table
     """The released table as it is written."""
 
     def read(self) -> list[str]:
         """Read the file."""
         job = self.job
+        if job.ledger is not None:
+            self._open_ledger(job.ledger)
         self._source = source = read_file(
             job.reads,
             job.numbers,
@@ -95,6 +113,7 @@ class MemoryEngine(Engine):
             self._table.coded,
             on_plan=on_plan,
             clock=self.clock,
+            carrying=self._carrying,
         )
         if self.job.report is None or self.job.public:  # no bound is shown in public
             return
@@ -114,6 +133,43 @@ class MemoryEngine(Engine):
         return release.write(
             self._released, delivery.table, job.writes, self._format(), job.escape_formulas
         )
+
+    def _open_ledger(self, path: Path) -> None:
+        """Read the ledger; no other run can write to it until the files have taken their names."""
+        self._key = self.closing.enter_context(opened_key(path, make=True))
+        before = read_ledger(path, self._key)
+        finish_killed_run(before)
+        self._carrying = Carrying(before, self._key, self.job.key, self.job.leavers)
+
+    def history(self, counted: CountedFile, delivery: Delivery) -> History | None:
+        """Add this release to the ledger."""
+        carrying = self._carrying
+        if carrying is None:
+            return None
+        self._ledger = ledger = carrying.ledger(
+            {
+                "date": datetime.now(UTC).date().isoformat(),
+                "records": counted.least.records,
+                "smallest": carrying.smallest,
+                "path": str(self.job.writes.absolute()),
+                "part": str(delivery.table.absolute()),
+                "sha256": counted.sha256,
+            }
+        )
+        return History(
+            len(ledger.releases),
+            ledger.about["k"],
+            carrying.smallest,
+            not self.drafted.plan.is_swapped,
+            carrying.counts,
+            ledger.chain[-1],
+        )
+
+    def write_ledger(self, part: Path) -> None:
+        """Write the ledger, and note the release in its key once the files have taken their names."""
+        assert self.job.ledger is not None
+        write_ledger(part, self._ledger, self._key)
+        self.closing.callback(note_release, self.job.ledger, self._ledger)
 
     def metadata_left_out(self) -> list[str]:
         """Compare with the file, as far as columns are written as it holds them."""

@@ -94,6 +94,7 @@ def _walk(engine: Engine) -> JobResult:
         hears,
         job.to_folder,
         job.destination,
+        job.ledger,
     ) as delivery:
         hears.stage("writing")
         with clock.time("write"):
@@ -102,7 +103,9 @@ def _walk(engine: Engine) -> JobResult:
         with clock.time("measure"):
             measured = engine.measure()
             origin = job.origin or {"path": str(job.source), "sha256": engine.digest}
-            evidence = Evidence.of(drafted.plan, replace(measured, counted=counted, source=origin))
+            history = engine.history(counted, delivery)
+            measured = replace(measured, counted=counted, source=origin, history=history)
+            evidence = Evidence.of(drafted.plan, measured)
             for caution in evidence.cautions:
                 hears.caution(caution)
         if not FORMATS[
@@ -113,6 +116,8 @@ def _walk(engine: Engine) -> JobResult:
                 left_out.append(words)
         evidence = delivery.judge(evidence)
         _report(engine, evidence, delivery)
+        if delivery.ledger is not None and not evidence.rejected:
+            engine.write_ledger(delivery.ledger)
     return JobResult(evidence, drafted.guesses, delivery.files, left_out, clock.seconds)
 
 
@@ -141,6 +146,9 @@ def protect_file(
     report: str | Path | None = None,
     public_report: str | Path | None = None,
     csv: CsvFormat | None = None,
+    ledger: str | Path | None = None,
+    key: str | None = None,
+    leavers: str = "withhold",
     escape_formulas: bool = False,
     strict: bool = False,
     keep_rejected: str | Path | None = None,
@@ -165,6 +173,9 @@ def protect_file(
         Where Spark runs, such as ``local[2]``; by default the session there is, or what is configured.
     report, public_report : where to write the evidence for the board, and for readers of the target
     csv : delimiter, encoding and decimal sign of a CSV file
+    ledger : private file that remembers groups, so that later releases of the same people use them too
+    key : with a ledger, the column that tells people apart, if there is no unit
+    leavers : with a ledger, "withhold" or "accept" groups that some of their members left
     escape_formulas : put an apostrophe in front of texts in a CSV file that a spreadsheet program would
         take for formulas
     strict : release the table only if the verdict is green
@@ -200,6 +211,9 @@ def protect_file(
         public_report=None if public_report is None else Path(public_report),
         engine=engine,
         memory=memory,
+        ledger=None if ledger is None else Path(ledger),
+        key=key,
+        leavers=leavers,
         escape_formulas=escape_formulas,
         master=master,
         strict=strict,

@@ -114,6 +114,29 @@ class JobSettings(Section):
         help="Spark: where it runs, such as local[2] or spark://host:7077; the session there is, or what is "
         "configured, if left out.",
     )
+    ledger: Path | None = setting(
+        None,
+        flag="--ledger",
+        form=_FILE,
+        help="Remember groups in this private file, so that later releases of the same people use them too; "
+        "its key is made next to it. Once begun, give it for every release.",
+    )
+    key: str | None = setting(
+        None,
+        flag="--key",
+        form=WORD._replace(metavar="COLUMN"),
+        help="With a ledger: column that tells people apart, if there is no --unit.",
+    )
+    leavers: str = setting(
+        "withhold",
+        choices={
+            "withhold": "groups that some left are withheld",
+            "accept": "they are released by those who stayed, which is amber",
+        },
+        flag="--leavers",
+        help="With a ledger: what becomes of groups that some of their members left. withhold (if left out), "
+        "or accept: whoever stayed is released, which is amber.",
+    )
     escape_formulas: bool = setting(
         False,
         flag="--escape-formulas",

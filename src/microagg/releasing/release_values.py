@@ -36,6 +36,9 @@ _THREADS = 3  # that work on columns
 _NO_FACTOR = 1e-12  # of a column that cancels out
 
 
+Settle = Callable[[Sequence[Variable], Labels, Floats, Labels], tuple[Floats, Labels]]
+
+
 @dataclass(frozen=True)
 class MissingCounts:
     """Counts of values of one column that are not the aggregate of present values."""
@@ -74,6 +77,7 @@ def release_block(
     of_households: tuple[Labels, Sequence[bool]] | None = None,
     units: Labels | None = None,
     swapping: Swapping | None = None,
+    settle: Settle | None = None,
 ) -> Released:
     """Release the columns of a block by the groups of its records.
 
@@ -89,6 +93,8 @@ def release_block(
         each column whether a household has one value, which is averaged over whole groups of households
     units : (n,) unit of each record; a category that fewer than k of them hold is not released
     swapping : with the random numbers, if the block asks for some
+    settle : returns what groups release in place of new values and states, where earlier releases of the
+        same people have a say in it
     """
     whole = [
         keeps_integers(plan, v.name, v.kind, _is_whole(v), block.is_swapped) for v in variables
@@ -112,6 +118,8 @@ def release_block(
         values, released = aggregate_columns(
             able, states, groups, block, plan, weights, whole, spreads, units, swapping
         )
+        if settle is not None:
+            values, released = settle(variables, labels, values, released)
     columns, missing_counts = {}, {}
     for j, variable in enumerate(variables):
         # What is missing moves with the dealing, and is as often there afterwards.
@@ -237,6 +245,8 @@ def swap_block(
         swapping.requirements,
         bundles,
     )
+    if swapping.frozen is not None:
+        shared = swapping.frozen(variables, labels, shared)
     return deal(shared, names, labels, swapping, bundles)
 
 

@@ -98,6 +98,8 @@ class Swapping(NamedTuple):
     requirements: Sequence[Requirement] = ()
     part: str = ""
     """Names the part of the table that these records are."""
+    frozen: Callable[[Sequence[Variable], Labels, Shared], Shared] | None = None
+    """Returns what is dealt, where earlier releases of the same people have settled it."""
 
 
 def share_block(

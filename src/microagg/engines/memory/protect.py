@@ -7,16 +7,19 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from microagg.algorithms.result import Partition
 from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import share
 from microagg.base.progress import Clock, Listener
 from microagg.base.typing import Labels
 from microagg.drafting.draft import Completed, complete
 from microagg.drafting.guess import Guess
+from microagg.encode.space import Space
 from microagg.engines.memory.release import Release
 from microagg.engines.memory.suppress import with_fewer_records
 from microagg.engines.write_and_count import ReleasedTable
@@ -29,7 +32,9 @@ from microagg.grouping.group_table import group, merge_groups
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
 from microagg.grouping.require.from_plan import steering_requirements
+from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import combine
+from microagg.ledger.carry import Carrying
 from microagg.measure.analyses import check_analyses
 from microagg.measure.swapping import largest_share
 from microagg.plan.block import Block
@@ -218,6 +223,7 @@ def protect_table(
     on_plan: Callable[[Plan], None] | None = None,
     clock: Clock | None = None,
     is_frame: bool = False,
+    carrying: Carrying | None = None,
 ) -> Release:
     """Protect a table by a plan; nothing is warned of, cautions are part of the release.
 
@@ -231,6 +237,7 @@ def protect_table(
     on_plan : is called with the plan as it is carried out, before the grouping
     clock : to which the seconds of each stage are added
     is_frame : whether the table is handed over as a frame, whose order is kept
+    carrying : with the groups of earlier releases of the same people
     """
     clock = clock or Clock()
     if isinstance(plan, Completed):
@@ -242,7 +249,9 @@ def protect_table(
 
     def protected(plan: Plan, rows: Labels | None) -> Release:
         completed = Completed(plan, settled.guesses)
-        return _protect(table, completed, progress, text, coded, rows, clock, on_plan, is_frame)
+        return _protect(
+            table, completed, progress, text, coded, rows, clock, on_plan, is_frame, carrying
+        )
 
     if settled.plan.suppress.most:
         return with_fewer_records(settled.plan, protected)
@@ -259,16 +268,23 @@ def _protect(
     clock: Clock,
     on_plan: Callable[[Plan], None] | None,
     is_frame: bool,
+    carrying: Carrying | None = None,
 ) -> Release:
     """Protect some records of a table, by default all, by a plan with a role for every column."""
     plan = settled.plan
     with clock.time("check"):
+        if carrying is not None:
+            rows = carrying.choose(table, text, plan)
         intake = take_in(table, plan, text, coded, rows=rows)
+        if carrying is not None:
+            intake = carrying.freeze(intake)
         wanted = _inputs_of_parts(intake, plan)
     if on_plan is not None:
         on_plan(plan)
     secret = secrets.token_bytes(SECRET_BYTES)
-    grouped = [_group_and_release(intake, *block, progress, clock, secret) for block in wanted]
+    grouped = [
+        _group_and_release(intake, *block, progress, clock, secret, carrying) for block in wanted
+    ]
     _check_chance(intake, [block.part for block in grouped])
     released = [block.released for block in grouped]
     with clock.time("aggregate"):
@@ -366,6 +382,7 @@ def _group_and_release(
     progress: Listener | None,
     clock: Clock,
     secret: bytes,
+    carrying: Carrying | None = None,
 ) -> _GroupedBlock:
     """Group the records by some columns, and release the values of the groups."""
     plan, states, households = intake.plan, given.states, None
@@ -376,6 +393,10 @@ def _group_and_release(
             together = group_households(intake, block, given, progress)
             partition, states = together.partition, together.states
             households = (together.of_households, together.shared)
+        elif carrying is not None:
+            partition = carrying.group(
+                intake, block, given, partial(_solve, intake, block, progress)
+            )
         else:
             weights = intake.relative_weights if _weighs(plan) else None
             partition = group(
@@ -399,6 +420,8 @@ def _group_and_release(
         if block.is_swapped or block.draws:
             strata = released_strata(intake, block, given, partition.labels)
             swapping = Swapping(secret, strata, given.requirements, str(names[0]))
+            if carrying is not None:
+                swapping = swapping._replace(strata=carrying.cohorts(strata), frozen=carrying.share)
         released = release_block(
             intake.frame,
             given.variables,
@@ -410,8 +433,30 @@ def _group_and_release(
             households,
             intake.units_of(block),
             swapping,
+            None if carrying is None else partial(carrying.settle, weights=intake.weights),
         )
     return _GroupedBlock(part, released, households, swapping)
+
+
+def _solve(
+    intake: Intake,
+    block: Block,
+    progress: Listener | None,
+    space: Space,
+    cells: Labels,
+    rules: Sequence[Requirement],
+) -> Partition:
+    """Group all records, or some of them."""
+    whole = len(space.matrix) == len(intake)
+    return group(
+        space,
+        block,
+        cells,
+        weights=intake.relative_weights if whole and _weighs(intake.plan) else None,
+        requirements=rules,
+        seed=intake.plan.seed,
+        progress=progress,
+    )
 
 
 def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:

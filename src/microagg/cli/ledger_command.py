@@ -1,0 +1,120 @@
+"""The command ledger, and verify for the files of a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from microagg.base.formatting import names, plural, unit_words
+from microagg.cli.show import Speaker
+from microagg.errors import InputError, TableError, shown
+from microagg.evidence.measured import History
+from microagg.evidence.over_time import history_sentences
+from microagg.formats.addresses import Place, is_plain
+from microagg.formats.atomic import sha256
+from microagg.ledger.ledger_file import Ledger, finish_killed_run, opened_key, read_ledger
+from microagg.ledger.recount import Recount, recount
+
+_FACTS = (
+    "number",
+    "date",
+    "path",
+    "sha256",
+    "k",
+    "kind",
+    "columns",
+    "records",
+    "smallest",
+    "counts",
+)
+
+
+def tell_ledger(speaker: Speaker, path: Path) -> None:
+    """Say what a ledger holds, without giving anybody away."""
+    ledger = _read(path)
+    found = recount(ledger)
+    about = ledger.about
+    speaker.say(
+        "ledger",
+        f"{path}: {plural(len(ledger.releases), 'release')}; "
+        f"{plural(found.units, 'unit')} by {names([about['key']])} in "
+        f"{plural(found.groups, 'base group')}; k = {found.k:,}",
+    )
+    for facts, chain in zip(ledger.releases, ledger.chain, strict=True):
+        speaker.say(
+            f"release {facts['number']}",
+            f"{facts['date']}, {Path(facts['path']).name}: {plural(facts['records'], 'record')}, "
+            f"k = {facts['k']:,}, {facts['kind']} of {names(facts['columns'], 6)}; chain {chain[:12]}",
+        )
+    _say_sentences(speaker, ledger, found)
+    speaker.give(
+        {
+            "ledger": str(path),
+            "key": about["key"],
+            "strata": about["strata"],
+            "weight": about["weight"],
+            "releases": [
+                {**{name: facts[name] for name in _FACTS}, "chain": chain}
+                for facts, chain in zip(ledger.releases, ledger.chain, strict=True)
+            ],
+            **_as_dict(found),
+        }
+    )
+
+
+def verify_releases(speaker: Speaker, files: Sequence[Place], path: Path) -> bool:
+    """Check that files are releases of a ledger as they were written, and count over all of them."""
+    ledger = _read(path)
+    number_of = {facts["sha256"]: facts["number"] for facts in ledger.releases}
+    numbers = []
+    for file in files:
+        if not isinstance(file, Path) or not is_plain(file):
+            raise InputError(
+                f"A release of a ledger is a local file; {shown(str(file), 300)} is none."
+            )
+        try:
+            number = number_of.get(sha256(file))
+        except OSError as error:
+            raise TableError(f"Cannot read {shown(str(file), 300)}: {error.strerror}.") from None
+        if number is None:
+            raise InputError(
+                f"A release of a ledger is in it with its hash; {shown(str(file), 300)} is not: it was "
+                "changed, or released without this ledger. Take the file as it was written."
+            )
+        numbers.append(number)
+        speaker.say("file", f"{file}: release {number}, as it was written")
+    found = recount(ledger)
+    _say_sentences(speaker, ledger, found)
+    speaker.give({"ledger": str(path), "numbers": numbers, **_as_dict(found)})
+    return found.holds
+
+
+def _read(path: Path) -> Ledger:
+    if not path.exists():
+        raise TableError(f"There is no ledger {shown(str(path), 300)}. Check the name.")
+    with opened_key(path, make=False) as key:
+        ledger = read_ledger(path, key)
+        finish_killed_run(ledger)
+    return ledger
+
+
+def _say_sentences(speaker: Speaker, ledger: Ledger, found: Recount) -> None:
+    who = unit_words(ledger.about["key"])
+    sums = found.sums and not found.solved
+    history = History(len(ledger.releases), found.k, found.smallest, sums, {}, "")
+    style = "bold green" if found.holds else "bold red"
+    first, *others = history_sentences(history, who)
+    speaker.say("counted", first, style=style)
+    for sentence in others:
+        speaker.say("", sentence)
+    if found.solved:
+        speaker.say(
+            "fails",
+            f"Sums over fewer than {found.k} {who} follow in {plural(found.solved, 'group')}.",
+            style=style,
+        )
+
+
+def _as_dict(found: Recount) -> dict[str, Any]:
+    return {**found._asdict(), "holds": found.holds}

@@ -1,0 +1,87 @@
+"""What is said about a release together with earlier ones of the same ledger."""
+
+from __future__ import annotations
+
+from microagg.base.formatting import UnitWords, plural
+from microagg.evidence.measured import History
+from microagg.evidence.sentences import Caution
+
+# Counts of a ledger, and what is said of each.
+_SAID = {
+    "new": "new: {}",
+    "waiting": "waiting, since fewer than k are new in their stratum: {}",
+    "withheld_for_leavers": "withheld, since others left their group: {}",
+    "withheld_for_moves": "withheld, since some of their group moved to another stratum: {}",
+    "withheld_for_known": "withheld, since known columns would tell them apart over time: {}",
+    "weights_of_entry": "with another weight than at entry, which is not used: {}",
+}
+_GROUPS_SAID = {
+    "groups_renewed": "with new values: {}",
+    "groups_kept": "with old values although something changed, since the change would give somebody "
+    "away: {}",
+    "columns_blanked": "with a column blanked that fewer than k members have: {}",
+}
+
+
+def history_sentences(history: History, who: UnitWords) -> list[str]:
+    """Return what is claimed over all files: these sentences, and no others.
+
+    >>> history_sentences(History(2, 5, 5, True, {}, ""), UnitWords("person", "persons"))[0]
+    'Over the 2 files of this ledger, each combination of groups, strata, known columns and presence holds \
+at least 5 persons: counted.'
+    """
+    found = [
+        f"Over the {history.files} files of this ledger, each combination of groups, strata, known columns "
+        f"and presence holds at least {history.smallest} {who}: counted."
+    ]
+    if history.sums:
+        found.append(
+            f"No sum over fewer than {history.k} {who} follows by linear algebra from the numbers released "
+            "in these files."
+        )
+    found.append(
+        "Only files of this ledger are covered, and not against someone who knows all but one member of a "
+        "group, or has the ledger."
+    )
+    return found
+
+
+def history_words(history: History, who: UnitWords) -> str:
+    """Say what became of whom, for the board."""
+    counts = history.counts
+    said = [
+        words.format(who.counted(counts[name])) for name, words in _SAID.items() if counts.get(name)
+    ]
+    said += [
+        words.format(plural(counts[name], "group"))
+        for name, words in _GROUPS_SAID.items()
+        if counts.get(name)
+    ]
+    return f"release {history.files} of the ledger" + "".join(f"; {one}" for one in said)
+
+
+def history_cautions(history: History, who: UnitWords) -> list[Caution]:
+    """Return what is to be weighed about earlier releases."""
+    accepted = history.counts.get("accepted_with_leavers", 0)
+    found = []
+    if accepted:
+        found.append(
+            Caution(
+                "amber",
+                (),
+                f"{who.counted(accepted)} are released in groups that others left: whoever compares the "
+                "files sees which rows are gone.",
+                "Withhold these groups: --leavers withhold.",
+            )
+        )
+    if history.smallest < history.k and not accepted:
+        found.append(
+            Caution(
+                "amber",
+                (),
+                f"Over the {history.files} files of the ledger a combination of groups, known columns and "
+                f"presence holds {who.counted(history.smallest)}; k is {history.k}.",
+                "Protect the known columns, or make them strata.",
+            )
+        )
+    return found

@@ -1,0 +1,133 @@
+"""What a ledger knows of one column: the equations of each base group, and what it released.
+
+A unit's part of a sum is that of all its rows, with weights. Each distinct part is a version, numbered from
+0; an equation has for each member of the group the version that is in the sum. Of categories a number that
+stands for the category takes the place of the value: a group's counts, and so its mode, change by the same
+rules.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.base.typing import Floats, Labels
+from microagg.ledger.equations import NOT_IN_SUM, gives_few_away, has_dominant_change
+
+NO_EQUATION = -2
+_MOST_VERSIONS = 120  # of one value, so that their numbers fit into a byte
+
+Flags = NDArray[np.bool_]
+
+
+class ColumnHistory:
+    """The versions of a column's values, its equations and what was released, by unit and base group."""
+
+    def __init__(self, arrays: dict[str, NDArray[Any]], units: int, groups: int) -> None:
+        """Take over what a ledger holds, extended to as many units and groups as there are now."""
+
+        def whole(name: str, fill: float, kind: str, length: int, *width: int) -> Any:
+            there = arrays.get(name, np.zeros((0, *width)))
+            found = np.full((length, *there.shape[1:]), fill, kind)
+            found[: len(there)] = there
+            return found
+
+        self.equations = whole("equations", NO_EQUATION, "i1", units, 0)
+        """(units, equations) version in each; −1: not in the sum; −2: the group has no such equation."""
+        self.last = whole("last", NOT_IN_SUM, "i1", units)
+        """(units,) version in the last equation of the group."""
+        self.sums = whole("sums", np.nan, "f8", units, 0)
+        """(units, versions) part of a sum."""
+        self.masses = whole("masses", np.nan, "f8", units, 0)
+        """(units, versions) weight, or number of rows, that goes with it."""
+        self.stated = whole("stated", 0, "?", groups)
+        """(groups,) whether the group has released a value."""
+        self.released = whole("released", np.nan, "f8", groups)
+        """(groups,) that value; of a category its number among the texts."""
+        self.origin = whole("origin", 0, "i8", groups)
+        """(groups,) what 0 stands for, of dates."""
+        self.lists = whole("lists", np.nan, "f8", units)
+        """(units,) swapped values, in each group in ascending order: not those of the unit."""
+        texts = arrays.get("texts")
+        self.texts: list[str] = [] if texts is None else json.loads(texts.tobytes())
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what the ledger is to hold."""
+        found = {name: value for name, value in vars(self).items() if name != "texts"}
+        return {**found, "texts": np.frombuffer(json.dumps(self.texts).encode(), np.uint8)}
+
+    def number_of_text(self, text: str) -> int:
+        """Return the number of a category, a new one if need be."""
+        if text not in self.texts:
+            self.texts.append(text)
+        return self.texts.index(text)
+
+    def versions_of(self, sums: Floats, masses: Floats) -> Labels:
+        """Return for each unit the version that it has now; −1: none; one more than there are: a new one.
+
+        A value that is back is its old version: it is no new unknown.
+        """
+        found = np.where(np.isnan(sums), NOT_IN_SUM, (~np.isnan(self.sums)).sum(axis=1))
+        for version in range(self.sums.shape[1] - 1, -1, -1):
+            same = (self.sums[:, version] == sums) & (self.masses[:, version] == masses)
+            found[same] = version
+        return found
+
+    def may_state(
+        self,
+        members: Labels,
+        versions: Labels,
+        sums: Floats,
+        k: int,
+        amounts: bool,
+    ) -> bool:
+        """Tell whether a group may release a new value.
+
+        Parameters
+        ----------
+        members : the units that were ever in the group
+        versions : (members,) version of each that would be in the sum
+        sums : (members,) part of each in it
+        k : least number of units about which the equations may tell anything
+        amounts : whether parts are amounts, of which nobody may make nearly all of the change
+        """
+        there = self.equations[members]
+        before = there[:, (there != NO_EQUATION).any(axis=0)]
+        if versions.max(initial=0) >= _MOST_VERSIONS:
+            return False
+        if gives_few_away(np.column_stack([before, versions]), k):
+            return False
+        if not amounts:
+            return True
+        new = np.where(versions == NOT_IN_SUM, 0.0, np.nan_to_num(sums))
+        for versions_then in before.T:
+            old = self.sums[members, np.maximum(versions_then, 0)]
+            if has_dominant_change(new, np.where(versions_then == NOT_IN_SUM, 0.0, old)):
+                return False
+        return True
+
+    def state(self, units: Flags, versions: Labels, sums: Floats, masses: Floats) -> None:
+        """Add an equation for the groups of some units.
+
+        Parameters
+        ----------
+        units : (units,) which of them are in such a group
+        versions, sums, masses : (units,) as for :meth:`versions_of`
+        """
+        if not units.any():
+            return
+        row = np.where(units, versions, NO_EQUATION).astype("i1")
+        self.equations = np.column_stack([self.equations, row])
+        self.last[units] = versions[units]
+        count = (~np.isnan(self.sums)).sum(axis=1)
+        new = units & (versions == count) & (versions >= 0)
+        width = int(versions[new].max(initial=-1)) + 1 - self.sums.shape[1]
+        if width > 0:
+            more = np.full((len(units), width), np.nan)
+            self.sums = np.hstack([self.sums, more])
+            self.masses = np.hstack([self.masses, more])
+        self.sums[new, versions[new]] = sums[new]
+        self.masses[new, versions[new]] = masses[new]

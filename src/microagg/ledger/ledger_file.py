@@ -1,0 +1,283 @@
+"""The ledger on disk: one SQLite file, sealed by a key that lies in a file of its own.
+
+What is in the open: the number of each release, its date, plan digest, k, kind, the hash of its file, counts,
+and a chain of hashes over all of that. What is sealed, so that it can be read with the key only: whose base
+group is which (units as HMACs), the versions of their values, entry weights, and what groups released. A
+seal over everything tells a damaged ledger.
+
+The file is written anew for each release and takes its name in the same step as the release. The key file
+also notes the number and the chain of the last release: a ledger that is older than its key, such as a
+restored copy, is refused, since it would form other groups of the same people.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microagg.errors import TableError, shown
+from microagg.formats.atomic import HAS_LOCKS, lock, sha256
+
+FORMAT = 1
+_KEY_BYTES = 32
+_NONCE_BYTES = 16
+_SCHEMA = (
+    "CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE releases (number INTEGER PRIMARY KEY, facts TEXT NOT NULL, chain TEXT NOT NULL)",
+    "CREATE TABLE sealed (name TEXT PRIMARY KEY, nonce BLOB NOT NULL, type TEXT NOT NULL, "
+    "shape TEXT NOT NULL, data BLOB NOT NULL)",
+)
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Ledger:
+    """What a ledger holds."""
+
+    about: dict[str, Any] = field(default_factory=dict)
+    """The column that tells units apart, the least k, the weight."""
+    releases: list[dict[str, Any]] = field(default_factory=list)
+    """Facts of each release, the first at first."""
+    chain: list[str] = field(default_factory=list)
+    """For each release the hash of its facts and of the chain before."""
+    arrays: dict[str, Array] = field(default_factory=dict)
+    """What is sealed, by name; see :mod:`microagg.ledger.carry`."""
+
+    def add(self, facts: Mapping[str, Any]) -> None:
+        """Add a release to the chain."""
+        before = self.chain[-1] if self.chain else ""
+        self.releases.append(dict(facts))
+        self.chain.append(_link(before, facts))
+
+
+def _link(before: str, facts: Mapping[str, Any]) -> str:
+    return hashlib.sha256((before + json.dumps(facts, sort_keys=True)).encode()).hexdigest()
+
+
+def key_file(path: Path) -> Path:
+    """Return where the key of a ledger lies."""
+    return path.with_name(f"{path.name}.key")
+
+
+@contextmanager
+def opened_key(path: Path, make: bool) -> Iterator[bytes]:
+    """Yield the key of a ledger, which no other run can have at the same time.
+
+    Parameters
+    ----------
+    path : the ledger
+    make : whether to make a key if there is neither a ledger nor a key
+    """
+    place, is_new = key_file(path), False
+    if not place.exists():
+        if path.exists() or not make:
+            raise TableError(
+                f"A ledger is read with its key; there is no {shown(str(place), 300)}. Put the key there, or "
+                "link to it."
+            )
+        try:
+            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            raise _busy(path) from None
+        except OSError as error:
+            raise TableError(
+                f"Cannot write {shown(str(place), 300)}: {error.strerror}. Choose a folder that exists and "
+                "is writable."
+            ) from None
+        with os.fdopen(handle, "w", encoding="ascii") as written:
+            written.write(secrets.token_bytes(_KEY_BYTES).hex() + "\n")
+        is_new = True
+    try:
+        held = place.open("rb+")
+    except OSError as error:
+        raise TableError(f"Cannot read {shown(str(place), 300)}: {error.strerror}.") from None
+    with held:
+        if HAS_LOCKS and not lock(held.fileno(), wait=False):
+            raise _busy(path)
+        try:
+            key = bytes.fromhex(held.readline().decode("ascii").strip())
+        except ValueError:
+            key = b""
+        if len(key) != _KEY_BYTES:
+            raise TableError(
+                f"The first line of a ledger's key has {2 * _KEY_BYTES} hexadecimal digits; that of "
+                f"{shown(str(place), 300)} has not. Put the right key there."
+            )
+        try:
+            yield key
+        except BaseException:
+            if is_new and not path.exists():  # nothing was released
+                place.unlink(missing_ok=True)
+            raise
+
+
+def _busy(path: Path) -> TableError:
+    return TableError(
+        f"One run at a time writes to a ledger; another has {shown(str(path), 300)} now. Try again when it "
+        "has ended."
+    )
+
+
+def note_release(path: Path, ledger: Ledger) -> None:
+    """Note the last release in the key file, by which an older ledger is found out; else there is none."""
+    if not path.exists() or read_chain(path) != ledger.chain:
+        return
+    with key_file(path).open("a", encoding="ascii") as file:
+        file.write(f"{len(ledger.releases)} {ledger.chain[-1]}\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_ledger(path: Path, key: bytes) -> Ledger:
+    """Read a ledger; one that does not exist is empty.
+
+    Raises
+    ------
+    TableError
+        If the file is no ledger, damaged, of a newer version, older than its key, or of another key.
+    """
+    if not path.exists():
+        if _noted(path):
+            raise TableError(
+                f"The key {shown(str(key_file(path)), 300)} belongs to a ledger with "
+                f"{_noted(path)[-1][0]} releases; {shown(str(path), 300)} does not exist. Put the ledger "
+                "there: a new one would form other groups of the same people."
+            )
+        return Ledger()
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+            about = dict(base.execute("SELECT name, value FROM about"))
+            version = int(about["format"])
+            if version > FORMAT:
+                raise TableError(
+                    f"This microagg reads ledgers of version {FORMAT}; {shown(str(path), 300)} is of "
+                    f"version {version}. Install a newer microagg."
+                )
+            rows = base.execute("SELECT facts, chain FROM releases ORDER BY number").fetchall()
+            sealed = base.execute("SELECT * FROM sealed ORDER BY name").fetchall()
+    except (sqlite3.Error, KeyError, ValueError) as error:
+        if isinstance(error, TableError):
+            raise
+        raise _damaged(path) from None
+    if about.get("key") != _name_of(key):
+        raise TableError(
+            f"A ledger is read with its own key; {shown(str(key_file(path)), 300)} is that of another. Put "
+            "the right key there."
+        )
+    ledger = Ledger(
+        json.loads(about["facts"]) if "facts" in about else {},
+        [json.loads(facts) for facts, _ in rows],
+        [chain for _, chain in rows],
+    )
+    if not hmac.compare_digest(about.get("seal", ""), _seal(about, rows, sealed, key)):
+        raise _damaged(path)
+    for name, nonce, kind, shape, data in sealed:
+        opened = _sealed(data, key, nonce)
+        ledger.arrays[name] = np.frombuffer(opened, kind).reshape(json.loads(shape)).copy()
+    for number, chain in _noted(path):
+        if number > len(rows) or ledger.chain[number - 1] != chain:
+            raise TableError(
+                f"A ledger has every release that its key notes; {shown(str(path), 300)} has {len(rows)} "
+                f"releases and its key notes number {number}: it is an older copy, or one that went "
+                "another way. Put the last one there: this one would form other groups of the same people."
+            )
+    return ledger
+
+
+def read_chain(path: Path) -> list[str]:
+    """Return the chain of a ledger, as it is in the open."""
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+        return [chain for (chain,) in base.execute("SELECT chain FROM releases ORDER BY number")]
+
+
+def write_ledger(path: Path, ledger: Ledger, key: bytes) -> None:
+    """Write a ledger to an empty file."""
+    about = {
+        "format": str(FORMAT),
+        "key": _name_of(key),
+        "facts": json.dumps(ledger.about, sort_keys=True),
+    }
+    rows = [
+        (json.dumps(facts, sort_keys=True), chain)
+        for facts, chain in zip(ledger.releases, ledger.chain, strict=True)
+    ]
+    sealed = []
+    for name, array in sorted(ledger.arrays.items()):
+        nonce = secrets.token_bytes(_NONCE_BYTES)
+        data = _sealed(np.ascontiguousarray(array).tobytes(), key, nonce)
+        sealed.append((name, nonce, array.dtype.str, json.dumps(array.shape), data))
+    about["seal"] = _seal(about, rows, sealed, key)
+    with closing(sqlite3.connect(path)) as base:
+        base.execute("PRAGMA journal_mode=OFF")  # the file takes its name once it is complete
+        base.execute("PRAGMA synchronous=OFF")
+        for statement in _SCHEMA:
+            base.execute(statement)
+        base.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+        numbered = [(number, *row) for number, row in enumerate(rows, start=1)]
+        base.executemany("INSERT INTO releases VALUES (?, ?, ?)", numbered)
+        base.executemany("INSERT INTO sealed VALUES (?, ?, ?, ?, ?)", sealed)
+        base.commit()
+
+
+def finish_killed_run(ledger: Ledger) -> None:
+    """Give the last release its name, if a run was killed right after the ledger had taken its own."""
+    if not ledger.releases:
+        return
+    last = ledger.releases[-1]
+    part, target = Path(last["part"]), Path(last["path"])
+    if part.exists() and sha256(part) == last["sha256"]:
+        part.replace(target)
+
+
+def _name_of(key: bytes) -> str:
+    """Return a name of the key that does not give it away."""
+    return hmac.digest(key, b"name of this key", "sha256").hex()[:16]
+
+
+def _sealed(data: bytes, key: bytes, nonce: bytes) -> bytes:
+    """Seal, or open, bytes by a stream that only the key and a number used once give."""
+    stream = hashlib.shake_256(hmac.digest(key, b"seal" + nonce, "sha256")).digest(len(data))
+    both = np.frombuffer(data, np.uint8) ^ np.frombuffer(stream, np.uint8)
+    return both.tobytes()
+
+
+def _seal(about: Mapping[str, str], rows: Any, sealed: Any, key: bytes) -> str:
+    whole = hmac.new(key, b"whole", "sha256")
+    facts = {name: value for name, value in about.items() if name != "seal"}
+    whole.update(json.dumps([facts, rows], sort_keys=True).encode())
+    for name, nonce, kind, shape, data in sealed:
+        whole.update(json.dumps([name, kind, shape, len(data)]).encode())
+        whole.update(nonce)
+        whole.update(data)
+    return whole.hexdigest()
+
+
+def _noted(path: Path) -> list[tuple[int, str]]:
+    """Return the number and the chain of the last release that the key notes, if any."""
+    try:
+        lines = key_file(path).read_text(encoding="ascii").splitlines()[1:]
+    except (OSError, ValueError):
+        return []
+    words = [line.split() for line in lines]
+    whole = [one for one in words if len(one) == 2 and one[0].isdigit() and len(one[1]) == 64]
+    return [(int(number), chain) for number, chain in whole[-1:]]
+
+
+def _damaged(path: Path) -> TableError:
+    return TableError(
+        f"{shown(str(path), 300)} is no ledger of microagg, or it is damaged. Put back the last copy that "
+        "has every release."
+    )

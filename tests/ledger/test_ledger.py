@@ -1,0 +1,289 @@
+"""A ledger: what later files of the same people say, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+import stat
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command import here
+from microagg import InputError, TableError, protect_file
+from microagg.ledger.equations import gives_few_away, has_dominant_change
+from microagg.ledger.ledger_file import key_file
+
+
+@pytest.fixture
+def release(tmp_path):
+    """Release tables one after the other with one ledger; the files are read back by value."""
+    number = 0
+
+    def released(frame: pd.DataFrame, k: int = 3, columns=("x",), **settings):
+        nonlocal number
+        number += 1
+        source, target = tmp_path / f"in{number}.csv", tmp_path / f"out{number}.csv"
+        frame.to_csv(source, index=False)
+        settings = {"drop": ["id"], "key": "id", "ledger": tmp_path / "L.sqlite", **settings}
+        kinds = dict.fromkeys([*columns], "number")
+        with np.errstate(all="raise"):
+            evidence = protect_file(
+                source, target, k, columns=list(columns), kinds=kinds, **settings
+            )
+        return pd.read_csv(target), evidence
+
+    return released
+
+
+def people(x, **more) -> pd.DataFrame:
+    return pd.DataFrame({"id": [f"p{i}" for i in range(len(x))], "x": x, **more})
+
+
+def values(frame: pd.DataFrame, column: str = "x") -> list[float]:
+    return sorted(frame[column].unique().tolist())
+
+
+def test_an_unchanged_table_has_the_same_digits_and_newcomers_have_groups_of_their_own(release):
+    first, _ = release(people([1.0, 2.0, 3.5, 90.0, 91.0, 95.25]))
+    grown = people([1.0, 2.0, 3.5, 90.0, 91.0, 95.25, 2.0, 92.0])
+    second, evidence = release(grown)
+    assert values(second) == values(first)
+    assert len(second) == 6
+    assert evidence.history.counts["waiting"] == 2
+    third, evidence = release(pd.concat([grown, pd.DataFrame({"id": ["q"], "x": [50.0]})]))
+    assert values(third) == sorted([*values(first), 48.0])
+    assert evidence.history.counts["new"] == 3
+    assert evidence.history.smallest == 3
+    assert evidence.verdict == "green"
+
+
+# Why "at least k changed" is not enough: the counterexamples of the design, each with the files before the
+# one that must not say anything new.
+def test_1_a_row_added_to_a_unit(release):
+    rows = pd.DataFrame({"id": ["a", "b", "c"], "x": [5.0, 10.0, 15.0]})
+    first, _ = release(rows, unit="id", key=None)
+    more = pd.concat([rows, pd.DataFrame({"id": ["c"], "x": [50.0]})])
+    second, evidence = release(more, unit="id", key=None)
+    assert values(second) == values(first) == [10.0]
+    assert evidence.history.counts["groups_kept"] == 1
+
+
+def test_2_weights_that_are_recalibrated(release):
+    for weights in ([1, 1, 1], [1.1, 0.9, 1], [1, 1.2, 0.8]):
+        table, evidence = release(people([10.0, 20.0, 90.0], w=weights), weight="w")
+        assert values(table) == [40.0]
+        assert values(table, "w") == [1.0]
+    assert evidence.history.counts["weights_of_entry"] == 2
+
+
+def test_3_a_new_column_that_one_member_has(release):
+    release(people([1.0, 2.0, 3.0, 4.0]))
+    table, _ = release(people([1.0, 2.0, 3.0, 4.0], z=[7.0, None, None, None]), columns=["x", "z"])
+    assert table["z"].isna().all()
+    assert values(table) == [2.5]
+
+
+def test_4_corrections_that_revert(release):
+    assert values(release(people([10.0, 20.0, 30.0, 40.0]))[0]) == [25.0]
+    assert values(release(people([14.0, 25.0, 36.0, 40.0]))[0]) == [28.75]
+    table, evidence = release(people([10.0, 20.0, 39.0, 40.0]))
+    assert values(table) == [28.75]
+    assert evidence.history.counts["groups_kept"] == 1
+
+
+def test_5_four_files_of_which_any_two_differ_in_k(release):
+    for p, r, t, shown in (
+        (10, 5, 100, 115),
+        (10, 8, 106, 124),
+        (20, 8, 100, 128),
+        (20, 5, 106, 128),  # 131 would give twice t's change
+    ):
+        table, _ = release(people([p, r, t]), k=2)
+        assert values(table)[0] == pytest.approx(shown / 3, abs=1e-4)
+
+
+def test_6_a_change_that_is_nearly_all_of_one(release):
+    release(people([1.0, 2.0, 3.0]))
+    table, evidence = release(people([2.0, 3.0, 1_000_003.0]))
+    assert values(table) == [2.0]
+    assert evidence.history.counts["groups_kept"] == 1
+    assert values(release(people([6.0, 8.0, 7.0]))[0]) == [7.0]
+
+
+def test_7_one_moves_and_one_leaves(release):
+    region = ["N"] * 5 + ["S"] * 5
+    everybody = people([1.0, 2, 3, 4, 5, 21, 22, 23, 24, 25], region=region)
+    release(everybody, k=5, strata=["region"])
+    moved = everybody.assign(region=["S", *region[1:]])
+    table, evidence = release(moved, k=5, strata=["region"])
+    assert values(table) == [23.0]
+    assert evidence.history.counts["withheld_for_moves"] == 5
+    table, evidence = release(everybody[1:], k=5, strata=["region"])
+    assert values(table) == [23.0]
+    assert evidence.history.counts["withheld_for_leavers"] == 4
+
+
+def test_leavers_are_accepted_on_request_with_the_old_value_and_amber(release):
+    everybody = people([1.0, 2, 3, 4, 21, 22, 23, 24])
+    release(everybody)
+    with pytest.warns(UserWarning, match="others left"):
+        table, evidence = release(everybody[1:], leavers="accept")
+    assert evidence.verdict == "amber"
+    assert values(table) == [2.5, 22.5]
+    assert len(table) == 7
+    with pytest.warns(UserWarning, match="others left"):  # fewer than k would stay
+        table, _ = release(everybody[2:7], leavers="accept")
+    assert values(table) == [22.5]
+    assert len(table) == 3
+
+
+def test_swapped_lists_are_frozen(release):
+    x = [1.0, 2, 3, 4, 5, 6, 71, 72, 73, 74, 75, 76]
+    first, _ = release(people(x), release="swap")
+    corrected = [9.0, *x[1:], 30.0, 31.0, 33.0]
+    second, evidence = release(people(corrected), release="swap")
+    assert sorted(second["x"])[:6] == sorted(first["x"])[:6]
+    assert sorted(second["x"])[-6:] == sorted(first["x"])[-6:]
+    assert evidence.history.counts["new"] == 3
+    assert evidence.history.counts["groups_kept"] == 1
+    with pytest.raises(InputError, match="means or swapped, not both"):
+        release(people(x))
+
+
+@pytest.mark.parametrize(
+    ("versions", "k", "few"),
+    [
+        ([[0, 1, 0], [0, 1, 0], [0, 1, 2], [0, 0, 0]], 3, True),
+        ([[0, 1], [0, 1], [0, 1], [0, 0]], 3, False),
+        ([[0, 0, 1, 1], [0, 1, 1, 0], [0, 1, 0, 1]], 2, True),
+        ([[0, 0, 1], [0, 1, 1], [0, 1, 0]], 2, False),
+        ([[0, -1], [0, 0], [0, 0]], 2, True),
+    ],
+)
+def test_equations(versions, k, few):
+    assert gives_few_away(np.array(versions), k) == few
+
+
+def test_a_change_that_others_cancel_is_hers():
+    assert has_dominant_change(np.array([100.0, 50.0, -50.0]), np.zeros(3))
+    assert not has_dominant_change(np.array([100.0, 50.0, 50.0]), np.zeros(3))
+
+
+def test_ledger_and_key_are_private_and_hold_no_originals(release, tmp_path):
+    release(people([1234.5, 2345.5, 3456.5]))
+    ledger = tmp_path / "L.sqlite"
+    for file in (ledger, key_file(ledger)):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    content = ledger.read_bytes()
+    for original in (1234.5, 2345.5, 3456.5):
+        assert np.float64(original).tobytes() not in content
+        assert str(original).encode() not in content
+    assert b"p0" not in content.replace(b"mp0", b"")
+    done = here("ledger", ledger, "--json")
+    assert json.loads(done.stdout)["smallest"] == 3
+    assert "1234" not in done.stdout
+
+
+def test_ledgers_that_cannot_be_used_are_refused(release, tmp_path):
+    table, ledger = people([1.0, 2, 3]), tmp_path / "L.sqlite"
+    release(table)
+    key, older = key_file(ledger), tmp_path / "older.sqlite"
+    shutil.copy(ledger, older)
+    release(table)
+    newer, notes = ledger.read_bytes(), key.read_text()
+
+    def refused(words: str, error=TableError, frame=table, **settings) -> None:
+        before = ledger.read_bytes() if ledger.exists() else None
+        with pytest.raises(error, match=words):
+            release(frame, **settings)
+        assert (ledger.read_bytes() if ledger.exists() else None) == before
+        assert not [*tmp_path.glob("*.part*")]
+
+    refused("none of the 3 units", InputError, table.assign(id=["u", "v", "w"]))
+    refused("same strata", InputError, table.assign(r="N"), strata=["r"])
+    refused("k is at most", InputError, people(np.arange(12.0)), k=4)
+    refused("would be released", InputError, drop=[], known=["id"])
+    refused("whose record", InputError, key=None)
+    refused("one partition", InputError, per_column=True, columns=["x"])
+    shutil.copy(older, ledger)
+    refused("older copy")
+    ledger.unlink()
+    refused("belongs to a ledger")
+    ledger.write_bytes(newer[:-3000] + b"\0" * 3000)
+    refused("damaged")
+    ledger.write_bytes(b"no database at all")
+    refused("damaged")
+    ledger.write_bytes(newer)
+    with sqlite3.connect(ledger) as base:
+        base.execute("UPDATE about SET value = '99' WHERE name = 'format'")
+    base.close()
+    refused("of version 99")
+    ledger.write_bytes(newer)
+    key.write_text("00" * 32 + "\n")
+    refused("that of another")
+    key.unlink()
+    refused("there is no")
+    key.write_text(notes)
+    assert values(release(table)[0]) == [2.0]
+
+
+def test_two_runs_at_once(release, tmp_path):
+    from microagg.ledger.ledger_file import opened_key
+
+    release(people([1.0, 2, 3]))
+    with (
+        opened_key(tmp_path / "L.sqlite", make=False),
+        pytest.raises(TableError, match="another has"),
+    ):
+        release(people([1.0, 2, 3]))
+
+
+def test_a_run_killed_between_the_names_is_finished_by_the_next(release, tmp_path, monkeypatch):
+    from microagg.formats import atomic
+
+    release(people([1.0, 2, 3]))
+    take_name, taken = atomic._take_name, []
+
+    def killed(part, target):
+        if target.suffix == ".csv":
+            taken.append((part, target, part.read_bytes()))
+        take_name(part, target)
+
+    monkeypatch.setattr(atomic, "_take_name", killed)
+    release(people([1.0, 2, 3]))
+    [(part, target, content)] = taken
+    target.rename(part)  # as a kill right after the ledger took its name leaves it
+    assert here("ledger", tmp_path / "L.sqlite").returncode == 0
+    assert target.read_bytes() == content
+    assert not part.exists()
+
+
+def test_verify_counts_over_all_releases(release, tmp_path):
+    release(people([1.0, 2, 3]))
+    release(people([1.0, 2, 3, 7, 8, 9]))
+    ledger, files = tmp_path / "L.sqlite", [tmp_path / "out1.csv", tmp_path / "out2.csv"]
+    done = here("verify", *files, "--ledger", ledger, "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["numbers"], found["smallest"], found["solved"]) == (
+        0,
+        [1, 2],
+        3,
+        0,
+    )
+    assert "Over the 2 files of this ledger, each combination of groups, strata" in done.stderr
+    assert here("verify", *files).returncode == 2
+    files[0].write_text("x\n1\n")
+    assert here("verify", *files, "--ledger", ledger).returncode == 2
+
+
+def test_the_report_has_a_card_and_the_sentences(release, tmp_path):
+    report = tmp_path / "report.html"
+    _, evidence = release(people([1.0, 2, 3]), report=report)
+    page, numbers = report.read_text(), json.loads(report.with_suffix(".json").read_text())
+    assert "with earlier releases" in page
+    assert "or has the ledger." in page
+    assert numbers["ledger"]["chain"] == evidence.history.chain
+    assert numbers["ledger"]["files"] == 1
