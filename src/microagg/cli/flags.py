@@ -36,8 +36,8 @@ PANELS = {
     "How safe": "strict require max_linkage max_agreeing max_pairing dominance dominance_percent digits",
     "How useful": "analysis keep may_drop search_k importance release together categories aggregate round "
     "max_loss max_tables max_moved prices compare",
-    "Files and messages": "public overwrite keep_rejected keep_order sheet delimiter encoding decimal "
-    "escape_formulas as_json quiet verbose",
+    "Files and messages": "ledger key leavers public overwrite keep_rejected keep_order sheet delimiter "
+    "encoding decimal escape_formulas as_json quiet verbose",
     "Engines and methods": "engine memory master methods method option effort time_limit budget refine cost "
     "scale transform per_column seed bound bound_effort",
 }

@@ -31,8 +31,8 @@ def history_sentences(history: History, who: UnitWords) -> list[str]:
 at least 5 persons: counted.'
     """
     found = [
-        f"Over the {history.files} files of this ledger, each combination of groups, strata, known columns "
-        f"and presence holds at least {history.smallest} {who}: counted."
+        f"Over the {plural(history.files, 'file')} of this ledger, each combination of groups, strata, "
+        f"known columns and presence holds at least {who.counted(history.smallest)}: counted."
     ]
     if history.sums:
         found.append(
@@ -79,8 +79,8 @@ def history_cautions(history: History, who: UnitWords) -> list[Caution]:
             Caution(
                 "amber",
                 (),
-                f"Over the {history.files} files of the ledger a combination of groups, known columns and "
-                f"presence holds {who.counted(history.smallest)}; k is {history.k}.",
+                f"Over {plural(history.files, 'file')} of the ledger a combination of groups, known columns "
+                f"and presence holds {who.counted(history.smallest)}; k is {history.k}.",
                 "Protect the known columns, or make them strata.",
             )
         )

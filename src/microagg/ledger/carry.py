@@ -139,7 +139,7 @@ class Carrying:
         chosen = self._newcomers(stratum) | self._staying(stratum)
         if not chosen.any():
             raise InputError(
-                f"A release holds at least k = {plan.k:,} units; all of them wait or are withheld "
+                f"A release holds at least {plural(plan.k, 'unit')} (k); all of them wait or are withheld "
                 f"({self._words_of_counts()}). Wait for more of them, or accept leavers: --leavers accept."
             )
         rows = np.flatnonzero(chosen[of_row])
@@ -453,7 +453,7 @@ class Carrying:
             counts = np.unique(pairs, axis=0, return_counts=True)[1]
             if counts.min() < self._plan.k:
                 raise InputError(
-                    f"Swapped values stand for at least k = {self._plan.k:,} units of their stratum; without "
+                    f"Swapped values stand for at least {plural(self._plan.k, 'unit')} of a stratum; without "
                     f"the groups that are withheld, {plural(int((counts < self._plan.k).sum()), 'value')} of "
                     f"{shown(variable.name)} would stand for fewer. Release the table with all members of "
                     "these groups, or means with a ledger of their own."
