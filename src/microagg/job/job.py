@@ -113,7 +113,7 @@ class Job(JobSettings):
             check_report_target(path, *paths)
             paths += [path, path.with_suffix(".json")]
         self.plan.check_complete()
-        self._check_ledger(*taken)
+        self._check_ledger(*paths)
         if not (is_plain(self.source) and is_plain(self.target)):
             self._check_places(*paths)  # the rest once the table is at hand
             return
