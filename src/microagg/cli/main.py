@@ -217,6 +217,7 @@ def compare(
         bool,
         typer.Option(
             "--attack",
+            metavar="",
             help="Attack each choice with a tenth of the people put aside as controls. The share of values "
             "guessed beyond those of controls stands in the table, and in the map instead of linkage.",
         ),
