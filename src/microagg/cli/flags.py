@@ -36,7 +36,7 @@ PANELS = {
     "How safe": "strict require max_linkage max_agreeing max_pairing max_inference attack_each dominance "
     "dominance_percent digits",
     "How useful": "analysis keep may_drop search_k importance release together categories aggregate round "
-    "max_loss max_tables max_moved prices compare",
+    "max_loss max_tables max_moved tables answers prices compare",
     "Files and messages": "ledger key leavers public overwrite keep_rejected keep_order sheet delimiter "
     "encoding decimal escape_formulas as_json quiet verbose",
     "Engines and methods": "engine memory master methods method option effort time_limit budget refine cost "
