@@ -37,6 +37,7 @@ from microagg.evidence.sentences import (
     guessed_words,
     holds_words,
     loss_words,
+    odds_words,
     pairing_words,
     percent_words,
     promise_words,
@@ -279,10 +280,12 @@ class Evidence(Measured):
 
     @property
     def guess_words(self) -> str:
-        """What a blind guess finds, and from which sample linkage is known."""
+        """What k means by the linkage, what a blind guess finds, and from which sample linkage is known."""
         linkage = self.alone.linkage
         sample = f"found in {cases_words(linkage)}; " if linkage.sampled else ""
-        return f"{sample}a blind guess finds {share(self.alone.blind_guess)}"
+        odds = odds_words(linkage.share, self.k).strip(", ()")
+        means = f"{odds}; " if odds and self.swap is None else ""
+        return f"{sample}{means}a blind guess finds {share(self.alone.blind_guess)}"
 
     @property
     def unique_words(self) -> str:
