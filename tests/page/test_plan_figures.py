@@ -81,6 +81,9 @@ def test_each_decision_has_its_price_and_a_button_that_does_it(visitor):
 
 
 def test_the_best_decisions(visitor):
+    """A known age leaves records below k: protecting or dropping it helps."""
+    place = visitor.server.desk.table.names.index("age")
+    visitor.post("plan", what="role", column=place, role="known")
     visitor.get("plan")
     visitor.post("plan/prices")
     visitor.wait()
@@ -88,7 +91,7 @@ def test_the_best_decisions(visitor):
     for column, price in prices_of(visitor).best():
         assert price.words in text
         assert column in text
-    assert text.count('value="decide"') == len(prices_of(visitor).best())
+    assert text.count('value="decide"') == len(prices_of(visitor).best()) > 0
 
 
 def test_a_plan_is_searched_and_taken(visitor):
