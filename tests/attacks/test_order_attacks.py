@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import importlib
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,9 @@ def orders(monkeypatch):
         return drawn[-1]
 
     # The package has a function of the name of this module.
-    monkeypatch.setattr(sys.modules["microagg.engines.memory.protect"], "random_order", recorded)
+    monkeypatch.setattr(
+        importlib.import_module("microagg.engines.memory.protect"), "random_order", recorded
+    )
     return drawn
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import sys
 import threading
 from types import SimpleNamespace
 
@@ -17,6 +17,9 @@ from command import here, said
 from microagg import InputError, Plan, TableError
 from microagg.cli.show import WATCHED, Speaker
 from microagg.cli.warmup_command import Compiled
+
+# Its package gives the name to the function.
+_PROTECT = importlib.import_module("microagg.engines.memory.protect")
 
 
 @pytest.fixture
@@ -117,7 +120,7 @@ def test_a_rejected_file_is_not_kept_over_a_file_of_the_job(survey):
 def test_an_analysis_that_cannot_work_is_refused_before_the_grouping(
     survey, monkeypatch, engine, formula, told
 ):
-    monkeypatch.setattr(sys.modules["microagg.engines.memory.protect"], "group", None)
+    monkeypatch.setattr(_PROTECT, "group", None)
     monkeypatch.setattr("microagg.engines.disk_release.group_from_disk", None)
     done = protect(survey, *GREEN, "--analysis", formula, "--engine", engine)
     assert done.returncode == 2
@@ -147,16 +150,19 @@ def lines(monkeypatch):
 def test_a_log_hears_where_a_long_job_is(survey, monkeypatch, lines):
     monkeypatch.setattr("microagg.cli.show._SECONDS_BETWEEN_LINES", 0.01)
 
-    def slow(*_, progress=None, **__):
-        if progress is not None:
-            progress(30)
-            lines.wait_for("working grouping 40 %, ")  # of the whole job
+    awaited = ["working grouping 40 %, "]  # of the whole job
+
+    def slow(*_, progress, **__):
+        progress(30)
+        for line in awaited:
+            lines.wait_for(line)
         raise InputError("enough")
 
-    monkeypatch.setattr(sys.modules["microagg.engines.memory.protect"], "group", slow)
+    monkeypatch.setattr(_PROTECT, "group", slow)
     protect(survey)
     assert "Error: enough" in lines.written
     lines.written.clear()
+    awaited.clear()
     protect(survey, "--quiet")
     assert not [line for line in lines.written if "working" in line]
 

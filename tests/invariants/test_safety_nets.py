@@ -41,7 +41,7 @@ from microagg.releasing.release_values import (
     round_related,
     to_digits,
 )
-from microagg.releasing.swap import _share_states, share_numbers
+from microagg.releasing.swap import Holders, _share_states, share_numbers
 from microagg.tables.variable import Variable
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -292,10 +292,10 @@ class _AtLeast:
 )
 def test_shared_values_that_break_a_rule_join_the_nearest_neighbour(of, expected):
     values = np.repeat([0.0, 9.0, 10.0], 3)
-    one_stratum = np.zeros(9, dtype=int)
-    shared = share_numbers(values, one_stratum, None, 3, rules=[_AtLeast(of, 4)])
+    holders = Holders(np.zeros(9, dtype=int), None, 3)
+    shared = share_numbers(values, holders, rules=[_AtLeast(of, 4)])
     assert shared.tolist() == expected
-    whole = share_numbers(values, one_stratum, None, 3, np.floor, [_AtLeast(of, 4)])
+    whole = share_numbers(values, holders, np.floor, [_AtLeast(of, 4)])
     assert whole.tolist() == np.floor(expected).tolist()
 
 
@@ -311,6 +311,6 @@ def test_a_rule_about_one_column_does_not_join_shared_values_of_another():
 
 def test_values_that_fewer_than_k_units_have_become_plainly_missing_where_values_are_swapped():
     states = np.array([0, 0, *[1] * 8])
-    shared, filled = _share_states(states, np.zeros(10, dtype=int), None, 5)
+    shared, filled = _share_states(states, Holders(np.zeros(10, dtype=int), None, 5))
     assert shared.tolist() == [1] * 10
     assert not filled.any()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import signal
 import subprocess
@@ -220,7 +221,7 @@ def test_a_file_that_does_not_hold_is_taken_away(tmp_path, old, ending):
 
 def test_an_aggregate_that_singles_a_record_out_is_found(tmp_path, monkeypatch):
     # The package has a function of the name of this module.
-    module = sys.modules["microagg.engines.memory.protect"]
+    module = importlib.import_module("microagg.engines.memory.protect")
     monkeypatch.setattr(module, "released_frame", lambda frame, *_, **__: frame.native)
     release = microagg.protect(SMALL, k=3, columns=["age"])
     with pytest.raises(

@@ -172,6 +172,7 @@ def test_a_change_that_others_cancel_is_hers():
     assert not has_dominant_change(np.array([100.0, 50.0, 50.0]), np.zeros(3))
 
 
+@pytest.mark.posix
 def test_ledger_and_key_are_private_and_hold_no_originals(release, tmp_path):
     release(people([1234.5, 2345.5, 3456.5]))
     ledger = tmp_path / "L.sqlite"

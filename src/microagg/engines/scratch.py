@@ -195,7 +195,7 @@ def in_random_order(
         if not files:
             folder.mkdir(mode=0o700)
             seen = sum(table.num_rows for table in held)
-            buckets = 1 + waiting * rows // (seen * max(memory, 1))
+            buckets = min(1 + waiting * rows // (seen * max(memory, 1)), rows)
         put_away()
         waiting = 0
     if files and held:

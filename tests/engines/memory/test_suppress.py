@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
 import json
-import sys
 
 import numpy as np
 import pandas as pd
@@ -164,7 +164,7 @@ def test_a_weight_and_engines_that_work_in_parts_refuse(tmp_path):
 
 
 def test_a_weight_that_the_draft_finds_refuses_before_any_work(monkeypatch):
-    monkeypatch.setattr(sys.modules["microagg.engines.memory.protect"], "group", None)
+    monkeypatch.setattr(importlib.import_module("microagg.engines.memory.protect"), "group", None)
     frame, _ = table(1)
     rng = np.random.default_rng(0)
     frame["survey_weight"] = rng.choice(rng.uniform(50, 200, 12), N)
