@@ -144,7 +144,7 @@ class Warming:
         self._waiting: list[str] = []
         self._asked: set[str] = set()
         self._done: set[str] = set()
-        self._failed: str | None = None
+        self._failed: dict[str, str] = {}  # why, by part
         self._change = Condition()
         self._workers: list[subprocess.Popen[str]] = []
 
@@ -183,8 +183,8 @@ class Warming:
                 on_progress(len(self._done & awaited), len(awaited))
             with self._change:
                 over = self._change.wait_for(lambda: awaited <= self._done, 0.1)
-        if self._failed is not None:
-            raise MicroaggError(f"Compiling in advance failed: {self._failed}")
+        if reasons := [self._failed[part] for part in sorted(awaited) if part in self._failed]:
+            raise MicroaggError(f"Compiling in advance failed: {reasons[0]}")
         if self._done == self._asked:  # the processes would only take memory
             self.stop()
 
@@ -211,7 +211,7 @@ class Warming:
                 with self._change:
                     self._done.add(part)
                     if answer != COMPILED:
-                        self._failed = answer or "the process that compiled ended"
+                        self._failed[part] = answer or "the process that compiled ended"
                     self._change.notify_all()
 
     def _next(self, worker: subprocess.Popen[str]) -> str | None:
