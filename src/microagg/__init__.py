@@ -36,9 +36,8 @@ if TYPE_CHECKING:
     from microagg.evidence import Evidence
     from microagg.evidence.sentences import Caution
     from microagg.formats.layouts import CsvFormat
-    from microagg.grouping.count_partitions import count_partitions
     from microagg.grouping.improve import lower_bound, refine
-    from microagg.grouping.partition import partition
+    from microagg.grouping.partition import count_partitions, partition
     from microagg.job.run import protect_file
     from microagg.measure.fidelity import fidelity
     from microagg.measure.risk import risk
@@ -113,7 +112,7 @@ _HOMES = {
     "Verification": "measure.verify",
     "attack": "comparing.attack",
     "compare": "comparing.comparison",
-    "count_partitions": "grouping.count_partitions",
+    "count_partitions": "grouping.partition",
     "cut": "algorithms.ordering.cut",
     "cut_sorted": "algorithms.univariate.sorted_cut",
     "draft": "drafting.draft",

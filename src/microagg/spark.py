@@ -1,4 +1,4 @@
-"""Spark DataFrames in, protected ones out: ``microagg.spark.protect``, ``verify`` and ``measure``.
+"""Spark DataFrames in, protected ones out: ``microagg.spark.protect`` and ``verify``.
 
 Apache Spark and Java are needed: ``pip install "microagg[spark]"``. See the page on Spark for what moves
 through a cluster and how large its workers should be.
@@ -18,11 +18,10 @@ from microagg.plan.plan import UNSET, Plan, Promise
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from microagg.engines.spark.spark_counts import ColumnChange
     from microagg.engines.spark.spark_release import SparkRelease
     from microagg.measure.verify import Verification
 
-__all__ = ["measure", "protect", "verify", "warm_up"]
+__all__ = ["protect", "verify", "warm_up"]
 
 
 def protect(
@@ -100,25 +99,6 @@ def verify(
     from microagg.engines.spark.spark_counts import count_shared
 
     return count_shared(df, Promise(k, columns, unit))
-
-
-def measure(
-    original: DataFrame, protected: DataFrame, columns: Iterable[str] | None = None
-) -> dict[str, ColumnChange]:
-    """Compare columns of numbers before and after: means, standard deviations, loss.
-
-    The rows may be in any order, so the loss is measured by the variance that is gone, which is
-    100·SSE/SST where groups release their means.
-
-    Parameters
-    ----------
-    original, protected : Spark DataFrames
-    columns : names; by default all columns that are numbers in both
-    """
-    check_spark()
-    from microagg.engines.spark.spark_counts import measure_columns
-
-    return measure_columns(original, protected, columns)
 
 
 def warm_up(

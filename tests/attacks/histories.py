@@ -3,8 +3,8 @@
 The attacker knows every original value, who is in which file and in which order its rows stand, and looks
 for what follows about fewer than k units: by the intersection of classes, known columns and presence; and by
 linear algebra over all numbers that were released, in exact arithmetic. Nothing here is taken from src but
-the command under attack: classes are equal rows of a file, and a number counts as an equation if it is the
-mean of what its rows hold now; else it must be one that the same rows had in an earlier file.
+the command under attack: classes are equal rows of a file, and a number is an equation about what its rows
+hold now, or, class by class of any file, about what these held in an earlier file; else it is a fault.
 
 ``python tests/attacks/histories.py FIRST LAST`` runs the histories of these seeds, and says how many are
 broken with a ledger and without.
@@ -39,6 +39,7 @@ class History:
         self.known = chance.random() < 0.3
         self.confidential = chance.random() < 0.3
         self.leavers = "accept" if not self.weighted and chance.random() < 0.1 else "withhold"
+        self.coarser = not self.swap and chance.random() < 0.3
         self.count = 0
         self.table = self.enter(int(chance.integers(5, 10)) * self.k)
         self.was = self.table.copy()
@@ -113,15 +114,17 @@ class History:
             table = table.assign(z=z)
         self.was, self.table = self.table, table.reset_index(drop=True)
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self, is_last: bool) -> dict[str, Any]:
+        """Choose what is released; the last file is as fine as any, so that all groups can be seen."""
         chance, table = self.chance, self.table
+        factor = int(chance.integers(1, 4)) if self.coarser and not is_last else 1
         columns = ["x", "y", "c"] if chance.random() < 0.8 else ["x", "c"]
         columns += ["z"] * ("z" in table and not self.swap)
         drop = ["secret"] * (not self.confidential) + ["band"] * (not self.known)
         drop += ["region"] * (not self.strata) + ["z"] * ("z" in table and "z" not in columns)
         drop += ["y"] * ("y" not in columns) + ["w"] * (not self.weighted)
         return {
-            "k": self.k,
+            "k": self.k * factor,
             "columns": columns,
             "kinds": {name: "nominal" if name == "c" else "number" for name in columns},
             "round": False,
@@ -156,7 +159,7 @@ def released(history: History, files: int, folder: Path, ledger: bool) -> list[d
                 history.step()
             source, target = folder / f"in{number}.csv", folder / f"out{number}.csv"
             history.table.to_csv(source, index=False)
-            settings = history.settings()
+            settings = history.settings(number == files - 1)
             extra = {"ledger": folder / "L", "leavers": history.leavers} if ledger else {}
             if ledger and not history.several:
                 extra["key"] = "id"
@@ -203,47 +206,124 @@ def alone(history: History, files: list[dict[str, Any]]) -> list[str]:
             seen[unit].add(values[at] if values else ())
         for unit in units:
             of_unit[unit].append(tuple(sorted(seen.get(unit, ()))))
-    often = Counter(tuple(signature) for signature in of_unit.values())
-    few = sum(count for count in often.values() if count < history.k)
-    if few and history.leavers != "accept":
-        return [f"{few} units are among fewer than {history.k}"]
-    return []
+    if history.leavers == "accept":
+        return []
+    if history.swap or history.known or history.confidential:
+        often = Counter(tuple(signature) for signature in of_unit.values())
+        few = sum(count for count in often.values() if count < history.k)
+    else:
+        few = _alone_without_links(of_unit, history.k)
+    return [f"{few} units are among fewer than {history.k}"] if few else []
+
+
+def _alone_without_links(of_unit: dict[str, list[Any]], k: int) -> int:
+    """Count the units that are told apart where nothing links the rows of two files but their classes.
+
+    Rows of a class are all equal. So whoever left shows by the number of rows that are gone from classes
+    that have members in common, and somebody who is there by the classes of all files.
+    """
+    parts: list[set[str]] = []
+    for at in range(len(next(iter(of_unit.values())))):
+        classes = defaultdict(set)
+        for unit, signature in of_unit.items():
+            if signature[at]:
+                classes[signature[at]].add(unit)
+        for members in classes.values():
+            near = [part for part in parts if part & members]
+            parts = [part for part in parts if not part & members] + [members.union(*near)]
+    few = 0
+    for part in parts:
+        presence = {unit: tuple(map(bool, of_unit[unit])) for unit in part}
+        often = Counter(presence.values())
+        for unit in part:
+            alike = [
+                other
+                for other in part
+                if all(
+                    a == b for a, b in zip(of_unit[unit], of_unit[other], strict=True) if a and b
+                )
+            ]
+            few += often[presence[unit]] < k or len(alike) < k
+    return few
 
 
 def solved(history: History, files: list[dict[str, Any]], column: str) -> list[str]:
     """Look for combinations of all equations in which fewer than k units are left."""
-    equations: list[dict[tuple[str, Any], int]] = []
-    said: dict[frozenset[str], set[str]] = defaultdict(set)
     entry: dict[str, float] = {}
+    held: list[dict[str, list[float]]] = []  # in each file, the values of each unit
+    classes: list[list[tuple[str, frozenset[str]]]] = []  # in each file, value and members of each
     for one in files:
         rows, file = one["rows"], one["file"]
         for unit, weight in zip(rows["id"], rows["w"], strict=True):
             entry.setdefault(unit, weight)
-        if column not in one["columns"]:
-            continue
+        own: dict[str, list[float]] = {unit: [] for unit in rows["id"]}
+        if column in rows:
+            for unit, number in zip(rows["id"], rows[column], strict=True):
+                own[unit] += [] if np.isnan(number) else [number]
+        held.append(own)
+        members = defaultdict(set)
         shown = [*one["columns"], *["region"] * history.strata]
-        classes = defaultdict(list)
-        for at, values in enumerate(zip(*(file[name] for name in shown), strict=True)):
-            classes[values].append(at)
-        for at in classes.values():
-            value = file[column][at[0]]
+        for unit, *values in zip(rows["id"], *(file[name] for name in shown), strict=True):
+            members[tuple(values)].add(unit)
+        at = shown.index(column) if column in shown else None
+        classes.append(
+            [("" if at is None else values[at], frozenset(c)) for values, c in members.items()]
+        )
+    weight_of = entry if history.weighted else dict.fromkeys(entry, 1.0)
+    all_classes = {inside for file in classes for _, inside in file}
+    equations, stated = [], []
+    for number, file in enumerate(classes):
+        for value, members in file:
             if value == "":
                 continue
-            part = rows.iloc[at]
-            part = part[part[column].notna()]
-            weights = part["id"].map(entry) if history.weighted else np.ones(len(part))
-            members = frozenset(rows["id"].iloc[at])
-            mean = float((part[column] * weights).sum() / np.sum(weights)) if len(part) else np.nan
-            if abs(mean - float(value)) < 1e-3:
-                own: dict[str, list[float]] = defaultdict(list)
-                for unit, number in zip(part["id"], part[column], strict=True):
-                    own[unit].append(number)
-                equations.append({(unit, tuple(sorted(v))): 1 for unit, v in own.items()})
-                for unit in members:
-                    said[frozenset([unit])].add(value)
-            elif not all(value in said[frozenset([unit])] for unit in members):
+            if any(value == old and members <= before for old, before in stated):
+                continue  # nothing new
+            stated.append((value, members))
+            found = _explained(float(value), members, number, held, all_classes, weight_of)
+            if found is None:
                 return [f"{column}: {value} is neither new nor old"]
+            equations.append(found)
     return _few_left(equations, history.k, column)
+
+
+def _explained(
+    value: float,
+    members: frozenset[str],
+    number: int,
+    held: list[dict[str, list[float]]],
+    classes: set[frozenset[str]],
+    weight_of: dict[str, float],
+) -> dict[tuple[str, Any], int] | None:
+    """Return the unknowns of which a number is the mean: values of now, or of earlier files."""
+
+    def mean_and_unknowns(parts: list[frozenset[str]], then: tuple[int, ...]) -> Any:
+        inside = {
+            (unit, tuple(sorted(held[at][unit]))): weight_of[unit]
+            for part, at in zip(parts, then, strict=True)
+            for unit in part
+            if held[at].get(unit)
+        }
+        mass = sum(len(values) * weight for (_, values), weight in inside.items())
+        total = sum(sum(values) * weight for (_, values), weight in inside.items())
+        return (total / mass if mass else np.nan), dict.fromkeys(inside, 1)
+
+    mean, unknowns = mean_and_unknowns([members], (number,))
+    if abs(mean - value) < 1e-3:
+        return unknowns
+    # Parts that some file shows: whoever left is in them, too.
+    touching = sorted((one for one in classes if one & members), key=lambda one: (len(one), *one))
+    parts: list[frozenset[str]] = []
+    for one in touching:
+        if not any(one & part for part in parts):
+            parts.append(one)
+    for cover in ([*parts], touching[-1:]):
+        for then in itertools.product(range(number, -1, -1), repeat=min(len(cover), 6)):
+            if len(then) < len(cover):
+                continue
+            mean, unknowns = mean_and_unknowns(cover, then)
+            if abs(mean - value) < 1e-3:
+                return unknowns
+    return None
 
 
 def _few_left(equations: list[dict[tuple[str, Any], int]], k: int, column: str) -> list[str]:

@@ -52,13 +52,13 @@ def test_hostile_labels_are_text_in_a_browser(browser, tmp_path):
     with served(source, temporary=tmp_path) as server:
         browser.go(server.address, 1000)
         visitor = Visitor(server, enter=False)
-        visitor.wait(lambda: server.desk.table is not None)
+        visitor.wait(lambda: server.session.table is not None)
         plan = Plan.of(
             k=3, method="mdav", columns=["age", "pay"], drop=["note"], known=["sex"], bound=False
         )
-        server.desk.edit(plan)
-        server.desk.new_release(plan, ".sav")
-        visitor.wait(lambda: len(server.desk.releases) == 1)
+        server.session.edit(plan)
+        server.session.new_release(plan, ".sav")
+        visitor.wait(lambda: len(server.session.releases) == 1)
         home = f"http://127.0.0.1:{server.port}{server.keys.home}"
         for screen in (*SCREENS, "see/1?x=0&y=1"):
             browser.go(home + screen, 1000)
@@ -110,7 +110,7 @@ def test_many_tabs_see_one_plan(tmp_path):
         tabs = [Visitor(server, enter=i == 0) for i in range(20)]
         for tab in tabs:
             tab.cookie = tabs[0].cookie
-        tabs[0].wait(lambda: server.desk.table is not None)
+        tabs[0].wait(lambda: server.session.table is not None)
         roles = ["drop", "confidential", "known", "renumber"]
 
         def edit(i: int) -> int:
@@ -121,4 +121,4 @@ def test_many_tabs_see_one_plan(tmp_path):
         assert set(found) <= {200, 400, 409, 422}
         assert found.count(200) >= 1
         texts = {tab.get("plan.toml").text for tab in tabs}
-        assert texts == {server.desk.plan.to_toml()}
+        assert texts == {server.session.plan.to_toml()}

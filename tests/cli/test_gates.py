@@ -216,9 +216,6 @@ def test_linkage_is_accepted_with_what_an_attacker_knows(survey):
         (["--max-loss", 0.01], 1, "target loss at most 0.01 %:"),
         (["--max-linkage", 1], 0, "target linkage with what is known at most 100 %:"),
         (["--max-linkage", 0.2], 1, "target linkage with what is known at most 20.0 %: 100 %"),
-        (["--confidential", "illness", "--min-distinct", 1], 0, "different illness in a group"),
-        (["--confidential", "illness", "--min-distinct", 9], 1, "at least 9 different illness"),
-        (["--min-distinct", 2], 2, "about confidential columns"),
         (["--max-linkage", 20], 2, "for 20 % write 0.2"),
     ],
 )

@@ -73,19 +73,34 @@ def test_a_wrong_name_is_refused_before_anything_is_compiled(tmp_path, monkeypat
 
 @pytest.mark.posix
 def test_ctrl_c_ends_the_compiling_too(tmp_path, table):
-    words = ["protect", table, tmp_path / "out.csv", "--k", "3", *COLUMNS]
-    with subprocess.Popen(
-        [sys.executable, "-m", "microagg", *map(str, words)],
+    words = ["protect", str(table), str(tmp_path / "out.csv"), "--k", "3", *COLUMNS]
+    script = (
+        "import atexit, json, os, signal, sys\n"
+        "from microagg.cli.main import main\n"
+        "from microagg.compile.warm import Warming\n"
+        "wait = Warming.wait\n"
+        "def interrupted(self, *args, **settings):\n"
+        "    workers = list(self._workers)\n"
+        "    atexit.register(lambda: print(len(workers), {worker.returncode for worker in workers}))\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "    wait(self, *args, **settings)\n"
+        "Warming.wait = interrupted\n"
+        "sys.argv[1:] = json.loads(sys.argv[1])\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(words)],
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
-        stderr=subprocess.PIPE,
+        capture_output=True,
         text=True,
-    ) as command:
-        assert command.stderr is not None
-        assert command.stderr.readline().startswith("compiling")
-        assert command.stderr.readline().startswith("read")
-        command.send_signal(signal.SIGINT)
-        assert command.stderr.read().endswith("Interrupted: nothing was written.\n")
-    assert command.returncode == 130
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr.startswith("compiling")
+    assert done.stderr.endswith("Interrupted: nothing was written.\n")
+    workers, ended_by = done.stdout.split(maxsplit=1)
+    assert int(workers) >= 1
+    assert ended_by.strip() == str({-signal.SIGKILL.value})
 
 
 def test_warmup_says_what_it_did(monkeypatch, tmp_path):

@@ -314,7 +314,8 @@ def test_many_zeros_are_a_spike():
     reason = guess(pd.DataFrame({"benefit": amounts}))["benefit"].reason
     share = np.mean(amounts == 0)
     assert f"{share:.0%} are 0" in reason
-    assert draft(pd.DataFrame({"benefit": amounts})).columns["benefit"].kind == "spiked"
+    drafted = draft(pd.DataFrame({"benefit": amounts})).columns["benefit"]
+    assert (drafted.kind, drafted.release) == ("spiked", "spike")
     fifth = np.where(np.arange(N) % 5, AMOUNTS, 0)
     assert guess(pd.DataFrame({"x": fifth}))["x"].kind == "spiked"
     assert "spiked" not in guess(pd.DataFrame({"x": AMOUNTS}))["x"].reason

@@ -37,7 +37,6 @@ def source(tmp_path):
         ("disk", ["--master", "local[2]"], "spark"),
         ("disk", ["--sheet", "first"], "memory"),
         ("disk", ["--public", "--report", "r.html"], "memory"),
-        ("disk", ["--bound-effort", "best"], "memory"),
         ("disk", ["--time-limit", "5"], "memory"),
         ("memory", ["--memory", "2GiB"], "disk"),
         ("memory", ["--master", "local[2]"], "spark"),

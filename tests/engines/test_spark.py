@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-import json
 import os
 from pathlib import Path
 
@@ -18,7 +17,6 @@ from website.execute import Runner, blocks_of
 
 import microagg
 import one_process
-from command import here, said
 from conftest import reference_file
 from engine_tables import LEAF, in_order, mixed_plan, mixed_table
 from microagg.drafting.draft import complete
@@ -57,22 +55,18 @@ def same_as(alone, release) -> None:
     assert (release.sums.within == alone.sums.within).all()
 
 
-def test_the_same_as_in_one_process(spark, mixed, alone):
-    release = SparkRelease.of(
-        group_in_spark(spark.createDataFrame(mixed).coalesce(2), mixed_plan(), LEAF)
-    )
-    same_as(alone, release)
-    assert release.data.columns == [name for name in mixed.column_names if name != "note"]
-    assert all(one.holds for one in release.verify())
-    release.unpersist()
-
-
 @pytest.mark.parametrize(
     ("share", "plan"),
     [
         (0.6, mixed_plan(unit="person")),
-        (0.6, microagg.Plan().override(k=4, columns=["wealth", "weight"], method="pca")),
-        (0.02, microagg.Plan().override(k=4, columns=["wealth", "weight"], method="pca")),
+        *(
+            pytest.param(
+                share,
+                microagg.Plan().override(k=4, columns=["wealth", "weight"], method="pca"),
+                marks=pytest.mark.long,
+            )
+            for share in (0.6, 0.02)
+        ),
     ],
     ids=["judged by all records", "sound by the sample", "counted in all records"],
 )
@@ -112,29 +106,6 @@ def test_bundles_give_back_what_was_put_in(n):
     assert (numbers_of(halves["w3"]) == numbers_of(table["w3"])).all()
 
 
-def test_columns_of_which_little_is_left_are_judged_by_the_same_figures(spark):
-    """Loss of each column and share of changed categories are those of the released rows themselves."""
-    from evidence.test_usable import noisy
-
-    table = pa.Table.from_pandas(noisy(), preserve_index=False)
-    table = table.append_column("row", pa.array(np.arange(table.num_rows) ** 1.1))  # an amount
-    kinds = {"code": {"kind": "nominal", "importance": 0.3}}
-    plan = microagg.Plan().override(
-        k=5, columns=["x", "y", "z", "code"], kinds=kinds, confidential=["row"]
-    )
-    release = SparkRelease.of(group_in_spark(spark.createDataFrame(table), plan, LEAF))
-    (found,) = [caution for caution in release.cautions if not caution.disclosure]
-    after = release.data.toArrow().sort_by("row").to_pandas()
-    both = microagg.utility(
-        table.to_pandas(), after, ["x", "y", "z", "code"], kinds={"code": "nominal"}
-    )
-    assert found.columns == ("code",)
-    for name, lost in both.by_column.items():
-        assert release.evidence.utility.by_column[name] == pytest.approx(lost)
-    assert f"{100 * both.changed['code']:.1f} % of its values wrong" in found.words
-    release.unpersist()
-
-
 @pytest.mark.posix
 def test_rows_in_another_order_and_workers_that_die_change_nothing(
     spark, mixed, alone, tmp_path, monkeypatch
@@ -162,6 +133,8 @@ def test_rows_in_another_order_and_workers_that_die_change_nothing(
     same_as(alone, release)
     assert {path.name for path in tmp_path.iterdir()} == kinds  # each was killed, and done again
     assert {"_worked", "_finished_chunk", "_put_back"} <= kinds
+    assert release.data.columns == [name for name in mixed.column_names if name != "note"]
+    assert all(one.holds for one in release.verify())
     release.unpersist()
 
 
@@ -184,47 +157,6 @@ def persons():
             "person": chance.integers(0, 600, n),
         }
     )
-
-
-def test_evidence_is_what_memory_has(spark, persons):
-    """Class sizes, uniqueness, linkage and loss, against the measures of tables in memory."""
-    known = pytest.warns(
-        DisclosureRiskWarning, match="by someone who knows the unprotected columns"
-    )
-    with known, pytest.warns(DisclosureRiskWarning, match="disclose confidential numbers"):
-        release = microagg.spark.protect(
-            spark.createDataFrame(persons).repartition(3),
-            k=3,
-            columns=["height", "weight"],
-            confidential=["amount"],
-            drop=["person"],
-            unit="person",
-            block_records=400,
-        )
-    found = release.evidence
-    data = by_id(release.data, "amount")
-    assert data.column_names == ["amount", "height", "weight", "sex"]
-    assert data["sex"].equals(persons["sex"])
-    # Nobody but this test can count the dropped unit, which the amount leads back to.
-    units = data.append_column("person", persons["person"])
-    counted = microagg.verify(units, 3, ["height", "weight"], "person")
-    assert release.verify()[0] == counted
-    assert counted.holds
-    assert (found.verdict, found.records) == ("amber", 1500)
-    assert found.parts[0].partition.n_groups == release.n_groups
-    in_memory = microagg.risk(persons, data, ["height", "weight"], k=3)
-    assert found.alone.smallest_class == in_memory.smallest_class
-    assert found.alone.unique_after == 0
-    assert found.alone.linkage.sampled is False
-    assert found.alone.record_linkage == pytest.approx(in_memory.record_linkage, abs=0.01)
-    with_sex = microagg.verify(data, 3, ["height", "weight", "sex"])
-    assert found.with_known.smallest_class == with_sex.smallest
-    assert found.with_known.record_linkage > found.alone.record_linkage
-    lost = microagg.utility(persons, data, ["height", "weight"])
-    assert found.utility.information_loss == pytest.approx(lost.information_loss, rel=1e-3)
-    assert found.utility.group_loss <= found.utility.information_loss * 1.0001
-    assert release.information_loss == found.utility.information_loss
-    release.unpersist()
 
 
 def test_no_record_comes_to_the_driver(spark, tmp_path, monkeypatch):
@@ -317,8 +249,7 @@ def test_types_and_names_stay(spark):
     release.unpersist()
 
 
-def test_counting_and_measuring(spark, persons):
-    frame = spark.createDataFrame(persons).repartition(4)
+def test_counting(spark, persons):
     coarse = persons.set_column(1, "height", pc.round(persons["height"], -1))
     other = spark.createDataFrame(coarse)
     for columns, unit in ((["height"], None), (["height", "weight"], "person"), (None, "person")):
@@ -326,11 +257,6 @@ def test_counting_and_measuring(spark, persons):
         found = microagg.spark.verify(other, 3, columns, unit)
         for what in ("holds", "columns", "records", "combinations", "smallest", "records_below_k"):
             assert getattr(found, what) == getattr(expected, what), what
-    change = microagg.spark.measure(frame, other)["height"]
-    x, y = persons["height"].to_numpy(), coarse["height"].to_numpy()
-    assert change.mean_before == pytest.approx(x.mean(), rel=1e-14)
-    assert change.deviation_after == pytest.approx(y.std(ddof=1), rel=1e-14)
-    assert change.loss == pytest.approx(100 * (1 - y.var() / x.var()), rel=1e-9)
 
 
 def test_the_page_of_the_docs(spark, tmp_path):
@@ -422,7 +348,7 @@ def test_what_is_refused(spark, persons):
         microagg.spark.protect(moving, k=3, columns=["x"], method="pca").data.toArrow()
 
 
-@pytest.mark.parametrize("kind", ["normal", "even"])
+@pytest.mark.parametrize("kind", [pytest.param("normal", marks=pytest.mark.long), "even"])
 def test_one_column_is_cut_as_in_memory(spark, monkeypatch, kind):
     """Also where stretches do not meet, as with even values, and within strata."""
     monkeypatch.setattr(engine, "STRETCH", 100)
@@ -445,22 +371,3 @@ def test_one_column_is_cut_as_in_memory(spark, monkeypatch, kind):
             for t in (found, expected)
         )
         assert np.array_equal(ours, theirs)
-
-
-def test_the_command_says_what_spark_found(tmp_path, spark):
-    chance = np.random.default_rng(4)
-    table = pa.table({"x": chance.normal(size=300), "y": chance.normal(size=300)})
-    pq.write_table(table, tmp_path / "in.parquet")
-    asked = ["protect", tmp_path / "in.parquet", tmp_path / "out", "-k", 3, "--engine", "spark"]
-    page = tmp_path / "r.html"
-    done = here(*asked, "-c", "x,y", "--method", "pca", "--report", page)
-    assert done.returncode == 0, said(done)
-    model = json.loads(page.with_suffix(".json").read_text(encoding="utf-8"))
-    assert (model["records"], model["verdict"]) == (300, "green")
-    assert model["verified"]["holds"]
-    assert "300 records" in page.read_text(encoding="utf-8")
-    summary = model["summaries"][0]
-    assert summary["mean"][0] == pytest.approx(np.asarray(table["x"]).mean(), rel=1e-2)
-    assert "300 records" in said(done)
-    assert "green" in said(done)
-    assert len(pq.read_table(tmp_path / "out")) == 300

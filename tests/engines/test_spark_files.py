@@ -1,4 +1,4 @@
-"""From file to file on two executors that are processes of their own, and by spark-submit."""
+"""From file to file in one process, on two executors that are processes of their own, and by spark-submit."""
 
 from __future__ import annotations
 
@@ -46,7 +46,9 @@ class Heard(Observer):
         self.told.append("written")
 
 
-def test_two_executors_give_what_one_process_gives(cluster, tmp_path, monkeypatch):
+@pytest.mark.parametrize("where", ["spark", pytest.param("cluster", marks=pytest.mark.long)])
+def test_executors_give_what_one_process_gives(request, where, tmp_path, monkeypatch):
+    request.getfixturevalue(where)
     monkeypatch.setattr("microagg.engines.spark.on_spark.LEAF", LEAF)
     table, plan = mixed_table(), mixed_plan()
     (tmp_path / "in").mkdir()

@@ -88,15 +88,13 @@ def fewest(after: pd.DataFrame, columns: list[str]) -> int:
     return min(rows.values())
 
 
-POLICIES = [
-    *(("memory", "majority"), ("disk", "majority"), ("spark", "majority")),
-    *((one, policy) for one in ("memory", "disk") for policy in ("pattern", "fill")),
-    *(pytest.param("spark", policy, marks=pytest.mark.long) for policy in ("pattern", "fill")),
-]
+# A job on Spark takes seconds: `make test` runs there what has code of its own.
+AT_LENGTH = ["memory", "disk", pytest.param("spark", marks=pytest.mark.long)]
 
 
 @pytest.mark.usefixtures("_small_parts")
-@pytest.mark.parametrize(("engine", "missing"), POLICIES, indirect=["engine"])
+@pytest.mark.parametrize("engine", AT_LENGTH, indirect=True)
+@pytest.mark.parametrize("missing", ["majority", "pattern", "fill"])
 def test_every_value_of_the_file_stands_for_k_records_of_its_stratum(engine, missing, tmp_path):
     table, policy = survey(), {"policy": missing, "most": 0.2}
     said, after = swapped(tmp_path, engine, plan_of(missing=policy), table)
@@ -114,6 +112,7 @@ def test_every_value_of_the_file_stands_for_k_records_of_its_stratum(engine, mis
 
 
 @pytest.mark.usefixtures("_small_parts")
+@pytest.mark.parametrize("engine", AT_LENGTH, indirect=True)
 def test_every_value_stands_for_k_households(engine, tmp_path):
     table = survey()
     said, _ = swapped(tmp_path, engine, plan_of(unit="household"), table)
@@ -166,6 +165,7 @@ def test_relations_and_columns_named_together_hold_in_every_row(engine, tmp_path
         assert after.groupby(names).size().min() >= K
 
 
+@pytest.mark.parametrize("engine", AT_LENGTH, indirect=True)
 def test_one_column_is_swapped(engine, tmp_path):
     table = survey()[["income", "region"]]
     plan = Plan.of(k=K, columns=["income"], strata=["region"], release="swap")

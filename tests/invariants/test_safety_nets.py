@@ -27,20 +27,17 @@ from microagg.evidence.sentences import required_words, standing_words, threshol
 from microagg.formats.batches import open_batches
 from microagg.job.run import protect_file
 from microagg.measure.agreement import Agreement
+from microagg.measure.attack_rates import wilson
 from microagg.measure.disclosure_signs import Determined, UnitsInGroups
 from microagg.measure.known_columns import Known
-from microagg.measure.linkage import Linkage, _wilson
+from microagg.measure.linkage import Linkage
 from microagg.measure.linked_rows import LinkedRows, count_row_sets, row_sets
 from microagg.measure.verify import Question
 from microagg.plan.block import Require
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
-from microagg.releasing.release_values import (
-    decimals_of,
-    release_column,
-    round_related,
-    to_digits,
-)
+from microagg.releasing.release_values import release_column
+from microagg.releasing.rounding import decimals_of, round_related, to_digits
 from microagg.releasing.swap import Holders, _share_states, share_numbers
 from microagg.tables.variable import Variable
 
@@ -222,8 +219,8 @@ def test_rounding_keeps_an_inequality_as_one_and_an_equation_as_one():
 
 
 def test_the_interval_of_linkage_is_wilsons():
-    assert _wilson(0.5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
-    assert _wilson(0.0, 5) == pytest.approx((0.0, 0.4345), abs=1e-4)
+    assert wilson(0.5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
+    assert wilson(0.0, 5) == pytest.approx((0.0, 0.4345), abs=1e-4)
 
 
 def _about_ids(one_value):

@@ -149,8 +149,91 @@ def test_swapped_lists_are_frozen(release):
     assert sorted(second["x"])[-6:] == sorted(first["x"])[-6:]
     assert evidence.history.counts["new"] == 3
     assert evidence.history.counts["groups_kept"] == 1
-    with pytest.raises(InputError, match="means or swapped, not both"):
-        release(people(x))
+    means, evidence = release(people([*corrected, 0.0, 0.0, 0.0]))
+    assert len(means) == 15  # newcomers have no list, and wait
+    assert evidence.history.counts["waiting"] == 3
+    # Means of lists: nothing but what the swapped files say.
+    assert means["x"].sum() == pytest.approx(second["x"].sum(), abs=1e-3)
+
+
+def test_a_column_of_means_is_not_swapped_later(release):
+    release(people([1.0, 2, 3, 4, 5, 6]))
+    with pytest.raises(InputError, match="solved against the means"):
+        release(people([1.0, 2, 3, 4, 5, 6]), release="swap")
+
+
+def test_a_coarser_file_has_unions_of_base_groups(release):
+    x = [1.0, 2, 3, 11, 12, 13, 101, 102, 103, 111, 112, 113]
+    table = people(x, z=[*range(12)])
+    fine, _ = release(table, drop=["id", "z"])
+    assert values(fine) == [2.0, 12.0, 102.0, 112.0]
+    coarse, evidence = release(table, k=5, columns=["x", "z"])
+    assert values(coarse) == [7.0, 107.0]
+    assert values(coarse, "z") == [2.5, 8.5]
+    assert evidence.verdict == "green"
+    assert (evidence.history.k, evidence.history.smallest) == (3, 3)
+    # A correction that the fine file must not show does not show in the union.
+    corrected = table.assign(x=[4.0, *x[1:]])
+    coarse, evidence = release(corrected, k=5, drop=["id", "z"])
+    assert values(coarse) == [7.0, 107.0]
+    assert evidence.history.counts["groups_kept"] == 1
+    assert values(release(corrected, drop=["id", "z"])[0]) == values(fine)
+
+
+def test_newcomers_of_a_coarser_file_have_base_groups_of_the_least_k(release):
+    release(people([1.0, 2, 3, 101, 102, 103]))
+    grown = people([1.0, 2, 3, 101, 102, 103, 1.0, 2, 6])
+    coarse, evidence = release(grown, k=6)
+    assert len(values(coarse)) == 1
+    assert evidence.history.counts["new"] == 3
+    assert values(release(grown)[0]) == [2.0, 3.0, 102.0]
+
+
+def test_strata_of_another_file_are_constant_in_base_groups(release):
+    region, part = ["N"] * 3 + ["S"] * 3, ["a"] * 3 + ["b"] * 2 + ["a"]
+    table = people([1.0, 2, 3, 21, 22, 23], region=region, part=part)
+    release(table.drop(columns="part"), strata=["region"])
+    table, evidence = release(table.drop(columns="region"), strata=["part"])
+    assert values(table) == [2.0]
+    assert evidence.history.counts["withheld_for_moves"] == 3
+
+
+def test_a_file_of_newcomers_alone_has_groups_of_their_own(release):
+    release(people([1.0, 2, 3]))
+    others = pd.DataFrame({"id": ["p0", "q1", "q2", "q3"], "x": [1.0, 50, 51, 52]})
+    table, evidence = release(others)  # the group of p0 is withheld
+    assert values(table) == [51.0]
+    assert evidence.history.counts["withheld_for_leavers"] == 1
+    both = pd.concat([people([1.0, 2, 3]), others[1:]])
+    assert values(release(both)[0]) == [2.0, 51.0]
+
+
+def test_groups_that_some_left_become_one_if_k_left_and_k_stayed(release):
+    everybody = people([1.0, 2, 3, 4, 11, 12, 13, 14, 21, 22, 23, 24, 101, 102, 103, 104])
+    release(everybody, k=3)
+    gone = everybody["id"].isin(["p0", "p4", "p8"])
+    table, evidence = release(everybody[~gone], k=3)
+    assert evidence.verdict == "green"
+    assert evidence.history.counts["groups_joined"] == 3
+    assert values(table) == [13.0, 102.5]
+    assert len(table) == 13
+    # A new wave of whoever stayed; the three groups stay one.
+    table, _ = release(everybody[~gone].assign(x=everybody["x"] ** 2 % 97), k=3)
+    assert len(values(table)) == 2
+    table, evidence = release(everybody[~gone & (everybody["id"] != "p12")], k=3)
+    assert evidence.history.counts["withheld_for_leavers"] == 3
+    assert len(table) == 9
+
+
+def test_nothing_follows_from_groups_that_became_one(release, tmp_path):
+    """The files before and after give the sum over whoever left, and no other."""
+    everybody = people([1.0, 2, 3, 11, 12, 14, 101, 102, 103])
+    release(everybody)
+    release(everybody[~everybody["id"].isin(["p0", "p3"])])
+    done = here(
+        "verify", tmp_path / "out1.csv", tmp_path / "out2.csv", "--ledger", tmp_path / "L.sqlite"
+    )
+    assert done.returncode == 0
 
 
 @pytest.mark.parametrize(
@@ -204,8 +287,8 @@ def test_ledgers_that_cannot_be_used_are_refused(release, tmp_path):
         assert not [*tmp_path.glob("*.part*")]
 
     refused("none of the 3 units", InputError, table.assign(id=["u", "v", "w"]))
-    refused("same strata", InputError, table.assign(r="N"), strata=["r"])
-    refused("k is at most", InputError, people(np.arange(12.0)), k=4)
+    refused("at least 4 units", InputError, table, k=4)
+    refused("same weight", InputError, table.assign(w=1.0), weight="w")
     refused("would be released", InputError, drop=[], known=["id"])
     refused("whose record", InputError, key=None)
     refused("one partition", InputError, per_column=True, columns=["x"])

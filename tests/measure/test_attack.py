@@ -15,7 +15,13 @@ import microagg
 from microagg.errors import InputError
 from microagg.measure import attack as attack_module
 from microagg.measure.attack import attack_released
-from microagg.measure.attack_rates import AttackFigure, Rate, mean_figure, pooled_weight
+from microagg.measure.attack_rates import (
+    AttackFigure,
+    Rate,
+    mean_over_columns,
+    mean_over_trials,
+    pooled_weight,
+)
 from microagg.measure.attack_tables import attack_tables
 from microagg.measure.inference import infer, is_right, link
 from microagg.measure.singling_out import _control_rate, _matches, _Predicates
@@ -185,11 +191,19 @@ def test_rates_have_wilson_intervals_and_residuals_by_the_formula():
 
 def test_columns_of_the_same_people_are_no_further_people():
     figures = [AttackFigure(Rate.of(share, 50), Rate.of(0.1, 50)) for share in (0.2, 0.4)]
-    columns = mean_figure(figures, same_people=True).attack
-    trials = mean_figure(figures, same_people=False).attack
-    assert columns.share == trials.share == pytest.approx(0.3)
+    columns = mean_over_columns(figures).attack
+    assert columns.share == pytest.approx(0.3)
     assert (columns.low, columns.high) == pytest.approx(Rate.of(0.3, 50)[1:3])
-    assert (trials.low, trials.high) == pytest.approx(Rate.of(0.3, 100)[1:3])
+
+
+def test_people_who_were_attacked_in_another_trial_are_no_further_people():
+    figures = [AttackFigure(Rate.of(s, 50), Rate.of(0.1, 50), Rate.of(s, 50)) for s in (0.2, 0.4)]
+    everybody = mean_over_trials(figures, 100, (100, 50))
+    assert (everybody.attack.low, everybody.attack.high) == pytest.approx(Rate.of(0.3, 50)[1:3])
+    # Of 100 people 50 are tried at random, twice: 75 at least once, expectedly.
+    assert everybody.control.weight == pytest.approx(75)
+    many = mean_over_trials(figures, 1_000_000, (50, 50)).attack
+    assert (many.low, many.high) == pytest.approx(Rate.of(0.3, 100)[1:3], abs=1e-4)
 
 
 def test_columns_that_say_different_things_about_people_narrow_the_interval():
@@ -200,7 +214,7 @@ def test_columns_that_say_different_things_about_people_narrow_the_interval():
     assert pooled_weight(hits[:, [0, 0]]) == pytest.approx(4_000)
     assert pooled_weight(np.ones((5, 3), dtype=bool)) == 15
     rates = [Rate.of(0.3, 4_000, pooled=8_000.0), Rate.of(0.3, 4_000, pooled=8_000.0)]
-    mean = mean_figure([AttackFigure(rate, rate) for rate in rates], same_people=True)
+    mean = mean_over_columns([AttackFigure(rate, rate) for rate in rates])
     assert mean.attack.weight == 8_000
 
 

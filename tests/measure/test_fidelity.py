@@ -17,7 +17,7 @@ import microagg
 from microagg.errors import InputError
 from microagg.evidence.usable import not_to_do
 from microagg.measure.fidelity import fidelity_of
-from microagg.measure.table_moves import ComparedColumn
+from microagg.measure.table_moves import ComparedColumn, sets_of
 from support import naive_measures as naive
 
 _WORDS = ("one", "two", "three")
@@ -143,6 +143,17 @@ def test_a_large_table_is_sampled_and_says_so(monkeypatch):
     assert found.records == 500
     assert found.as_dict()["sampled"] is True
     assert found.tables.one == pytest.approx(0.5 / 4, abs=0.02)
+
+
+def test_sets_of_many_columns_are_drawn_without_listing_all():
+    """5,000 columns have 20 billion sets of three."""
+    every = list(itertools.combinations(range(20), 3))
+    rng = np.random.default_rng(0)
+    numbers = np.sort(np.random.default_rng(0).choice(len(every), 150, replace=False))
+    assert sets_of(20, 3, rng) == [every[number] for number in numbers]
+    drawn = sets_of(5_000, 3, rng)
+    assert len({*drawn}) == len(drawn) == 150
+    assert all(0 <= a < b < c < 5_000 for a, b, c in drawn)
 
 
 def test_a_release_has_its_fidelity_in_evidence_and_json(tmp_path):

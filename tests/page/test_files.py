@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 from microagg.errors import InputError
-from microagg.page.bodies import RequestLimits
 from microagg.page.opened_folders import Folders
 from microagg.page.serve import Server
+from microagg.page.uploads import RequestLimits
 from visitor import Visitor, served
 
 CANARY = "canary-5512"
@@ -85,7 +85,7 @@ def test_what_lies_outside_is_refused_over_http_too(tree, tmp_path, caplog):
             answer = visitor.post("open/path", path=str(path))
             assert len(visitor.problems(answer)) == 1, path
             assert CANARY not in answer.text
-        assert server.desk.entries == []
+        assert server.session.entries == []
         for way in (
             "static/../app.py",
             "static/%2e%2e/app.py",
@@ -131,7 +131,7 @@ def test_an_upload_is_private_and_removed_with_the_server(tmp_path, caplog):
         assert path.name == "étude 1.csv"
         assert path.stat().st_mode & 0o777 == 0o600
         assert path.parent.stat().st_mode & 0o777 == 0o700
-        assert server.desk.table.opened.path == path
+        assert server.session.table.opened.path == path
     assert not server.private.exists()
     assert CANARY not in caplog.text
 
@@ -192,7 +192,7 @@ def test_an_upload_that_is_cut_off(strict):
     while uploads(strict):
         assert time.monotonic() < ends
         time.sleep(0.02)
-    assert strict.desk.entries == []
+    assert strict.session.entries == []
 
 
 def test_a_huge_form(strict):

@@ -24,8 +24,8 @@ def estimated(visitor, path="plan/gives"):
 
 
 def prices_of(visitor, **settings):
-    frame = pd.read_csv(visitor.server.desk.table.opened.path)
-    return microagg.prices(frame, visitor.server.desk.plan, budget=300, **settings)
+    frame = pd.read_csv(visitor.server.session.table.opened.path)
+    return microagg.prices(frame, visitor.server.session.plan, budget=300, **settings)
 
 
 def test_the_plan_is_told_what_it_gives_and_each_change_changes_it(visitor):
@@ -36,7 +36,7 @@ def test_the_plan_is_told_what_it_gives_and_each_change_changes_it(visitor):
         assert f"<dd>{figure}" in text.replace("\xa0", " ")
     assert "Tried on all 60 records" in text
     assert "hx-trigger" not in text  # nothing is asked for any more
-    place = visitor.server.desk.table.names.index("income")
+    place = visitor.server.session.table.names.index("income")
     assert f"{percent(found.losses['income'])} of it lost".replace(" %", "\xa0%") in text
     assert f'id="note-{place}" hx-swap-oob="true"' in text
     before = percent(found.now.loss)
@@ -51,7 +51,7 @@ def test_the_plan_is_told_what_it_gives_and_each_change_changes_it(visitor):
 
 
 def test_a_claim_is_told_what_it_stakes(visitor):
-    place = visitor.server.desk.table.names.index("diagnosis")
+    place = visitor.server.session.table.names.index("diagnosis")
     visitor.post("plan", what="role", column=place, role="confidential")
     text = estimated(visitor).replace("\xa0", " ")
     found = prices_of(visitor)
@@ -61,8 +61,8 @@ def test_a_claim_is_told_what_it_stakes(visitor):
 
 
 def test_each_decision_has_its_price_and_a_button_that_does_it(visitor):
-    desk = visitor.server.desk
-    plan, place = desk.plan, desk.table.names.index("diagnosis")
+    session = visitor.server.session
+    plan, place = session.plan, session.table.names.index("diagnosis")
     text = estimated(visitor, f"plan/prices/{place}").replace("\xa0", " ")
     (column,) = (c for c in prices_of(visitor).columns if c.column == "diagnosis")
     assert {"stratum", "drop", "confidential"} <= {p.decision for p in column.decisions}
@@ -71,7 +71,7 @@ def test_each_decision_has_its_price_and_a_button_that_does_it(visitor):
         assert (f'value="{price.decision}">' in text) == (price.problem is None)
         if price.problem is None:
             visitor.post("plan", what="decide", column=place, decision=price.decision)
-            assert desk.plan == decided(plan, "diagnosis", price.decision)
+            assert session.plan == decided(plan, "diagnosis", price.decision)
             visitor.post("plan/undo")
     assert visitor.get("plan/prices/99").status == 404
     # Without scripts the answer is a whole page.
@@ -82,7 +82,7 @@ def test_each_decision_has_its_price_and_a_button_that_does_it(visitor):
 
 def test_the_best_decisions(visitor):
     """A known age leaves records below k: protecting or dropping it helps."""
-    place = visitor.server.desk.table.names.index("age")
+    place = visitor.server.session.table.names.index("age")
     visitor.post("plan", what="role", column=place, role="known")
     visitor.get("plan")
     visitor.post("plan/prices")
@@ -95,77 +95,77 @@ def test_the_best_decisions(visitor):
 
 
 def test_a_plan_is_searched_and_taken(visitor):
-    desk = visitor.server.desk
-    before, keep = desk.plan, desk.table.names.index("age")
+    session = visitor.server.session
+    before, keep = session.plan, session.table.names.index("age")
     (words,) = visitor.problems(visitor.post("plan/search"))
     assert "needs a target" in words
     (words,) = visitor.problems(visitor.post("plan/search", max_loss="-3"))
     assert "max_loss" in words
     visitor.post("plan/search", max_loss="20", keep=str(keep))
     visitor.wait()
-    assert desk.latest(SearchTask).task.keep == ("age",)
+    assert session.latest(SearchTask).task.keep == ("age",)
     text = visitor.get("plan/next").text
-    assert desk.plan == before  # until somebody takes it
-    assert desk.found["meets"]
+    assert session.plan == before  # until somebody takes it
+    assert session.found["meets"]
     assert "Take this plan" in text
-    assert "age" not in desk.found["plan"].drop
+    assert "age" not in session.found["plan"].drop
     visitor.post("plan", what="found")
-    assert desk.plan == desk.found["plan"] != before
-    frame = pd.read_csv(desk.table.opened.path)
-    assert microagg.protect(frame, plan=desk.plan).utility.information_loss <= 20
+    assert session.plan == session.found["plan"] != before
+    frame = pd.read_csv(session.table.opened.path)
+    assert microagg.protect(frame, plan=session.plan).utility.information_loss <= 20
     visitor.post("plan/undo")
-    assert desk.plan == before
+    assert session.plan == before
 
 
 def test_estimates_give_way(visitor):
     """An edit ends what is estimated of the plan before it; a release goes first."""
-    desk = visitor.server.desk
+    session = visitor.server.session
     for column in ("age", "rent"):
-        desk.price((column,))
+        session.price((column,))
     visitor.post("plan", what="role", column="0", role="renumber")
     visitor.wait()
-    states = [(e.state, e.stopping) for e in desk.entries if isinstance(e.task, PriceTask)]
+    states = [(e.state, e.stopping) for e in session.entries if isinstance(e.task, PriceTask)]
     assert states[-1] == ("cancelled", False)
     assert states[-2][0] == "done" or states[-2] == ("refused", True)
-    desk.price(("age",))
-    desk.price(("rent",))
+    session.price(("age",))
+    session.price(("rent",))
     visitor.post("protect", ending=".csv")
     visitor.wait()
-    assert desk.entries[-1].state == "done"
-    assert isinstance(desk.entries[-1].task, ProtectTask)
-    assert desk.entries[-2].state == "cancelled"
+    assert session.entries[-1].state == "done"
+    assert isinstance(session.entries[-1].task, ProtectTask)
+    assert session.entries[-2].state == "cancelled"
     visitor.get("plan/gives")
     visitor.wait()  # asked for again, it is done
-    assert desk.prices(desk.plan) is not None
+    assert session.prices(session.plan) is not None
 
 
 def test_a_plan_that_cannot_be_carried_out_says_why_and_is_not_tried_again(visitor):
-    desk = visitor.server.desk
+    session = visitor.server.session
     visitor.post("plan", what="k", k="59")
     (words,) = visitor.problems(type("Answer", (), {"text": estimated(visitor)}))
     assert (
         "k=59 needs at least 59 distinct values of the unit household; the table has 30." in words
     )
-    count = len(desk.entries)
+    count = len(session.entries)
     visitor.get("plan/gives")
-    assert len(desk.entries) == count
+    assert len(session.entries) == count
 
 
 def test_cautions_of_a_release_have_buttons(visitor):
-    desk = visitor.server.desk
-    place = desk.table.names.index("age")
+    session = visitor.server.session
+    place = session.table.names.index("age")
     visitor.post("plan", what="role", column=place, role="known")
     visitor.post("protect", ending=".csv", prices="yes")
     visitor.wait()
-    number = len(desk.releases)
+    number = len(session.releases)
     assert "What other decisions would cost" in visitor.get(f"take/{number}/report").text
     assert "other decisions" not in visitor.get(f"take/{number}/public").text
     assert '"prices"' not in visitor.get(f"take/{number}/public-numbers").text
-    cures = cures_of(desk.releases[-1].model, desk.table)
+    cures = cures_of(session.releases[-1].model, session.table)
     assert (place, "protect", "Protect age") in [way for one in cures for way in one["ways"]]
     for path in ("plan", "see"):
         text = visitor.get(path).text
         assert re.search(rf'name="column" value="{place}"><button[^>]*value="protect"', text)
     visitor.post("plan", what="decide", column=place, decision="protect")
-    assert "age" in desk.plan.blocks[0].columns
+    assert "age" in session.plan.blocks[0].columns
     assert "needs a decision" not in visitor.get("plan").text  # they were of another plan

@@ -58,10 +58,10 @@ def edit_survey(tour):
     tour.role("py140n", "confidential")
     tour.role("db030", "unit")
     tour.set("#small-strata", "merge")
-    tour.until(lambda: tour.server.desk.plan.strata.small == "merge")
-    place = tour.server.desk.table.names.index("py010n")
+    tour.until(lambda: tour.server.session.plan.strata.small == "merge")
+    place = tour.server.session.table.names.index("py010n")
     tour.set(f"#kind-{place}", "spiked")
-    tour.until(lambda: "py010n" in tour.server.desk.plan.columns)
+    tour.until(lambda: "py010n" in tour.server.session.plan.columns)
 
 
 def firms(folder):
@@ -76,10 +76,10 @@ def edit_firms(tour):
         tour.role(name, "drop")
     for name in ("size", "incl.prob"):
         tour.role(name, "strata")
-    place = tour.server.desk.table.names.index("turnover")
+    place = tour.server.session.table.names.index("turnover")
     tour.do(f"document.querySelector('#more-{place}').open = true")
     tour.set(f"#transform-{place}", "rank")
-    tour.until(lambda: "turnover" in tour.server.desk.plan.columns)
+    tour.until(lambda: "turnover" in tour.server.session.plan.columns)
     # What was unfolded stays so.
     tour.browser.wait(f"document.querySelector('#more-{place}').open")
 
@@ -121,7 +121,7 @@ def test_the_whole_way(browser, tmp_path, name, width, dark):
         tour.go("plan")
         edit(tour)
         tour.set("#k-0", "6")
-        tour.until(lambda: server.desk.plan.k == 6)
+        tour.until(lambda: server.session.plan.k == 6)
         # With k = 6 the survey cannot be protected, since values are missing: the page says why.
         told = "dl:not(.old)" if name == "sbs2000" else ".problem"
         browser.wait(f"document.querySelector('#gives {told}')")
@@ -148,7 +148,7 @@ def test_the_whole_way(browser, tmp_path, name, width, dark):
 def prices(tour):
     """What other decisions would cost, of one column and of all."""
     tour.go("plan")
-    place = tour.server.desk.table.names.index("staff")
+    place = tour.server.session.table.names.index("staff")
     tour.do(f"document.querySelector('#prices-{place}').open = true")
     tour.browser.wait(f"document.querySelector('#prices-{place} .choices')")
     tour.do("document.querySelector('#find-best').click()")
@@ -164,7 +164,7 @@ def upload(browser, source):
 
 def try_and_choose(tour):
     """The map fills cell by cell; a click on a point takes it into the plan, a slider sets k."""
-    browser, desk = tour.browser, tour.server.desk
+    browser, session = tour.browser, tour.server.session
     tour.go("try")
     tour.do("document.querySelector('#method-mdav').checked = true")
     tour.do("document.querySelector('#method-auto').checked = false")
@@ -176,24 +176,24 @@ def try_and_choose(tour):
         "[...document.querySelectorAll('.choice')].find(p => p.textContent.includes('k = 4'))"
         ".dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     )
-    tour.until(lambda: (desk.plan.k, desk.plan.blocks[0].method) == (4, "mdav"))
+    tour.until(lambda: (session.plan.k, session.plan.blocks[0].method) == (4, "mdav"))
     browser.wait("document.querySelector('.ring')")
     tour.set("#k-slider", "3")
-    tour.until(lambda: desk.plan.k == 3)
+    tour.until(lambda: session.plan.k == 3)
     browser.wait("document.querySelector('.slider output').textContent == '3'")
     tour.look("try")
 
 
 def protect(tour):
     # The proof of a bound is another matter, and takes seconds.
-    plan = tour.server.desk.plan.override(bound=False)
+    plan = tour.server.session.plan.override(bound=False)
     tour.go("plan")
     tour.do("document.querySelector('#as-text').open = true")
     tour.do(
         f"document.querySelector('#text').value = {json.dumps(plan.to_toml())};"
         "document.querySelector('#as-text form').requestSubmit()"
     )
-    tour.until(lambda: tour.server.desk.plan == plan)
+    tour.until(lambda: tour.server.session.plan == plan)
     tour.go("protect")
     tour.do("document.querySelector('#protect form.fields').requestSubmit()")
     tour.browser.wait("document.querySelector('.verdict')")
@@ -222,18 +222,18 @@ def same_as_the_command(tour, source):
 
 def side_by_side(tour):
     """Another release with another k, and both in one view."""
-    desk = tour.server.desk
-    plan = desk.plan.override(k=4)
-    desk.edit(plan)
-    desk.new_release(plan, ".csv")
-    tour.until(lambda: len(desk.releases) == 2)
+    session = tour.server.session
+    plan = session.plan.override(k=4)
+    session.edit(plan)
+    session.new_release(plan, ".csv")
+    tour.until(lambda: len(session.releases) == 2)
     tour.go("versions")
     assert tour.browser.evaluate("document.querySelectorAll('figure svg').length") > 8
     tour.look("versions")
 
 
 def reload_and_keys(tour):
-    """A reload shows the same desk; the keyboard goes through the page from its beginning."""
+    """A reload shows the same session; the keyboard goes through the page from its beginning."""
     tour.go("plan")
     tour.browser.call("Page.reload")
     tour.answered()
@@ -328,11 +328,11 @@ def test_hostile_names_and_values_are_text(browser, tmp_path, caplog):
     with served(source, temporary=tmp_path) as server:
         tour = Tour(browser, server, NARROW, False, tmp_path)
         browser.go(server.address, NARROW)
-        tour.until(lambda: server.desk.table is not None)
-        plan = server.desk.plan.override(k=3, method="mdav", columns=HOSTILE, bound=False)
-        server.desk.edit(plan)
-        server.desk.new_release(plan, ".csv")
-        tour.until(lambda: len(server.desk.releases) == 1)
+        tour.until(lambda: server.session.table is not None)
+        plan = server.session.plan.override(k=3, method="mdav", columns=HOSTILE, bound=False)
+        server.session.edit(plan)
+        server.session.new_release(plan, ".csv")
+        tour.until(lambda: len(server.session.releases) == 1)
         for screen in ("open", *SCREENS[1:], "versions", "see/1?x=0&y=2"):
             tour.go(screen)
             text = browser.evaluate("document.body.innerText")

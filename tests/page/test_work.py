@@ -31,7 +31,7 @@ def test_every_screen_answers(visitor):
         assert visitor.get(path).status == 200
     for path in ("see", "see/1", "take", "take/1/file", "versions", "see/1/scatter", "nothing"):
         assert visitor.get(path).status == 404
-    assert visitor.get("plan.toml").text == visitor.server.desk.plan.to_toml()
+    assert visitor.get("plan.toml").text == visitor.server.session.plan.to_toml()
 
 
 def test_before_anything_is_open(folder, tmp_path):
@@ -46,7 +46,7 @@ def test_before_anything_is_open(folder, tmp_path):
 
 def test_what_is_known_of_the_table(visitor):
     text = visitor.get("table").text
-    drafted = microagg.draft(pd.read_csv(visitor.server.desk.table.opened.path))
+    drafted = microagg.draft(pd.read_csv(visitor.server.session.table.opened.path))
     for name, reason in drafted.notes.items():
         assert name in text
         assert reason.split(".")[0].replace('"', "&#34;") in text
@@ -57,30 +57,30 @@ def test_what_is_known_of_the_table(visitor):
 def test_undo_and_redo_and_several_tabs(server, folder):
     visitor, tab = Visitor(server), Visitor(server)
     visitor.open(folder / "survey.csv")
-    desk = server.desk
-    plans = [desk.plan]
+    session = server.session
+    plans = [session.plan]
     for role in ("drop", "renumber", "confidential"):
         visitor.post("plan", what="role", column="0", role=role)
-        plans.append(desk.plan)
+        plans.append(session.plan)
     assert len(set(map(Plan.to_toml, plans))) == 4
     tab.post("plan/undo")
     visitor.post("plan/undo")
-    assert desk.plan == plans[1]
+    assert session.plan == plans[1]
     tab.post("plan/redo")
-    assert desk.plan == plans[2]
+    assert session.plan == plans[2]
     assert visitor.get("plan.toml").text == plans[2].to_toml()
     visitor.post("plan", what="role", column="0", role="known")
     assert "step 4 of 4" in tab.get("plan").text
     for _ in range(9):
         visitor.post("plan/redo")
-    assert "person" not in (*desk.plan.drop, *desk.plan.renumber, *desk.plan.confidential)
+    assert "person" not in (*session.plan.drop, *session.plan.renumber, *session.plan.confidential)
     for _ in range(9):
         visitor.post("plan/undo")
-    assert desk.plan == plans[0]
+    assert session.plan == plans[0]
 
 
 def test_mistakes_are_told_in_place_and_change_nothing(visitor):
-    before = visitor.server.desk.plan
+    before = visitor.server.session.plan
     answer = visitor.post("plan", what="block", block="0", k="many", method="mdav")
     (words,) = visitor.problems(answer)
     assert "many" in words
@@ -92,17 +92,17 @@ def test_mistakes_are_told_in_place_and_change_nothing(visitor):
     visitor.post("plan/undo")
     answer = visitor.post("plan", what="text", text="k = <b>")
     assert "k = &lt;b&gt;</textarea>" in answer.text
-    assert visitor.server.desk.plan == before
+    assert visitor.server.session.plan == before
 
 
 def test_trying_is_what_the_plan_would_give(visitor):
-    desk = visitor.server.desk
+    session = visitor.server.session
     visitor.post("try", methods="mdav", sizes="3, 6")
     visitor.wait()
-    assert sorted(desk.cells) == [("mdav", 3), ("mdav", 6)]
-    frame = pd.read_csv(desk.table.opened.path)
-    for (method, k), cell in desk.cells.items():
-        release = microagg.protect(frame, plan=desk.plan, k=k, method=method)
+    assert sorted(session.cells) == [("mdav", 3), ("mdav", 6)]
+    frame = pd.read_csv(session.table.opened.path)
+    for (method, k), cell in session.cells.items():
+        release = microagg.protect(frame, plan=session.plan, k=k, method=method)
         assert cell.information_loss == pytest.approx(release.utility.information_loss)
         assert cell.linkage.share == pytest.approx(release.risk.record_linkage)
     text = visitor.get("try").text
@@ -110,14 +110,14 @@ def test_trying_is_what_the_plan_would_give(visitor):
     assert "changed since" not in text
     # A choice goes into the plan, where it can be taken back.
     visitor.post("try/choose", method="mdav", k="6")
-    assert desk.plan.k == 6
+    assert session.plan.k == 6
     visitor.post("plan/undo")
-    assert desk.plan.k == 3
+    assert session.plan.k == 3
     # The slider tries what was not tried.
     visitor.post("try/k", k="4")
     visitor.wait()
-    assert desk.plan.k == 4
-    assert ("mdav", 4) in desk.cells
+    assert session.plan.k == 4
+    assert ("mdav", 4) in session.cells
     visitor.post("plan", what="role", column="5", role="known")
     assert "changed since" in visitor.get("try").text
 
@@ -125,7 +125,7 @@ def test_trying_is_what_the_plan_would_give(visitor):
 def test_choices_are_attacked_if_asked_for(visitor):
     visitor.post("try", methods="mdav", sizes="3", attack="yes")
     visitor.wait()
-    (cell,) = visitor.server.desk.cells.values()
+    (cell,) = visitor.server.session.cells.values()
     assert cell.inference.low <= cell.inference.share
     text = visitor.get("try").text
     assert "values guessed beyond controls in %" in text
@@ -136,9 +136,9 @@ def test_choices_are_attacked_if_asked_for(visitor):
 def test_a_target_is_searched_for(visitor):
     visitor.post("try", methods="mdav", sizes="3", max_loss="30")
     visitor.wait()
-    desk = visitor.server.desk
-    assert len(desk.cells) > 2
-    losses = {cell.k: cell.information_loss for cell in desk.cells.values()}
+    session = visitor.server.session
+    assert len(session.cells) > 2
+    losses = {cell.k: cell.information_loss for cell in session.cells.values()}
     best = max(k for k, loss in losses.items() if loss <= 30)
     assert f"mdav with k = {best} meets the target" in visitor.get("try").text
 
@@ -156,10 +156,10 @@ def test_a_target_is_searched_for(visitor):
     ],
 )
 def test_what_cannot_be_tried(visitor, fields, words):
-    before = len(visitor.server.desk.entries)
+    before = len(visitor.server.session.entries)
     (found,) = visitor.problems(visitor.post("try", **fields))
     assert words in found
-    assert len(visitor.server.desk.entries) == before
+    assert len(visitor.server.session.entries) == before
 
 
 @pytest.fixture(scope="module")
@@ -178,17 +178,17 @@ def with_releases(server):
         visitor.plan(k=k)
         assert not visitor.problems(visitor.post("protect", ending=".csv"))
     visitor.wait()
-    assert [entry.words for entry in server.desk.entries if entry.state != "done"] == []
+    assert [entry.words for entry in server.session.entries if entry.state != "done"] == []
     return visitor
 
 
 def test_the_file_is_what_the_command_writes(released, tmp_path):
-    desk = released.server.desk
+    session = released.server.session
     bodies = {k: released.get(f"take/{number}/file").body for number, k in ((1, 3), (2, 5))}
     assert bodies[3] != bodies[5]
     (tmp_path / "plan.toml").write_bytes(released.get("take/2/plan").body)
     out, report = tmp_path / "safe.csv", tmp_path / "report.html"
-    done = here("protect", desk.table.opened.path, out, "--plan", tmp_path / "plan.toml",
+    done = here("protect", session.table.opened.path, out, "--plan", tmp_path / "plan.toml",
                 "--report", report)  # fmt: skip
     assert done.returncode == 0, done.stderr
     answer = released.get("take/2/file")
@@ -219,7 +219,7 @@ def test_what_came_out_is_what_the_report_says(released):
     text = released.get("see/1").text
     assert text.count("<circle") > 100  # two columns, without being asked
     assert '<details class="annex">' in text
-    release = released.server.desk.release(1)
+    release = released.server.session.release(1)
     assert release.model["verdict_words"] in text.replace("\u00a0", " ")
     assert text.count("<svg") > 6
     assert "style=" not in text  # which the page's policy would not let through
@@ -231,54 +231,55 @@ def test_two_releases_in_one_view(released):
     assert "Release 1" in text
     assert '<span class="removed">-k = 3</span>' in text
     assert '<span class="added">+k = 5</span>' in text
-    protected = released.server.desk.release(1).model["columns"]["protected"]
+    protected = released.server.session.release(1).model["columns"]["protected"]
     assert text.count("<figure><svg") == 2 * len(protected)
     assert "Nothing: both" in released.get("versions?a=1&b=1").text
     assert released.get("versions?a=x&b=99").status == 200
 
 
 def test_two_columns(released):
-    answer = released.get("see/1/scatter?x=3&y=4")
+    """Others than those that the screen begins with, which another test may have drawn before."""
+    answer = released.get("see/1/scatter?x=4&y=3")
     assert "Drawing" in answer.text
     released.wait()
-    text = released.get("see/1/scatter?x=3&y=4").text
+    text = released.get("see/1/scatter?x=4&y=3").text
     assert text.count("<circle") > 100
-    before = len(released.server.desk.entries)
-    released.get("see/1/scatter?x=3&y=4")
+    before = len(released.server.session.entries)
+    released.get("see/1/scatter?x=4&y=3")
     assert released.get("see/1/scatter?x=0&y=99").status == 200
-    assert len(released.server.desk.entries) == before
+    assert len(released.server.session.entries) == before
 
 
 @pytest.mark.posix
 def test_another_table_takes_the_place_of_the_first(visitor, folder):
-    desk = visitor.server.desk
+    session = visitor.server.session
     visitor.post("protect", ending=".parquet")
     visitor.wait()
-    (release,) = desk.releases
+    (release,) = session.releases
     assert (release.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
     body = (folder / "survey.csv").read_bytes()
     for answer in ("stay", "open"):  # work stands against it, so the page asks
         visitor.put("second.csv", body)
         visitor.wait()
-        assert (desk.table.opened.path.name, len(desk.releases)) == ("survey.csv", 1)
+        assert (session.table.opened.path.name, len(session.releases)) == ("survey.csv", 1)
         assert visitor.get("").headers["location"] == visitor.home + "open"
         text = visitor.get("open").text
         assert re.search(r"is open, with \d changes? of the plan and 1 release", text)
         assert "Opening <strong>second.csv</strong> removes this work" in text
-        uploaded = desk.pending.path
+        uploaded = session.pending.path
         visitor.post("open/pending", answer=answer)
         assert uploaded.exists() == (answer == "open")
         assert "removes this work" not in visitor.get("open").text
     visitor.wait()
-    assert desk.table.opened.path.name == "second.csv"
-    assert desk.work == ""  # so the next table is opened at once
-    assert desk.releases == []
+    assert session.table.opened.path.name == "second.csv"
+    assert session.work == ""  # so the next table is opened at once
+    assert session.releases == []
     assert not release.folder.exists()
     # A release of an upload names it as the user does.
     visitor.plan(k=3)
     visitor.post("protect", ending=".csv")
     visitor.wait()
-    assert desk.releases[0].model["files"]["input"]["path"] == "second.csv"
+    assert session.releases[0].model["files"]["input"]["path"] == "second.csv"
     assert "protect second.csv second-safe.csv" in visitor.get("take").text
 
 
@@ -313,36 +314,36 @@ def searching(entry):
 
 
 def test_stop_and_keep(slow):
-    desk = slow.server.desk
+    session = slow.server.session
     slow.post("protect", ending=".csv")
-    entry = desk.latest(ProtectTask)
+    entry = session.latest(ProtectTask)
     slow.wait(searching(entry))
     text = slow.get("protect/live").text
     assert "Loss so far" in text
     slow.post(f"task/{entry.number}/stop")
     slow.wait(lambda: not entry.open)
     assert entry.state == "done", entry.words
-    assert "stopped early as asked" in desk.releases[-1].model["words"]["parts"][0]
-    assert microagg.verify(desk.releases[-1].folder / "slow-safe.csv", 3, ["x", "y", "z"]).holds
+    assert "stopped early as asked" in session.releases[-1].model["words"]["parts"][0]
+    assert microagg.verify(session.releases[-1].folder / "slow-safe.csv", 3, ["x", "y", "z"]).holds
 
 
 def test_stopped_trials_keep_what_was_tried(slow):
-    desk = slow.server.desk
+    session = slow.server.session
     slow.post("try", methods="mdav", sizes="3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20")
-    entry = desk.latest(CompareTask)
+    entry = session.latest(CompareTask)
     slow.wait(lambda: len(entry.news.get("cells", ())) > 1)
     slow.post(f"task/{entry.number}/stop")
     slow.wait(lambda: not entry.open)
     assert entry.state == "done"
-    untried = [cell for cell in desk.cells.values() if not cell.tried]
-    assert 0 < len(untried) < len(desk.cells)
+    untried = [cell for cell in session.cells.values() if not cell.tried]
+    assert 0 < len(untried) < len(session.cells)
 
 
 def test_one_at_a_time_cancel_and_go_on(slow):
-    desk = slow.server.desk
+    session = slow.server.session
     for _ in range(3):
         slow.post("protect", ending=".csv")
-    first, second, third = desk.entries[-3:]
+    first, second, third = session.entries[-3:]
     assert [e.state for e in (first, second, third)] == ["running", "waiting", "waiting"]
     assert "2 more waiting" in slow.get("table").text
     slow.post(f"task/{third.number}/cancel")
@@ -361,16 +362,16 @@ def go_on(slow):
     """Whether the queue still does what it is asked to."""
     slow.post("try", methods="mdav", sizes="3")
     slow.wait()
-    assert slow.server.desk.latest(CompareTask).state == "done"
+    assert slow.server.session.latest(CompareTask).state == "done"
 
 
 @pytest.mark.posix
 def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
-    desk = slow.server.desk
+    session = slow.server.session
     slow.post("protect", ending=".csv")
-    entry = desk.latest(ProtectTask)
+    entry = session.latest(ProtectTask)
     slow.wait(searching(entry))
-    os.kill(desk.worker_pid, signal.SIGKILL)
+    os.kill(session.worker_pid, signal.SIGKILL)
     slow.wait(lambda: not entry.open)
     assert entry.state == "failed"
     (words,) = slow.problems(slow.get("protect/live"))
@@ -382,7 +383,7 @@ def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
 def test_the_worker_ends_with_the_server(folder, tmp_path):
     with served(folder, temporary=tmp_path) as server:
         Visitor(server)
-        pid = server.desk.worker_pid
+        pid = server.session.worker_pid
         os.kill(pid, 0)
     ends = time.monotonic() + 20
     while True:

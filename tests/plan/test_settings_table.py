@@ -16,7 +16,7 @@ import microagg
 from microagg.cli.flags import with_plan_flags
 from microagg.errors import InputError
 from microagg.page.edits import edited
-from microagg.page.forms import fields_of
+from microagg.page.screens import fields_of
 from microagg.plan.block import Block
 from microagg.plan.conversion import flag_rows, keywords_of_flags
 from microagg.plan.flag_values import COUNT

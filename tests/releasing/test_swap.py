@@ -13,8 +13,8 @@ from command import here, said
 from microagg.errors import InputError, VerificationError
 from microagg.measure.swapping import chance_of
 from microagg.releasing import release_values, swap
-from microagg.releasing.dealt import is_beyond_chance
-from microagg.releasing.swap import Holders, dealt_rows, share_numbers
+from microagg.releasing.dealt import dealt_rows, is_beyond_chance
+from microagg.releasing.swap import Holders, share_numbers
 
 
 def a_survey(n: int = 240, seed: int = 1) -> pd.DataFrame:
@@ -266,7 +266,7 @@ def test_a_file_with_another_value_is_rejected(tmp_path, monkeypatch):
 
 def test_chance_agrees_with_a_random_dealing_and_not_with_none():
     labels = np.repeat(np.arange(60), 5)
-    codes = np.tile([0, 0, 1, 2, 3], 60)
+    codes = 4 * labels + np.tile([0, 0, 1, 2, 3], 60)
     far = 0
     for number in range(200):
         rows = dealt_rows(labels, number.to_bytes(32, "big"), "age")

@@ -112,7 +112,7 @@ def evidence_of(frame, **settings):
         summaries=summaries(both, K),
         signs=Signs(records=len(frame), looked_at=len(frame)),
         weighted=both.weights is not None,
-        pictures=pictures_of(both, K, utility_of(both).associations),
+        pictures=pictures_of(both, K),
     )
     return Evidence.of(plan, measured), after
 

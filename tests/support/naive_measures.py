@@ -34,34 +34,6 @@ def correlation(x, y):
     return covariance(x, y) / spread if spread > 0 else 0.0
 
 
-def mean_over_pairs(original, protected, statistic):
-    X, Y = columns(original), columns(protected)
-    moves = [
-        abs(statistic(Y[i], Y[j]) - statistic(X[i], X[j])) for i in range(len(X)) for j in range(i)
-    ]
-    return sum(moves) / len(moves) if moves else 0.0
-
-
-def quantile(values, q):
-    """By linear interpolation between the sorted values."""
-    ordered = sorted(values)
-    place = (len(ordered) - 1) * q
-    low, high = ordered[math.floor(place)], ordered[math.ceil(place)]
-    return low + (place - math.floor(place)) * (high - low)
-
-
-def total_variation(x, y):
-    ordered = sorted(x)
-    n = len(x)
-    cuts = sorted({ordered[i * n // 10] for i in range(1, 10)})
-
-    def shares(values):
-        return Counter(sum(value >= cut for cut in cuts) for value in values)
-
-    before, after = shares(x), shares(y)
-    return sum(abs(before[b] - after[b]) for b in range(len(cuts) + 1)) / (2 * n)
-
-
 def sd_disclosure(original, protected, percent):
     units = [sd(column) for column in columns(original)]
     near = 0
@@ -70,18 +42,6 @@ def sd_disclosure(original, protected, percent):
             abs(a - b) <= percent / 100 * s * (1 + 1e-9)
             for a, b, s in zip(row, other, units, strict=True)
         )
-    return near / len(original)
-
-
-def rank_disclosure(original, protected, percent):
-    X = columns(original)
-    near = 0
-    for row, other in zip(original, protected, strict=True):
-        between = [
-            sum(min(a, b) < value < max(a, b) for value in X[j])
-            for j, (a, b) in enumerate(zip(row, other, strict=True))
-        ]
-        near += all(count <= percent / 100 * len(original) * (1 + 1e-9) for count in between)
     return near / len(original)
 
 

@@ -138,31 +138,6 @@ def cramer(x, y, w):
     return math.sqrt(chi / total / least) if least > 0 else 0.0
 
 
-def apart(x, y, w):
-    """Half the sum of |p' − p| over all values."""
-    total = math.fsum(w)
-    mass = defaultdict(float)
-    for a, b, c in zip(x, y, w, strict=True):
-        mass[a] += c
-        mass[b] -= c
-    return math.fsum(map(abs, mass.values())) / (2 * total)
-
-
-def weighted_quantile(values, w, q):
-    """Places of the records are the middles of their weights, stretched to 0 and 1."""
-    rows = sorted(zip(values, w, strict=True))
-    places, done = [], 0.0
-    for _, b in rows:
-        places.append(done + b / 2)
-        done += b
-    first, last = places[0], places[-1]
-    wanted = first + q * (last - first)
-    for (a, _), (b, _), left, right in zip(rows, rows[1:], places, places[1:], strict=False):
-        if left <= wanted <= right:
-            return a + (b - a) * (wanted - left) / (right - left)
-    return rows[-1][0]
-
-
 def mixed_linkage(before, after):
     """Compare each original record's vector with every protected one's."""
     total = 0.0

@@ -57,20 +57,20 @@ class Tour:
         )
 
     def role(self, name, role):
-        place = self.server.desk.table.names.index(name)
+        place = self.server.session.table.names.index(name)
         shown = f"document.querySelector('#role-{place}')"
         self.browser.wait(shown)
         if self.browser.evaluate(f"{shown}.value") == role:  # as drafted
             return
-        before = self.server.desk.at
+        before = self.server.session.at
         self.set(f"#role-{place}", role)
-        self.until(lambda: self.server.desk.at > before)
+        self.until(lambda: self.server.session.at > before)
         self.answered()
         assert self.browser.evaluate(f"{shown}.value") == role
 
     def answered(self):
         """Wait until the page shows the plan as it stands."""
-        step = f"step {self.server.desk.at + 1} of"
+        step = f"step {self.server.session.at + 1} of"
         self.browser.wait(f"document.querySelector('.toolbar')?.innerText.includes({step!r})")
 
     def until(self, holds, seconds=60):

@@ -12,8 +12,8 @@ from urllib.parse import quote, urlencode
 import numpy as np
 import pandas as pd
 
-from microagg.page.bodies import RequestLimits
 from microagg.page.serve import Server
+from microagg.page.uploads import RequestLimits
 
 
 def survey(n=60):
@@ -102,9 +102,9 @@ class Visitor:
     def wait(self, holds=None, seconds=90):
         """Wait until the queue is empty, or until something holds."""
         ends = time.monotonic() + seconds
-        desk = self.server.desk
-        while not (holds() if holds else not any(entry.open for entry in desk.entries)):
-            assert time.monotonic() < ends, [(e.task, e.state, e.news) for e in desk.entries]
+        session = self.server.session
+        while not (holds() if holds else not any(entry.open for entry in session.entries)):
+            assert time.monotonic() < ends, [(e.task, e.state, e.news) for e in session.entries]
             time.sleep(0.02)
 
     def open(self, path):
@@ -112,12 +112,12 @@ class Visitor:
         assert self.post("open/path", path=str(path)).status == 200
         self.post("open/pending", answer="open")  # where work stands against it
         self.wait()
-        entry = self.server.desk.entries[-1]
+        entry = self.server.session.entries[-1]
         assert entry.state == "done", entry.words
 
     def plan(self, **settings):
         """Change the plan by keywords, through its text; with a fast method and no proof unless told."""
-        plan = self.server.desk.plan.override(**{"method": "mdav", "bound": False, **settings})
+        plan = self.server.session.plan.override(**{"method": "mdav", "bound": False, **settings})
         assert not self.problems(self.post("plan", what="text", text=plan.to_toml()))
 
     def problems(self, answer):

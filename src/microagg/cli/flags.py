@@ -40,7 +40,7 @@ PANELS = {
     "Files and messages": "ledger key leavers public overwrite keep_rejected keep_order sheet delimiter "
     "encoding decimal escape_formulas as_json quiet verbose",
     "Engines and methods": "engine memory master methods method option effort time_limit budget refine cost "
-    "scale transform per_column seed bound bound_effort",
+    "scale transform per_column seed bound",
 }
 """The panels of a long help, in their order, each with the parameters of its flags; the common ones first."""
 

@@ -182,7 +182,7 @@ def plan(
 
 
 @with_plan_flags(
-    *("k", "method", "option", "release", "bound", "bound_effort", "keep_order"),
+    *("k", "method", "option", "release", "bound", "keep_order"),
     # which a comparison does not look at
     *("analysis", "max_agreeing", "max_pairing", "max_moved", "max_tables", "max_inference"),
     more=["report", "public", "sheet", *CSV_FLAGS],

@@ -18,7 +18,6 @@ from microagg.cli.lines import (
     say_lines,
 )
 from microagg.cli.show import Speaker
-from microagg.errors import InputError
 from microagg.evidence.cautions import about_dominance
 from microagg.evidence.column_cautions import about_agreement, about_known
 from microagg.evidence.sentences import (
@@ -61,17 +60,12 @@ def measure_files(
     *,
     confidential: list[str],
     dominance: list[str],
-    min_distinct: int | None,
     sample: int | None,
     **settings: Any,
 ) -> bool:
     """Measure a protected file against its original and say so; return whether all holds."""
     clock = Clock()
     check_sample(sample)
-    if min_distinct is not None and not confidential:
-        raise InputError(
-            "--min-distinct is about confidential columns; name them with --confidential."
-        )
     with clock.time("read"), local_copies(original, protected) as files:
         numbers = _numbers(plan, [*(columns or ()), *dominance])
         before, after = (read_file(path, numbers, csv).table for path in files)
@@ -112,12 +106,19 @@ def measure_files(
     with clock.time("risk"):
         alone, with_known = _link(speaker, both, known, ask)
     _say_risk(speaker, both, known, alone, with_known, ask.k)
-    gates = _gates(
-        utility.information_loss, with_known.linkage.high, usable, alone, plan.accept, min_distinct
-    )
+    gates = _gates(utility.information_loss, with_known.linkage.high, usable, alone, plan.accept)
     for words, passed in gates:
         speaker.say("target", words, style="bold" if passed else "bold red")
-    speaker.say("more", _more_figures(utility, alone))
+    off = (
+        ""
+        if usable.correlations is None
+        else f"correlations off by {number(usable.correlations)} on average; "
+    )
+    speaker.say(
+        "more",
+        f"IL1s {number(utility.il1s)}; {off}SDID at 5 % {share(alone.sd_disclosure[5.0])}; all measures with "
+        "--json",
+    )
     speaker.give(
         {
             "original": str(original),
@@ -183,14 +184,6 @@ def _say_loss(speaker: Speaker, both: Pair, utility: Utility) -> list[Any]:
     if unmeasured:
         speaker.say("", f"{names(unmeasured)}: constant in the original, so its loss has no unit")
     return unmeasured
-
-
-def _more_figures(utility: Utility, alone: Risk) -> str:
-    return (
-        f"IL1s {number(utility.il1s)}; correlations off by {number(utility.correlation_deviation)} on "
-        f"average; SDID at 5 % {share(alone.sd_disclosure[5.0])}; "
-        "all measures with --json"
-    )
 
 
 def _link(
@@ -289,7 +282,6 @@ def _gates(
     usable: Fidelity,
     alone: Any,
     accept: Accept,
-    min_distinct: int | None,
 ) -> list[tuple[str, bool]]:
     """Check the promised k and the targets: a sentence for each, and whether it holds."""
     found = []
@@ -306,10 +298,4 @@ def _gates(
         times = usable.multiple(usable.order)
         words = f"{tables_words(usable.order)} at most {times_words(accept.tables)} as far as"
         found.append((f"{words} another sample's: {times_words(times)}", times <= accept.tables))
-    if min_distinct is not None:
-        for name, column in alone.diversity.items():
-            words = (
-                f"at least {min_distinct} different {names([name])} in a group: {column.distinct_l}"
-            )
-            found.append((words, column.distinct_l >= min_distinct))
     return found

@@ -53,13 +53,6 @@ def measure(
         ),
     ] = None,
     confidential: Confidential = None,
-    min_distinct: Annotated[
-        int | None,
-        typer.Option(
-            help="Target: at least this number of different values of each confidential column in each "
-            "group."
-        ),
-    ] = None,
     sample: Annotated[
         int | None,
         typer.Option(
@@ -94,7 +87,6 @@ def measure(
             id_,
             plan_of(flags),
             confidential=split_names(confidential) or [],
-            min_distinct=min_distinct,
             sample=sample,
             **{"dominance": [], **given_by(flags, JobSettings)},
         )
@@ -348,8 +340,8 @@ def page(
             raise InputError(
                 f"--port is a number from 0 to 65535; got {port}. Leave it out for a free one."
             )
-        from microagg.page.bodies import RequestLimits
         from microagg.page.serve import serve
+        from microagg.page.uploads import RequestLimits
 
         with suppress(KeyboardInterrupt):  # the way to end it
             serve(

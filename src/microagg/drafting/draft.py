@@ -204,6 +204,8 @@ def _described(plan: Plan, name: Any, found: Guess) -> dict[Any, Column]:
         return {}
     if found.looks_like == "date" and found.kind == "integer" and own.round is None:
         return {name: own.of_kind("integer", round="nearest")}  # a year stays one
+    if found.kind == "spiked" and own.release is None:
+        return {name: own.of_kind("spiked", release="spike")}
     return {name: own.of_kind(found.kind, **({"levels": found.levels} if found.levels else {}))}
 
 

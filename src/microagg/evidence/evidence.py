@@ -54,13 +54,10 @@ from microagg.plan.registry import find
 
 Verdict = Literal["green", "amber", "red"]
 
-# Digits alone do not do for what is small: a variance that changed by 0.00123 is known to five.
+# Digits alone do not do for what is small: a column that lost 0.00123 % is known to five.
 _DECIMALS_BY_COLUMN = {
     "by_column": 2,  # in percent
     "il1s_by_column": 3,
-    "mean_deviation": 3,
-    "variance_deviation": 3,
-    "total_variation": 3,
     "group_loss_by_column": 2,  # these two where columns are more than complete numbers
     "changed": 3,
 }
@@ -494,14 +491,12 @@ class Evidence(Measured):
         return {**self.if_confidential_known.as_dict(), "claims": claims}
 
     def _utility(self) -> dict[str, Any]:
-        """All measures of loss but those that give a record away.
+        """All measures of loss.
 
-        Deviations of a column's quantiles stay out: with its variance and the file they give original
-        values, and three digits are enough for that where values are whole numbers. The user's analyses are
-        without groups that are too small, and without those from which these would follow.
+        The user's analyses are without groups that are too small, and without those from which these would
+        follow.
         """
         found: dict[str, Any] = dict(self.utility.as_dict())
-        del found["quantile_deviations"]
         for name, decimals in _DECIMALS_BY_COLUMN.items():
             if name in found:
                 found[name] = {key: round(v, decimals) for key, v in found[name].items()}

@@ -39,7 +39,7 @@ from microagg.measure.linked_rows import (
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan.plan_settings import EXACT
-from microagg.releasing.release_values import decimals_of
+from microagg.releasing.rounding import decimals_of
 
 
 class Measuring(TableFigures):
@@ -99,8 +99,7 @@ class Measuring(TableFigures):
 
     def pictures(self) -> dict[str, Any]:
         """Return what a report draws, as plain data."""
-        both = self.both_as_given
-        return pictures_of(both, self.plan.k, self.utility.associations, self.both.classes)
+        return pictures_of(self.both_as_given, self.plan.k, self.both.classes)
 
 
 def _signs_of(table: TableFigures) -> Signs:

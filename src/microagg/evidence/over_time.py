@@ -11,11 +11,13 @@ _SAID = {
     "new": "new: {}",
     "waiting": "waiting, since fewer than k are new in their stratum: {}",
     "withheld_for_leavers": "withheld, since others left their group: {}",
-    "withheld_for_moves": "withheld, since some of their group moved to another stratum: {}",
+    "withheld_for_moves": "withheld, since their group lies in several strata: {}",
+    "withheld_for_k": "withheld, since their stratum has fewer than k: {}",
     "withheld_for_known": "withheld, since known columns would tell them apart over time: {}",
     "weights_of_entry": "with another weight than at entry, which is not used: {}",
 }
 _GROUPS_SAID = {
+    "groups_joined": "that became one with others, since some left: {}",
     "groups_renewed": "with new values: {}",
     "groups_kept": "with old values although something changed, since the change would give somebody "
     "away: {}",

@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from microagg.errors import TableError, shown
 from microagg.plan.job_settings import CsvSettings
@@ -68,20 +69,11 @@ def _check_encoding(encoding: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class ParquetLayout:
-    """How a Parquet file is laid out; by default as pyarrow does it."""
+class ParquetLayout(NamedTuple):
+    """The most common codec of a Parquet file, and the records of its largest row group."""
 
-    codecs: tuple[tuple[str, str], ...] = ()  # path of each column in the file, its codec
-    row_groups: tuple[int, ...] = ()  # records in each
-
-
-@dataclass(frozen=True)
-class ArrowLayout:
-    """How an Arrow file is laid out; by default as pyarrow's feather does it."""
-
-    compression: str | None = "lz4"
-    batches: tuple[int, ...] = ()  # records in each
+    codec: str = "SNAPPY"
+    row_group: int = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -151,7 +143,6 @@ class FileFormat:
 
     csv: CsvFormat = field(default_factory=CsvFormat)
     parquet: ParquetLayout = field(default_factory=ParquetLayout)
-    arrow: ArrowLayout = field(default_factory=ArrowLayout)
     excel: ExcelFormat = field(default_factory=ExcelFormat)
     folder: FolderLayout = field(default_factory=FolderLayout)
 

@@ -87,32 +87,12 @@ def opened_parquet(
 
 def layout_of(metadata: Any) -> ParquetLayout:
     """Find the layout in the footer of a file."""
-    if not metadata.num_row_groups:
+    if not metadata.num_row_groups or not metadata.num_columns:
         return ParquetLayout()
     groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    columns = [groups[0].column(j) for j in range(metadata.num_columns)]
-    return ParquetLayout(
-        codecs=tuple((column.path_in_schema, column.compression) for column in columns),
-        row_groups=tuple(group.num_rows for group in groups),
-    )
-
-
-def _codecs(layout: ParquetLayout, names: Sequence[str]) -> str | dict[str, str]:
-    """Codec of each column in the words of pyarrow; one word where all have the same.
-
-    Columns that the layout does not know get its most common codec.
-    """
-    codecs = {path: _CODECS.get(codec, codec) for path, codec in layout.codecs}
-    usual = Counter(codecs.values()).most_common(1)[0][0] if codecs else "SNAPPY"
-    # A nested column has a path for each leaf, which begins with its name.
-    known = {path[:end] for path in codecs for end in _prefixes(path)}
-    codecs.update({name: usual for name in names if name not in known})
-    # One word also takes less time.
-    return usual if set(codecs.values()) == {usual} else codecs
-
-
-def _prefixes(path: str) -> list[int]:
-    return [i for i, sign in enumerate(path) if sign == "."] + [len(path)]
+    codecs = Counter(groups[0].column(j).compression for j in range(metadata.num_columns))
+    (codec, _), *_ = codecs.most_common(1)
+    return ParquetLayout(_CODECS.get(codec, codec), max(group.num_rows for group in groups) or 1)
 
 
 def folder_pieces(
@@ -140,7 +120,7 @@ def folder_pieces(
 
 
 class _ParquetPieces:
-    """Writes a Parquet file in row groups of the sizes of a layout, from tables of any sizes.
+    """Writes a Parquet file in row groups of the size of a layout, from tables of any sizes.
 
     What a row group lacks is waited for, so that up to one is in memory, or as much of it as ``most``
     bytes: a row group that takes more is written as several.
@@ -151,11 +131,10 @@ class _ParquetPieces:
     ) -> None:
         with ExitStack() as stack:
             file = stack.enter_context(path.open("wb"))  # Arrow opens only names that are UTF-8
-            writer = pq.ParquetWriter(file, schema, compression=_codecs(layout, schema.names))
+            writer = pq.ParquetWriter(file, schema, compression=layout.codec)
             self._writer = stack.enter_context(writer)
             self._open = stack.pop_all()
-        self._sizes = sizes_of_pieces(layout.row_groups or (1 << 20,))
-        self._size = next(self._sizes)
+        self._size = layout.row_group
         self._waiting: list[pa.Table] = []
         self._records = 0  # of those that wait
         self._most = most
@@ -172,9 +151,7 @@ class _ParquetPieces:
         self._records += table.num_rows
         while self._records >= self._size:
             self._put(self._size)
-            self._size = next(self._sizes)
         if self._most is not None and self._bytes() > self._most:
-            self._size -= self._records
             self._put(self._records)
 
     def _bytes(self) -> int:
@@ -257,11 +234,3 @@ class FolderPieces:
         self._parquet = _ParquetPieces(self._piece.layout, self._schema, path, self._most)
         self._lacking = self._piece.rows
         return True
-
-
-def sizes_of_pieces(planned: Sequence[int]) -> Iterator[int]:
-    """Yield sizes of pieces, without empty ones; when they are used up, the largest again and again."""
-    largest = max(planned)
-    yield from filter(None, planned)
-    while True:
-        yield largest or 1 << 20

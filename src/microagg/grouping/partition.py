@@ -1,9 +1,10 @@
-"""partition(): check, scale, look the method up, run it, wrap the result."""
+"""partition(): check, scale, look the method up, run it, wrap the result. And how many partitions exist."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import replace
+from math import comb
 from typing import Any
 
 from microagg.algorithms.result import Outcome, Partition
@@ -15,7 +16,7 @@ from microagg.grouping.improve import bounded, check_weighted_effort, refined
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.method import Method
 from microagg.plan.registry import METHODS, find
-from microagg.plan.settings import check_effort, settings_of
+from microagg.plan.settings import check_count, check_effort, check_k, settings_of
 
 _QUICK = 20_000  # values of one column that the slowest algorithm cuts in a fraction of a second
 _EASILY_BOUND = 50_000  # records times k (at least 10) up to which a good bound takes half a minute
@@ -253,3 +254,22 @@ def _effort(name: str, wanted: object, usual: str) -> str:
     if isinstance(wanted, bool):
         return usual if wanted else ""
     return check_effort(wanted, name)
+
+
+def count_partitions(n: int, k: int) -> int:
+    """Count the partitions of n records into groups of k to 2k−1, exactly.
+
+    The first record's group has some size s, for which there are (n−1 choose s−1) ways, and
+    the others are partitioned in turn: a simpler recurrence for the numbers of Laszlo &
+    Mukherjee 2005, Appendix A and Table 11. O(nk) additions of large integers.
+
+    >>> count_partitions(10, 3)
+    2226
+    """
+    n = check_count("n, the number of records,", n)
+    k = check_k(k, n)
+    ways = [1] + [0] * n
+    for m in range(k, n + 1):
+        sizes = range(k, min(2 * k - 1, m) + 1)
+        ways[m] = sum(comb(m - 1, s - 1) * ways[m - s] for s in sizes)
+    return ways[n]

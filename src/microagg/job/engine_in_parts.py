@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from microagg.drafting.draft import Completed
@@ -12,9 +13,9 @@ from microagg.engines.complete_plan import completed, with_order_of_types
 from microagg.engines.disk import DiskParts
 from microagg.engines.disk_release import DiskRelease
 from microagg.engines.memory_needed import least_in_parts, memory_for
-from microagg.engines.passes import source_changed
 from microagg.engines.scratch import Scratch, opened_scratch, owner_of
 from microagg.engines.verbs import Parts
+from microagg.errors import MicroaggError, TableError, shown
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256
@@ -58,10 +59,25 @@ class EngineInParts(Engine):
         self.digest = sha256(self.job.reads)
         return ""
 
-    def check_unchanged(self) -> None:
-        """Refuse a source that has changed since it was hashed: the report gives that hash."""
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Refuse a source that has changed since it was hashed, also if something fails for that reason."""
+        try:
+            yield
+        except MicroaggError:
+            raise
+        except Exception:
+            self._check_hash()
+            raise
+        self._check_hash()
+
+    def _check_hash(self) -> None:
         if sha256(self.job.reads) != self.digest:
-            raise source_changed(self.job.reads)
+            raise TableError(
+                "A table that is read in parts is read several times, and must be the same each time; "
+                f"{shown(str(self.job.reads), 300)} changed meanwhile. Nothing was released. Run it again, "
+                "once nobody writes to it."
+            )
 
     def measure(self) -> Measured:
         """Measure a sample, and take what was counted in all records."""
@@ -107,7 +123,7 @@ class DiskEngine(EngineInParts):
         """Group the records, chunk by chunk."""
         plan, memory = self.drafted.plan, memory_for(self.job.memory)
         on_plan(plan)
-        with self.clock.time("partition"):
+        with self.clock.time("partition"), self.unchanged():
             self.release = DiskRelease(
                 self.source, plan, self._scratch, memory, self.hears.progress
             )
@@ -118,11 +134,10 @@ class DiskEngine(EngineInParts):
         same = job.reads.suffix.lower() == job.writes.suffix.lower()
         same = same and job.kind_of_target == source.kind
         form = source if same or job.to_folder else source.format.for_another(job.csv)
-        counted = self.release.write(
-            delivery.table, job.writes, form, self.hears.progress, job.escape_formulas
-        )
-        self.check_unchanged()
-        return counted
+        with self.unchanged():
+            return self.release.write(
+                delivery.table, job.writes, form, self.hears.progress, job.escape_formulas
+            )
 
     def metadata_left_out(self) -> list[str]:
         """Compare the schemas."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,6 @@ from microagg.engines.spark.spark_frames import (
     positional,
     with_nanoseconds,
 )
-from microagg.engines.spark.spark_progress import progress_of
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.engines.spark.spark_session import exposure_words, session_on
 from microagg.engines.spark.spark_warm import is_warm, warm_executors
@@ -31,6 +31,8 @@ from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_EVERY = 0.5  # seconds between two looks at how far Spark is
 
 
 class SparkEngine(EngineInParts):
@@ -89,7 +91,7 @@ class SparkEngine(EngineInParts):
         with self.clock.time("partition"):
             if not is_warm(self._session, plan):
                 warm_executors(self._session, plan)
-            with progress_of(self._session, partial(self.hears.progress, "grouping")):
+            with _progress_of(self._session, partial(self.hears.progress, "grouping")):
                 self.release = SparkRelease.of(group_in_spark(self._frame, plan))
         self.closing.callback(self._unpersist)
 
@@ -101,14 +103,13 @@ class SparkEngine(EngineInParts):
     def write(self, delivery: Delivery) -> CountedFile:
         """Let the workers write a folder of Parquet files, and count in it."""
         part = delivery.table
-        self.release.data.write.mode("append").parquet(str(part.absolute()))
-        verified = self.release.verify(self._session.read.parquet(str(part.absolute())))
-        for path in [*part.rglob("_SUCCESS"), *part.rglob("*.crc")]:  # files that Spark adds
-            path.unlink()
-        self._left_out = left_out_words(self.source.schema, open_batches(part).schema)
-        counted = self.release.counted(part, self.job.writes, verified)
-        self.check_unchanged()
-        return counted
+        with self.unchanged():
+            self.release.data.write.mode("append").parquet(str(part.absolute()))
+            verified = self.release.verify(self._session.read.parquet(str(part.absolute())))
+            for path in [*part.rglob("_SUCCESS"), *part.rglob("*.crc")]:  # files that Spark adds
+                path.unlink()
+            self._left_out = left_out_words(self.source.schema, open_batches(part).schema)
+            return self.release.counted(part, self.job.writes, verified)
 
     def metadata_left_out(self) -> list[str]:
         """Compare the schemas."""
@@ -118,3 +119,45 @@ class SparkEngine(EngineInParts):
     def measure(self) -> Measured:
         """Measure a sample in one task, and take what was counted in all records."""
         return super().measure()
+
+
+class _TasksDone(int):
+    """Tasks that are done; ``doing`` names the running stage, since nobody knows how many will follow."""
+
+    doing: str
+
+
+@contextmanager
+def _progress_of(session: SparkSession, on_progress: Callable[[int, int], None]) -> Iterator[None]:
+    """Report the tasks done and all tasks of the stages begun so far, now and then, from a thread.
+
+    A stage that is no longer active counts as done: a short one ends between two looks.
+    """
+    tracker, ended = session.sparkContext.statusTracker(), threading.Event()
+    tasks_of: dict[int, int] = {}  # of each stage that was seen
+
+    def report(completed: dict[int, int]) -> None:
+        done = _TasksDone(sum(completed.get(number, n) for number, n in tasks_of.items()))
+        done.doing = f"grouping, stage {max(tasks_of)} on Spark"
+        on_progress(done, sum(tasks_of.values()))
+
+    def look() -> None:
+        with suppress(Exception):  # of an observer that stops, or of a Spark that is gone
+            while not ended.wait(_EVERY):
+                stages = {
+                    number: tracker.getStageInfo(number) for number in tracker.getActiveStageIds()
+                }
+                active = {number: stage for number, stage in stages.items() if stage is not None}
+                tasks_of.update((number, stage.numTasks) for number, stage in active.items())
+                if active:
+                    report({number: stage.numCompletedTasks for number, stage in active.items()})
+            if tasks_of:
+                report({})
+
+    thread = threading.Thread(target=look, daemon=True, name="microagg-progress")
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()

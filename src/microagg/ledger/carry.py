@@ -1,88 +1,93 @@
-"""A release that has others before it: who is in it, in which groups, and with which values.
+"""A release that has others before it: who is in it, and in which groups.
 
 Base groups are made once, when a unit first enters, and never change. So the way of a table is
 
-choose   Which records are released. Newcomers of a stratum with fewer than k of them wait; a base group is
-         withheld if some of its members left or moved, or if what is known about them, over all files, would
-         tell fewer than k of them apart.
-group    Newcomers form groups among themselves; everybody else is in the group of entry.
-settle   A group in which nothing changed releases the digits that it released before. One in which something
-         did releases a new value if :mod:`microagg.ledger.equations` lets it; otherwise the old one stays.
-         Swapped groups have lists of values, which are frozen, and dealt afresh.
+choose   Which records are released. Newcomers of a stratum with fewer than k of them wait. Base groups that
+         some members left become one for ever where then k or more left and k or more stayed; otherwise they
+         are withheld, as are groups that lie in two strata, and those of which what is known, over all
+         files, would tell fewer than k members apart.
+group    Newcomers form groups among themselves; everybody else is in the group of entry. Where the plan asks
+         for more units than base groups have, groups of the file are unions of them.
+settle   :mod:`microagg.ledger.settle` has the values that groups release.
 """
 
 from __future__ import annotations
 
 import hashlib
-import hmac
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from microagg.algorithms.result import Partition
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
-from microagg.encode.space import Space, names_of_levels
+from microagg.encode.space import Space
 from microagg.errors import InputError, shown
+from microagg.grouping.group_table import merge_groups
 from microagg.grouping.read_table import Intake, PartInput
 from microagg.grouping.require.from_plan import whole_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.value_rules import Units
+from microagg.grouping.require.weight_rules import Population
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.ledger.checks import check_supported
 from microagg.ledger.columns import ColumnHistory, Flags
+from microagg.ledger.combinations import ABSENT, rarest_of_groups, smallest_combination
+from microagg.ledger.hashing import hashed_rows, hashed_texts
 from microagg.ledger.ledger_file import Ledger
+from microagg.ledger.settle import GroupValues, Members
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
-from microagg.releasing.swap import Shared
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
-from microagg.tables.variable import Variable
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-ABSENT = 0
-Solve = Callable[[Space, Labels, Sequence[Requirement]], Partition]
+Solve = Callable[[Space, Labels, Sequence[Requirement], int, Floats | None], Partition]
 
 
-def smallest_combination(groups: Labels, seen: Labels) -> int:
-    """Count the units in the rarest combination of base group, known columns and presence over all files.
+class _Figures(NamedTuple):
+    """What became of each base group, (groups,)."""
 
-    Parameters
-    ----------
-    groups : (units,) base group of each
-    seen : (units, files) what is known of each in each file; 0: it is not in it
-    """
-    there = np.isin(groups, groups[(seen != ABSENT).any(axis=1)])
-    return int(np.bincount(_combinations(groups[there], seen[there])).min(initial=len(groups)))
-
-
-def _combinations(groups: Labels, seen: Labels) -> Labels:
-    codes = np.unique(groups, return_inverse=True)[1].reshape(-1)
-    for column in seen.T:
-        values, which = np.unique(column, return_inverse=True)
-        codes = np.unique(codes * len(values) + which.reshape(-1), return_inverse=True)[1]
-        codes = codes.reshape(-1)
-    return codes
+    present: Labels
+    """Units in the table."""
+    absent: Labels
+    stratum: Labels
+    moved: Flags
+    """Whether its units are in several strata."""
+    alone: Labels
+    """Units in its rarest combination of what is known in this file."""
+    joint: Labels
+    """The same over all files."""
 
 
 class Carrying:
     """One release of a ledger on its way; the ledger that is given stays as it is."""
 
+    values: GroupValues
+
     def __init__(self, ledger: Ledger, key: bytes, column: Any = None, leavers: str = "withhold"):
         self._before, self._key, self._named, self._leavers = ledger, key, column, leavers
-        arrays = ledger.arrays
-        self._units = arrays.get("units", np.zeros(0, "S16"))
-        self._groups: Labels = arrays.get("groups", np.zeros(0, np.int64))
-        self._strata: Labels = arrays.get("strata", np.zeros(0, np.int64))
-        self._seen: Labels = arrays.get("seen", np.zeros((0, len(ledger.releases)), np.int64))
+        arrays, files = ledger.arrays, len(ledger.releases)
+        self._units: Labels = arrays.get("units", np.zeros(0, np.int64))
+        self._entry: Labels = arrays.get("entry", np.zeros(0, np.int64))
+        merged = arrays.get("merged", np.zeros((0, 0), np.int64))
+        last = merged[:, -1:] if files else np.zeros((0, 1), np.int64)
+        self._merged: Labels = np.hstack([merged, last])
+        self._seen: Labels = arrays.get("seen", np.zeros((0, files), np.int64))
         self._weights: Floats | None = arrays.get("weights")
+        self._release_of = dict(ledger.about.get("release", {}))
         self._histories: dict[str, ColumnHistory] = {}
         self.counts: dict[str, int] = {}
         """What becomes of whom; for the board."""
+
+    @property
+    def _groups(self) -> Labels:
+        """(units,) base group of each, as of this release."""
+        return np.asarray(self._merged[self._entry, -1])
 
     # Who is in the release.
 
@@ -100,12 +105,12 @@ class Carrying:
         InputError
             If the plan asks for what a ledger does not cover, the table is another one, or nobody is left.
         """
-        self._plan, roles = plan, plan.roles(table.names)
-        self._roles = roles
+        self._plan, self._roles = plan, plan.roles(table.names)
+        roles = self._roles
         written, is_csv = (table, False) if text is None else (Frame(text), True)
         self._column = check_supported(plan, roles, self._named, self._before.about, self._leavers)
         self._k = min(plan.k, self._before.about.get("k", plan.k))
-        keys = self._hashed_keys(written, is_csv)
+        keys = self._hashed_units(written, is_csv)
         units, first, of_row = np.unique(keys, return_index=True, return_inverse=True)
         of_row = of_row.reshape(-1)
         rows_of_unit = np.bincount(of_row, minlength=len(units))
@@ -114,112 +119,203 @@ class Carrying:
                 "Swapping with a ledger deals one row for each unit; here "
                 f"{plural(int((rows_of_unit > 1).sum()), 'unit')} have several. Release means."
             )
-        self._at = at = self._find(units)
-        if len(self._units) and not (at >= 0).any():
+        self._at = self._find(units)
+        if len(self._units) and not (self._at >= 0).any():
             raise InputError(
                 f"A ledger is about one table; none of the {plural(len(units), 'unit')} in "
                 f"{shown(self._column)} is in it. Name the ledger of this table, or a new one."
             )
-        stratum = self._hashed(written, roles.strata, is_csv)
+        stratum = hashed_rows(self._key, "stratum", written, roles.strata, is_csv)
         if (stratum != stratum[first][of_row]).any():
             raise InputError(
                 "With a ledger all records of a unit are in one stratum; some units have records in two. "
                 "Correct them, or leave the strata out."
             )
-        known = self._hashed(written, roles.known, is_csv)
-        # The sum is the same in whatever order the rows of a unit stand; 0 means absent. How many rows a
-        # unit has shows only where its number does.
-        pairs = np.column_stack([of_row, known])
-        if self._column not in roles.renumbered:
-            pairs = np.unique(pairs, axis=0)
-        self._known = np.zeros(len(units), np.int64)
-        np.add.at(self._known, pairs[:, 0], pairs[:, 1])
-        self._known[self._known == ABSENT] = 1
-        stratum = stratum[first]
-        chosen = self._newcomers(stratum) | self._staying(stratum)
+        self._stratum = stratum[first]
+        known = hashed_rows(self._key, "known", written, roles.known, is_csv)
+        self._known = self._known_of_units(known, of_row, len(units))
+        chosen = self._in_large_strata(self._newcomers() | self._staying())
         if not chosen.any():
             raise InputError(
                 f"A release holds at least {plural(plan.k, 'unit')} (k); all of them wait or are withheld "
                 f"({self._words_of_counts()}). Wait for more of them, or accept leavers: --leavers accept."
             )
         rows = np.flatnonzero(chosen[of_row])
-        self._stratum = stratum
         self._chosen, self._of_row, self._keys = chosen, of_row[rows], units
         return rows
+
+    def _hashed_units(self, written: Frame, is_csv: bool) -> Labels:
+        texts = values_as_written(written, self._column, is_csv).to_pylist()
+        if None in texts:
+            raise InputError(
+                f"With a ledger every record tells whose it is; {shown(self._column)} is missing in row "
+                f"{texts.index(None) + 1} (the first record is row 1). Fill it, or drop those records."
+            )
+        keys = hashed_texts(self._key, "unit", map(str, texts))
+        has_unit = self._plan.unit_of(self._plan.blocks[0]).column is not None
+        if not has_unit and len(np.unique(keys)) < len(keys):
+            raise InputError(
+                f"--key names a column with one record for each value; {shown(self._column)} has some twice. "
+                "If a unit has several records, name it by --unit."
+            )
+        return keys
+
+    def _known_of_units(self, known: Labels, of_row: Labels, units: int) -> Labels:
+        """Return a number for what is known of all rows of a unit, in whatever order they stand.
+
+        How many rows a unit has shows only where its number does.
+        """
+        order = np.lexsort((known, of_row))
+        known, of_row = known[order], of_row[order]
+        if self._column not in self._roles.renumbered:
+            other = np.append(True, (np.diff(known) != 0) | (np.diff(of_row) != 0))
+            known, of_row = known[other], of_row[other]
+        sums = np.zeros(units, np.int64)
+        np.add.at(sums, of_row, known)
+        sums[sums == ABSENT] = 1
+        return sums
 
     def _words_of_counts(self) -> str:
         return ", ".join(
             f"{name.replace('_', ' ')} {count:,}" for name, count in self.counts.items()
         )
 
-    def _find(self, units: Any) -> Labels:
+    def _find(self, units: Labels) -> Labels:
         """Return the place of units in the ledger; −1: they are new."""
         if not len(self._units):
             return np.full(len(units), -1)
         order = np.argsort(self._units)
-        place = np.minimum(np.searchsorted(self._units, units, sorter=order), len(order) - 1)
-        found = order[place]
-        return np.where(self._units[found] == units, found, -1)
+        place = np.minimum(np.searchsorted(self._units[order], units), len(order) - 1)
+        return np.where(self._units[order[place]] == units, order[place], -1)
 
-    def _newcomers(self, stratum: Labels) -> Flags:
-        """Return the new units that do not wait."""
+    def _newcomers(self) -> Flags:
+        """Return the new units that do not wait.
+
+        Means of a column that is swapped are means of frozen lists, which newcomers do not have.
+        """
         new = self._at < 0
-        values, which = np.unique(stratum, return_inverse=True)
-        which = which.reshape(-1)
-        enough = np.bincount(which[new], minlength=len(values)) >= self._plan.k
-        self.counts["new"] = int((new & enough[which]).sum())
-        self.counts["waiting"] = int((new & ~enough[which]).sum())
-        return np.asarray(new & enough[which])
+        values, which = np.unique(self._stratum, return_inverse=True)
+        enough = np.bincount(which.reshape(-1)[new], minlength=len(values)) >= self._k
+        if not self._plan.blocks[0].is_swapped and self._swapped & {
+            *map(str, self._roles.protected)
+        }:
+            enough[:] = False
+        enters = new & enough[which.reshape(-1)]
+        self.counts |= {"new": int(enters.sum()), "waiting": int((new & ~enters).sum())}
+        return np.asarray(enters)
 
-    def _staying(self, stratum: Labels) -> Flags:
-        """Return the known units whose group is released."""
+    @property
+    def _swapped(self) -> frozenset[str]:
+        """Columns whose values are swapped, in this file or before."""
+        block = self._plan.blocks[0]
+        now = [str(name) for name in self._roles.protected] if block.is_swapped else []
+        before = [name for name, release in self._release_of.items() if release == "swap"]
+        return frozenset([*now, *before])
+
+    def _figures(self) -> _Figures:
         here = self._at >= 0
-        at, k = self._at[here], self._k
-        g = len(self._strata)
+        at, groups, g = self._at[here], self._groups, len(self._merged)
         now = np.zeros(len(self._units), np.int64)
         now[at] = self._known[here]
-        present = np.bincount(self._groups[at], minlength=g)
-        absent = np.bincount(self._groups, minlength=g) - present
+        present = np.bincount(groups[at], minlength=g)
         low, high = np.full(g, np.iinfo(np.int64).max), np.full(g, np.iinfo(np.int64).min)
-        np.minimum.at(low, self._groups[at], stratum[here])
-        np.maximum.at(high, self._groups[at], stratum[here])
-        moved = (present > 0) & (low != high)
-        alone = self._least(now[:, None])
-        joint = self._least(np.column_stack([self._seen, now]))
-        untouched = [name for name in self._roles.released if name not in self._roles.strata]
+        np.minimum.at(low, groups[at], self._stratum[here])
+        np.maximum.at(high, groups[at], self._stratum[here])
+        return _Figures(
+            present,
+            np.bincount(groups, minlength=g) - present,
+            high,
+            (present > 0) & (low != high),
+            rarest_of_groups(groups, now[:, None], g),
+            rarest_of_groups(groups, np.column_stack([self._seen, now]), g),
+        )
+
+    def _staying(self) -> Flags:
+        """Return the known units whose group is released."""
         swapped = self._plan.blocks[0].is_swapped
-        left = (present > 0) & (absent > 0) & ~moved
-        if not (untouched or swapped):
-            left &= joint < k
-        accepted = left & (present >= k) & (not swapped) & (self._leavers == "accept")
-        told_apart = (present > 0) & ~moved & ~left & (joint < k) & (alone >= k)
-        released = (present > 0) & ~moved & ~(left & ~accepted) & ~told_apart
-        short = released & (present < self._plan.k)
-        if short.any():
-            raise InputError(
-                f"Base groups are for ever: k is at most that of the ledger, {self._before.about['k']:,}; "
-                f"the plan has {self._plan.k:,}. Lower k, or start the next ledger with a larger one."
-            )
+        is_untouched = any(name not in self._roles.strata for name in self._roles.released)
+        found, k = self._figures(), self._k
+        if not (is_untouched or swapped or self._leavers == "accept"):
+            self._join_groups(found)
+            found = self._figures()
+        there = (found.present > 0) & ~found.moved
+        left = there & (found.absent > 0)
+        if not (is_untouched or swapped):
+            left &= found.joint < k
+        accepted = left & (found.present >= k) & (not swapped) & (self._leavers == "accept")
+        told_apart = there & ~left & (found.joint < k) & (found.alone >= k)
+        released = there & ~(left & ~accepted) & ~told_apart
         for name, which in (
             ("withheld_for_leavers", left & ~accepted),
-            ("withheld_for_moves", moved),
+            ("withheld_for_moves", found.moved),
             ("withheld_for_known", told_apart),
             ("accepted_with_leavers", accepted),
         ):
-            self.counts[name] = int(present[which].sum())
-        self.counts["left"] = int(absent[present > 0].sum())
-        self._strata = np.where(released, high, self._strata)
+            self.counts[name] = int(found.present[which].sum())
+        self.counts["left"] = int(found.absent[found.present > 0].sum())
+        here = self._at >= 0
         chosen = np.zeros(len(here), bool)
-        chosen[here] = released[self._groups[at]]
+        chosen[here] = released[self._groups[self._at[here]]]
         return chosen
 
-    def _least(self, seen: Labels) -> Labels:
-        """Return for each group its rarest combination; groups that are nowhere have many."""
-        codes = _combinations(self._groups, seen)
-        counts = np.bincount(codes)[codes]
-        found = np.full(len(self._strata), len(codes) + 1)
-        np.minimum.at(found, self._groups, counts)
-        return found
+    def _join_groups(self, found: _Figures) -> None:
+        """Let groups that some left become one, where then k or more left and k or more stayed.
+
+        Neighbours along the main direction of what groups have released become one.
+        """
+        touched = np.flatnonzero(
+            (found.present > 0) & ~found.moved & (found.absent > 0) & (found.joint < self._k)
+        )
+        if not len(touched):
+            return
+        now = np.zeros(len(self._units), np.int64)
+        here = self._at >= 0
+        now[self._at[here]] = self._known[here]
+        groups, seen = self._groups, np.column_stack([self._seen, now])
+        order = np.argsort(groups, kind="stable")
+        start = np.searchsorted(groups[order], np.arange(len(self._merged) + 1))
+        histories = {name: self._history(name) for name in self._release_of}
+        along = touched[np.lexsort((_main_direction(touched, histories), found.stratum[touched]))]
+        into = np.arange(len(self._merged))
+        open_groups: list[int] = []
+        last: dict[int, int] = {}  # the last whole of each stratum
+
+        def is_enough(parts: list[int]) -> bool:
+            units = np.concatenate([order[start[part] : start[part + 1]] for part in parts])
+            return bool(smallest_combination(units * 0, seen[units]) >= self._k)
+
+        for at, group in enumerate(along.tolist()):
+            stratum = int(found.stratum[group])
+            open_groups.append(group)
+            if is_enough(open_groups):
+                into[open_groups] = last[stratum] = min(open_groups)
+                open_groups = []
+            is_end = at + 1 == len(along) or found.stratum[along[at + 1]] != stratum
+            if is_end and open_groups and stratum in last:
+                whole = np.flatnonzero(into == last[stratum]).tolist()
+                if is_enough([*whole, *open_groups]):
+                    into[[*whole, *open_groups]] = min(*whole, *open_groups)
+            if is_end:
+                open_groups = []
+        parts = np.flatnonzero(np.isin(into, into[into != np.arange(len(into))]))
+        if not len(parts):
+            return
+        for history in histories.values():
+            history.join(parts, into[parts], groups)
+        self._merged[:, -1] = into[self._merged[:, -1]]
+        self.counts["groups_joined"] = len(parts)
+
+    def _in_large_strata(self, chosen: Flags) -> Flags:
+        """Return the units of strata that have as many as the plan asks for."""
+        values, which = np.unique(self._stratum, return_inverse=True)
+        which = which.reshape(-1)
+        small = np.bincount(which[chosen], minlength=len(values)) < self._plan.k
+        waits = chosen & small[which]
+        new = self._at < 0
+        self.counts["new"] -= int((waits & new).sum())
+        self.counts["waiting"] += int((waits & new).sum())
+        self.counts["withheld_for_k"] = int((waits & ~new).sum())
+        return chosen & ~waits
 
     # Groups.
 
@@ -252,57 +348,110 @@ class Carrying:
         return replace(new, weights=weights[self._of_row])
 
     def group(self, intake: Intake, block: Block, given: PartInput, solve: Solve) -> Partition:
-        """Group newcomers among themselves; everybody else is in the group of entry.
+        """Return the groups of this file: base groups, or unions of them.
 
-        ``solve`` groups the records of a space, of cells that hold at least k of them.
+        Parameters
+        ----------
+        intake : the records that are released
+        block, given : with k, and the coordinates
+        solve : groups the records of a space, of cells that satisfy the requirements, by k and weights
         """
         n, k = len(intake), block.k or 1
         at = self._at[self._of_row]
         new = np.flatnonzero(at < 0)
-        whole = len(new) == n and len(np.unique(self._of_row)) == n
+        is_first = not len(self._units) and len(np.unique(self._of_row)) == n and k == self._k
+        labels = np.where(at < 0, -1, self._groups[at]) if len(self._units) else np.full(n, -1)
+        required = [rule for rule in given.requirements if not whole_of(rule, Units)]
         found: Partition | None = None
-        labels = np.where(at < 0, -1, self._groups[at]) if len(self._groups) else np.full(n, -1)
-        if whole:
-            found = solve(given.space, given.cells, given.requirements)
+        if is_first:
+            found = solve(given.space, given.cells, given.requirements, k, None)
             labels = found.labels.copy()
         elif len(new):
-            units, first, of_new = np.unique(
-                self._of_row[new], return_index=True, return_inverse=True
-            )
-            of_new, several = of_new.reshape(-1), len(units) < len(new)
-            required = [rule for rule in given.requirements if not whole_of(rule, Units)]
-            if required and several:
-                raise InputError(
-                    "With a ledger, units of several rows are grouped by k alone; the plan requires more. "
-                    "Leave require out, or give each unit one row."
-                )
-            X = np.zeros((len(units), given.space.scaled.shape[1]))
-            np.add.at(X, of_new, given.space.scaled[new])
-            X /= np.bincount(of_new)[:, None]
-            cells = self._stratum[units] if several else given.cells[new[first]]
-            cells = _large_cells(cells, self._stratum[units], k)
-            rules = within(required, new[first])
-            check_feasible(rules)
-            found = solve(Space(np.ascontiguousarray(X), "none"), cells, rules)
-            labels[new] = len(self._strata) + found.labels[of_new]
+            found, of_new = self._group_newcomers(new, required, given, solve)
+            labels[new] = len(self._merged) + of_new
         self._extend(labels)
-        canonical = canonical_labels(labels)
-        self._base = np.empty(int(canonical.max()) + 1, np.int64)
-        self._base[canonical] = labels
-        if whole and found is not None:
+        base = canonical_labels(labels)
+        unions = base
+        units = np.bincount(np.unique(np.column_stack([base, self._of_row]), axis=0)[:, 0])
+        if not is_first and (units.min() < k or required):
+            found = self._unions(base, units, required, block, given, solve)
+            unions = found.labels
+        here = np.empty(int(base.max()) + 1, np.int64)
+        here[base] = labels
+        self._name_values(base, here, unions)
+        if is_first and found is not None:
             return found
         weights = intake.relative_weights
         X = given.space.scaled
         return Partition(
-            labels=canonical,
+            labels=unions,
             k=k,
             method=block.method if found is None else found.method,
             scale=block.scale,
             options=dict(block.options) if found is None else found.options,
-            sse=sum_of_squares(X, canonical, weights),
+            sse=sum_of_squares(X, unions, weights),
             sst=sum_of_squares(X, np.zeros(n, np.int64), weights),
             seconds=0.0 if found is None else found.seconds,
             weighted=weights is not None,
+        )
+
+    def _group_newcomers(
+        self, new: Labels, required: Sequence[Requirement], given: PartInput, solve: Solve
+    ) -> tuple[Partition, Labels]:
+        """Group the newcomers; return also the group of each of their records."""
+        units, first, of_new = np.unique(self._of_row[new], return_index=True, return_inverse=True)
+        of_new, several = of_new.reshape(-1), len(units) < len(new)
+        if required and several:
+            raise InputError(
+                "With a ledger, units of several rows are grouped by k alone; the plan requires more. "
+                "Leave require out, or give each unit one row."
+            )
+        cells = self._stratum[units] if several else given.cells[new[first]]
+        cells = _large_cells(cells, self._stratum[units], self._k)
+        rules = within(required, new[first])
+        check_feasible(rules)
+        X = _means(given.space.scaled[new], of_new)
+        found = solve(Space(X, "none"), cells, rules, self._k, None)
+        return found, found.labels[of_new]
+
+    def _unions(
+        self,
+        base: Labels,
+        units: Labels,
+        required: Sequence[Requirement],
+        block: Block,
+        given: PartInput,
+        solve: Solve,
+    ) -> Partition:
+        """Find unions of base groups that satisfy the plan: each base group moves as a whole."""
+        strata = self._stratum[self._of_row]
+        first = np.unique(base, return_index=True)[1]
+        k = block.k or 1
+        of_base = np.arange(len(units))
+        found: Partition | None = None
+        if units.min() < k:
+            X, sizes = _means(given.space.scaled, base), np.bincount(base).astype(np.float64)
+            enough = Population(units.astype(np.float64), k, str(self._column))
+            cells = canonical_labels(strata[first])
+            found = solve(Space(X, "none"), cells, [enough], 1, sizes / sizes.mean())
+            of_base = found.labels
+        labels = canonical_labels(of_base[base])
+        whole = Partition(labels, 1, block.method, block.scale, dict(block.options), 0.0, 0.0, 0.0)
+        whole = whole if found is None else replace(found, labels=labels)
+        if not required:
+            return whole
+        cells = canonical_labels(strata)
+        return merge_groups(replace(whole, k=1), given.space, cells, required)
+
+    def _name_values(self, base: Labels, here: Labels, unions: Labels) -> None:
+        strata = self._stratum[self._of_row]
+        for name in self._roles.protected:
+            self._history(str(name))
+        members = Members(
+            self._groups, self._entry, self._merged, self._place, here, base, unions, strata
+        )
+        self.values = GroupValues(
+            members, self._histories, self._swapped, self._key, self._plan.k, self._k
         )
 
     def _extend(self, labels: Labels) -> None:
@@ -312,12 +461,13 @@ class Carrying:
         group_of[self._of_row] = labels
         place = self._at.copy()
         place[new] = len(self._units) + np.arange(int(new.sum()))
-        strata = np.full(max(int(labels.max()) + 1, len(self._strata)), 0)
-        strata[: len(self._strata)] = self._strata
-        strata[group_of[new]] = self._stratum[new]
-        self._strata = strata
+        before = len(self._merged)
+        added = np.arange(before, max(int(labels.max()) + 1, before))[:, None]
+        self._merged = np.vstack([self._merged, np.repeat(added, self._merged.shape[1], axis=1)])
         self._units = np.concatenate([self._units, self._keys[new]])
-        self._groups = np.concatenate([self._groups, group_of[new]])
+        self._entry = np.concatenate([self._entry, group_of[new]])
+        for history in self._histories.values():
+            history.extend(len(self._units), len(self._merged))
         seen = np.zeros((len(self._units), self._seen.shape[1] + 1), np.int64)
         seen[: len(self._seen), :-1] = self._seen
         seen[place[self._chosen], -1] = self._known[self._chosen]
@@ -329,240 +479,21 @@ class Carrying:
             weights[place[self._chosen]] = self._entry_weights[self._chosen]
             self._weights = weights
 
-    # Values.
-
-    def settle(
-        self,
-        variables: Sequence[Variable],
-        labels: Labels,
-        values: Floats,
-        states: Labels,
-        weights: Floats | None,
-    ) -> tuple[Floats, Labels]:
-        """Return what groups release: the digits of before where nothing changed, or nothing may.
-
-        Parameters
-        ----------
-        variables : the columns, of all n records
-        labels : (n,) group of each record, as :meth:`group` gave them
-        values, states : (n, columns) what the groups would release without a ledger
-        weights : (n,) of entry; None: all are alike
-        """
-        g = len(self._strata)
-        order = np.argsort(self._groups, kind="stable")
-        start = np.searchsorted(self._groups[order], np.arange(g + 1))
-        here = np.zeros(g, bool)
-        here[self._base] = True
-        refused = np.zeros(g, bool)
-        steps = []
-        for variable in variables:
-            history = self._history(variable)
-            sums, masses = self._parts(variable, weights)
-            versions = history.versions_of(sums, masses)
-            changed = np.zeros(g, bool)
-            changed[self._groups[versions != history.last]] = True
-            changed &= here & history.stated
-            for group in np.flatnonzero(changed & ~refused):
-                members = order[start[group] : start[group + 1]]
-                refused[group] = not history.may_state(
-                    members, versions[members], sums[members], self._k, not variable.is_category
-                )
-            has_value = np.bincount(self._groups[versions >= 0], minlength=g)
-            steps.append((history, sums, masses, versions, changed, has_value))
-        row = np.empty(len(self._base), np.int64)  # one of each group
-        row[labels] = np.arange(len(labels))
-        values, states = values.copy(), states.copy()
-        renewed, kept = np.zeros(g, bool), np.zeros(g, bool)
-        blanked = 0
-        for j, variable in enumerate(variables):
-            history, sums, masses, versions, changed, has_value = steps[j]
-            first = here & ~history.stated & (has_value >= self._k)
-            few = here & ~history.stated & (has_value < self._k) & (has_value > 0)
-            new = first | (changed & ~refused)
-            old = here & history.stated & ~new
-            renewed |= changed & ~refused
-            kept |= changed & refused
-            blanked += int((few & here).sum())
-            history.state(new[self._groups], versions, sums, masses)
-            was_old = old[self._base]
-            at = self._base[was_old]
-            number = self._values_of(variable, history, history.released[at], history.origin[at])
-            of_groups, of_states = values[row, j], states[row, j]
-            of_groups[was_old], of_states[was_old] = number, np.isnan(number)
-            is_few = few[self._base]
-            of_groups[is_few], of_states[is_few] = np.nan, 1
-            values[:, j], states[:, j] = of_groups[labels], of_states[labels]
-            is_new = new[self._base]
-            at = self._base[is_new]
-            history.released[at] = self._numbers_of(variable, history, of_groups[is_new])
-            history.origin[at], history.stated[at] = variable.origin, True
-        self.counts |= {
-            "groups": int(here.sum()),
-            "groups_renewed": int(renewed.sum()),
-            "groups_kept": int(kept.sum()),
-            "columns_blanked": blanked,
-        }
-        return values, states
-
-    def share(self, variables: Sequence[Variable], labels: Labels, shared: Shared) -> Shared:
-        """Return what is dealt in swapped groups: the frozen lists, and those of new groups and columns.
-
-        Parameters
-        ----------
-        variables : the columns, of all n records
-        labels : (n,) group of each record, as :meth:`group` gave them
-        shared : what would be dealt without a ledger
-        """
-        values, states = shared.values.copy(), shared.states.copy()
-        order = np.lexsort((self._place, self._base[labels]))
-        place = np.argsort(self._groups, kind="stable")  # lists are in the order of groups
-        place = place[np.isin(self._groups[place], self._base)]
-        assert (self._groups[place] == self._base[labels][order]).all()
-        kept = np.zeros(len(self._strata), bool)
-        for j, variable in enumerate(variables):
-            history = self._history(variable)
-            old = history.stated[self._base[labels][order]]
-            number = history.lists[place[old]]
-            origin = history.origin[self._base[labels][order][old]]
-            frozen = self._values_of(variable, history, number, origin)
-            if (np.isnan(frozen) & ~np.isnan(number)).any():
-                raise InputError(
-                    "Swapped lists are frozen; a category that one of them holds occurs no more in "
-                    f"{shown(variable.name)}. Keep a record with it, or leave the column out."
-                )
-            values[order[old], j], states[order[old], j] = frozen, np.isnan(frozen)
-            new = order[~old]
-            by_value = new[np.lexsort((values[new, j], self._base[labels[new]]))]
-            history.lists[place[~old]] = self._numbers_of(variable, history, values[by_value, j])
-            groups = np.unique(self._base[labels[new]])
-            history.stated[groups], history.origin[groups] = True, variable.origin
-            sums, masses = self._parts(variable, None)
-            versions = history.versions_of(sums, masses)
-            kept[self._groups[(versions != history.last) & (history.last >= 0)]] = True
-            history.state(np.isin(self._groups, groups), versions, sums, masses)
-        self._check_shared(variables, values)
-        here = np.zeros(len(self._strata), bool)
-        here[self._base] = True
-        self.counts |= {"groups": int(here.sum()), "groups_kept": int((kept & here).sum())}
-        return Shared(values, states)
-
-    def _check_shared(self, variables: Sequence[Variable], values: Floats) -> None:
-        """Refuse lists whose values stand for fewer than k units, since other groups are withheld."""
-        for j, variable in enumerate(variables):
-            pairs = np.column_stack([self._stratum[self._of_row], values[:, j].view(np.int64)])
-            counts = np.unique(pairs, axis=0, return_counts=True)[1]
-            if counts.min() < self._plan.k:
-                raise InputError(
-                    f"Swapped values stand for at least {plural(self._plan.k, 'unit')} of a stratum; without "
-                    f"the groups that are withheld, {plural(int((counts < self._plan.k).sum()), 'value')} of "
-                    f"{shown(variable.name)} would stand for fewer. Release the table with all members of "
-                    "these groups, or means with a ledger of their own."
-                )
-
     def cohorts(self, strata: Labels) -> Labels:
         """Return strata in which newcomers are apart: they share values among themselves."""
         new = self._at[self._of_row] < 0
         return np.asarray(2 * strata + new)
 
-    def _history(self, variable: Variable) -> ColumnHistory:
-        name = str(variable.name)
+    def _history(self, name: str) -> ColumnHistory:
         if name not in self._histories:
             start = f"{name}/"
-            there = {
+            arrays = {
                 full.removeprefix(start): array
                 for full, array in self._before.arrays.items()
                 if full.startswith(start)
             }
-            self._histories[name] = ColumnHistory(there, len(self._units), len(self._strata))
+            self._histories[name] = ColumnHistory(arrays, len(self._units), len(self._merged))
         return self._histories[name]
-
-    def _parts(self, variable: Variable, weights: Floats | None) -> tuple[Floats, Floats]:
-        """Return what each unit adds to the sum of its group, and with which weight; NaN: nothing."""
-        numbers = variable.values + (variable.origin if variable.kind == "date" else 0)
-        if variable.is_category:
-            codes = [
-                float(int.from_bytes(self._digest(f"{variable.name}\0{level}")[:5]))
-                for level in variable.levels
-            ]
-            levels = variable.level_numbers
-            numbers = np.where(levels < 0, np.nan, np.append(codes, np.nan)[levels])
-        there = np.flatnonzero(~np.isnan(numbers))
-        mass = np.ones(len(there)) if weights is None else weights[there]
-        # In ascending order, so that the sum does not depend on the order of the file.
-        order = np.lexsort((mass, numbers[there], self._place[there]))
-        at = self._place[there][order]
-        sums, masses = np.full(len(self._units), np.nan), np.full(len(self._units), np.nan)
-        if len(at):
-            first = np.flatnonzero(np.append(True, np.diff(at) != 0))
-            sums[at[first]] = np.add.reduceat((mass * numbers[there])[order], first)
-            masses[at[first]] = np.add.reduceat(mass[order], first)
-        return sums, masses
-
-    def _numbers_of(self, variable: Variable, history: ColumnHistory, values: Floats) -> Floats:
-        """Return released values as the ledger holds them."""
-        if not variable.is_category:
-            return values
-        names = names_of_levels(variable)
-        used = {int(value) for value in np.unique(values[~np.isnan(values)])}
-        number = {level: history.number_of_text(str(names[level])) for level in sorted(used)}
-        return np.array([np.nan if np.isnan(v) else number[int(v)] for v in values], np.float64)
-
-    def _values_of(
-        self, variable: Variable, history: ColumnHistory, numbers: Floats, origin: Labels
-    ) -> Floats:
-        """Return values of the ledger in the numbering of the variable; NaN also where it has none."""
-        if not variable.is_category:
-            return numbers + (origin - variable.origin)
-        level_of = {
-            str(name): level
-            for level, name in enumerate(names_of_levels(variable))
-            if level >= len(variable.rows) or variable.rows[level] >= 0
-        }
-        levels = [level_of.get(text, np.nan) for text in history.texts]
-        places = np.where(np.isnan(numbers), len(levels), np.nan_to_num(numbers)).astype(np.int64)
-        return np.append(np.array(levels, np.float64), np.nan)[places]
-
-    # Hashes.
-
-    def _digest(self, text: str) -> bytes:
-        return hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
-
-    def _hashed_keys(self, written: Frame, is_csv: bool) -> Any:
-        values = values_as_written(written, self._column, is_csv)
-        texts = values.to_pylist()
-        if None in texts:
-            raise InputError(
-                f"With a ledger every record tells whose it is; {shown(self._column)} is missing in row "
-                f"{texts.index(None) + 1} (the first record is row 1). Fill it, or drop those records."
-            )
-        found = np.array([self._digest(f"unit\0{text}")[:16] for text in texts], "S16")
-        if self._plan.unit_of(self._plan.blocks[0]).column is None and len(np.unique(found)) < len(
-            found
-        ):
-            raise InputError(
-                f"--key names a column with one record for each value; {shown(self._column)} has some twice. "
-                "If a unit has several records, name it by --unit."
-            )
-        return found
-
-    def _hashed(self, written: Frame, names: Sequence[Any], is_csv: bool) -> Labels:
-        """Return a number for the values of each record in some columns."""
-        codes = np.zeros(len(written), np.int64)
-        texts: list[str] = [""]
-        for name in names:
-            column = values_as_written(written, name, is_csv).to_pylist()
-            distinct: dict[Any, int] = {}
-            own = np.array([distinct.setdefault(str(value), len(distinct)) for value in column])
-            both = codes * len(distinct) + own
-            pairs, first, codes = np.unique(both, return_index=True, return_inverse=True)
-            codes = codes.reshape(-1)
-            before, spelled = pairs // len(distinct), list(distinct)
-            texts = [
-                f"{texts[b]}\0{name}\0{spelled[o]}"
-                for b, o in zip(before.tolist(), own[first].tolist(), strict=True)
-            ]
-        numbers = [int.from_bytes(self._digest(f"known{text}")[:7]) + 1 for text in texts]
-        return np.array(numbers, np.int64)[codes]
 
     # The ledger after the release.
 
@@ -575,29 +506,28 @@ class Carrying:
         """Return the ledger with this release."""
         before, plan = self._before, self._plan
         block = plan.blocks[0]
+        new = {str(name): block.release for name in self._roles.protected}
         about = {
             "key": str(self._column),
             "k": self._k,
             "weight": None if plan.weight is None else str(plan.weight.column),
             "strata": [str(name) for name in self._roles.strata],
-            "release": {
-                **before.about.get("release", {}),
-                **dict.fromkeys(self._histories, block.release),
-            },
+            "release": {**new, **self._release_of},
         }
         arrays = dict(before.arrays)
         arrays |= {
             "units": self._units,
-            "groups": self._groups,
-            "strata": self._strata,
+            "entry": self._entry,
+            "merged": self._merged,
             "seen": self._seen,
         }
         if self._weights is not None:
             arrays["weights"] = self._weights
         for name, history in self._histories.items():
             arrays |= {f"{name}/{part}": array for part, array in history.arrays().items()}
-        new = Ledger(about, list(before.releases), list(before.chain), arrays)
-        new.add(
+        ledger = Ledger(about, list(before.releases), list(before.chain), arrays)
+        self.counts |= self.values.counts
+        ledger.add(
             {
                 "number": len(before.releases) + 1,
                 "k": plan.k,
@@ -608,7 +538,25 @@ class Carrying:
                 **facts,
             }
         )
-        return new
+        return ledger
+
+
+def _means(X: Floats, labels: Labels) -> Floats:
+    sums = np.zeros((int(labels.max()) + 1, X.shape[1]))
+    np.add.at(sums, labels, X)
+    return np.ascontiguousarray(sums / np.bincount(labels)[:, None])
+
+
+def _main_direction(groups: Labels, histories: Mapping[str, ColumnHistory]) -> Floats:
+    """Return the place of groups along the main direction of the numbers that they have released."""
+    columns = [np.zeros(len(groups))]
+    for history in histories.values():
+        numbers = history.released[groups]
+        spread = np.nanstd(numbers) if np.isfinite(numbers).any() else 0.0
+        if spread > 0 and not history.texts:
+            columns.append(np.nan_to_num((numbers - np.nanmean(numbers)) / spread))
+    centred = np.column_stack(columns)
+    return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][0])
 
 
 def _large_cells(cells: Labels, strata: Labels, k: int) -> Labels:

@@ -86,7 +86,6 @@ def check_supported(
     for name, before, now in (
         ("key", about["key"], str(column)),
         ("weight", about["weight"], weight),
-        ("strata", about["strata"], [str(name) for name in roles.strata]),
     ):
         if before != now:
             raise InputError(
@@ -96,10 +95,10 @@ def check_supported(
             )
     for name in roles.protected:
         before = about["release"].get(str(name), block.release)
-        if before != block.release:
+        if block.is_swapped and before != "swap":
             raise InputError(
-                f"A column is released by means or swapped, not both: two partitions of it could be solved "
-                f"against each other. {shown(name)} has release {shown(before)} in the ledger and "
-                f"{shown(block.release)} in the plan. Say the same, or leave the column out."
+                f"A column whose means were released is not swapped later, for the swapped values could be "
+                f"solved against the means; {shown(name)} has release {shown(before)} in the ledger. Release "
+                "means, or leave the column out."
             )
     return column

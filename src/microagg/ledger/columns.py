@@ -23,12 +23,68 @@ _MOST_VERSIONS = 120  # of one value, so that their numbers fit into a byte
 Flags = NDArray[np.bool_]
 
 
+def joined_values(values: Floats, masses: Floats, of_value: Labels, are_categories: bool) -> Floats:
+    """Return the mean of values, or the category with the largest mass, of each union.
+
+    Parameters
+    ----------
+    values : (values,) NaN: none
+    masses : (values,) how much each weighs
+    of_value : (values,) union of each, 0, 1, …
+    are_categories : whether values are numbers of categories
+
+    >>> joined_values(np.array([1.0, 4.0, np.nan]), np.array([1.0, 2.0, 9.0]), np.array([0, 0, 1]), False)
+    array([ 3., nan])
+    """
+    unions = int(of_value.max(initial=-1)) + 1
+    there = np.flatnonzero(~np.isnan(values) & (masses > 0))
+    at, joined = of_value[there], np.full(unions, np.nan)
+    if are_categories:
+        pairs, which = np.unique(np.column_stack([at, values[there]]), axis=0, return_inverse=True)
+        mass = np.bincount(which.reshape(-1), masses[there], minlength=len(pairs))
+        order = np.lexsort((-pairs[:, 1], mass))  # of equal masses the first category comes last
+        joined[pairs[order, 0].astype(np.int64)] = pairs[order, 1]
+        return joined
+    mass = np.bincount(at, masses[there], minlength=unions)
+    sums = np.bincount(at, masses[there] * values[there], minlength=unions)
+    joined[mass > 0] = sums[mass > 0] / mass[mass > 0]
+    return joined
+
+
+def equations_of(versions: Labels, groups_then: Labels) -> Labels:
+    """Return the equations of a group, one for each part of it that stated its own at the time.
+
+    Parameters
+    ----------
+    versions : (members, releases) as :attr:`ColumnHistory.equations`
+    groups_then : (members, releases) the group that each member was in
+
+    Returns
+    -------
+    (members, equations) version of each member in each; −1: not in the sum
+    """
+    found = [np.zeros((len(versions), 0), np.int64)]
+    for column, then in zip(versions.T, groups_then.T, strict=True):
+        is_in = column != NO_EQUATION
+        found += [
+            np.where(is_in & (then == group), column, NOT_IN_SUM)[:, None]
+            for group in np.unique(then[is_in])
+        ]
+    return np.hstack(found)
+
+
 class ColumnHistory:
     """The versions of a column's values, its equations and what was released, by unit and base group."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]], units: int, groups: int) -> None:
-        """Take over what a ledger holds, extended to as many units and groups as there are now."""
+        """Take over what a ledger holds, for as many units and groups as there are now."""
+        self._take(arrays, units, groups)
 
+    def extend(self, units: int, groups: int) -> None:
+        """Make room for as many units and groups as there are now."""
+        self._take(self.arrays(), units, groups)
+
+    def _take(self, arrays: dict[str, NDArray[Any]], units: int, groups: int) -> None:
         def whole(name: str, fill: float, kind: str, length: int, *width: int) -> Any:
             there = arrays.get(name, np.zeros((0, *width)))
             found = np.full((length, *there.shape[1:]), fill, kind)
@@ -37,6 +93,8 @@ class ColumnHistory:
 
         self.equations = whole("equations", NO_EQUATION, "i1", units, 0)
         """(units, equations) version in each; −1: not in the sum; −2: the group has no such equation."""
+        self.numbers = arrays.get("numbers", np.zeros(0, np.int64))
+        """(equations,) number of the release that stated it."""
         self.last = whole("last", NOT_IN_SUM, "i1", units)
         """(units,) version in the last equation of the group."""
         self.sums = whole("sums", np.nan, "f8", units, 0)
@@ -58,6 +116,34 @@ class ColumnHistory:
         """Return what the ledger is to hold."""
         found = {name: value for name, value in vars(self).items() if name != "texts"}
         return {**found, "texts": np.frombuffer(json.dumps(self.texts).encode(), np.uint8)}
+
+    def group_masses(self, groups: Labels) -> Floats:
+        """Return what the last equation of each group weighs: its rows, or their weights.
+
+        Parameters
+        ----------
+        groups : (units,) group of each
+        """
+        at = np.flatnonzero(self.last >= 0)
+        weights = self.masses[at, self.last[at]] if len(at) else None
+        return np.bincount(groups[at], weights, minlength=len(self.stated)).astype(np.float64)
+
+    def join(self, parts: Labels, into: Labels, groups: Labels) -> None:
+        """Let groups release one value from now on: that of all of them together.
+
+        Parameters
+        ----------
+        parts : groups
+        into : the group that each of them becomes a part of
+        groups : (units,) group of each before
+        """
+        stated = self.stated[parts]
+        values = self.released[parts] + self.origin[parts]
+        masses = np.where(stated, self.group_masses(groups)[parts], 0.0)
+        whole, of_part = np.unique(into, return_inverse=True)
+        joined = joined_values(values, masses, of_part.reshape(-1), bool(self.texts))
+        self.released[whole] = joined - self.origin[whole]
+        self.stated[whole] = np.bincount(of_part.reshape(-1), stated) > 0
 
     def number_of_text(self, text: str) -> int:
         """Return the number of a category, a new one if need be."""
@@ -83,6 +169,7 @@ class ColumnHistory:
         sums: Floats,
         k: int,
         amounts: bool,
+        groups_then: Labels,
     ) -> bool:
         """Tell whether a group may release a new value.
 
@@ -93,34 +180,38 @@ class ColumnHistory:
         sums : (members,) part of each in it
         k : least number of units about which the equations may tell anything
         amounts : whether parts are amounts, of which nobody may make nearly all of the change
+        groups_then : as for :func:`equations_of`
         """
         there = self.equations[members]
-        before = there[:, (there != NO_EQUATION).any(axis=0)]
         if versions.max(initial=0) >= _MOST_VERSIONS:
             return False
-        if gives_few_away(np.column_stack([before, versions]), k):
+        if gives_few_away(np.column_stack([equations_of(there, groups_then), versions]), k):
             return False
         if not amounts:
             return True
         new = np.where(versions == NOT_IN_SUM, 0.0, np.nan_to_num(sums))
-        for versions_then in before.T:
+        for versions_then in there[:, (there != NO_EQUATION).any(axis=0)].T:
             old = self.sums[members, np.maximum(versions_then, 0)]
-            if has_dominant_change(new, np.where(versions_then == NOT_IN_SUM, 0.0, old)):
+            if has_dominant_change(new, np.where(versions_then < 0, 0.0, old)):
                 return False
         return True
 
-    def state(self, units: Flags, versions: Labels, sums: Floats, masses: Floats) -> None:
+    def state(
+        self, units: Flags, versions: Labels, sums: Floats, masses: Floats, number: int
+    ) -> None:
         """Add an equation for the groups of some units.
 
         Parameters
         ----------
         units : (units,) which of them are in such a group
         versions, sums, masses : (units,) as for :meth:`versions_of`
+        number : of the release
         """
         if not units.any():
             return
         row = np.where(units, versions, NO_EQUATION).astype("i1")
         self.equations = np.column_stack([self.equations, row])
+        self.numbers = np.append(self.numbers, number)
         self.last[units] = versions[units]
         count = (~np.isnan(self.sums)).sum(axis=1)
         new = units & (versions == count) & (versions >= 0)

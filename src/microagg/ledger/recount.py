@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microagg.ledger.carry import ABSENT, smallest_combination
-from microagg.ledger.columns import NO_EQUATION
+from microagg.ledger.columns import equations_of
+from microagg.ledger.combinations import ABSENT, smallest_combination
 from microagg.ledger.equations import gives_few_away
 from microagg.ledger.ledger_file import Ledger
 
@@ -39,16 +39,16 @@ def recount(ledger: Ledger) -> Recount:
     ledger : with at least one release
     """
     arrays, k = ledger.arrays, int(ledger.about["k"])
-    groups = arrays["groups"]
+    entry, merged = arrays["entry"], arrays["merged"]
+    groups = merged[entry, -1]
     order = np.argsort(groups, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
     solved: set[int] = set()
     means = [name for name, release in ledger.about["release"].items() if release != "swap"]
     for name in means:
-        equations = arrays[f"{name}/equations"]
-        for number, own in enumerate(members):
-            there = equations[own]
-            there = there[:, (there != NO_EQUATION).any(axis=0)]
+        equations, numbers = arrays[f"{name}/equations"], arrays[f"{name}/numbers"]
+        for number, units in enumerate(members):
+            there = equations_of(equations[units], merged[entry[units]][:, numbers - 1])
             if there.shape[1] and gives_few_away(there, k):
                 solved.add(number)
     seen = arrays["seen"]

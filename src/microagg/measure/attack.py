@@ -17,7 +17,13 @@ from typing import Any
 from microagg.base.formatting import names, share
 from microagg.compile.threads import thread_count
 from microagg.errors import InputError, listed, shown
-from microagg.measure.attack_rates import AttackFigure, Rate, Residual, mean_figure
+from microagg.measure.attack_rates import (
+    AttackFigure,
+    Rate,
+    Residual,
+    mean_over_columns,
+    mean_over_trials,
+)
 from microagg.measure.attack_tables import AttackTables, attack_tables
 from microagg.measure.inference import infer, infer_by_model, link
 from microagg.measure.singling_out import single_out
@@ -65,9 +71,12 @@ class Attacks:
             "singling out, one column": self.singling_out.get("one_column"),
             "singling out, several columns": self.singling_out.get("several_columns"),
             "linkability": self.linkability,
-            "inference, nearest records": _over_columns(self.inference),
-            "inference, trained model": _over_columns(self.by_model),
         }
+        for name, figures in (
+            ("inference, nearest records", self.inference),
+            ("inference, trained model", self.by_model),
+        ):
+            tried[name] = mean_over_columns([*figures.values()]) if figures else None
         return {name: figure for name, figure in tried.items() if figure is not None}
 
     @property
@@ -189,26 +198,28 @@ class Attacks:
         }
 
 
-def _over_columns(figures: dict[Any, AttackFigure] | None) -> AttackFigure | None:
-    return mean_figure([*figures.values()], same_people=True) if figures else None
-
-
 def mean_of_trials(trials: Sequence[Attacks]) -> Attacks:
     """Average trials of one plan, each with other controls.
 
     Parameters
     ----------
-    trials : one or more, of the same columns
+    trials : one or more, of the same columns and of the same people, each with other controls
 
     Returns
     -------
     Attacks
         An attack is averaged over the trials in which it was possible.
     """
+    originals, controls = trials[0].records, trials[0].controls or 0
 
-    def mean(figures: list[AttackFigure | None]) -> AttackFigure | None:
-        tried = [figure for figure in figures if figure is not None]
-        return mean_figure(tried, same_people=False) if tried else None
+    def mean(figures: list[AttackFigure | None], predicates: bool = False) -> AttackFigure | None:
+        done = [figure for figure in figures if figure is not None]
+        if not done:
+            return None
+        # Predicates are tried on everybody, other attacks on some people.
+        most = originals if predicates else done[0].attack.attacks
+        tried = min(originals, most), max(1, min(controls, most))
+        return mean_over_trials(done, originals + controls, tried)
 
     def by_column(every: list[dict[Any, AttackFigure]]) -> dict[Any, AttackFigure]:
         names_of_all = dict.fromkeys(name for figures in every for name in figures)
@@ -219,7 +230,7 @@ def mean_of_trials(trials: Sequence[Attacks]) -> Attacks:
     return replace(
         trials[0],
         singling_out={
-            kind: mean([trial.singling_out.get(kind) for trial in trials])
+            kind: mean([trial.singling_out.get(kind) for trial in trials], predicates=True)
             for kind in trials[0].singling_out
         },
         linkability=mean([trial.linkability for trial in trials]),

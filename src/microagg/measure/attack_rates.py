@@ -9,6 +9,7 @@ linear terms of the formula (the method of variance estimates recovery, Zou & Do
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -16,6 +17,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NORMAL_975 = 1.959963984540054
+
+
+def wilson(share: float, n: float) -> tuple[float, float]:
+    """Return Wilson's 95 % interval of a mean of n independent values from 0 to 1.
+
+    It is made for values of 0 and 1; values between vary less, so that it is wide enough for them.
+
+    >>> wilson(0.0, 10)[0], round(wilson(0.0, 10)[1], 3)
+    (0.0, 0.278)
+    """
+    z = _NORMAL_975**2 / n
+    middle = (share + z / 2) / (1 + z)
+    half = float(np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z))
+    # Rounding must not put the share outside its interval.
+    return float(max(min(middle - half, share), 0.0)), float(min(max(middle + half, share), 1.0))
 
 
 class Rate(NamedTuple):
@@ -41,12 +57,7 @@ class Rate(NamedTuple):
         (0.404, 0.596)
         """
         n = float(attacks if weight is None else weight)
-        z = _NORMAL_975**2 / n
-        middle = (share + z / 2) / (1 + z)
-        half = float(np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z))
-        # Rounding must not put the share outside its interval.
-        low, high = max(min(middle - half, share), 0.0), min(max(middle + half, share), 1.0)
-        return cls(float(share), float(low), float(high), attacks, n, pooled)
+        return cls(float(share), *wilson(share, n), attacks, n, pooled)
 
     def as_dict(self) -> dict[str, float]:
         """Plain data for JSON."""
@@ -112,27 +123,66 @@ class AttackFigure:
         }
 
 
-def mean_figure(figures: list[AttackFigure], *, same_people: bool) -> AttackFigure:
-    """Average attacks: on several columns of the same people, or on people of several trials.
+def mean_over_columns(figures: Sequence[AttackFigure]) -> AttackFigure:
+    """Average attacks on several columns of the same people.
 
     Several columns of a person are no independent tries: how much the means of people vary decides the
     interval, and if that is not known, the interval is that of one column.
     """
 
-    def mean(rates: list[Rate]) -> Rate:
-        weights = [rate.weight for rate in rates]
-        pooled = [rate.pooled for rate in rates if rate.pooled is not None]
-        of_people = min(pooled) if len(pooled) == len(rates) else min(weights)
-        return Rate.of(
-            float(np.mean([rate.share for rate in rates])),
-            sum(rate.attacks for rate in rates),
-            of_people if same_people else sum(weights),
-            None if same_people or len(pooled) < len(rates) else sum(pooled),
-        )
+    def mean(rates: Sequence[Rate]) -> Rate:
+        pooled = [rate.weight if rate.pooled is None else rate.pooled for rate in rates]
+        return _mean(rates, min(pooled), None)
 
+    return _mean_figure(figures, mean, mean)
+
+
+def mean_over_trials(
+    figures: Sequence[AttackFigure], people: int, tried: tuple[int, int]
+) -> AttackFigure:
+    """Average attacks on random parts of the same people.
+
+    Who was attacked in an earlier trial is no further person: the interval is that of as many people as
+    are expected to have been attacked at least once.
+
+    Parameters
+    ----------
+    figures : one of each trial
+    people : originals and controls together
+    tried : originals, and controls, that were attacked in each trial
+
+    >>> figure = AttackFigure(Rate.of(0.3, 90), Rate.of(0.1, 90), Rate.of(0.1, 10))
+    >>> mean = mean_over_trials([figure] * 3, 100, (90, 10))
+    >>> round(mean.attack.weight), round(mean.control.weight), mean.attack.attacks
+    (100, 27, 270)
+    """
+
+    def mean(rates: Sequence[Rate], tried: int) -> Rate:
+        reached = people * (1 - (1 - tried / people) ** len(rates))
+        new = reached / (tried * len(rates))  # share of the attacks that are on further people
+        pooled = [rate.pooled for rate in rates if rate.pooled is not None]
+        of_columns = new * sum(pooled) if len(pooled) == len(rates) else None
+        return _mean(rates, new * sum(rate.weight for rate in rates), of_columns)
+
+    originals, controls = tried
+    return _mean_figure(
+        figures, lambda rates: mean(rates, originals), lambda rates: mean(rates, controls)
+    )
+
+
+def _mean(rates: Sequence[Rate], weight: float, pooled: float | None) -> Rate:
+    attacks = sum(rate.attacks for rate in rates)
+    return Rate.of(float(np.mean([rate.share for rate in rates])), attacks, weight, pooled)
+
+
+def _mean_figure(
+    figures: Sequence[AttackFigure],
+    of_originals: Callable[[Sequence[Rate]], Rate],
+    of_controls: Callable[[Sequence[Rate]], Rate],
+) -> AttackFigure:
     controls = [figure.control for figure in figures if figure.control is not None]
     return AttackFigure(
-        mean([figure.attack for figure in figures]),
-        mean([figure.baseline for figure in figures]),
-        mean(controls) if controls else None,
+        of_originals([figure.attack for figure in figures]),
+        of_originals([figure.baseline for figure in figures]),
+        of_controls(controls) if controls else None,
     )

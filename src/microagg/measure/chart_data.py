@@ -10,6 +10,7 @@ from microagg.base.formatting import few_digits
 from microagg.base.typing import Floats, Labels
 from microagg.encode.space import names_of_levels
 from microagg.kernels.labels import group_sizes
+from microagg.measure.associations import associations
 from microagg.measure.both_tables import Pair
 from microagg.measure.timescale import TimeScale, time_scale
 
@@ -22,16 +23,13 @@ _MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
 OTHERS = "others"
 
 
-def pictures_of(
-    both: Pair, k: int, associations: tuple[Floats, Floats], classes: Labels | None = None
-) -> dict[str, Any]:
+def pictures_of(both: Pair, k: int, classes: Labels | None = None) -> dict[str, Any]:
     """Return all charts of a table before and after, as plain data.
 
     Parameters
     ----------
     both : both tables
     k : least number of records of a bar; at least 3 is taken
-    associations : (d, d) of all pairs of columns, before and after
     classes : (n,) class of each released row, where columns were recoded
     """
     drawn: dict[str, Any] = {
@@ -41,7 +39,14 @@ def pictures_of(
         "class_sizes": class_sizes(group_sizes(both.classes if classes is None else classes)),
     }
     if 1 < len(both.names) <= _MOST_CORRELATIONS:
-        drawn["correlations"] = few_digits(correlations(*associations), DIGITS)
+        before, after = (
+            associations(table, both.is_category, both.weights)
+            for table in (both.original, both.protected)
+        )
+        matrices = {"before": before, "after": after, "difference": after - before}
+        drawn["correlations"] = few_digits(
+            {name: matrix.tolist() for name, matrix in matrices.items()}, DIGITS
+        )
     return drawn
 
 
@@ -161,15 +166,6 @@ def bin_cuts(y: Floats) -> Floats:
         high = most if most - high <= width else high
         cuts = np.unique(np.linspace(low, high, _BINS + 1))
     return cuts[(cuts > least) & (cuts < most)]
-
-
-def correlations(before: Floats, after: Floats) -> dict[str, Any]:
-    """Both matrices and their difference."""
-    return {
-        "before": before.tolist(),
-        "after": after.tolist(),
-        "difference": (after - before).tolist(),
-    }
 
 
 def class_sizes(sizes: Labels) -> list[dict[str, int]]:

@@ -29,6 +29,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import thread_count
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import combine, group_sizes
+from microagg.measure.attack_rates import wilson
 from microagg.measure.both_tables import Pair
 from microagg.measure.coordinates import AttackerSpace
 from microagg.plan.settings import FEW_RECORDS
@@ -42,8 +43,6 @@ _FEW_POINTS = 256
 _EXACT_UP_TO = 20_000
 _SAMPLE = 10_000
 SAMPLE_IN_PARTS = 2_000  # of a table that is read in parts; on Spark these come to the driver
-# The 97.5 % quantile of the normal distribution, for intervals of 95 %.
-_NORMAL_975 = 1.959963984540054
 _APART = 1e6  # between blocks: no two records are that far apart otherwise
 
 
@@ -164,9 +163,7 @@ def estimated(credit: Floats, n: int) -> Linkage:
     share = float(credit.sum() / len(credit))
     if len(credit) == n:
         return Linkage(share, share, share, n, sampled=False)
-    low, high = _wilson(share, len(credit))
-    # Rounding must not put the share outside its interval.
-    return Linkage(share, min(low, share), max(high, share), len(credit), sampled=True)
+    return Linkage(share, *wilson(share, len(credit)), len(credit), sampled=True)
 
 
 def check_sample(sample: int | None) -> None:
@@ -268,14 +265,3 @@ def _by_block(blocks: Labels, among: _Candidates) -> Iterator[tuple[Labels, bool
         others = others[np.argsort(blocks[others], kind="stable")]
         for some in np.split(others, np.flatnonzero(np.diff(blocks[others])) + 1):
             yield some, False
-
-
-def _wilson(share: float, n: int) -> tuple[float, float]:
-    """Wilson's 95 % interval of a mean of values from 0 to 1.
-
-    It is made for values of 0 and 1; values between vary less, so that it is wide enough for them.
-    """
-    z = _NORMAL_975**2 / n
-    middle = (share + z / 2) / (1 + z)
-    half = np.sqrt(z * (share * (1 - share) + z / 4)) / (1 + z)
-    return max(float(middle - half), 0.0), min(float(middle + half), 1.0)

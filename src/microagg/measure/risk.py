@@ -17,7 +17,7 @@ from microagg.measure.agreement import Agreement
 from microagg.measure.both_tables import Pair, pair, replace_keeping_cache
 from microagg.measure.classes import ClassSizes
 from microagg.measure.diversity import Diversity, DominanceFigures, diversity, dominance
-from microagg.measure.intervals import PERCENTS, check_percents, rank_disclosure, sd_disclosure
+from microagg.measure.intervals import PERCENTS, check_percents, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.population_risk import IndividualRisk, sample_risk
 from microagg.plan.checks import no_column
@@ -127,11 +127,6 @@ class Risk:
         return sd_disclosure(self._pair, self._ask.percents)
 
     @cached_property
-    def rank_disclosure(self) -> dict[float, float]:
-        """Share of records with at most p % of the original values between x and x' in all columns."""
-        return rank_disclosure(self._pair, self._ask.percents)
-
-    @cached_property
     def individual(self) -> IndividualRisk | None:
         """Risk of each record as one of a sample from a population; None without weights."""
         both = self._pair
@@ -158,8 +153,7 @@ class Risk:
             **short,
             "record_linkage": linkage.share,
             "linkage": asdict(linkage),
-            "sd_disclosure": _by_percent(self.sd_disclosure),
-            "rank_disclosure": _by_percent(self.rank_disclosure),
+            "sd_disclosure": {f"{p:g}": share for p, share in self.sd_disclosure.items()},
             "diversity": {
                 str(name): {
                     "distinct_l": column.distinct_l,
@@ -175,10 +169,6 @@ class Risk:
             "dominance": {str(name): asdict(column) for name, column in self.dominance.items()},
             **({} if self.individual is None else {"individual": self.individual.as_dict()}),
         }
-
-
-def _by_percent(shares: dict[float, float]) -> dict[str, float]:
-    return {f"{p:g}": share for p, share in shares.items()}
 
 
 def risk(
@@ -208,7 +198,7 @@ def risk(
     confidential : columns whose values must not come out although records look alike: l-diversity
         and t-closeness of each class, as released
     dominance, dominance_percent : magnitude columns for the (1, p) rule, and its p
-    percents : widths p of the intervals of ``sd_disclosure`` and ``rank_disclosure``
+    percents : widths p of the intervals of ``sd_disclosure``
     sample : link this number of records only, chosen at random; ``linkage`` then has an interval
     kinds : of some columns, where their type does not say it, as for :func:`microagg.utility`
     weights : name of the original's column of sampling weights, for ``individual``

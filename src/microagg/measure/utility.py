@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.measure import associations, deviations
 from microagg.measure.analyses import Wanted, analyse
 from microagg.measure.analysis_results import Analysis
 from microagg.measure.both_tables import Pair, pair, replace_keeping_cache
@@ -60,15 +59,18 @@ class Utility:
         """Whether the loss of the groups is counted from the groups, and not assumed from equal values."""
         return self._pair.labels is not None
 
-    @property
-    def _numbers(self) -> Pair:
-        """The columns that are numbers or dates."""
-        return self._pair.quantities
-
     @cached_property
     def il1s_by_column(self) -> dict[Any, float]:
-        """Mean of |x−x'|/(√2·s) of each column; from 0, without an upper limit."""
-        return self._numbers.by_name(deviations.absolute_moves(self._numbers) / np.sqrt(2))
+        """Mean of |x−x'|/(√2·s) of each number or date; from 0, without an upper limit."""
+        both, moves = self._pair.quantities, {}
+        before, after = both.scaled
+        for j, name in enumerate(both.names):
+            there = both.both_there[:, j]
+            moved = np.abs(before[there, j] - after[there, j]) / np.sqrt(2)
+            moves[name] = (
+                float(np.average(moved, weights=both.row_weights[there])) if len(moved) else 0.0
+            )
+        return moves
 
     @cached_property
     def il1s(self) -> float:
@@ -77,62 +79,18 @@ class Utility:
         √2·s is what two random records of normal data differ by (root mean square): at 0.1 a
         value moved by a tenth of that.
         """
-        counted = np.array(list(self.il1s_by_column.values()))[self._numbers.varies]
+        counted = np.array(list(self.il1s_by_column.values()))[self._pair.quantities.varies]
         return float(counted.mean()) if counted.size else 0.0
-
-    @cached_property
-    def _moments(self) -> tuple[Floats, Floats]:
-        return deviations.moments(self._numbers)
-
-    @cached_property
-    def mean_deviation(self) -> dict[Any, float]:
-        """|x̄'−x̄|/s of each column; 0 but for rounding when groups release means."""
-        return self._numbers.by_name(np.abs(self._moments[0]))
-
-    @cached_property
-    def variance_deviation(self) -> dict[Any, float]:
-        """s'²/s² − 1 of each column; group means make it negative, −1 means that nothing varies."""
-        return self._numbers.by_name(np.where(self._numbers.varies, self._moments[1] - 1, 0.0))
-
-    @cached_property
-    def correlation_deviation(self) -> float:
-        """Mean of |r'−r| over all pairs of columns, 0 to 2; under 0.05 is good.
-
-        A correlation with a column that is constant counts as 0.
-        """
-        return deviations.correlation_deviation(self._numbers)
-
-    @cached_property
-    def quantile_deviations(self) -> dict[Any, dict[float, float]]:
-        """|q'−q|/s of the quantiles 5, 10, 25, 50, 75, 90 and 95 % of each column."""
-        rows = deviations.quantiles(self._numbers).tolist()
-        return {
-            name: dict(zip(deviations.QUANTILES, row, strict=True))
-            for name, row in zip(self._numbers.names, rows, strict=True)
-        }
-
-    @cached_property
-    def quantile_deviation(self) -> float:
-        """Mean of the deviations of quantiles over columns that vary; under 0.1 is good."""
-        rows = [list(row.values()) for row in self.quantile_deviations.values()]
-        counted = np.array(rows)[self._numbers.varies]
-        return float(counted.mean()) if counted.size else 0.0
-
-    @cached_property
-    def total_variation(self) -> dict[Any, float]:
-        """½·Σ|p'−p| over ten bins of each column, cut at the original's deciles; 0 to 1.
-
-        Of categories over their levels. The share of records that would have to change their bin or
-        their level; under 0.1 is good.
-        """
-        by_column = self._numbers.by_name(deviations.total_variation(self._numbers))
-        by_column.update(associations.level_deviations(self._pair))
-        return {name: by_column[name] for name in self._pair.names}
 
     @cached_property
     def changed(self) -> dict[Any, float]:
         """Share of records whose category changed, of each column of categories, where both are there."""
-        return associations.changed(self._pair)
+        both, shares = self._pair, {}
+        for j in np.flatnonzero(both.is_category).tolist():
+            there = both.both_there[:, j]
+            w, wrong = both.row_weights[there], both.wrong_categories(j)[there]
+            shares[both.names[j]] = float(w @ wrong / w.sum()) if len(w) else 0.0
+        return shares
 
     @cached_property
     def blanked(self) -> dict[Any, int]:
@@ -146,22 +104,6 @@ class Utility:
 
     def _count(self, where: Any) -> dict[Any, int]:
         return dict(zip(self._pair.names, where.sum(axis=0).tolist(), strict=True))
-
-    @cached_property
-    def associations(self) -> tuple[Floats, Floats]:
-        """How far any two columns go together, before and after, shape (d, d).
-
-        Two numbers: their correlation r, −1 to 1. A number and a category: the correlation ratio η, the
-        root of the share of the number's variance that is between categories. Two categories: Cramér's V.
-        """
-        return associations.associations(self._pair)
-
-    @cached_property
-    def association_deviation(self) -> float:
-        """Mean of their absolute deviations over all pairs of columns; under 0.05 is good."""
-        before, after = self.associations
-        d = len(before)
-        return float(np.abs(after - before)[np.triu_indices(d, 1)].mean()) if d > 1 else 0.0
 
     def without_records(self) -> Utility:
         """Return the same measures without the records, which may be pickled."""
@@ -181,38 +123,20 @@ class Utility:
         }
         if not full:
             return short
-        quantiles = {
-            name: {f"{q:g}": value for q, value in row.items()}
-            for name, row in named(self.quantile_deviations).items()
-        }
+        mixed = {}
+        if self._pair.variables is not None:  # more than complete numbers
+            mixed = {
+                "group_loss_by_column": named(self.group_loss_by_column),
+                "changed": named(self.changed),
+                "blanked": named(self.blanked),
+                "filled": named(self.filled),
+            }
         return {
             **short,
             "il1s": self.il1s,
             "il1s_by_column": named(self.il1s_by_column),
-            "mean_deviation": named(self.mean_deviation),
-            "variance_deviation": named(self.variance_deviation),
-            "correlation_deviation": self.correlation_deviation,
-            "quantile_deviation": self.quantile_deviation,
-            "quantile_deviations": quantiles,
-            "total_variation": named(self.total_variation),
-            **self._of_kinds(),
+            **mixed,
             "analyses": [analysis.as_dict() for analysis in self.analyses],
-        }
-
-    def _of_kinds(self) -> dict[str, Any]:
-        """Return the measures for tables that are more than complete numbers."""
-        if self._pair.variables is None:
-            return {}
-
-        def named(values: Mapping[Any, Any]) -> dict[str, Any]:
-            return {str(name): value for name, value in values.items()}
-
-        return {
-            "group_loss_by_column": named(self.group_loss_by_column),
-            "changed": named(self.changed),
-            "blanked": named(self.blanked),
-            "filled": named(self.filled),
-            "association_deviation": self.association_deviation,
         }
 
 
@@ -245,8 +169,8 @@ def utility(
         by the standard deviation of its original; columns that are constant do not count.
 
     >>> u = utility([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5])
-    >>> round(u.information_loss, 6), round(u.il1s, 6), round(u.variance_deviation[0], 6)
-    (20.0, 0.273861, -0.2)
+    >>> round(u.information_loss, 6), round(u.il1s, 6)
+    (20.0, 0.273861)
     """
     return utility_of(pair(original, protected, columns, kinds=kinds, weights=weights), analyses)
 

@@ -1,4 +1,4 @@
-"""The addresses of the page: each reads a request, asks the desk, and renders a screen or part of one."""
+"""The addresses of the page: each reads a request, asks the session, and renders a screen or part of one."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from microagg.base.formatting import byte_size
 from microagg.errors import InputError, MicroaggError, fault_words, shown
 from microagg.page import plan_figures as decisions
 from microagg.page import screens
-from microagg.page.bodies import RequestLimits, TooMuchError, form_of, upload_to
-from microagg.page.desk import Desk, OpenTable, WrittenRelease
-from microagg.page.edits import edited
-from microagg.page.forms import drafted_kinds, number_in, opened_by, place_of_mistake
-from microagg.page.guard import log
+from microagg.page.edits import edited, number_in, place_of_mistake
 from microagg.page.opened_folders import Folders
+from microagg.page.security import log
+from microagg.page.session import OpenTable, Session, WrittenRelease
 from microagg.page.tasks import CompareTask, Opened, ReadTask, ScatterTask, SearchTask
+from microagg.page.uploads import RequestLimits, TooMuchError, form_of, upload_to
 from microagg.plan.flag_values import read_value
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
@@ -42,10 +41,12 @@ class NoTableError(Exception):
 
 
 class Page:
-    """The page over one desk."""
+    """The page over one session."""
 
-    def __init__(self, desk: Desk, folders: Folders, home: str, limits: RequestLimits) -> None:
-        self.desk, self._folders, self._home, self._limits = desk, folders, home, limits
+    def __init__(
+        self, session: Session, folders: Folders, home: str, limits: RequestLimits
+    ) -> None:
+        self.session, self._folders, self._home, self._limits = session, folders, home, limits
         self.last_asked = time.monotonic()
         self._templates = environment(_HERE / "templates")
         self._templates.filters["bytes"] = byte_size
@@ -116,7 +117,7 @@ class Page:
     # What all screens need.
 
     def _screen(self, template: str, step: str, **values: Any) -> Response:
-        frame = screens.frame_of(self.desk, step, self._limits.idle)
+        frame = screens.frame_of(self.session, step, self._limits.idle)
         text = self._templates.get_template(template).render(home=self._home, **frame, **values)
         return HTMLResponse(text)
 
@@ -129,13 +130,13 @@ class Page:
 
     @property
     def _table(self) -> OpenTable:
-        if self.desk.table is None:
+        if self.session.table is None:
             raise NoTableError
-        return self.desk.table
+        return self.session.table
 
     def _release(self, request: Request) -> WrittenRelease:
-        number = request.path_params.get("number", len(self.desk.releases))
-        found = self.desk.release(number)
+        number = request.path_params.get("number", len(self.session.releases))
+        found = self.session.release(number)
         if found is None:
             raise NoTableError
         return found
@@ -144,8 +145,8 @@ class Page:
 
     async def start(self, request: Request) -> Response:
         """Redirect to the screen where the work stands."""
-        reading = self.desk.latest(ReadTask)
-        asks = self.desk.table is None or self.desk.pending or (reading and reading.open)
+        reading = self.session.latest(ReadTask)
+        asks = self.session.table is None or self.session.pending or (reading and reading.open)
         to = "open" if asks else "table"
         return RedirectResponse(self._home + to, 303)
 
@@ -164,15 +165,15 @@ class Page:
             listing=self._folders.listing(folder or self._folders.roots[0]),
             roots=self._folders.roots,
             problem=problem,
-            entry=self.desk.latest(ReadTask),
-            pending=self.desk.pending,
-            work=self.desk.work,
+            entry=self.session.latest(ReadTask),
+            pending=self.session.pending,
+            work=self.session.work,
             most_upload=self._limits.upload,
         )
 
     async def open_state(self, request: Request) -> Response:
         """Show the progress of reading; afterwards redirect to the table."""
-        entry = self.desk.latest(ReadTask)
+        entry = self.session.latest(ReadTask)
         if entry is not None and entry.state == "done":
             return Response(status_code=200, headers={"HX-Redirect": f"{self._home}table"})
         return self._open("part_open.html")
@@ -184,29 +185,31 @@ class Page:
             path = self._folders.check(Path(form.get("path", "").strip()))
             if path.is_dir():
                 return self._open("part_open.html", path)
-            self.desk.open(opened_by(path, form))
+            self.session.open(Opened.by(path, form))
         except MicroaggError as error:
             return self._open("part_open.html", problem=str(error))
-        return self._open("part_open.html") if self.desk.pending else await self.open_state(request)
+        return (
+            self._open("part_open.html") if self.session.pending else await self.open_state(request)
+        )
 
     async def open_pending(self, request: Request) -> Response:
         """Open the other table, or keep the one with work on it, as the user answers."""
         form = await form_of(request, self._limits)
         if form.get("answer") == "open":
-            self.desk.open_pending()
+            self.session.open_pending()
         else:
-            self.desk.forget_pending()
+            self.session.forget_pending()
         return self._open("part_open.html")
 
     async def open_upload(self, request: Request) -> Response:
         """Take in a file that the browser sends."""
-        folder = self.desk.new_folder("upload-")
+        folder = self.session.new_folder("upload-")
         try:
             path = await upload_to(request, folder, self._limits)
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)
             raise
-        self.desk.open(Opened(path, uploaded=True))
+        self.session.open(Opened(path, uploaded=True))
         return Response(status_code=204)
 
     # Understand and plan.
@@ -218,7 +221,7 @@ class Page:
 
     async def plan(self, request: Request) -> Response:
         """Show the plan as menus and fields."""
-        values = screens.plan_screen(self.desk, self._table)
+        values = screens.plan_screen(self.session, self._table)
         return self._screen("plan.html", "plan", **values)
 
     async def plan_edit(self, request: Request) -> Response:
@@ -226,35 +229,35 @@ class Page:
         form, table = await form_of(request, self._limits), self._table
         error, text = None, None
         try:
-            if form.get("what") == "found" and self.desk.found is not None:
-                self.desk.edit(self.desk.found["plan"])
+            if form.get("what") == "found" and self.session.found is not None:
+                self.session.edit(self.session.found["plan"])
             else:
-                self.desk.edit(edited(self.desk.plan, form, table.names, drafted_kinds(table)))
+                self.session.edit(edited(self.session.plan, form, table.names, table.drafted_kinds))
         except MicroaggError as refused:
             error = {"key": place_of_mistake(form), "words": str(refused)}
             text = form.get("text")
-        return self._plan_part(request, screens.plan_screen(self.desk, table, error, text))
+        return self._plan_part(request, screens.plan_screen(self.session, table, error, text))
 
     async def plan_step(self, request: Request) -> Response:
         """Undo or redo."""
         await form_of(request, self._limits)
         table = self._table
-        self.desk.step({"undo": -1, "redo": 1}.get(request.path_params["way"], 0))
-        return self._plan_part(request, screens.plan_screen(self.desk, table))
+        self.session.step({"undo": -1, "redo": 1}.get(request.path_params["way"], 0))
+        return self._plan_part(request, screens.plan_screen(self.session, table))
 
     def _plan_part(self, request: Request, values: dict[str, Any]) -> Response:
         """Render the plan's forms; by the number of changes the page ignores an outdated answer."""
         is_part = "hx-request" in request.headers
         found = self._screen("part_plan.html" if is_part else "plan.html", "plan", **values)
-        found.headers["X-Changes"] = str(self.desk.changes)
+        found.headers["X-Changes"] = str(self.session.changes)
         return found
 
     async def plan_gives(self, request: Request) -> Response:
         """Show estimates for the current plan, made in the background."""
         table = self._table
-        if self.desk.prices(self.desk.plan) is None:
-            self.desk.price()
-        values = {**decisions.gives_part(self.desk, table), "oob": True}
+        if self.session.prices(self.session.plan) is None:
+            self.session.price()
+        values = {**decisions.gives_part(self.session, table), "oob": True}
         return self._screen("part_gives.html", "plan", **values)
 
     async def plan_prices(self, request: Request) -> Response:
@@ -262,9 +265,9 @@ class Page:
         table, place = self._table, request.path_params["place"]
         if place >= len(table.names):
             raise NoTableError
-        values = decisions.prices_part(self.desk, table, place)
+        values = decisions.prices_part(self.session, table, place)
         if values["prices_wait"]:
-            self.desk.price((table.names[place],))
+            self.session.price((table.names[place],))
         return self._screen("part_prices.html", "plan", **values)
 
     async def plan_next(self, request: Request) -> Response:
@@ -275,7 +278,7 @@ class Page:
         """Price every decision about every column."""
         await form_of(request, self._limits)
         self._table  # noqa: B018
-        self.desk.price(None)
+        self.session.price(None)
         return self._next()
 
     async def plan_search(self, request: Request) -> Response:
@@ -290,29 +293,31 @@ class Page:
                 )
             keep = [int(place) for place in form.get("keep", "").split(",") if place.isdigit()]
             kept = tuple(table.names[place] for place in keep if place < len(table.names))
-            self.desk.submit(SearchTask(table.opened, self.desk.plan, targets[0], targets[1], kept))
+            self.session.submit(
+                SearchTask(table.opened, self.session.plan, targets[0], targets[1], kept)
+            )
         except MicroaggError as error:
             return self._next(str(error))
         return self._next()
 
     def _next(self, problem: str = "") -> Response:
-        values = decisions.next_part(self.desk, self._table, problem)
+        values = decisions.next_part(self.session, self._table, problem)
         return self._screen("part_next.html", "plan", **values)
 
     async def plan_file(self, request: Request) -> Response:
         """Send the plan as a file."""
         self._table  # noqa: B018 - there is a plan only with a table
-        return _download(self.desk.plan.to_toml(), "plan.toml")
+        return _download(self.session.plan.to_toml(), "plan.toml")
 
     # Try.
 
     async def try_(self, request: Request) -> Response:
         """Show the map of choices."""
         self._table  # noqa: B018
-        return self._screen("try.html", "try", **screens.try_screen(self.desk))
+        return self._screen("try.html", "try", **screens.try_screen(self.session))
 
     def _try(self, problem: str | None = None) -> Response:
-        return self._screen("part_try.html", "try", **screens.try_screen(self.desk, problem))
+        return self._screen("part_try.html", "try", **screens.try_screen(self.session, problem))
 
     async def try_live(self, request: Request) -> Response:
         """Show the map as it fills."""
@@ -335,10 +340,10 @@ class Page:
                     f"At most {_MOST_TRIES} choices are tried at once; these are "
                     f"{len(methods) * len(sizes)}. Choose fewer methods or k."
                 )
-            self.desk.submit(
+            self.session.submit(
                 CompareTask(
                     table.opened,
-                    self.desk.plan,
+                    self.session.plan,
                     methods,
                     sizes,
                     targets[0],
@@ -358,11 +363,11 @@ class Page:
         """Take a k into the plan, and try it unless it was."""
         form, table = await form_of(request, self._limits), self._table
         answer = self._choose(form)
-        plan, block = self.desk.plan, self.desk.plan.blocks[0]
-        untried = (block.method, block.k) not in self.desk.cells or self.desk.map_is_old
+        plan, block = self.session.plan, self.session.plan.blocks[0]
+        untried = (block.method, block.k) not in self.session.cells or self.session.map_is_old
         if str(block.k) == form.get("k") and untried:
-            attack = screens.try_screen(self.desk)["attack"]
-            self.desk.submit(
+            attack = screens.try_screen(self.session)["attack"]
+            self.session.submit(
                 CompareTask(table.opened, plan, [block.method], [block.k or 0], attack=attack)
             )
             return self._try()
@@ -372,7 +377,7 @@ class Page:
         table = self._table
         try:
             fields = {**form, "what": "k"}
-            self.desk.edit(edited(self.desk.plan, fields, table.names, drafted_kinds(table)))
+            self.session.edit(edited(self.session.plan, fields, table.names, table.drafted_kinds))
         except MicroaggError as error:
             return self._try(str(error))
         return self._try()
@@ -381,12 +386,12 @@ class Page:
 
     async def protect(self, request: Request) -> Response:
         """Show running and finished releases."""
-        values = screens.protect_screen(self.desk, self._table)
+        values = screens.protect_screen(self.session, self._table)
         return self._screen("protect.html", "protect", **values)
 
     async def protect_live(self, request: Request) -> Response:
         """Show the changing part of that screen."""
-        values = screens.protect_screen(self.desk, self._table)
+        values = screens.protect_screen(self.session, self._table)
         return self._screen("part_protect.html", "protect", **values)
 
     async def protect_start(self, request: Request) -> Response:
@@ -394,7 +399,7 @@ class Page:
         form, table = await form_of(request, self._limits), self._table
         problem = None
         try:
-            offered = screens.protect_screen(self.desk, table)["endings"]
+            offered = screens.protect_screen(self.session, table)["endings"]
             ending = form.get("ending", "")
             if ending not in offered:
                 raise InputError(
@@ -402,23 +407,23 @@ class Page:
                 )
             if not table.opened.uploaded:
                 self._folders.check(table.opened.path)
-            self.desk.plan.check_complete()
-            self.desk.new_release(self.desk.plan, ending, form.get("prices") == "yes")
+            self.session.plan.check_complete()
+            self.session.new_release(self.session.plan, ending, form.get("prices") == "yes")
         except MicroaggError as error:
             problem = str(error)
-        values = screens.protect_screen(self.desk, table, problem)
+        values = screens.protect_screen(self.session, table, problem)
         return self._screen("part_protect.html", "protect", **values)
 
     async def task(self, request: Request) -> Response:
         """Stop a search and keep what it found, or cancel a task."""
         await form_of(request, self._limits)
-        entry = self.desk.entry(request.path_params["number"])
+        entry = self.session.entry(request.path_params["number"])
         if entry is None:
             raise NoTableError
         if request.path_params["way"] == "stop":
-            self.desk.stop(entry)
+            self.session.stop(entry)
         else:
-            self.desk.cancel(entry)
+            self.session.cancel(entry)
         return Response(status_code=204)
 
     # See and take away.
@@ -434,36 +439,36 @@ class Page:
     def _see(self, request: Request, template: str) -> Response:
         release, table = self._release(request), self._table
         x, y = (request.query_params.get(key, "") for key in "xy")
-        values = screens.see_screen(self.desk, table, release, x, y)
+        values = screens.see_screen(self.session, table, release, x, y)
         columns, released = (values["x_name"], values["y_name"]), release.folder / release.target
         if (
             all(columns) and values["points"] is None and released.exists()
         ):  # unless it was rejected
             entry = values["scatter_entry"]
             if entry is None or not _is_of(entry.task, release, columns):
-                self.desk.submit(
+                self.session.submit(
                     ScatterTask(table.opened, release.plan, released, release.number, *columns)
                 )
-                values = screens.see_screen(self.desk, table, release, x, y)
+                values = screens.see_screen(self.session, table, release, x, y)
         return self._screen(template, "see", layout="see.html", **values)
 
     async def versions(self, request: Request) -> Response:
         """Show two releases side by side."""
-        if not self.desk.releases:
+        if not self.session.releases:
             raise NoTableError
-        last = len(self.desk.releases)
+        last = len(self.session.releases)
         asked = [
             request.query_params.get("a", max(last - 1, 1)),
             request.query_params.get("b", last),
         ]
-        found = [self.desk.release(int(n)) if str(n).isdigit() else None for n in asked]
-        a, b = (one or self.desk.releases[-1] for one in found)
-        return self._screen("versions.html", "see", **screens.versions_screen(self.desk, a, b))
+        found = [self.session.release(int(n)) if str(n).isdigit() else None for n in asked]
+        a, b = (one or self.session.releases[-1] for one in found)
+        return self._screen("versions.html", "see", **screens.versions_screen(self.session, a, b))
 
     async def take(self, request: Request) -> Response:
         """Show the files to take away."""
         release = self._release(request)
-        values = screens.take_screen(self.desk, self._table, release)
+        values = screens.take_screen(self.session, self._table, release)
         return self._screen("take.html", "take", **values)
 
     async def take_file(self, request: Request) -> Response:

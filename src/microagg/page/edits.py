@@ -16,7 +16,7 @@ from microagg.errors import InputError, shown
 from microagg.plan.block import BLOCK_SETTINGS, Block, Require
 from microagg.plan.change_role import decided, give_role
 from microagg.plan.column import Column, fits_kind
-from microagg.plan.flag_values import LIST, SWITCH
+from microagg.plan.flag_values import LIST, SWITCH, read_value
 from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Unit
@@ -51,6 +51,22 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
         raise InputError(f"The page has no edit {shown(what)}. Reload it.")
     changed.roles(names)  # names that the table does not have are refused
     return replace(changed, notes=plan.notes)
+
+
+def place_of_mistake(form: Fields) -> str:
+    """Return the key of the place where a mistake is shown: next to the field that it is about."""
+    what = form.get("what", "plan")
+    if what in ("decide", "found"):
+        return "plan"
+    if what in ("role", "column", "reason", "coarsen", "block"):
+        return f"{what}-{form.get('block' if what == 'block' else 'column', '')}"
+    return "require" if what == "no_longer_require" else what
+
+
+def number_in(form: Fields, key: str) -> Any:
+    """Read a number of the form; None where nothing is given."""
+    text = form.get(key, "").strip()
+    return read_value(text) if text else None
 
 
 class _FormFields:

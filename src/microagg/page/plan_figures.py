@@ -6,19 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from microagg.base.formatting import lost_words, percent, share
-from microagg.page.desk import Desk, OpenTable
+from microagg.page.session import OpenTable, Session
 from microagg.page.tasks import SearchTask
 from microagg.plan.change_role import decision_words, role_of
 
 _ALL = None  # columns
 
 
-def gives_part(desk: Desk, table: OpenTable) -> dict[str, Any]:
+def gives_part(session: Session, table: OpenTable) -> dict[str, Any]:
     """Return the estimates for the current plan; until they exist, those before the last change."""
-    now, before = desk.prices(desk.plan), None
-    if desk.at > 0:
-        before = desk.prices(desk.plans[desk.at - 1])
-    entry = desk.pricing()
+    now, before = session.prices(session.plan), None
+    if session.at > 0:
+        before = session.prices(session.plans[session.at - 1])
+    entry = session.pricing()
     refused = entry is not None and not entry.open and not entry.stopping and entry.words
     former = {label: figure for label, figure, _ in before["facts"]} if before else {}
     shown = now or before
@@ -51,10 +51,10 @@ def column_notes(prices: Mapping[str, Any] | None, table: OpenTable) -> list[str
     return [lost.get(name) or staked.get(name, "") for name in table.names]
 
 
-def prices_part(desk: Desk, table: OpenTable, place: int) -> dict[str, Any]:
+def prices_part(session: Session, table: OpenTable, place: int) -> dict[str, Any]:
     """Return what other decisions about one column would cost."""
     name = table.names[place]
-    prices, entry = desk.prices(desk.plan), desk.pricing((name,))
+    prices, entry = session.prices(session.plan), session.pricing((name,))
     priced = None if prices is None else prices["columns"].get(name)
     done = entry is not None and entry.state == "done"
     refused = entry is not None and not entry.open and not entry.stopping and entry.words
@@ -69,18 +69,22 @@ def prices_part(desk: Desk, table: OpenTable, place: int) -> dict[str, Any]:
     }
 
 
-def next_part(desk: Desk, table: OpenTable, problem: str = "") -> dict[str, Any]:
+def next_part(session: Session, table: OpenTable, problem: str = "") -> dict[str, Any]:
     """Return what to do next: cures of cautions, the best decisions, and a search."""
     places = {name: place for place, name in enumerate(table.names)}
-    prices, of_all, search = desk.prices(desk.plan), desk.pricing(_ALL), desk.latest(SearchTask)
+    prices, of_all, search = (
+        session.prices(session.plan),
+        session.pricing(_ALL),
+        session.latest(SearchTask),
+    )
     best = None if prices is None else prices["best"]
-    last = desk.releases[-1] if desk.releases else None
-    found = desk.found
+    last = session.releases[-1] if session.releases else None
+    found = session.found
     asked = search.task if search is not None and isinstance(search.task, SearchTask) else None
-    accept = desk.plan.accept
+    accept = session.plan.accept
     return {
         "next_problem": problem,
-        "cures": cures_of(last.model, table) if last and last.plan == desk.plan else [],
+        "cures": cures_of(last.model, table) if last and last.plan == session.plan else [],
         "best": best
         and [
             (places[name], decision, _sentence(decision_words(decision, name)), words)
@@ -92,13 +96,13 @@ def next_part(desk: Desk, table: OpenTable, problem: str = "") -> dict[str, Any]
         "prices_entry": of_all,
         "search_entry": search,
         "next_waits": any(entry is not None and entry.open for entry in (of_all, search)),
-        "found": found if found is not None and found["of"].plan == desk.plan else None,
+        "found": found if found is not None and found["of"].plan == session.plan else None,
         "max_loss": _given(asked.max_loss if asked else accept.loss, 10),
         "max_linkage": _given(asked.max_linkage if asked else accept.linkage, ""),
         "may_keep": [
             (places[name], name, asked is not None and name in asked.keep)
             for name in table.names
-            if role_of(desk.plan, name).startswith("block-")
+            if role_of(session.plan, name).startswith("block-")
         ],
     }
 

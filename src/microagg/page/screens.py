@@ -1,4 +1,4 @@
-"""The values that each template shows, taken from the desk."""
+"""The values that each template shows, taken from the session."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import contextlib
 import difflib
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from microagg.base.formatting import TRADE_OFF, plural
 from microagg.engines.memory.choices import FAST, about_methods, suggestion
 from microagg.errors import TableError
 from microagg.formats.endings import kind_by_ending
-from microagg.page.desk import Desk, OpenTable, WrittenRelease
 from microagg.page.edits import RULES, UNIT_RELEASES
-from microagg.page.forms import fields_of
 from microagg.page.plan_figures import cures_of, gives_part, next_part
+from microagg.page.session import OpenTable, Session, WrittenRelease
 from microagg.page.tasks import CompareTask, ProtectTask, ScatterTask
 from microagg.plan.block import Block
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, role_of
-from microagg.plan.column import Column
-from microagg.plan.flag_values import write_list
+from microagg.plan.column import Column, fits_kind
+from microagg.plan.flag_values import SWITCH, write_list
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
+from microagg.plan.settings_table import Section, Setting, plain, rows_of
 from microagg.report.loss_bands import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)
@@ -32,11 +32,11 @@ _MOST_K = 50  # at the right end of the slider
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")
 
 
-def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
+def frame_of(session: Session, step: str, idle: float) -> dict[str, Any]:
     """Return the values of the frame around every screen."""
-    there, released = desk.table is not None, bool(desk.releases)
+    there, released = session.table is not None, bool(session.releases)
     return {
-        "table": desk.table,
+        "table": session.table,
         "step": step,
         "steps": [
             ("open", "Open", True),
@@ -47,19 +47,67 @@ def frame_of(desk: Desk, step: str, idle: float) -> dict[str, Any]:
             ("see", "See", released),
             ("take", "Take away", released),
         ],
-        "busy": desk.running,
-        "waiting": sum(entry.state == "waiting" for entry in desk.entries),
+        "busy": session.running,
+        "waiting": sum(entry.state == "waiting" for entry in session.entries),
         "idle": plural(round(idle / 60), "minute")
         if idle >= 120
         else plural(round(idle), "second"),
     }
 
 
+class Field(NamedTuple):
+    """A field of the page for one setting, as the templates show it."""
+
+    name: str
+    id: str
+    label: str
+    hint: str
+    placeholder: str
+    value: str
+    choices: list[tuple[str, str]]
+    is_switch: bool
+    is_long: bool
+    is_number: bool
+
+
+def fields_of(section: Section, place: int | str = "") -> dict[str, Field]:
+    """Return the fields of a section's settings by name; those of a column are the ones that fit its kind.
+
+    ``place`` is the number of the column or block.
+    """
+    kind = getattr(section, "kind", None)
+    return {
+        row.name: _field(row, plain(row.of(section)), f"-{place}" if place != "" else "", kind)
+        for row in rows_of(type(section))
+        if row.label and (not row.fits or kind in row.fits)
+    }
+
+
+def _field(row: Setting, value: Any, end: str, kind: Any) -> Field:
+    choices = [(word, words) for word, words in row.choices.items() if fits_kind(row, word, kind)]
+    if choices and row.placeholder:
+        choices.insert(0, ("", row.placeholder))
+    is_default = value in (None, [], {}, False) or value == row.default
+    typed = "" if value is None and row.default is None else row.typed.write(value)
+    return Field(
+        name=row.name,
+        id=(row.argument or row.name).replace("_", "-") + end,
+        label=row.label,
+        hint=row.hint,
+        placeholder=row.placeholder,
+        value="" if is_default and row.placeholder else str(value) if choices else typed,
+        choices=choices,
+        is_switch=row.form is SWITCH,
+        is_long=row.typed.is_long,
+        is_number=row.form.type in (int, float),
+    )
+
+
 def plan_screen(
-    desk: Desk, table: OpenTable, error: Any = None, text: str | None = None
+    session: Session, table: OpenTable, error: Any = None, text: str | None = None
 ) -> dict[str, Any]:
     """Return the values of the plan's menus and fields; ``text`` is TOML that the user typed."""
-    plan, names = desk.plan, table.names
+    plan, names = session.plan, table.names
     places = {name: place for place, name in enumerate(names)}
     of_blocks = [
         (f"block-{i}", "protect" if len(plan.blocks) == 1 else f"protect, block {i + 1}")
@@ -67,11 +115,11 @@ def plan_screen(
     ]
     every = [(place, name) for place, name in enumerate(names)]
     return {
-        **gives_part(desk, table),
-        **next_part(desk, table),
+        **gives_part(session, table),
+        **next_part(session, table),
         "plan": plan,
-        "at": desk.at,
-        "versions": len(desk.plans),
+        "at": session.at,
+        "versions": len(session.plans),
         "error": error,
         "columns": [_column(plan, place, column) for place, column in enumerate(table.columns)],
         "roles": [
@@ -158,10 +206,10 @@ def _in_words(value: Any) -> str:
     )
 
 
-def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
+def try_screen(session: Session, problem: str | None = None) -> dict[str, Any]:
     """Return the choices that were tried, and the form to try more."""
-    entry, cells = desk.latest(CompareTask), desk.map()
-    block = desk.plan.blocks[0]
+    entry, cells = session.latest(CompareTask), session.map()
+    block = session.plan.blocks[0]
     k = block.k or _SIZES[0]
     task = entry.task if entry is not None and isinstance(entry.task, CompareTask) else None
     targets = Accept() if task is None else Accept(task.max_loss, task.max_linkage)
@@ -172,7 +220,7 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
         "problem": problem,
         "cells": cells,
         "points": [cell.as_dict() for cell in cells],
-        "old": desk.map_is_old,
+        "old": session.map_is_old,
         "suggestion": suggestion(cells, targets),
         "offered": list(dict.fromkeys([block.method, *FAST])),
         "ticked": [block.method] if task is None else task.methods,
@@ -184,19 +232,21 @@ def try_screen(desk: Desk, problem: str | None = None) -> dict[str, Any]:
         "plan_method": block.method,
         "most_k": max(_MOST_K, k),
         "trade_off": TRADE_OFF,
-        "about_methods": about_methods(desk.plan),
+        "about_methods": about_methods(session.plan),
     }
 
 
-def protect_screen(desk: Desk, table: OpenTable, problem: str | None = None) -> dict[str, Any]:
+def protect_screen(
+    session: Session, table: OpenTable, problem: str | None = None
+) -> dict[str, Any]:
     """Return running and finished releases, and the form for the next one."""
-    entry, plan = desk.latest(ProtectTask), desk.plan
-    open_ones = [e for e in desk.entries if isinstance(e.task, ProtectTask) and e.open]
+    entry, plan = session.latest(ProtectTask), session.plan
+    open_ones = [e for e in session.entries if isinstance(e.task, ProtectTask) and e.open]
     return {
         "entry": entry,
         "waiting_for": open_ones,
         "problem": problem,
-        "done": desk.releases[-1] if desk.releases and not open_ones else None,
+        "done": session.releases[-1] if session.releases and not open_ones else None,
         "plan": plan,
         "protected": [name for block in plan.blocks for name in block.columns or ()],
         "k": ", ".join(str(block.k) for block in plan.blocks),
@@ -217,7 +267,7 @@ def _writable(own: str) -> list[str]:
 
 
 def see_screen(
-    desk: Desk, table: OpenTable, release: WrittenRelease, x: str, y: str
+    session: Session, table: OpenTable, release: WrittenRelease, x: str, y: str
 ) -> dict[str, Any]:
     """Return the model of a release's report, and a scatter of two columns."""
     numeric = [
@@ -230,14 +280,14 @@ def see_screen(
         protected = {str(name) for block in release.plan.blocks for name in block.columns or ()}
         x, y = sorted(names, key=lambda place: names[place] not in protected)[:2]
     chosen = x in names and y in names
-    entry = desk.latest(ScatterTask)
-    found = desk.scatters.get((release.number, names[x], names[y])) if chosen else None
+    entry = session.latest(ScatterTask)
+    found = session.scatters.get((release.number, names[x], names[y])) if chosen else None
     return {
         "m": release.model,
         "cures": cures_of(release.model, table),
         "most": MOST_COLUMNS,
         "release": release,
-        "releases": desk.releases,
+        "releases": session.releases,
         "numeric": numeric,
         "x_place": x if chosen else "",
         "y_place": y if chosen else "",
@@ -254,7 +304,7 @@ def _gone(release: WrittenRelease) -> set[str]:
     return {*columns["dropped"], *columns["renumbered"]}
 
 
-def versions_screen(desk: Desk, a: WrittenRelease, b: WrittenRelease) -> dict[str, Any]:
+def versions_screen(session: Session, a: WrittenRelease, b: WrittenRelease) -> dict[str, Any]:
     """Return two releases side by side."""
     drawn = [r.model["pictures"]["distributions"] for r in (a, b)]
     losses = [r.model["utility"]["by_column"] for r in (a, b)]
@@ -262,7 +312,7 @@ def versions_screen(desk: Desk, a: WrittenRelease, b: WrittenRelease) -> dict[st
     lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]
     kinds = {"+": "added", "-": "removed"}
     return {
-        "releases": desk.releases,
+        "releases": session.releases,
         "a": a,
         "b": b,
         "losses": list(dict.fromkeys([*losses[0], *losses[1]])),
@@ -296,13 +346,13 @@ def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
     return {key: facts for key, facts in files.items() if key in {*there, "plan"}}
 
 
-def take_screen(desk: Desk, table: OpenTable, release: WrittenRelease) -> dict[str, Any]:
+def take_screen(session: Session, table: OpenTable, release: WrittenRelease) -> dict[str, Any]:
     """Return the files to take away, and the command that makes them from the plan."""
     source = table.opened.path.name if table.opened.uploaded else str(table.opened.path)
     words = ["microagg", "protect", source, release.target, "--plan", "plan.toml"]
     return {
         "release": release,
-        "releases": desk.releases,
+        "releases": session.releases,
         "files": [(key, *facts) for key, facts in take_files(release).items()],
         "command": shlex.join([*words, *_reading(table)]),
     }

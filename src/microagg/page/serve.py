@@ -20,11 +20,11 @@ import uvicorn
 from microagg.errors import InputError, shown
 from microagg.formats.atomic import private_folder
 from microagg.page.app import Page
-from microagg.page.bodies import RequestLimits
-from microagg.page.desk import Desk
-from microagg.page.guard import Guard, Keys, log
 from microagg.page.opened_folders import Folders
+from microagg.page.security import Guard, Keys, log
+from microagg.page.session import Session
 from microagg.page.tasks import Opened, ReadTask
+from microagg.page.uploads import RequestLimits
 
 _SECONDS_BETWEEN_LOOKS = 1.0  # whether nobody is there any more
 _SECONDS_TO_END = 2
@@ -33,7 +33,7 @@ Say = Callable[[str, str], None]
 
 
 class Server:
-    """The page of one user: sockets, desk, guard."""
+    """The page of one user: sockets, session, guard."""
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class Server:
         self._held = ExitStack()
         folder = private_folder(temporary or Path(tempfile.gettempdir()), "microagg-page-")
         self.private = self._held.enter_context(folder)
-        self.desk = Desk(self.private)
-        self.page = Page(self.desk, Folders(roots), self.keys.home, self.limits)
+        self.session = Session(self.private)
+        self.page = Page(self.session, Folders(roots), self.keys.home, self.limits)
         guard = Guard(self.page.app(), self.keys, self.port, self._entered)
         self._uvicorn = uvicorn.Server(
             uvicorn.Config(
@@ -67,10 +67,10 @@ class Server:
                 timeout_graceful_shutdown=_SECONDS_TO_END,
             )
         )
-        self.desk.warm_up()
+        self.session.warm_up()
         first = next((path for path in opened if path.is_file()), None)
         if first is not None:
-            self.desk.submit(ReadTask(Opened(first.resolve())))
+            self.session.submit(ReadTask(Opened(first.resolve())))
 
     @property
     def address(self) -> str:
@@ -90,7 +90,7 @@ class Server:
 
     def close(self) -> None:
         """End the worker and remove all files."""
-        self.desk.close()
+        self.session.close()
         self._held.close()
         for one in self.sockets:
             one.close()
@@ -103,7 +103,7 @@ class Server:
     async def _end_when_idle(self) -> None:
         while True:
             await asyncio.sleep(_SECONDS_BETWEEN_LOOKS)
-            busy = self.desk.running is not None
+            busy = self.session.running is not None
             if not busy and time.monotonic() - self.page.last_asked > self.limits.idle:
                 self._say("ended", "nobody has used the page for a while")
                 self.end()

@@ -26,6 +26,17 @@ class Opened:
     sheet: str | None = None
     uploaded: bool = False
 
+    @classmethod
+    def by(cls, path: Path, form: Mapping[str, str]) -> Opened:
+        """Return how a form says to read a file."""
+        return cls(
+            path,
+            delimiter=form.get("delimiter") or None,
+            encoding=form.get("encoding") or None,
+            decimal=form.get("decimal", "."),
+            sheet=form.get("sheet") or None,
+        )
+
 
 @dataclass(frozen=True)
 class ReadTask:

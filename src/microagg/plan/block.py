@@ -35,7 +35,7 @@ from microagg.plan.settings import (
     check_options,
     check_time_limit,
 )
-from microagg.plan.settings_table import OtherFlag, Section, plain, rows_of, setting
+from microagg.plan.settings_table import Section, plain, rows_of, setting
 
 
 class _TwoNumbers(Section):
@@ -234,7 +234,6 @@ class Block(Section):
 
     columns: Names | None = setting(
         None,
-        comes_first=True,
         check=_check_columns,
         from_file=text_names,
         flag="--columns, -c",
@@ -244,7 +243,6 @@ class Block(Section):
     )
     k: int | None = setting(
         None,
-        comes_first=True,
         check=lambda _, given: check_k(given, sys.maxsize),
         flag="--k, -k",
         form=COUNT,
@@ -291,7 +289,6 @@ class Block(Section):
         flag="--bound/--no-bound",
         form=SWITCH,
         help="Prove how much less any method could lose; with a report, done where it takes seconds.",
-        other=OtherFlag("--bound-effort", "How long to prove: fast, balanced or best."),
     )
     aggregate: str | None = setting(
         None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from microagg.errors import InputError, shown
@@ -44,16 +43,12 @@ def flag_rows(settings: type[PlanSettings]) -> list[tuple[tuple[str, ...], Setti
 
     A place is a keyword, or a keyword and the name of a setting of its section.
     """
-    rows = [place for row in rows_of(settings) for place in _flags_within(row)]
-    return sorted(rows, key=lambda place: not place[1].comes_first)
+    return [place for row in rows_of(settings) for place in _flags_within(row)]
 
 
 def _flags_within(row: Setting) -> Iterator[tuple[tuple[str, ...], Setting]]:
     if row.flag:
         yield (row.keyword,), row
-    if row.other is not None:
-        flag, help_text, form = row.other
-        yield (row.keyword,), replace(row, flag=flag, form=form, help=help_text, other=None)
     if row.section is None or row.flag:
         return
     for inner in rows_of(row.section):

@@ -11,18 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields, replace
 from functools import cache
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 from microagg.plan.checks import Check, check_keys, check_word
 from microagg.plan.flag_values import NAME, VALUE, WORD, FlagForm, Typed
-
-
-class OtherFlag(NamedTuple):
-    """A second flag of a setting."""
-
-    flag: str
-    help: str
-    form: FlagForm = WORD
 
 
 @dataclass(frozen=True)
@@ -39,16 +31,12 @@ class Setting:
     """Of the command; empty: only a plan file can say it."""
     form: FlagForm = WORD
     """How the flag's value is written."""
-    other: OtherFlag | None = None
-    """A second flag, for values that the first cannot say."""
     keyword: str = ""
     """Of :func:`microagg.protect`, where it is not the name."""
     is_spread: bool = False
     """Whether the settings of its section are keywords, and not the section."""
     key: str = ""
     """In a plan file, where it is not the name."""
-    comes_first: bool = False
-    """Whether it is said before all others."""
     section: type[Section] | None = None
     """Of a setting that is a section, or a table of sections by column: the section."""
     attribute: str = ""

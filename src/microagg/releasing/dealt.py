@@ -1,4 +1,4 @@
-"""What was dealt to the rows of each group, and whether a file that was read back agrees with it.
+"""Dealing: which row of a group gets whose value, and whether a file that was read back agrees with it.
 
 In each group the file must have the list of values that was dealt. And rows that kept their own value, and
 pairs of columns that are still together, must be about as many as chance gives: a dealing that is switched
@@ -7,6 +7,7 @@ off, or that has one order for all columns, does not pass.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.errors import shown
 from microagg.kernels.labels import combine
 
+SECRET_BYTES = 32
 _MOST_DEVIATIONS = 6.0  # by which a dealing may differ from what chance gives
 
 
@@ -59,31 +61,57 @@ class Dealt(NamedTuple):
         ----------
         written : returns the codes of a column in the file, (n,), in the order of the records
         """
-        own, dealt = {}, {}
+        twice = np.tile(self.labels, 2)
+        classes: dict[Any, tuple[Labels, Labels]] = {}
         for name, before, after in zip(self.names, self.before, self.after, strict=True):
             values, states = (np.concatenate(both) for both in zip(before, after, strict=True))
             codes = np.unique(values, return_inverse=True, equal_nan=True)[1].reshape(-1)
-            own[name], released = np.split(combine([codes, states]), 2)
-            file = written(name)
-            code_of = np.full(int(max(own[name].max(), released.max())) + 1, -1)
+            codes = combine([codes, states]) if states.any() else codes
+            released, file = codes[len(codes) // 2 :], written(name)
+            code_of = np.full(int(codes.max()) + 1, -1)
             code_of[released] = file
-            if (code_of[released] != file).any() or not _same_lists(
-                self.labels, own[name], released
-            ):
+            own, dealt = np.split(combine([twice, codes]), 2)
+            classes[name] = own, dealt
+            same_lists = np.array_equal(np.bincount(own), np.bincount(dealt))
+            if (code_of[released] != file).any() or not same_lists:
                 return f"the values of {shown(name)} are not those that were dealt"
-            dealt[name] = released
-            if is_beyond_chance(self.labels, own[name], own[name], own[name], released):
+            if is_beyond_chance(self.labels, own, own, own, dealt):
                 return f"rows that kept their own {shown(name)} are not as many as chance gives"
         bundle_of = {name: at for at, bundle in enumerate(self.bundles) for name in bundle}
         for first, second in pairwise(self.names):
             if first in bundle_of and bundle_of.get(first) == bundle_of.get(second):
                 continue
-            if is_beyond_chance(self.labels, own[first], own[second], dealt[first], dealt[second]):
+            (one, one_dealt), (other, other_dealt) = classes[first], classes[second]
+            if is_beyond_chance(self.labels, one, other, one_dealt, other_dealt):
                 return (
                     f"rows in which {shown(first)} and {shown(second)} stayed together are not as many as "
                     "chance gives"
                 )
         return None
+
+
+def dealt_rows(labels: Labels, secret: bytes, what: str) -> Labels:
+    """Return for each row the row of the same group whose value it gets.
+
+    Parameters
+    ----------
+    labels : (n,) group of each row
+    secret : :data:`SECRET_BYTES` of the operating system's random numbers, drawn once for a release
+    what : which column or bundle of which part of the table is dealt: each has an order of its own
+
+    >>> rows = dealt_rows(np.array([0, 1, 0, 1, 1]), b"of the operating system", "age")
+    >>> sorted(rows[[0, 2]].tolist()), sorted(rows[[1, 3, 4]].tolist())
+    ([0, 2], [1, 3, 4])
+    """
+    n = len(labels)
+    drawn = np.frombuffer(hashlib.shake_256(secret + what.encode()).digest(8 * n), dtype=np.uint64)
+    # By group and then at random, or by row: one number for both sorts ten times as fast as two.
+    bits = np.uint64(64 - int(labels.max(initial=0)).bit_length())
+    groups = labels.astype(np.uint64) << bits
+    source = np.empty(n, dtype=np.int64)
+    in_order = np.argsort(groups | np.arange(n, dtype=np.uint64))
+    source[in_order] = np.argsort(groups | (drawn >> (np.uint64(64) - bits)))
+    return source
 
 
 def is_beyond_chance(
@@ -99,15 +127,12 @@ def is_beyond_chance(
     Parameters
     ----------
     labels : (n,) group of each row
-    first, second : (n,) codes of the columns before
+    first, second : (n,) the group and the value of a column before, as one number 0, 1, …
     new_first, new_second : (n,) the same after
     """
     sizes = np.bincount(labels).astype(np.float64)
     n = len(labels)
-    x, y = (
-        combine([np.tile(labels, 2), np.concatenate(both)])
-        for both in ((first, new_first), (second, new_second))
-    )
+    x, y = np.concatenate([first, new_first]), np.concatenate([second, new_second])
     often_x, often_y = np.bincount(x[:n]), np.bincount(y[:n])
     pair = combine([x, y])
     w = np.bincount(pair[:n], minlength=int(pair.max()) + 1).astype(np.float64)
@@ -131,8 +156,3 @@ def _first_label(codes: Labels, labels: Labels) -> Labels:
     group_of = np.zeros(int(codes.max()) + 1, dtype=np.int64)
     group_of[codes] = labels
     return group_of
-
-
-def _same_lists(labels: Labels, first: Labels, second: Labels) -> bool:
-    """Return whether each group has the same values, each as often."""
-    return bool((first[np.lexsort((first, labels))] == second[np.lexsort((second, labels))]).all())

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_with_helpers
-from microagg.encode import number
 from microagg.encode.missing import group_states
 from microagg.encode.space import names_of_levels, released_values, with_admissible
 from microagg.errors import InputError, shown
@@ -23,20 +22,28 @@ from microagg.kernels.labels import standard_deviation
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import EXACT
-from microagg.plan.relations import Relation
 from microagg.releasing.dealt import Dealt
+from microagg.releasing.rounding import decimals_of, round_related, rounded, to_digits
 from microagg.releasing.swap import Swapping, deal, drawn_category, share_block
 from microagg.tables.dates import to_arrow
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
-# Released means keep this share of a column's standard deviation, unless digits are given.
-_KEPT = 1e-6
 _THREADS = 3  # that work on columns
-_NO_FACTOR = 1e-12  # of a column that cancels out
 
 
-Settle = Callable[[Sequence[Variable], Labels, Floats, Labels], tuple[Floats, Labels]]
+Aggregated = tuple[Floats, Labels]
+"""(n, columns) values and states."""
+Rounded = Callable[[int, Floats], Floats]
+
+
+class Earlier(NamedTuple):
+    """What earlier releases of the same people have to say about the values of groups."""
+
+    labels: Labels
+    """(n,) base group of each record; groups are unions of them."""
+    settle: Callable[[Sequence[Variable], Aggregated, Aggregated, Rounded], Aggregated]
+    """Returns what is released, from what base groups and groups would release, and a rounding of columns."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +84,7 @@ def release_block(
     of_households: tuple[Labels, Sequence[bool]] | None = None,
     units: Labels | None = None,
     swapping: Swapping | None = None,
-    settle: Settle | None = None,
+    earlier: Earlier | None = None,
 ) -> Released:
     """Release the columns of a block by the groups of its records.
 
@@ -93,8 +100,7 @@ def release_block(
         each column whether a household has one value, which is averaged over whole groups of households
     units : (n,) unit of each record; a category that fewer than k of them hold is not released
     swapping : with the random numbers, if the block asks for some
-    settle : returns what groups release in place of new values and states, where earlier releases of the
-        same people have a say in it
+    earlier : where earlier releases of the same people have a say in it
     """
     whole = [
         keeps_integers(plan, v.name, v.kind, _is_whole(v), block.is_swapped) for v in variables
@@ -118,8 +124,22 @@ def release_block(
         values, released = aggregate_columns(
             able, states, groups, block, plan, weights, whole, spreads, units, swapping
         )
-        if settle is not None:
-            values, released = settle(variables, labels, values, released)
+        if earlier is not None:
+            of_base = values, released
+            if earlier.labels is not labels:
+                of_base = aggregate_columns(
+                    able, states, [earlier.labels] * len(able), block, plan, weights, whole, spreads
+                )
+
+            def rounded(j: int, numbers: Floats) -> Floats:
+                if variables[j].is_category:
+                    return numbers
+                if whole[j] or variables[j].kind == "date":
+                    return np.rint(numbers) + 0.0
+                decimals = decimals_of(spreads[j]) if plan.digits is None else plan.digits
+                return to_digits(numbers, None if decimals == EXACT else decimals)
+
+            values, released = earlier.settle(variables, of_base, (values, released), rounded)
     columns, missing_counts = {}, {}
     for j, variable in enumerate(variables):
         # What is missing moves with the dealing, and is as often there afterwards.
@@ -223,7 +243,7 @@ def swap_block(
     is_whole = dict(zip(names, whole, strict=True))
     spread_of = dict(zip(names, spreads, strict=True))
 
-    def rounded(variable: Variable, values: Floats, are_means: bool) -> Floats:
+    def in_digits(variable: Variable, values: Floats, are_means: bool) -> Floats:
         if variable.kind == "date" or is_whole[variable.name]:
             return np.rint(values) + 0.0
         if plan.digits is None and (not are_means or variable.name in plan.related):
@@ -241,12 +261,12 @@ def swap_block(
         swapping.strata,
         units,
         block,
-        rounded,
+        in_digits,
         swapping.requirements,
         bundles,
     )
     if swapping.frozen is not None:
-        shared = swapping.frozen(variables, labels, shared)
+        shared = swapping.frozen(variables, shared)
     return deal(shared, names, labels, swapping, bundles)
 
 
@@ -271,7 +291,7 @@ def release_column(
     values = released_values(variable, labels, g, block.released, weights)
     # A group without an admissible value releases a missing one.
     new_states = np.where((new_states == 0) & np.isnan(values), 1, new_states)
-    values = _rounded(values, variable, labels, plan, block, weights, whole, spread)
+    values = rounded(values, variable, labels, plan, block, weights, whole, spread)
     values[new_states != 0] = np.nan
     return values[labels], new_states[labels]
 
@@ -302,150 +322,6 @@ def _is_whole(variable: Variable) -> bool:
         return False
     there = variable.values[~variable.missing]
     return bool((there == np.rint(there)).all())
-
-
-def _rounded(
-    found: Floats,
-    variable: Variable,
-    labels: Labels,
-    plan: Plan,
-    block: Block,
-    weights: Floats | None,
-    whole: bool,
-    spread: float,
-) -> Floats:
-    """Round the released values of groups by the plan."""
-    if variable.is_category:
-        return found
-    if variable.kind == "date":
-        return np.rint(found)
-    if whole:
-        if plan.column(variable.name).round == "nearest":
-            return number.nearest(found)
-        there = ~variable.missing
-        counted = None if weights is None else weights[there]
-        mass = np.bincount(labels[there], weights=counted, minlength=len(found)).astype(np.float64)
-        return number.totals(found, mass)
-    if plan.digits == EXACT or (plan.digits is None and variable.name in plan.related):
-        return found  # columns that relations bind are rounded together
-    decimals = plan.digits
-    if decimals is None:
-        decimals = decimals_of(spread) if block.released in ("mean", "midrange") else None
-    return to_digits(found, decimals)
-
-
-def decimals_of(spread: float) -> int | None:
-    """Return the decimals of a millionth of a column's standard deviation; None: all of them.
-
-    >>> decimals_of(25.0), decimals_of(3e7), decimals_of(0.0)
-    (5, 0, None)
-    """
-    finest = _KEPT * spread
-    return max(0, int(np.ceil(-np.log10(finest)))) if 0 < finest < np.inf else None
-
-
-def to_digits(released: Floats, decimals: Any) -> Floats:
-    """Round to some decimals; None leaves the values as they are.
-
-    Sixteen digits of a mean are of no use, but the fractions reveal the sizes of groups, and, to somebody who
-    has part of the values, the members.
-    """
-    if decimals is None:
-        return released
-    # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.round(released, decimals)
-    # Adding 0 turns −0 into 0: −0 would reveal that a mean is just below.
-    return np.where(np.isfinite(rounded), rounded + 0.0, released)
-
-
-def round_related(
-    values: Floats, names: Sequence[Any], decimals: Sequence[int | None], plan: Plan
-) -> Floats:
-    """Round columns that relations bind, so that every relation still holds.
-
-    Each equation is solved for its column with the fewest decimals, which is computed from the others once
-    they are rounded, and so has no digit of its own. Where rounding breaks an inequality, its terms
-    are rounded to the side that keeps it.
-
-    Parameters
-    ----------
-    values : (n, columns) released values, exact in the columns that relations name; NaN is missing
-    names : of the columns
-    decimals : to which each column is rounded; None: it stays as it is
-    plan : with the relations
-
-    Returns
-    -------
-    (n, columns) values
-    """
-    at = {name: j for j, name in enumerate(names)}
-    there = [one for one in plan.relations if set(one.columns) <= at.keys()]
-    bound = sorted({at[name] for one in there for name in one.columns})
-    solved: dict[int, Floats] = {}  # column: its factors of the others, and a constant
-    for one in there:
-        if one.comparison != "=":
-            continue
-        row = _without_solved(_factors(one, at), solved)
-        free = [j for j in bound if decimals[j] is not None and abs(row[j]) > _NO_FACTOR]
-        if free:
-            chosen = min(free, key=lambda j: decimals[j] or 0)
-            own = -row / row[chosen]
-            own[chosen] = 0.0
-            solved = {
-                j: np.where(np.arange(len(own)) == chosen, 0.0, old) + old[chosen] * own
-                for j, old in solved.items()
-            }
-            solved[chosen] = own
-
-    def computed(found: Floats) -> Floats:
-        for j, factors in solved.items():
-            used = np.flatnonzero(factors[:-1]).tolist()
-            # No matrix product: its last digits may differ between equal rows.
-            new = factors[-1] + sum(factors[i] * found[:, i] for i in used)
-            if (factors == np.rint(factors)).all():
-                new = np.round(new, max((decimals[i] or 0 for i in used), default=0))
-            found[:, j] = np.where(np.isnan(values[:, j]), np.nan, new)
-            # Without the others it is rounded by itself.
-            alone = np.isnan(found[:, j]) & ~np.isnan(values[:, j])
-            found[alone, j] = to_digits(values[alone, j], decimals[j])
-        return found
-
-    found = values.copy()
-    for j in bound:
-        found[:, j] = to_digits(values[:, j], decimals[j])
-    found = computed(found)
-    for one in there:
-        if one.comparison == "=":
-            continue
-        wrong = np.flatnonzero(one.broken({name: found[:, at[name]] for name in one.columns}))
-        if not len(wrong):
-            continue
-        row = _without_solved(_factors(one, at), solved) * (1 if one.comparison == "<=" else -1)
-        for j in bound:
-            if decimals[j] is not None and j not in solved and abs(row[j]) > _NO_FACTOR:
-                unit = 10.0 ** (decimals[j] or 0)
-                side = np.floor if row[j] > 0 else np.ceil
-                found[wrong, j] = np.round(side(values[wrong, j] * unit) / unit, decimals[j] or 0)
-        found[wrong] = computed(found.copy())[wrong]
-    return found
-
-
-def _factors(relation: Relation, at: Mapping[Any, int]) -> Floats:
-    """Return the factor of each column, and the constant last."""
-    row = np.zeros(len(at) + 1)
-    for name, factor in relation.terms.items():
-        row[at[name]] = factor
-    row[-1] = relation.constant
-    return row
-
-
-def _without_solved(row: Floats, solved: Mapping[int, Floats]) -> Floats:
-    """Put what solved columns are in their place."""
-    for j, factors in solved.items():
-        factor, row = row[j], np.where(np.arange(len(row)) == j, 0.0, row)
-        row = row + factor * factors
-    return row
 
 
 def native_column(

@@ -20,7 +20,6 @@ a task that is run again deals the same way, and the plan's seed says nothing ab
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -40,10 +39,8 @@ from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels, combine
 from microagg.plan.block import Block
-from microagg.releasing.dealt import Dealt
+from microagg.releasing.dealt import Dealt, dealt_rows
 from microagg.tables.variable import Variable
-
-SECRET_BYTES = 32
 
 Round = Callable[[Variable, Floats, bool], Floats]
 """Rounds values of a column as its release asks for; the last argument: whether they are means."""
@@ -92,13 +89,13 @@ class Swapping(NamedTuple):
     """What swapping needs to know beyond the groups."""
 
     secret: bytes
-    """:data:`SECRET_BYTES` of the operating system's random numbers, drawn once for a release."""
+    """Random bytes of the operating system, drawn once for a release."""
     strata: Labels
     """(n,) stratum with which each record is released."""
     requirements: Sequence[Requirement] = ()
     part: str = ""
     """Names the part of the table that these records are."""
-    frozen: Callable[[Sequence[Variable], Labels, Shared], Shared] | None = None
+    frozen: Callable[[Sequence[Variable], Shared], Shared] | None = None
     """Returns what is dealt, where earlier releases of the same people have settled it."""
 
 
@@ -185,27 +182,6 @@ def share_numbers(
         if rules:
             _satisfy(values, shared, rows, rules, rounded)
     return shared
-
-
-def dealt_rows(labels: Labels, secret: bytes, what: str) -> Labels:
-    """Return for each row the row of the same group whose value it gets.
-
-    Parameters
-    ----------
-    labels : (n,) group of each row
-    secret : :data:`SECRET_BYTES` of the operating system's random numbers, drawn once for a release
-    what : which column or bundle of which part of the table is dealt: each has an order of its own
-
-    >>> rows = dealt_rows(np.array([0, 1, 0, 1, 1]), b"of the operating system", "age")
-    >>> sorted(rows[[0, 2]].tolist()), sorted(rows[[1, 3, 4]].tolist())
-    ([0, 2], [1, 3, 4])
-    """
-    n = len(labels)
-    words = hashlib.shake_256(secret + what.encode()).digest(8 * n)
-    drawn = np.lexsort((np.frombuffer(words, dtype=np.uint64), labels))
-    source = np.empty(n, dtype=np.int64)
-    source[np.argsort(labels, kind="stable")] = drawn
-    return source
 
 
 def drawn_category(

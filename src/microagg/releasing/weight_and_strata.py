@@ -14,8 +14,9 @@ from microagg.kernels.labels import canonical_labels, group_means, standard_devi
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import EXACT
-from microagg.releasing.release_values import decimals_of, to_digits
-from microagg.releasing.swap import Holders, Swapping, dealt_rows, share_numbers
+from microagg.releasing.dealt import dealt_rows
+from microagg.releasing.rounding import decimals_of, to_digits
+from microagg.releasing.swap import Holders, Swapping, share_numbers
 from microagg.tables.variable import Variable
 
 

@@ -168,25 +168,17 @@ def class_sizes(rows: Sequence[Mapping[str, int]], k: int) -> Markup:
     return plot.svg(title, f"{plural(counts.total(), 'group')} of {spread(least, most)}; k = {k}.")
 
 
-def intervals(by_sd: Mapping[str, float], by_rank: Mapping[str, float]) -> Markup:
+def intervals(shares: Mapping[str, float]) -> Markup:
     """Draw the share of records near their true values in all columns, by the width of the interval."""
-    series = (("after", "of a standard deviation", by_sd), ("before", "of the ranks", by_rank))
-    most = max(map(float, [*by_sd, *by_rank]))
-    plot = Plot(
-        (_SMALL[0], _SMALL[1] + 14), (0.0, 1.03 * most), (0.0, 105.0), top=34.0, bottom=34.0
-    )
+    plot = Plot(_SMALL, (0.0, 1.03 * max(map(float, shares))), (0.0, 105.0), bottom=34.0)
     plot.axis_left("% of records")
-    about = []
-    for i, (kind, label, shares) in enumerate(series):
-        places = [(plot.x(float(p)), plot.y(100 * one)) for p, one in shares.items()]
-        plot.add("polyline", kind=f"trend {kind}", points=_joined(places))
-        for x, y in [*places, (plot.left + 6.0 + 160 * i, 24.0)]:
-            plot.add("circle", kind=f"dot {kind}", cx=x, cy=y, r=2.6)
-        plot.text(label, plot.left + 14.0 + 160 * i, 28)
-        found = ", ".join(f"{share(one)} at {float(p):g} %" for p, one in shares.items())
-        about.append(f"{label}: {found}")
-    plot.axis_below(unit="width p in %")
-    return plot.svg("True values near the released ones, in all columns", "; ".join(about))
+    points = [(plot.x(float(p)), plot.y(100 * one)) for p, one in shares.items()]
+    plot.add("polyline", kind="trend after", points=_joined(points))
+    for x, y in points:
+        plot.add("circle", kind="dot after", cx=x, cy=y, r=2.6)
+    plot.axis_below(unit="width p in % of a standard deviation")
+    about = ", ".join(f"{share(one)} at {float(p):g} %" for p, one in shares.items())
+    return plot.svg("True values near the released ones, in all columns", about)
 
 
 def _joined(places: Sequence[tuple[float, float]]) -> str:

@@ -15,7 +15,6 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import combine
 from microagg.measure.associations import associations
-from microagg.measure.both_tables import Pair
 from microagg.measure.chart_data import bars, distribution, with_dates
 from microagg.measure.classes import classes
 from microagg.measure.known_columns import known_columns
@@ -72,8 +71,7 @@ class ReleasedColumns:
 
     def associations(self) -> Floats:
         """Return the association of any two columns, see :mod:`microagg.measure.associations`."""
-        both = Pair(self.names, self._matrix, self._matrix, variables=self.variables)
-        return associations(both)[1]
+        return associations(self._matrix, [variable.is_category for variable in self.variables])
 
     @property
     def has_categories(self) -> bool:

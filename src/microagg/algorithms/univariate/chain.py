@@ -19,12 +19,13 @@ from collections import deque
 from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import closing
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.algorithms.univariate.line import NOTHING, Extra, SortedLine
+from microagg.algorithms.univariate.line import FREE, SortedLine
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.no_refcount import lean_kernel
@@ -45,7 +46,7 @@ def overlap_for(k: int) -> int:
 
 
 def best_ends(
-    fill: Fill, x: Floats, k: int, cost: int, state: State, extra: Extra = NOTHING
+    fill: Fill, x: Floats, k: int, cost: int, state: State, group_cost: Fraction = FREE
 ) -> Labels:
     """Find the ends of the groups of sorted values, in all threads if that pays.
 
@@ -53,7 +54,7 @@ def best_ends(
     ----------
     fill : the algorithm
     x : (n,) ascending finite doubles, n ≥ k; never written to
-    k, cost, extra : as for :class:`~microagg.algorithms.univariate.line.SortedLine`
+    k, cost, group_cost : as for :class:`~microagg.algorithms.univariate.line.SortedLine`
     state : progress, and the wish to stop, upon which the ends say nothing
 
     Returns
@@ -61,7 +62,7 @@ def best_ends(
     (groups,) int64, the end of each group
     """
     n, overlap = len(x), overlap_for(k)
-    stretches = n // max(_STRETCH, _OVERLAPS * overlap) if extra == NOTHING else 1
+    stretches = n // max(_STRETCH, _OVERLAPS * overlap) if not group_cost else 1
     if stretches > 1:
         stretches = min(stretches, 1 + helpers())
     if stretches > 1:
@@ -69,17 +70,13 @@ def best_ends(
         inner = [overlap + (n - overlap) * at // stretches for at in range(1, stretches)]
         lines = chain([0, *inner, n], lambda start, end: x[start:end], k, cost, fill, state)
     else:
-        line = SortedLine(x, k, cost, extra)
+        line = SortedLine(x, k, cost, group_cost)
         fill(line, state)
         lines = [Starts(0, 0, line.back)] if line.window["settled"] == n else []
     if not lines:  # asked to stop: nobody will look at this
         return np.array([n], dtype=np.int64)
     state[DONE] = n
-    ends = np.empty(n // k if extra.lack is None else n, dtype=np.int64)
-    g, column = len(ends), n
-    for starts in reversed(lines):
-        g, column = trace_into(ends, g, starts, column)
-    return ends[g:].copy()
+    return ends_of(lines, n)
 
 
 class Starts(NamedTuple):
@@ -241,22 +238,27 @@ def trace(starts: Starts, column: int) -> tuple[Labels, int]:
 
     Columns are counted over all values, and so are the ends, which ascend.
     """
+    # Room for groups of one value; what is not written to takes no memory.
     ends = np.empty(max(column - starts.first, 0), dtype=np.int64)
-    g, last = trace_into(ends, len(ends), starts, column)
-    return ends[g:].copy(), last
-
-
-def trace_into(ends: Labels, g: int, starts: Starts, column: int) -> tuple[int, int]:
-    """Fill the same ends in before place g; return the first of these places, and the column."""
     floor = starts.first - starts.start
-    g, last = _trace(starts.back, starts.start, column - starts.start, floor, ends, g)
-    return int(g), int(last)
+    g, last = _trace(starts.back, starts.start, column - starts.start, floor, ends)
+    return ends[g:].copy(), int(last)
 
 
 @lean_kernel
-def _trace(back, shift, column, floor, ends, g):
+def _trace(back, shift, column, floor, ends):
+    g = ends.size
     while column > floor:
         g -= 1
         ends[g] = shift + column
         column = back[column]
     return g, shift + column
+
+
+def ends_of(lines: Sequence[Starts], column: int) -> Labels:
+    """List the ends of all groups up to a column, ascending, from the starts of stretches in their order."""
+    ends = []
+    for starts in reversed(lines):
+        ends_of_stretch, column = trace(starts, column)
+        ends.append(ends_of_stretch)
+    return np.concatenate(ends[::-1])

@@ -20,9 +20,8 @@ Ties      Groups of equal values cost nothing. Columns whose f are equal for tha
 Costs     Stamm & Schaub, Corollary 7: sse around the mean, sae around the median, max (half the
           range; twice that here), round-up to the maximum, round-down to the minimum. All
           are ordered minimisable, concave, and splitting is beneficial for them.
-Extras    A group may cost more by its size, see ``line.Extra``. That is a convex function of the
-          size, which keeps the cost concave (their section 6); splitting is beneficial
-          up to 2k−1 only if there is no cost per group.
+Extra     Every group may cost a fixed amount more (their section 6). The cost stays concave, but
+          splitting is beneficial up to 2k−1 only without it.
 """
 
 from __future__ import annotations
@@ -65,10 +64,10 @@ def value(line, i, j):
     In doubles, up to a term that is common to all starts.
     """
     x, sums, window = line.x, line.sums, line.window[0]
-    cost, lo, at = window.cost, window.lo, line.inverse.size - (j - i)
+    cost, lo = window.cost, window.lo
     d = sums[j] - sums[i]
     if cost == SSE:
-        c = -(d * d * line.inverse[at])
+        c = -(d * d * line.inverse[line.inverse.size - (j - i)])
     elif cost == SAE:
         half = (j - i) // 2
         c = (sums[j] - sums[j - half]) - (sums[i + half] - sums[i])
@@ -78,7 +77,7 @@ def value(line, i, j):
         c = (j - i) * (x[lo + j - 1] - x[lo]) - d
     else:
         c = d - (j - i) * (x[lo + i] - x[lo])
-    return line.least[i] + c + line.extra[at]
+    return line.least[i] + c
 
 
 @inlined_subkernel
@@ -101,7 +100,7 @@ def tolerance(line, j):
     """
     window = line.window[0]
     groups, width = _reach(line, j)
-    error = _SLOPE * groups * (j * width + groups * window.largest_extra)
+    error = _SLOPE * groups * (j * width + groups * window.extra)
     return error + 2 * window.carried + window.tiny
 
 
@@ -110,16 +109,16 @@ def doubled_error(line, j):
     """Bound on the error of the least cost of column j in doubled precision."""
     window = line.window[0]
     groups, width = _reach(line, j)
-    error = _DOUBLED_SLOPE * groups * (j * j * width + groups * window.largest_extra)
+    error = _DOUBLED_SLOPE * groups * (j * j * width + groups * window.extra)
     return error + window.carried_doubled + window.tiny
 
 
 @inlined_subkernel
 def settle(line, i, j, cost):
-    """Record that the last group of column j begins at i, at this cost of the column."""
+    """Record that the last group of column j begins at i, at this value of the column."""
     raw, window, origin = line.raw, line.window[0], line.origin
     lo = window.lo
-    line.least[j] = cost
+    line.least[j] = cost + window.extra
     line.back[lo + j] = lo + i
     same = window.free and raw[lo + i] == raw[lo + j - 1]
     origin[j] = origin[i] if same else lo + j
@@ -223,12 +222,12 @@ def prefers_exactly(line, i, rival, j):
         if free:
             origin[high] = origin[low]
         return i < rival
-    along = prefers_along(line, line.back, 0, 0, lo + i, lo + rival, lo + j)
+    along = _prefers_along(line, lo + i, lo + rival, lo + j)
     return _answer(line, lo + i, lo + rival, lo + j) if along == 0 else along < 0
 
 
 @inlined_subkernel
-def group_doubled(line, i, j):
+def _group_doubled(line, i, j):
     """Cost of the group i..j−1 in doubled precision, without its extra cost."""
     x, window, columns, size = line.x, line.window[0], line.columns, j - i
     lo, cost = window.lo, window.cost
@@ -252,7 +251,7 @@ def group_doubled(line, i, j):
 
 
 @inlined_subkernel
-def group_residue(line, i, j):
+def _group_residue(line, i, j):
     """Residue of the same cost."""
     raw, window, columns, size = line.raw, line.window[0], line.columns, j - i
     lo, cost = window.lo, window.cost
@@ -287,15 +286,13 @@ def total(line, i, j):
     while depth > 0:
         depth -= 1
         end = room[depth].trail
-        a, b = group_doubled(line, i, end)
+        a, b = _group_doubled(line, i, end)
         h, a = two_sum(h, a)
         h, e = two_sum(h, e + (a + b))
-        r = plus(r, group_residue(line, i, end))
+        r = plus(r, _group_residue(line, i, end))
         if not window.free:
-            size = end - i
-            extra = line.extra[line.extra.size - size]
-            h, e = add(h, e, extra, line.sizes[size].extra_low)
-            r = plus(r, line.sizes[size].extra_residue)
+            h, e = add(h, e, window.extra, 0.0)
+            r = plus(r, window.extra_residue)
         if depth > 0:
             columns[end].cost, columns[end].cost_low, columns[end].cost_residue = h, e, r
             line.known[end] = 1
@@ -320,32 +317,29 @@ def ready(line):
 
 
 @lean_subkernel
-def prefers_along(line, back, layer, step, i, rival, j):
+def _prefers_along(line, i, rival, j):
     """Compare both partitions group by group, back to where they part: −1, 1, or 0 if too close.
 
     Each group's cost is computed around its own middle, so that what is lost is a share of the
-    costs that differ, not of those of all values. The starts of column t are at ``back[layer + t]``,
-    those of the partition of the start that was found there ``step`` places further down.
+    costs that differ, not of those of all values.
     """
-    extra, sizes, cost = line.extra, line.sizes, line.window[0].cost
+    back, window = line.back, line.window[0]
     high, low, scale, longest, groups = 0.0, 0.0, 0.0, 0, 0
-    a, b, end_a, end_b, layer_a, layer_b = i, rival, j, j, layer, layer
+    a, b, end_a, end_b = i, rival, j, j
     # Each round takes in the last group not yet counted of the path that reaches further.
-    while end_a != end_b or layer_a != layer_b or end_a == j:
-        first = end_a > end_b or (end_a == end_b and layer_a >= layer_b)
+    while end_a != end_b or end_a == j:
+        first = end_a >= end_b
         start, end, sign = (a, end_a, 1.0) if first else (b, end_b, -1.0)
-        h, e = doubled_cost(line.x, cost, start, end)
-        h, e = add(h, e, extra[extra.size - (end - start)], sizes[end - start].extra_low)
+        h, e = doubled_cost(line.x, window.cost, start, end)
+        h, e = add(h, e, window.extra, 0.0)
         high, low = add(high, low, sign * h, sign * e)
         scale += h
         longest, groups = max(longest, end - start), groups + 1
         if first:
-            end_a, a = a, np.int64(back[layer_a + a])
-            layer_a -= step
+            end_a, a = a, np.int64(back[a])
         else:
-            end_b, b = b, np.int64(back[layer_b + b])
-            layer_b -= step
-    if abs(high) > 2.0**-100 * (longest + groups + 8) * scale + line.window[0].tiny:
+            end_b, b = b, np.int64(back[b])
+    if abs(high) > 2.0**-100 * (longest + groups + 8) * scale + window.tiny:
         return -1 if high < 0 else 1
     return 0
 

@@ -11,7 +11,6 @@ doubled precision is computed with Python's integers, which almost never happens
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from fractions import Fraction
 
 import numpy as np
@@ -125,6 +124,13 @@ def residue(bits):
     return r
 
 
+def residue_of(cost: Fraction, power: int) -> int:
+    """Residue of a cost, in the unit in which :func:`residue` gives values, or its square."""
+    prime = int(PRIME)
+    inverse: int = pow(cost.denominator, -1, prime)
+    return cost.numerator * inverse * (1 << 1075 * power % 61) % prime  # 2^61 is 1
+
+
 @lean_subkernel
 def plus(a, b):
     """Add: a + b modulo the prime."""
@@ -166,7 +172,7 @@ def prefers_rationally(
     x: Floats,
     back: NDArray[np.signedinteger],
     cost: int,
-    extra: Callable[[int], Fraction],
+    extra: Fraction,
     i: int,
     rival: int,
     j: int,
@@ -174,11 +180,11 @@ def prefers_rationally(
     """Return whether start i is better for the first j values than ``rival``; ties to the lower start.
 
     Follows both partitions back to where they part, in rational numbers. A group costs
-    ``extra(size)`` more.
+    ``extra`` more.
     """
 
     def of(start: int, end: int) -> Fraction:
-        return rational_cost(x[start:end], cost) + extra(end - start)
+        return _rational_cost(x[start:end], cost) + extra
 
     difference = of(i, j) - of(rival, j)
     a, b = i, rival
@@ -192,7 +198,7 @@ def prefers_rationally(
     return difference < 0 or (difference == 0 and i < rival)
 
 
-def rational_cost(x: Floats, cost: int) -> Fraction:
+def _rational_cost(x: Floats, cost: int) -> Fraction:
     """Cost of one group of sorted values; twice the cost for ``max``."""
     values = [Fraction(v) for v in x.tolist()]
     size = len(values)

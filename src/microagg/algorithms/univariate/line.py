@@ -15,25 +15,22 @@ from numpy.typing import NDArray
 
 from microagg.algorithms.univariate.exact import (
     MAX,
-    PRIME,
     ROUND_DOWN,
     ROUND_UP,
     SAE,
     SSE,
-    add,
-    by,
     inverses,
-    plus,
-    times,
+    residue_of,
 )
 from microagg.base.typing import Floats
-from microagg.compile.no_refcount import lean_kernel
 
 COSTS = {"sse": SSE, "sae": SAE, "max": MAX, "round-up": ROUND_UP, "round-down": ROUND_DOWN}
 
 # Values of k, and for k below each how far a window reaches back and ahead, in units of k. From
 # 64 on partitions meet too rarely to reach far back; for large k a window must fit into a cache.
 _REACH = ((64, 32, 64), (1500, 8, 40), (2**63, 8, 12))
+
+FREE = Fraction(0)  # the extra cost of a group, where there is none
 
 _WINDOW = np.dtype(
     [
@@ -54,7 +51,8 @@ _WINDOW = np.dtype(
         ("carried", "f8"),  # error of the costs that were carried over, in doubles
         ("carried_doubled", "f8"),  # and in doubled precision
         ("tiny", "f8"),  # absolute error of values
-        ("largest_extra", "f8"),  # extra cost of a group
+        ("extra", "f8"),  # extra cost of a group, and its residue
+        ("extra_residue", "u8"),
     ]
 )
 _COLUMN = np.dtype(
@@ -71,8 +69,6 @@ _SIZE = np.dtype(
     [
         ("inverse_low", "f8"),  # second half of 1/size, and its residue
         ("inverse_residue", "u8"),
-        ("extra_low", "f8"),  # second half of the extra cost of such a group, and its residue
-        ("extra_residue", "u8"),
     ]
 )
 _ROOM = np.dtype(
@@ -85,21 +81,6 @@ _ROOM = np.dtype(
         ("answer", "i8"),
     ]
 )
-
-
-class Extra(NamedTuple):
-    """Extra cost per group, and per record missing up to k where smaller groups are allowed."""
-
-    k: int
-    group: Fraction
-    lack: Fraction | None
-
-    def of(self, size: int) -> Fraction:
-        """Extra cost of a group of this size."""
-        return self.group + (self.lack or 0) * max(self.k - size, 0)
-
-
-NOTHING = Extra(0, Fraction(0), None)
 
 
 class Arrays(NamedTuple):
@@ -122,7 +103,6 @@ class Arrays(NamedTuple):
     columns: NDArray[np.void]  # what else there is by column of the window
     room: NDArray[np.void]
     inverse: Floats  # 1/s for a group of s values, at the width of the window less s
-    extra: Floats  # its extra cost, at the same place
     sizes: NDArray[np.void]  # what else there is by size of a group
 
 
@@ -134,29 +114,27 @@ class SortedLine:
     x : (n,) ascending finite doubles; kept, never written to
     k : least size of a group
     cost : number of a cost, see ``COSTS``
-    extra : extra cost of a group, in the unit of the cost of the values as given, or twice that
-        for max. With one per group, groups have no largest size: cutting one of 2k in two no
-        longer pays for sure. With one for what they lack to k, they have no least size.
-    width : columns that a window must have room for, where more than usual
+    group_cost : extra cost of a group, in the unit of the cost of the values as given, or twice that
+        for max. With one, groups have no largest size: cutting one of 2k in two no longer pays for sure.
     """
 
-    def __init__(
-        self, x: Floats, k: int, cost: int, extra: Extra = NOTHING, width: int = 0
-    ) -> None:
+    def __init__(self, x: Floats, k: int, cost: int, group_cost: Fraction = FREE) -> None:
         n = len(x)
         near, self._exponent = near_one(x)
-        self.extra = extra
+        self.group_cost = group_cost
         behind, ahead = next((b, a) for limit, b, a in _REACH if k < limit)
         window = np.zeros(1, _WINDOW)
-        window["k"] = k if extra.lack is None else 1
-        window["most"] = n if extra.group or width else 2 * k - 1
+        window["k"], window["most"] = k, n if group_cost else 2 * k - 1
         window["cost"], window["until"], window["tiny"] = cost, n, 2.0**-1000
-        window["free"] = not (extra.group or extra.lack)
+        window["free"] = not group_cost
+        power = 2 if cost == SSE else 1
+        window["extra"] = float(group_cost * Fraction(2) ** (-power * self._exponent))
+        window["extra_residue"] = residue_of(group_cost, power)
         window["span"], window["behind"], window["ahead"] = k, behind, ahead
         self.arrays = Arrays._make(
             [near, x.view(np.int64), _no_starts(n), window, *_no_columns(0), *_no_sizes(0)]
         )
-        self._make_room(max(width, _width((behind + ahead) * k, n)))
+        self._make_room(_width((behind + ahead) * k, n))
 
     @property
     def back(self) -> NDArray[np.signedinteger]:
@@ -191,24 +169,12 @@ class SortedLine:
 
     def _make_room(self, width: int) -> None:
         """Let windows have so many columns; fill in what depends on the size of a group alone."""
-        window, extra = self.window, self.extra
         by_column = _no_columns(width)
         for new, old in zip(by_column, self.arrays[4:13], strict=True):
             new[: len(old)] = old
-        inverse, extras, sizes = _no_sizes(width)
-        most = min(int(window["most"]), width - 1)
-        inverses(inverse, sizes, most)
-        extras[-most:] = 0.0
-        sizes["extra_low"] = 0.0
-        if extra != NOTHING:
-            power = 2 if window["cost"] == SSE else 1
-            unit = Fraction(2) ** (-power * self._exponent)
-            costs = extra.group, extra.lack or Fraction(0)
-            doubles = [float(cost * unit) for cost in costs]
-            residues = [np.uint64(_residue(cost, power)) for cost in costs]
-            _fill_extra(extras, sizes, extra.k, most, *doubles, *residues)
-            window["largest_extra"] = extras[-1]
-        self.arrays = Arrays._make([*self.arrays[:4], *by_column, inverse, extras, sizes])
+        inverse, sizes = _no_sizes(width)
+        inverses(inverse, sizes, min(int(self.window["most"]), width - 1))
+        self.arrays = Arrays._make([*self.arrays[:4], *by_column, inverse, sizes])
 
 
 def _no_columns(width: int) -> list[NDArray[Any]]:
@@ -220,7 +186,7 @@ def _no_columns(width: int) -> list[NDArray[Any]]:
 
 def _no_sizes(width: int) -> list[NDArray[Any]]:
     """Room for what a line has by size of a group."""
-    return [*np.empty((2, width)), np.empty(width, _SIZE)]
+    return [np.empty(width), np.empty(width, _SIZE)]
 
 
 def _width(reach: int, n: int) -> int:
@@ -243,19 +209,3 @@ def near_one(x: Floats) -> tuple[Floats, int]:
         return x, 0
     exponent = int(np.frexp(largest)[1])
     return np.ldexp(x, -exponent), exponent
-
-
-def _residue(part: Fraction, power: int) -> int:
-    """Residue of an extra cost, in the unit in which exact.residue gives values, or its square."""
-    prime = int(PRIME)
-    inverse: int = pow(part.denominator, -1, prime)
-    return part.numerator * inverse * (1 << 1075 * power % 61) % prime  # 2^61 is 1
-
-
-@lean_kernel
-def _fill_extra(extras, sizes, k, most, group, lack, group_residue, lack_residue):
-    for s in range(1, most + 1):
-        lacking = max(k - s, 0)
-        h, e = times(lack, 0.0, float(lacking), 0.0)
-        extras[extras.size - s], sizes[s].extra_low = add(h, e, group, 0.0)
-        sizes[s].extra_residue = plus(group_residue, by(lack_residue, np.uint64(lacking)))

@@ -6,7 +6,6 @@ each reports about its ends what it takes to put them together.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -14,7 +13,15 @@ from typing import IO, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.univariate.chain import Back, Starts, chain, goes_on, overlap_for, trace
+from microagg.algorithms.univariate.chain import (
+    Back,
+    Starts,
+    chain,
+    ends_of,
+    goes_on,
+    overlap_for,
+    trace,
+)
 from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.sorted_cut import cost_number, plain_fill
 from microagg.base.progress import new_state
@@ -64,11 +71,7 @@ def cut_stretches(
             joined=_StretchOnDisk(values, file),
             most=most,
         )
-    ends, column = deque[Labels](), int(borders[-1])
-    for starts in reversed(lines):
-        ends_of_stretch, column = trace(starts, column)
-        ends.appendleft(ends_of_stretch)
-    whole = np.concatenate(ends)
+    whole = ends_of(lines, int(borders[-1]))
     return np.split(whole, np.searchsorted(whole, borders[1:-1], side="right"))
 
 

@@ -53,7 +53,7 @@ def run(algorithm: Callable[..., None], line: SortedLine, state: State, *options
             question = line.arrays.room[window["answers"]]
             starts_and_column = (int(question[name]) for name in ("start", "rival", "column"))
             question["answer"] = prefers_rationally(
-                values, line.back, int(window["cost"]), line.extra.of, *starts_and_column
+                values, line.back, int(window["cost"]), line.group_cost, *starts_and_column
             )
             window["answers"] += 1
             if window["answers"] == len(line.arrays.room):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ from microagg.algorithms.result import Partition
 from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import share
 from microagg.base.progress import Clock, Listener
-from microagg.base.typing import Labels
+from microagg.base.typing import Floats, Labels
 from microagg.drafting.draft import Completed, complete
 from microagg.drafting.guess import Guess
 from microagg.encode.space import Space
@@ -39,8 +39,9 @@ from microagg.measure.analyses import check_analyses
 from microagg.measure.swapping import largest_share
 from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan
+from microagg.releasing.dealt import SECRET_BYTES
 from microagg.releasing.release_values import Released, release_block
-from microagg.releasing.swap import SECRET_BYTES, Swapping
+from microagg.releasing.swap import Swapping
 from microagg.releasing.weight_and_strata import release_weight_and_strata, released_strata
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
@@ -278,7 +279,15 @@ def _protect(
         intake = take_in(table, plan, text, coded, rows=rows)
         if carrying is not None:
             intake = carrying.freeze(intake)
-        wanted = _inputs_of_parts(intake, plan)
+        gone = {*intake.roles.dropped, *intake.roles.renumbered}
+        before = intake.original or intake.frame
+        check_analyses(plan.analyses, before, gone, whole=True, categories=plan.categories)
+        wanted = [
+            (block, part_input(intake, block, chosen))
+            for block in plan.blocks
+            for names in [list(block.columns or ())]
+            for chosen in ([[name] for name in names] if block.per_column else [names])
+        ]
     if on_plan is not None:
         on_plan(plan)
     secret = secrets.token_bytes(SECRET_BYTES)
@@ -352,18 +361,6 @@ def _protect(
     )
 
 
-def _inputs_of_parts(intake: Intake, plan: Plan) -> list[tuple[Block, PartInput]]:
-    """Encode the columns of each part, after all that can be wrong with the plan's analyses was checked."""
-    gone = {*intake.roles.dropped, *intake.roles.renumbered}
-    before = intake.original or intake.frame
-    check_analyses(plan.analyses, before, gone, whole=True, categories=plan.categories)
-    return [
-        (block, part_input(intake, block, columns))
-        for block in plan.blocks
-        for columns in _column_sets(block)
-    ]
-
-
 class _GroupedBlock(NamedTuple):
     """The groups of some columns, and what they release."""
 
@@ -387,27 +384,42 @@ def _group_and_release(
     """Group the records by some columns, and release the values of the groups."""
     plan, states, households = intake.plan, given.states, None
     steering = steering_requirements(block, given.requirements) if block.is_swapped else []
-    base = None
+    weighted = plan.weight is not None and plan.weight.grouping == "weighted"
+    weights, base = intake.relative_weights if weighted else None, None
+
+    def solve(
+        space: Space,
+        cells: Labels,
+        rules: Sequence[Requirement],
+        k: int | None = block.k,
+        masses: Floats | None = None,
+    ) -> Partition:
+        """Group all records, some of them, which then count alike, or, with masses, groups of them."""
+        asked = block if k == block.k else replace(block, k=k)
+        if masses is not None:
+            asked = replace(asked, method="auto", options={}, bound=None)
+        elif len(space.matrix) == len(intake):
+            masses = weights
+        return group(
+            space,
+            asked,
+            cells,
+            weights=masses,
+            requirements=rules,
+            seed=plan.seed,
+            progress=progress,
+        )
+
     with clock.time("partition"):
         if plan.unit_of(block).mode == "together":
             together = group_households(intake, block, given, progress)
             partition, states = together.partition, together.states
             households = (together.of_households, together.shared)
         elif carrying is not None:
-            partition = carrying.group(
-                intake, block, given, partial(_solve, intake, block, progress)
-            )
+            partition = carrying.group(intake, block, given, solve)
         else:
-            weights = intake.relative_weights if _weighs(plan) else None
-            partition = group(
-                given.space,
-                block,
-                given.cells,
-                weights=weights,
-                requirements=[rule for rule in given.requirements if rule not in steering],
-                seed=plan.seed,
-                progress=progress,
-            )
+            rules = [rule for rule in given.requirements if rule not in steering]
+            partition = solve(given.space, given.cells, rules)
             if steering:
                 base = partition.labels
                 partition = merge_groups(
@@ -421,7 +433,8 @@ def _group_and_release(
             strata = released_strata(intake, block, given, partition.labels)
             swapping = Swapping(secret, strata, given.requirements, str(names[0]))
             if carrying is not None:
-                swapping = swapping._replace(strata=carrying.cohorts(strata), frozen=carrying.share)
+                frozen = carrying.values.share
+                swapping = swapping._replace(strata=carrying.cohorts(strata), frozen=frozen)
         released = release_block(
             intake.frame,
             given.variables,
@@ -433,30 +446,9 @@ def _group_and_release(
             households,
             intake.units_of(block),
             swapping,
-            None if carrying is None else partial(carrying.settle, weights=intake.weights),
+            None if carrying is None else carrying.values.earlier(intake.weights),
         )
     return _GroupedBlock(part, released, households, swapping)
-
-
-def _solve(
-    intake: Intake,
-    block: Block,
-    progress: Listener | None,
-    space: Space,
-    cells: Labels,
-    rules: Sequence[Requirement],
-) -> Partition:
-    """Group all records, or some of them."""
-    whole = len(space.matrix) == len(intake)
-    return group(
-        space,
-        block,
-        cells,
-        weights=intake.relative_weights if whole and _weighs(intake.plan) else None,
-        requirements=rules,
-        seed=intake.plan.seed,
-        progress=progress,
-    )
 
 
 def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:
@@ -489,16 +481,6 @@ def _left_out(given: Any, data: Any) -> list[str]:
             "Left out, because a release does not need it: the attributes (attrs) of the frame."
         ]
     return []
-
-
-def _column_sets(block: Block) -> list[list[Any]]:
-    """Return the sets of columns of a block that get a partition each."""
-    chosen = list(block.columns or ())
-    return [[name] for name in chosen] if block.per_column else [chosen]
-
-
-def _weighs(plan: Plan) -> bool:
-    return plan.weight is not None and plan.weight.grouping == "weighted"
 
 
 def _about_unreadable(

@@ -61,7 +61,7 @@ from microagg.measure.linkage import SAMPLE_IN_PARTS, Sought
 from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
-from microagg.releasing.swap import SECRET_BYTES
+from microagg.releasing.dealt import SECRET_BYTES
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

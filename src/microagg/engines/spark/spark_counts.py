@@ -1,4 +1,4 @@
-"""Counting and measuring on Spark: figures come from aggregations over the table.
+"""Counting on Spark: figures come from aggregations over the table.
 
 A task turns rows into keys of their classes; Spark brings equal keys together. Sums are exact, so that
 figures do not depend on how a table is spread.
@@ -6,7 +6,7 @@ figures do not depend on how a table is spread.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from microagg.encode.batch_statistics import Moments
 from microagg.engines.spark.spark_bundles import unbundled, word_names
-from microagg.engines.spark.spark_frames import (
-    Layout,
-    mapped,
-    on_spark,
-    positional,
-    reduced,
-)
-from microagg.errors import InputError, listed, shown
+from microagg.engines.spark.spark_frames import Layout, mapped, on_spark, positional
 from microagg.grouping.require.value_rules import FEWEST_NUMBERS, is_common
 from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import keys_of
@@ -171,9 +163,11 @@ class KeysOnSpark(CountsOnSpark):
 
 
 def _hashed(frame: DataFrame, asked: Question, columns: Sequence[str]) -> DataFrame:
-    """Turn rows into the keys of their classes and of their distinct values."""
+    """Turn rows into the keys of their classes and of their distinct values; nested ones go by their text."""
     names = word_names(2 if asked.distinct is None else 4)
-    layout, rows = _narrow(frame, columns)
+    whole, rows = positional(frame)
+    layout = Layout(tuple(columns))
+    rows = rows.select(*(rows[whole.place(name)].alias(f"c{j}") for j, name in enumerate(columns)))
 
     def hashed(rows: pa.Table) -> pa.Table:
         words = np.hstack(keys_of(Frame(layout.table(rows)), asked)).view(np.int64)
@@ -186,85 +180,3 @@ def count_shared(frame: DataFrame, promise: Promise) -> Verification:
     """Count in a Spark DataFrame how many units share each combination of values."""
     with on_spark():
         return count_promises(CountsOnSpark(frame), [promise])[0][0]
-
-
-def _narrow(frame: DataFrame, columns: Sequence[str]) -> tuple[Layout, DataFrame]:
-    """Select some columns, nested ones as text."""
-    layout, rows = positional(frame)
-    own = (rows[layout.place(name)].alias(f"c{j}") for j, name in enumerate(columns))
-    return Layout(tuple(columns)), rows.select(*own)
-
-
-def _numeric(frame: DataFrame) -> list[str]:
-    from pyspark.sql.types import NumericType
-
-    return [field.name for field in frame.schema.fields if isinstance(field.dataType, NumericType)]
-
-
-@dataclass(frozen=True)
-class ColumnChange:
-    """A column of numbers before and after."""
-
-    name: str
-    mean_before: float
-    mean_after: float
-    deviation_before: float
-    deviation_after: float
-
-    @property
-    def loss(self) -> float:
-        """Share of the variance that is gone, in percent: 100·SSE/SST where groups release their means.
-
-        The squares about the mean are those within groups and those between; the second are what is left.
-        """
-        if not self.deviation_before:
-            return 0.0
-        return 100 * (1 - (self.deviation_after / self.deviation_before) ** 2)
-
-
-def measure_columns(
-    original: DataFrame, protected: DataFrame, columns: Iterable[str] | None = None
-) -> dict[str, ColumnChange]:
-    """Compare columns of numbers of two tables, whose rows may be in any order.
-
-    By default all columns that are numbers in both.
-    """
-    both = [name for name in _numeric(original) if name in set(_numeric(protected))]
-    chosen = both if columns is None else list(columns)
-    odd = [name for name in chosen if name not in both]
-    if odd or not chosen:
-        raise InputError(
-            f"Columns to compare are numbers in both tables; {listed(odd) or 'no column'} is not in both. "
-            f"There are {listed(both, 40) or 'none'}."
-        )
-    before, after = _moments(original, chosen), _moments(protected, chosen)
-    if before[0].count != after[0].count:
-        raise InputError(
-            "Tables to compare have values for as many records; the original has "
-            f"{before[0].count:,} in {shown(chosen[0])} and the protected one {after[0].count:,}."
-        )
-    return {
-        name: ColumnChange(name, x.mean, y.mean, x.deviation, y.deviation)
-        for name, x, y in zip(chosen, before, after, strict=True)
-    }
-
-
-def _moments(frame: DataFrame, columns: Sequence[str]) -> list[Moments]:
-    _, narrow = _narrow(frame, columns)
-    with on_spark():
-        moments = reduced(narrow, _moments_of, _merged_moments)
-    if moments is None:
-        raise InputError(
-            "Measuring needs at least one record; a table has none. Check that it was copied whole."
-        )
-    return moments
-
-
-def _moments_of(rows: pa.Table) -> list[Moments]:
-    frame = Frame(rows)
-    values = [frame.doubles(name) for name in frame.names]
-    return [Moments().add(own[~np.isnan(own)]) for own in values]
-
-
-def _merged_moments(one: list[Moments], other: list[Moments]) -> list[Moments]:
-    return [a.merge(b) for a, b in zip(one, other, strict=True)]

@@ -1,25 +1,27 @@
-"""The desk: the state of the page in the server's memory: table, plans, trials, releases, queue.
+"""The session: the state of the page in the server's memory, and the worker that does its tasks.
 
-Tabs and reloads see the same desk. One task runs at a time, the others wait. A release runs in a new
+Tabs and reloads see the same session. One task runs at a time, the others wait. A release runs in a new
 process while no other one holds the table, so that it needs no more memory than the command.
 """
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from microagg.base.formatting import plural
 from microagg.engines.memory.choices import Choice, mark_frontier
-from microagg.page.process import Worker
 from microagg.page.tasks import (
     STOP,
     CompareTask,
@@ -36,6 +38,7 @@ from microagg.plan.plan import Plan
 
 _MOST_ENTRIES = 30  # of the queue that are remembered
 _MOST_PRICED = 30  # plans whose prices are remembered
+_SECONDS_TO_END = 5.0  # of a worker that was killed
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,11 @@ class OpenTable:
     def names(self) -> list[str]:
         """Names of the columns, in their order."""
         return [column["name"] for column in self.columns]
+
+    @property
+    def drafted_kinds(self) -> dict[str, Any]:
+        """Kinds that the draft names for columns that it does not protect by itself."""
+        return {c["name"]: c["kind"] for c in self.columns if c["role"] != "protect" and c["kind"]}
 
 
 @dataclass(frozen=True)
@@ -95,7 +103,53 @@ class Entry:
         return self.state in ("waiting", "running")
 
 
-class Desk:
+class Worker:
+    """The process that does tasks, with a thread that calls ``on_message`` and ``on_end``."""
+
+    def __init__(
+        self,
+        on_message: Callable[[Worker, Message], None],
+        on_end: Callable[[Worker, int], None],
+    ) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, far = context.Pipe()
+        self._process = context.Process(target=_work, args=(far,), daemon=True)
+        self._process.start()
+        far.close()
+        self.used = False
+        self._on_message, self._on_end = on_message, on_end
+        self._listener = threading.Thread(target=self._listen, daemon=True)
+        self._listener.start()
+
+    @property
+    def pid(self) -> int:
+        """Number of the process."""
+        return int(self._process.pid or 0)
+
+    def send(self, task: Task | str) -> None:
+        """Send a task, or the request to stop; a process that has ended reports that itself."""
+        self.used = True
+        with suppress(OSError):
+            self._pipe.send(task)
+
+    def kill(self) -> None:
+        """End the process at once; it writes under temporary names, so no incomplete file has a name."""
+        self._process.kill()
+        self._process.join(_SECONDS_TO_END)
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                message = self._pipe.recv()
+            except (EOFError, OSError):
+                break
+            self._on_message(self, message)
+        self._process.join(_SECONDS_TO_END)
+        self._pipe.close()
+        self._on_end(self, self._process.exitcode or 0)
+
+
+class Session:
     """The state of one user's work, and its queue."""
 
     def __init__(self, private: Path) -> None:
@@ -309,7 +363,7 @@ class Desk:
                 self._worker = Worker(self._receive, self._gone)
 
     def close(self) -> None:
-        """End the worker; the desk takes no more tasks."""
+        """End the worker; the session takes no more tasks."""
         with self.lock:
             self._closed = True
             worker, self._worker = self._worker, None
@@ -401,7 +455,7 @@ class Desk:
             self.releases = [*self.releases, release]
 
     def _open(self, task: ReadTask, found: Mapping[str, Any]) -> None:
-        """Put another table on the desk; all about the one before goes."""
+        """Put another table into the session; all about the one before goes."""
         for release in self.releases:
             _remove(release.folder)
         if self.table is not None and self.table.opened.uploaded:
@@ -425,3 +479,13 @@ def _apart_from_choice(plan: Plan) -> Plan:
     """Return the plan without the settings that a choice on the map changes."""
     blocks = [replace(block, k=2, method="auto", options={}) for block in plan.blocks]
     return replace(plan, blocks=tuple(blocks))
+
+
+def _work(pipe: Connection) -> Any:
+    # Loaded in the worker alone: the server needs neither numba nor the table.
+    from microagg.base.own_process import start_quickly
+
+    start_quickly()
+    from microagg.page.worker import serve_tasks
+
+    serve_tasks(pipe)

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from microagg.page.bodies import RequestLimits
 from microagg.page.serve import Server, _open_browser, serve
+from microagg.page.uploads import RequestLimits
 from visitor import Visitor, served
 
 CANARY = "canary-7391"
@@ -110,11 +110,11 @@ ORIGINS = ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://12
 def test_another_origin_changes_nothing(server, caplog, origin):
     visitor = Visitor(server)
     caplog.clear()
-    before = server.desk.latest(object)
+    before = server.session.latest(object)
     given = None if origin is None else origin.format(port=server.port)
     answer = visitor.ask("POST", "open/path", b"path=/", {"Origin": given})
     assert refused(answer, caplog)
-    assert server.desk.latest(object) is before
+    assert server.session.latest(object) is before
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

@@ -1,0 +1,353 @@
+"""The values that groups of a ledger release: old digits, or new ones that all files together allow.
+
+A group in which nothing changed releases the digits that it released before. One in which something did
+releases a new value if :mod:`microagg.ledger.equations` lets it; otherwise the old one stays. A file of a
+larger k releases unions of groups: each group is settled as if its own value were released, and the union's
+value follows from theirs, so that it says nothing more. Swapped groups have lists of values, which are
+frozen, and dealt afresh; their means are the means of the lists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+
+from microagg.base.formatting import plural
+from microagg.base.typing import Floats, Labels
+from microagg.encode.space import names_of_levels
+from microagg.errors import InputError, shown
+from microagg.ledger.columns import ColumnHistory, Flags, joined_values
+from microagg.ledger.hashing import hashed_texts
+from microagg.releasing.release_values import Aggregated, Earlier, Rounded
+from microagg.releasing.swap import Shared
+from microagg.tables.variable import Variable
+
+
+class Members(NamedTuple):
+    """Who is in which base group, and which records are theirs."""
+
+    groups: Labels
+    """(units,) base group of each."""
+    entry: Labels
+    """(units,) the one in which it entered: groups that some left may since have become one."""
+    merged: Labels
+    """(groups, releases) the base group that each was a part of, with this release."""
+    place: Labels
+    """(n,) unit of each record."""
+    here: Labels
+    """(base groups of this file,) their numbers."""
+    labels: Labels
+    """(n,) of these, that of each record."""
+    unions: Labels
+    """(n,) group of each record in this file, a union of base groups."""
+    strata: Labels
+    """(n,)"""
+
+    @property
+    def number(self) -> int:
+        """Number of this release."""
+        return int(self.merged.shape[1])
+
+    def groups_then(self, units: Labels, numbers: Labels) -> Labels:
+        """Return the base group of units in some releases, (units, releases)."""
+        return np.asarray(self.merged[self.entry[units]][:, numbers - 1])
+
+
+class _Step(NamedTuple):
+    """What would be stated about a column."""
+
+    history: ColumnHistory
+    sums: Floats
+    masses: Floats
+    versions: Labels
+    changed: Flags
+    """(groups,) whether a group's members have other values than in its last equation."""
+    present: Labels
+    """(groups,) units that have a value."""
+
+
+class GroupValues:
+    """The values of one release of a ledger."""
+
+    def __init__(
+        self,
+        members: Members,
+        histories: Mapping[str, ColumnHistory],
+        swapped: frozenset[str],
+        key: bytes,
+        k: int,
+        k_over_time: int,
+    ) -> None:
+        """Take what is known.
+
+        Parameters
+        ----------
+        members : of all base groups
+        histories : of the columns of this release, by name; they are changed
+        swapped : names of columns whose values are swapped
+        key : of the ledger
+        k : of this file
+        k_over_time : least number of units about which all files together may tell anything
+        """
+        self._members, self._histories, self._swapped = members, histories, swapped
+        self._key, self._k_of_file, self._k = key, k, k_over_time
+        self.counts: dict[str, int] = {}
+
+    def earlier(self, weights: Floats | None) -> Earlier:
+        """Return what :func:`microagg.releasing.release_values.release_block` needs of a ledger.
+
+        Parameters
+        ----------
+        weights : (n,) of entry; None: all are alike
+        """
+        return Earlier(self._members.labels, partial(self.settle, weights=weights))
+
+    def settle(
+        self,
+        variables: Sequence[Variable],
+        of_base: Aggregated,
+        of_unions: Aggregated,
+        rounded: Rounded,
+        weights: Floats | None,
+    ) -> Aggregated:
+        """Return what groups release.
+
+        Parameters
+        ----------
+        variables : the columns, of all n records
+        of_base, of_unions : what base groups, and the groups of this file, would release without a ledger
+        rounded : rounds numbers of a column, named by its place, to the digits of the plan
+        weights : (n,) of entry; None: all are alike
+        """
+        members = self._members
+        labels, here = members.labels, _flags(members.here, len(members.merged))
+        steps = [self._step(variable, here, weights) for variable in variables]
+        refused = self._refused(variables, steps)
+        row = np.empty(len(members.here), np.int64)  # one of each base group
+        row[labels] = np.arange(len(labels))
+        renewed, kept = np.zeros(len(here), bool), np.zeros(len(here), bool)
+        blanked = 0
+        values, states = of_unions[0].copy(), of_unions[1].copy()
+        for j, (variable, step) in enumerate(zip(variables, steps, strict=True)):
+            history = step.history
+            group_values, group_states = of_base[0][row, j].copy(), of_base[1][row, j].copy()
+            if str(variable.name) in self._swapped:
+                group_values, masses = self._means_of_lists(variable, history)
+                group_values = rounded(j, group_values)
+                group_states = np.isnan(group_values).astype(np.int64)
+                stays = np.ones(len(row), bool)
+                blanked += int(group_states.sum())
+            else:
+                first = here & ~history.stated & (step.present >= self._k)
+                few = here & ~history.stated & (step.present < self._k) & (step.present > 0)
+                new = first | (step.changed & ~refused)
+                renewed |= step.changed & ~refused
+                kept |= step.changed & refused
+                blanked += int(few.sum())
+                history.state(
+                    new[members.groups], step.versions, step.sums, step.masses, members.number
+                )
+                old = (history.stated & ~new)[members.here]
+                at = members.here[old]
+                number = _numbers(variable, history, history.released[at], history.origin[at])
+                number = np.where(step.changed[at], rounded(j, number), number)
+                group_values[old], group_states[old] = number, np.isnan(number)
+                is_few = few[members.here]
+                group_values[is_few], group_states[is_few] = np.nan, 1
+                is_new = new[members.here]
+                at = members.here[is_new]
+                history.released[at] = _as_held(variable, history, group_values[is_new])
+                history.origin[at], history.stated[at] = variable.origin, True
+                stays = is_few | (step.changed & refused)[members.here]
+                masses = history.group_masses(members.groups)[members.here]
+            if members.unions is labels:
+                values[:, j], states[:, j] = group_values[labels], group_states[labels]
+                continue
+            union = members.unions[row]
+            joined = joined_values(group_values, masses, union, variable.is_category)
+            joined = rounded(j, joined)
+            # Where all its groups release what their members have now, it is the union's own value.
+            as_groups = (np.bincount(union, stays) > 0)[members.unions]
+            values[as_groups, j] = joined[members.unions][as_groups]
+            states[as_groups, j] = np.isnan(values[as_groups, j])
+        self.counts = {
+            "groups": len(members.here),
+            "groups_renewed": int(renewed.sum()),
+            "groups_kept": int((kept & here).sum()),
+            "columns_blanked": blanked,
+        }
+        return values, states
+
+    def _step(self, variable: Variable, here: Flags, weights: Floats | None) -> _Step:
+        history = self._histories[str(variable.name)]
+        groups = self._members.groups
+        sums, masses = self._parts(variable, weights)
+        versions = history.versions_of(sums, masses)
+        changed = _flags(groups[versions != history.last], len(here)) & here & history.stated
+        present = np.bincount(groups[versions >= 0], minlength=len(here))
+        return _Step(history, sums, masses, versions, changed, present)
+
+    def _refused(self, variables: Sequence[Variable], steps: Sequence[_Step]) -> Flags:
+        """Return the groups of which some column changed in a way that must not show."""
+        members = self._members
+        g = len(members.merged)
+        order = np.argsort(members.groups, kind="stable")
+        start = np.searchsorted(members.groups[order], np.arange(g + 1))
+        refused = np.zeros(g, bool)
+        for variable, step in zip(variables, steps, strict=True):
+            if str(variable.name) in self._swapped:
+                continue
+            for group in np.flatnonzero(step.changed & ~refused):
+                units = order[start[group] : start[group + 1]]
+                refused[group] = not step.history.may_state(
+                    units,
+                    step.versions[units],
+                    step.sums[units],
+                    self._k,
+                    not variable.is_category,
+                    members.groups_then(units, step.history.numbers),
+                )
+        return refused
+
+    def _means_of_lists(self, variable: Variable, history: ColumnHistory) -> tuple[Floats, Floats]:
+        """Return the mean of each base group's frozen list, or its most frequent category, and its length.
+
+        One-column groups are a second partition: means of the values themselves could be solved against
+        the values that k units share.
+        """
+        members = self._members
+        at = np.full(len(members.merged), -1)
+        at[members.here] = np.arange(len(members.here))
+        inside = np.flatnonzero((at[members.groups] >= 0) & history.stated[members.groups])
+        of_list = at[members.groups[inside]]
+        origin = history.origin[members.groups[inside]]
+        numbers = _numbers(variable, history, history.lists[inside], origin)
+        masses = np.bincount(of_list, ~np.isnan(numbers), minlength=len(members.here))
+        means = np.full(len(members.here), np.nan)
+        joined = joined_values(numbers, np.ones(len(inside)), of_list, variable.is_category)
+        means[: len(joined)] = joined
+        return means, masses.astype(np.float64)
+
+    def share(self, variables: Sequence[Variable], shared: Shared) -> Shared:
+        """Return what is dealt in swapped groups: the frozen lists, and those of new groups and columns.
+
+        Parameters
+        ----------
+        variables : the columns, of all n records
+        shared : what would be dealt without a ledger
+        """
+        members = self._members
+        values, states = shared.values.copy(), shared.states.copy()
+        base = members.here[members.labels]
+        order = np.lexsort((members.place, base))
+        place = np.argsort(members.groups, kind="stable")  # lists are in the order of groups
+        place = place[np.isin(members.groups[place], members.here)]
+        assert (members.groups[place] == base[order]).all()
+        kept = np.zeros(len(members.merged), bool)
+        for j, variable in enumerate(variables):
+            history = self._histories[str(variable.name)]
+            old = history.stated[base[order]]
+            number = history.lists[place[old]]
+            frozen = _numbers(variable, history, number, history.origin[base[order][old]])
+            if (np.isnan(frozen) & ~np.isnan(number)).any():
+                raise InputError(
+                    "Swapped lists are frozen; a category that one of them holds occurs no more in "
+                    f"{shown(variable.name)}. Keep a record with it, or leave the column out."
+                )
+            values[order[old], j], states[order[old], j] = frozen, np.isnan(frozen)
+            new = order[~old]
+            by_value = new[np.lexsort((values[new, j], base[new]))]
+            history.lists[place[~old]] = _as_held(variable, history, values[by_value, j])
+            groups = np.unique(base[new])
+            history.stated[groups], history.origin[groups] = True, variable.origin
+            sums, masses = self._parts(variable, None)
+            versions = history.versions_of(sums, masses)
+            kept[members.groups[(versions != history.last) & (history.last >= 0)]] = True
+            is_new = np.isin(members.groups, groups)
+            history.state(is_new, versions, sums, masses, members.number)
+        self._check_shared(variables, values)
+        self.counts = {
+            "groups": len(members.here),
+            "groups_kept": int(kept[members.here].sum()),
+        }
+        return Shared(values, states)
+
+    def _check_shared(self, variables: Sequence[Variable], values: Floats) -> None:
+        """Refuse lists whose values stand for fewer than k units, since other groups are withheld."""
+        for j, variable in enumerate(variables):
+            pairs = np.column_stack([self._members.strata, values[:, j].view(np.int64)])
+            counts = np.unique(pairs, axis=0, return_counts=True)[1]
+            few = int((counts < self._k_of_file).sum())
+            if few:
+                raise InputError(
+                    f"Swapped values stand for at least {plural(self._k_of_file, 'unit')} of a stratum; of "
+                    f"the frozen lists {plural(few, 'value')} of {shown(variable.name)} would stand for "
+                    "fewer. Release the table with all members of the groups that are withheld, with the k "
+                    "of the first file, or as means."
+                )
+
+    def _parts(self, variable: Variable, weights: Floats | None) -> tuple[Floats, Floats]:
+        """Return what each unit adds to the sum of its group, and with which weight; NaN: nothing.
+
+        Of categories and of swapped columns a number that stands for the value takes its place: nobody has
+        to know by how much it changed.
+        """
+        numbers = variable.values + (variable.origin if variable.kind == "date" else 0)
+        name = str(variable.name)
+        if variable.is_category:
+            codes = self._codes(name, map(str, variable.levels))
+            levels = variable.level_numbers
+            numbers = np.where(levels < 0, np.nan, np.append(codes, np.nan)[levels])
+        elif name in self._swapped:
+            distinct, which = np.unique(numbers, return_inverse=True)
+            codes = self._codes(name, map(repr, distinct.tolist()))
+            numbers = np.where(np.isnan(numbers), np.nan, codes[which.reshape(-1)])
+        at_row, n = self._members.place, len(self._members.groups)
+        there = np.flatnonzero(~np.isnan(numbers))
+        mass = np.ones(len(there)) if weights is None else weights[there]
+        # In ascending order, so that the sum does not depend on the order of the file.
+        order = np.lexsort((mass, numbers[there], at_row[there]))
+        at = at_row[there][order]
+        sums, masses = np.full(n, np.nan), np.full(n, np.nan)
+        if len(at):
+            first = np.flatnonzero(np.append(True, np.diff(at) != 0))
+            sums[at[first]] = np.add.reduceat((mass * numbers[there])[order], first)
+            masses[at[first]] = np.add.reduceat(mass[order], first)
+        return sums, masses
+
+    def _codes(self, name: str, texts: Iterable[str]) -> Floats:
+        codes = hashed_texts(self._key, "value", (f"{name}\0{text}" for text in texts))
+        return (codes % 2**40).astype(np.float64)
+
+
+def _flags(places: Labels, length: int) -> Flags:
+    flags = np.zeros(length, bool)
+    flags[places] = True
+    return flags
+
+
+def _as_held(variable: Variable, history: ColumnHistory, values: Floats) -> Floats:
+    """Return released values as the ledger holds them."""
+    if not variable.is_category:
+        return values
+    names = names_of_levels(variable)
+    used = {int(value) for value in np.unique(values[~np.isnan(values)])}
+    number = {level: history.number_of_text(str(names[level])) for level in sorted(used)}
+    return np.array([np.nan if np.isnan(v) else number[int(v)] for v in values], np.float64)
+
+
+def _numbers(variable: Variable, history: ColumnHistory, numbers: Floats, origin: Labels) -> Floats:
+    """Return values of the ledger in the numbering of the variable; NaN also where it has none."""
+    if not variable.is_category:
+        return numbers + (origin - variable.origin)
+    level_of = {
+        str(name): level
+        for level, name in enumerate(names_of_levels(variable))
+        if level >= len(variable.rows) or variable.rows[level] >= 0
+    }
+    levels = [level_of.get(text, np.nan) for text in history.texts]
+    places = np.where(np.isnan(numbers), len(levels), np.nan_to_num(numbers)).astype(np.int64)
+    return np.append(np.array(levels, np.float64), np.nan)[places]
