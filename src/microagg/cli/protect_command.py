@@ -57,7 +57,10 @@ class _Listener(Observer):
 
     def planned(self, plan: Plan, records: int) -> None:
         self._compiling.ask(parts_of(self._job, plan, records))
+        # There is no search to stop yet: an interrupt ends the command, and does not wait for the compiling.
+        searching, self.searching = self.searching, False
         self._compiling.wait(self.bar, without=AFTER_GROUPING)
+        self.searching = searching
 
     def progress(self, stage: str, done: int, total: int) -> None:
         if self.bar is not None:
