@@ -34,6 +34,7 @@ BENCHMARKS = (
     "spark",
     "nist",
     "attacks",
+    "ledger",
 )
 WHEN_NAMED = ("attack_peers", "page", "reference")
 

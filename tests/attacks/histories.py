@@ -6,17 +6,22 @@ linear algebra over all numbers that were released, in exact arithmetic. Nothing
 the command under attack: classes are equal rows of a file, and a number is an equation about what its rows
 hold now, or, class by class of any file, about what these held in an earlier file; else it is a fault.
 
-``python tests/attacks/histories.py FIRST LAST`` runs the histories of these seeds, and says how many are
-broken with a ledger and without.
+``python tests/attacks/histories.py FIRST LAST`` runs the histories of these seeds in several processes, names
+those that are broken with a ledger, and says how many are broken with one and without.
 """
 
 from __future__ import annotations
 
+import argparse
 import itertools
+import multiprocessing
+import os
 import sys
 import tempfile
+import time
 import warnings
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -270,7 +275,7 @@ def solved(history: History, files: list[dict[str, Any]], column: str) -> list[s
             [("" if at is None else values[at], frozenset(c)) for values, c in members.items()]
         )
     weight_of = entry if history.weighted else dict.fromkeys(entry, 1.0)
-    all_classes = {inside for file in classes for _, inside in file}
+    members_only = [[inside for _, inside in file] for file in classes]
     equations, stated = [], []
     for number, file in enumerate(classes):
         for value, members in file:
@@ -279,7 +284,7 @@ def solved(history: History, files: list[dict[str, Any]], column: str) -> list[s
             if any(value == old and members <= before for old, before in stated):
                 continue  # nothing new
             stated.append((value, members))
-            found = _explained(float(value), members, number, held, all_classes, weight_of)
+            found = _explained(float(value), members, number, held, members_only, weight_of)
             if found is None:
                 return [f"{column}: {value} is neither new nor old"]
             equations.append(found)
@@ -291,7 +296,7 @@ def _explained(
     members: frozenset[str],
     number: int,
     held: list[dict[str, list[float]]],
-    classes: set[frozenset[str]],
+    classes: list[list[frozenset[str]]],
     weight_of: dict[str, float],
 ) -> dict[tuple[str, Any], int] | None:
     """Return the unknowns of which a number is the mean: values of now, or of earlier files."""
@@ -311,12 +316,7 @@ def _explained(
     if abs(mean - value) < 1e-3:
         return unknowns
     # Parts that some file shows: whoever left is in them, too.
-    touching = sorted((one for one in classes if one & members), key=lambda one: (len(one), *one))
-    parts: list[frozenset[str]] = []
-    for one in touching:
-        if not any(one & part for part in parts):
-            parts.append(one)
-    for cover in ([*parts], touching[-1:]):
+    for cover in _covers(members, number, classes):
         for then in itertools.product(range(number, -1, -1), repeat=min(len(cover), 6)):
             if len(then) < len(cover):
                 continue
@@ -324,6 +324,23 @@ def _explained(
             if abs(mean - value) < 1e-3:
                 return unknowns
     return None
+
+
+def _covers(
+    members: frozenset[str], number: int, classes: list[list[frozenset[str]]]
+) -> Iterator[list[frozenset[str]]]:
+    """List ways to cut what a class may be about into parts: the smallest of all files, those of one file."""
+    every = [one for file in classes for one in file]
+    earlier = [one for file in classes[:number] for one in file]
+    for known in (every, earlier, *reversed(classes[:number])):
+        parts: list[frozenset[str]] = []
+        for one in sorted({*known}, key=lambda one: (len(one), *sorted(one))):
+            if one & members and not any(one & part for part in parts):
+                parts.append(one)
+        if parts:
+            yield parts
+    touching = [one for one in every if one & members]
+    yield [max(touching, key=lambda one: (len(one), *sorted(one)))]
 
 
 def _few_left(equations: list[dict[tuple[str, Any], int]], k: int, column: str) -> list[str]:
@@ -380,22 +397,37 @@ def attacked(seed: int, ledger: bool) -> tuple[list[str], int, int]:
     return faults(history, found), len(found) - refused, refused
 
 
-def main(first: int, last: int) -> None:
-    """Attack the histories of some seeds, with a ledger and without."""
-    for ledger in (True, False):
-        broken, files, refused, reasons = 0, 0, 0, Counter()
-        for seed in range(first, last):
-            wrong, done, not_done = attacked(seed, ledger)
-            broken, files, refused = broken + bool(wrong), files + done, refused + not_done
-            reasons.update(wrong[:1] if ledger else ())
-            if wrong and ledger:
-                print(seed, wrong, flush=True)
-        words = "with a ledger" if ledger else "without"
+def _outcome(seed: int) -> tuple[int, list[tuple[list[str], int, int]], float]:
+    """Attack the history of a seed with a ledger and without; return also the CPU seconds."""
+    start = time.process_time()
+    found = [attacked(seed, ledger) for ledger in (True, False)]
+    return seed, found, time.process_time() - start
+
+
+def main(first: int, last: int, processes: int) -> bool:
+    """Attack the histories of some seeds; return whether none is broken with a ledger."""
+    totals, seconds = np.zeros((2, 4), int), 0.0
+    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=50) as pool:
+        for seed, found, took in pool.imap_unordered(_outcome, range(first, last)):
+            seconds += took
+            for at, (wrong, files, refused) in enumerate(found):
+                totals[at] += bool(wrong), files, refused, 1
+            if found[0][0]:
+                print(f"seed {seed} is broken with a ledger: {found[0][0]}", flush=True)
+    for words, (broken, files, refused, histories) in zip(
+        ("with a ledger", "without"), totals, strict=True
+    ):
         print(
-            f"{words}: {broken} of {last - first} histories broken; {files} files, {refused} refused",
-            flush=True,
+            f"{words}: {broken} of {histories} histories broken; {files} files, {refused} refused"
         )
+    print(f"{seconds / (last - first):.1f} CPU seconds for each history")
+    return not totals[0, 0]
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]))
+    words = argparse.ArgumentParser(description="Attack random histories of tables.")
+    words.add_argument("first", type=int, help="first seed")
+    words.add_argument("last", type=int, help="the seed after the last")
+    words.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    asked = words.parse_args()
+    sys.exit(not main(asked.first, asked.last, asked.processes))

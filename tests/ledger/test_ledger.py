@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sqlite3
 import stat
@@ -14,7 +15,7 @@ import pytest
 from command import here
 from microagg import InputError, TableError, protect_file
 from microagg.ledger.equations import gives_few_away, has_dominant_change
-from microagg.ledger.ledger_file import key_file
+from microagg.ledger.ledger_file import key_file, read_ledger, write_ledger
 
 
 @pytest.fixture
@@ -361,6 +362,35 @@ def test_verify_counts_over_all_releases(release, tmp_path):
     assert here("verify", *files).returncode == 2
     files[0].write_text("x\n1\n")
     assert here("verify", *files, "--ledger", ledger).returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("array", "words"),
+    [
+        ("x/sums", "numbers? of x are not the means"),
+        ("entry", "a base group lies in several classes"),
+        ("shown", "classes are not those"),
+    ],
+)
+def test_verify_reads_the_values_in_the_files(release, tmp_path, array, words):
+    """A ledger that says something else about the files than their values do."""
+    x = [1.0, 2, 3, 11, 12, 13]
+    release(people(x))
+    release(people([2.0, 4, 6, *x[3:]]))
+    ledger, files = tmp_path / "L.sqlite", [tmp_path / "out1.csv", tmp_path / "out2.csv"]
+    done = here("verify", *files, "--ledger", ledger)
+    assert done.returncode == 0
+    assert "with the values that the ledger states" in done.stderr
+    key = bytes.fromhex(key_file(ledger).read_text().splitlines()[0])
+    held = read_ledger(ledger, key)
+    changed = held.arrays[array]
+    changed[0] = 1 - changed[0] if array == "entry" else changed[0] + 1
+    ledger.unlink()
+    write_ledger(ledger, held, key)
+    done = here("verify", *files, "--ledger", ledger, "--json")
+    assert done.returncode == 1
+    assert re.search(words, " ".join(done.stderr.split()))
+    assert json.loads(done.stdout)["holds"] is False
 
 
 def test_the_report_has_a_card_and_the_sentences(release, tmp_path):

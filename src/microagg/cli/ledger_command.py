@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from microagg.base.formatting import names, plural, unit_words
 from microagg.cli.show import Speaker
@@ -13,8 +12,11 @@ from microagg.evidence.measured import History
 from microagg.evidence.over_time import history_sentences
 from microagg.formats.addresses import Place, is_plain
 from microagg.formats.atomic import sha256
+from microagg.formats.files import read_file
+from microagg.formats.layouts import CsvFormat
 from microagg.ledger.ledger_file import Ledger, finish_killed_run, opened_key, read_ledger
-from microagg.ledger.recount import Recount, recount
+from microagg.ledger.recount import Recount, faults_of_file, recount
+from microagg.tables.frame import Frame
 
 _FACTS = (
     "number",
@@ -32,7 +34,7 @@ _FACTS = (
 
 def tell_ledger(speaker: Speaker, path: Path) -> None:
     """Say what a ledger holds, without giving anybody away."""
-    ledger = _read(path)
+    ledger, _ = _read(path)
     found = recount(ledger)
     about = ledger.about
     speaker.say(
@@ -58,16 +60,17 @@ def tell_ledger(speaker: Speaker, path: Path) -> None:
                 {**{name: facts[name] for name in _FACTS}, "chain": chain}
                 for facts, chain in zip(ledger.releases, ledger.chain, strict=True)
             ],
-            **_as_dict(found),
+            **found._asdict(),
+            "holds": found.holds,
         }
     )
 
 
-def verify_releases(speaker: Speaker, files: Sequence[Place], path: Path) -> bool:
-    """Check that files are releases of a ledger as they were written, and count over all of them."""
-    ledger = _read(path)
+def verify_releases(speaker: Speaker, files: Sequence[Place], path: Path, csv: CsvFormat) -> bool:
+    """Check that the values in files are what a ledger says of its releases, and count over all of them."""
+    ledger, key = _read(path)
     number_of = {facts["sha256"]: facts["number"] for facts in ledger.releases}
-    numbers = []
+    numbers, faults = [], 0
     for file in files:
         if not isinstance(file, Path) or not is_plain(file):
             raise InputError(
@@ -83,20 +86,29 @@ def verify_releases(speaker: Speaker, files: Sequence[Place], path: Path) -> boo
                 "changed, or released without this ledger. Take the file as it was written."
             )
         numbers.append(number)
-        speaker.say("file", f"{file}: release {number}, as it was written")
+        source = read_file(file, csv=csv)
+        wrong = faults_of_file(
+            ledger, key, number, Frame(source.as_written), Frame(source.table), source.is_text
+        )
+        faults += len(wrong)
+        if wrong:
+            speaker.say("fails", f"{file}: release {number}; {'; '.join(wrong)}", style="bold red")
+        else:
+            speaker.say("file", f"{file}: release {number}, with the values that the ledger states")
     found = recount(ledger)
     _say_sentences(speaker, ledger, found)
-    speaker.give({"ledger": str(path), "numbers": numbers, **_as_dict(found)})
-    return found.holds
+    holds = found.holds and not faults
+    speaker.give({"ledger": str(path), "numbers": numbers, **found._asdict(), "holds": holds})
+    return holds
 
 
-def _read(path: Path) -> Ledger:
+def _read(path: Path) -> tuple[Ledger, bytes]:
     if not path.exists():
         raise TableError(f"There is no ledger {shown(str(path), 300)}. Check the name.")
     with opened_key(path, make=False) as key:
         ledger = read_ledger(path, key)
         finish_killed_run(ledger)
-    return ledger
+    return ledger, key
 
 
 def _say_sentences(speaker: Speaker, ledger: Ledger, found: Recount) -> None:
@@ -114,7 +126,3 @@ def _say_sentences(speaker: Speaker, ledger: Ledger, found: Recount) -> None:
             f"Sums over fewer than {found.k} {who} follow in {plural(found.solved, 'group')}.",
             style=style,
         )
-
-
-def _as_dict(found: Recount) -> dict[str, Any]:
-    return {**found._asdict(), "holds": found.holds}

@@ -192,7 +192,8 @@ def verify(
 
     Works on files of any origin. Values of a CSV file are counted as they are written. All numeric
     columns are counted together unless you name some. Exits with 1 if a combination is too rare. With
-    --ledger, files are checked to be releases of it, and all its releases are counted together.
+    --ledger, the values in files are compared with what it says of them, and all its releases are counted
+    and solved together.
 
     Example: microagg verify safe.csv --k 5 --columns income,rent,age
     """
@@ -201,7 +202,7 @@ def verify(
         if ledger is not None:
             from microagg.cli.ledger_command import verify_releases
 
-            speaker.exit_unless(verify_releases(speaker, files, ledger))
+            speaker.exit_unless(verify_releases(speaker, files, ledger, csv_of(flags)))
             return
         from microagg.cli.verify_command import verify_file
 

@@ -38,6 +38,7 @@ from microagg.ledger.ledger_file import (
     write_ledger,
 )
 from microagg.plan.plan import Plan
+from microagg.tables.frame import Frame
 from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
@@ -146,6 +147,10 @@ class MemoryEngine(Engine):
         carrying = self._carrying
         if carrying is None:
             return None
+        form, order = self._format(), self._release.released_table.order
+        assert order is not None  # a kept order is refused
+        back = read_file(delivery.table, csv=form.csv, like=form)
+        carrying.note_file(Frame(back.as_written), back.is_text, order)
         self._ledger = ledger = carrying.ledger(
             {
                 "date": datetime.now(UTC).date().isoformat(),

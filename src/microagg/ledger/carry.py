@@ -68,6 +68,8 @@ class Carrying:
     """One release of a ledger on its way; the ledger that is given stays as it is."""
 
     values: GroupValues
+    rows: Labels
+    """Records that are released, ascending."""
 
     def __init__(self, ledger: Ledger, key: bytes, column: Any = None, leavers: str = "withhold"):
         self._before, self._key, self._named, self._leavers = ledger, key, column, leavers
@@ -78,6 +80,7 @@ class Carrying:
         last = merged[:, -1:] if files else np.zeros((0, 1), np.int64)
         self._merged: Labels = np.hstack([merged, last])
         self._seen: Labels = arrays.get("seen", np.zeros((0, files), np.int64))
+        self._shown: Labels = arrays.get("shown", np.zeros((0, files), np.int64))
         self._weights: Floats | None = arrays.get("weights")
         self._release_of = dict(ledger.about.get("release", {}))
         self._histories: dict[str, ColumnHistory] = {}
@@ -141,7 +144,7 @@ class Carrying:
                 f"({self._words_of_counts()}). Wait for more of them, or accept leavers: --leavers accept."
             )
         rows = np.flatnonzero(chosen[of_row])
-        self._chosen, self._of_row, self._keys = chosen, of_row[rows], units
+        self._chosen, self._of_row, self._keys, self.rows = chosen, of_row[rows], units, rows
         return rows
 
     def _hashed_units(self, written: Frame, is_csv: bool) -> Labels:
@@ -497,6 +500,30 @@ class Carrying:
 
     # The ledger after the release.
 
+    def note_file(self, file: Frame, is_csv: bool, order: Labels) -> None:
+        """Take in what the written file shows of each unit: the class of its rows.
+
+        Parameters
+        ----------
+        file : as it was read back
+        is_csv : whether its values are text of a CSV file
+        order : (n,) which of the released records each of its rows is
+        """
+        block, weight = self._plan.blocks[0], self._plan.weight
+        self._classes_by = [
+            str(name)
+            for name in (
+                *(() if block.is_swapped else self._roles.protected),
+                *self._roles.strata,
+                *([] if weight is None or weight.release == "drop" else [weight.column]),
+            )
+        ]
+        classes = hashed_rows(self._key, "class", file, self._classes_by, is_csv)
+        shown = np.zeros(self._seen.shape, np.int64)
+        shown[: len(self._shown), :-1] = self._shown
+        shown[self._place[order], -1] = classes
+        self._shown = shown
+
     @property
     def smallest(self) -> int:
         """Units in the rarest combination over all files."""
@@ -520,6 +547,7 @@ class Carrying:
             "entry": self._entry,
             "merged": self._merged,
             "seen": self._seen,
+            "shown": self._shown,
         }
         if self._weights is not None:
             arrays["weights"] = self._weights
@@ -533,6 +561,8 @@ class Carrying:
                 "k": plan.k,
                 "kind": block.release,
                 "columns": [str(name) for name in self._roles.protected],
+                "classes_by": self._classes_by,
+                "rounding": self.values.rounding,
                 "plan": hashlib.sha256(plan.to_toml().encode()).hexdigest(),
                 "counts": self.counts,
                 **facts,

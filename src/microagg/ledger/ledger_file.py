@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.base.formatting import plural
 from microagg.errors import TableError, shown
 from microagg.formats.atomic import HAS_LOCKS, lock, sha256
 
-FORMAT = 1
+FORMAT = 2
 _KEY_BYTES = 32
 _NONCE_BYTES = 16
 _SCHEMA = (
@@ -81,34 +82,35 @@ def opened_key(path: Path, make: bool) -> Iterator[bytes]:
     path : the ledger
     make : whether to make a key if there is neither a ledger nor a key
     """
-    place, is_new = key_file(path), False
-    if not place.exists():
-        if path.exists() or not make:
-            raise TableError(
-                f"A ledger is read with its key; there is no {shown(str(place), 300)}. Put the key there, or "
-                "link to it."
-            )
-        try:
-            handle = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            raise _busy(path) from None
-        except OSError as error:
-            raise TableError(
-                f"Cannot write {shown(str(place), 300)}: {error.strerror}. Choose a folder that exists and "
-                "is writable."
-            ) from None
-        with os.fdopen(handle, "w", encoding="ascii") as written:
-            written.write(secrets.token_bytes(_KEY_BYTES).hex() + "\n")
-        is_new = True
+    place = key_file(path)
+    may_make = make and not path.exists()
+    if not (may_make or place.exists()):
+        raise TableError(
+            f"A ledger is read with its key; there is no {shown(str(place), 300)}. Put the key there, or "
+            "link to it."
+        )
     try:
-        held = place.open("rb+")
+        held = os.fdopen(os.open(place, os.O_RDWR | (os.O_CREAT if may_make else 0), 0o600), "rb+")
     except OSError as error:
-        raise TableError(f"Cannot read {shown(str(place), 300)}: {error.strerror}.") from None
+        raise TableError(
+            f"Cannot open {shown(str(place), 300)}: {error.strerror}. Choose a folder that exists and is "
+            "writable."
+        ) from None
     with held:
-        if HAS_LOCKS and not lock(held.fileno(), wait=False):
+        # A run that failed removes the key that it made: whoever opened it before has no key.
+        if HAS_LOCKS and not (lock(held.fileno(), wait=False) and os.fstat(held.fileno()).st_nlink):
             raise _busy(path)
+        first_line = held.readline()
+        is_new = (
+            may_make and not first_line
+        )  # made just now, or by a run that was killed right then
+        if is_new:
+            first_line = secrets.token_bytes(_KEY_BYTES).hex().encode() + b"\n"
+            held.write(first_line)
+            held.flush()
+            os.fsync(held.fileno())
         try:
-            key = bytes.fromhex(held.readline().decode("ascii").strip())
+            key = bytes.fromhex(first_line.decode("ascii").strip())
         except ValueError:
             key = b""
         if len(key) != _KEY_BYTES:
@@ -161,40 +163,45 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
             about = dict(base.execute("SELECT name, value FROM about"))
             version = int(about["format"])
-            if version > FORMAT:
-                raise TableError(
-                    f"This microagg reads ledgers of version {FORMAT}; {shown(str(path), 300)} is of "
-                    f"version {version}. Install a newer microagg."
-                )
-            rows = base.execute("SELECT facts, chain FROM releases ORDER BY number").fetchall()
-            sealed = base.execute("SELECT * FROM sealed ORDER BY name").fetchall()
-    except (sqlite3.Error, KeyError, ValueError) as error:
-        if isinstance(error, TableError):
-            raise
+            if version == FORMAT:
+                rows = base.execute("SELECT facts, chain FROM releases ORDER BY number").fetchall()
+                sealed = base.execute("SELECT * FROM sealed ORDER BY name").fetchall()
+        if version == FORMAT and about["key"] == _name_of(key):
+            ledger = _opened(about, rows, sealed, key)
+    except (sqlite3.Error, KeyError, TypeError, ValueError):
         raise _damaged(path) from None
-    if about.get("key") != _name_of(key):
+    if version != FORMAT:
+        way_out = "Install a newer microagg" if version > FORMAT else "Start a new ledger"
+        raise TableError(
+            f"This microagg reads ledgers of version {FORMAT}; {shown(str(path), 300)} is of version "
+            f"{version}. {way_out}."
+        )
+    if about["key"] != _name_of(key):
         raise TableError(
             f"A ledger is read with its own key; {shown(str(key_file(path)), 300)} is that of another. Put "
             "the right key there."
         )
-    ledger = Ledger(
-        json.loads(about["facts"]) if "facts" in about else {},
-        [json.loads(facts) for facts, _ in rows],
-        [chain for _, chain in rows],
-    )
-    if not hmac.compare_digest(about.get("seal", ""), _seal(about, rows, sealed, key)):
-        raise _damaged(path)
-    for name, nonce, kind, shape, data in sealed:
-        opened = _sealed(data, key, nonce)
-        ledger.arrays[name] = np.frombuffer(opened, kind).reshape(json.loads(shape)).copy()
     for number, chain in _noted(path):
-        if number > len(rows) or ledger.chain[number - 1] != chain:
+        if number > len(ledger.chain) or ledger.chain[number - 1] != chain:
             raise TableError(
-                f"A ledger has every release that its key notes; {shown(str(path), 300)} has {len(rows)} "
-                f"releases and its key notes number {number}: it is an older copy, or one that went "
-                "another way. Put the last one there: this one would form other groups of the same people."
+                f"A ledger has every release that its key notes; {shown(str(path), 300)} has "
+                f"{plural(len(ledger.chain), 'release')} and its key notes number {number}: it is an older "
+                "copy, or one that went another way. Put the last one there: this one would form other "
+                "groups of the same people."
             )
     return ledger
+
+
+def _opened(about: Mapping[str, str], rows: Any, sealed: Any, key: bytes) -> Ledger:
+    """Open what was read; nothing is looked at before the seal over all of it is known to be right."""
+    if not hmac.compare_digest(about["seal"], _seal(about, rows, sealed, key)):
+        raise ValueError("the seal is broken")
+    arrays = {
+        name: np.frombuffer(_sealed(data, key, nonce), kind).reshape(json.loads(shape)).copy()
+        for name, nonce, kind, shape, data in sealed
+    }
+    facts = [json.loads(text) for text, _ in rows]
+    return Ledger(json.loads(about["facts"]), facts, [chain for _, chain in rows], arrays)
 
 
 def read_chain(path: Path) -> list[str]:
@@ -242,24 +249,33 @@ def finish_killed_run(ledger: Ledger) -> None:
         part.replace(target)
 
 
+def _derived(key: bytes, purpose: bytes) -> bytes:
+    """Return a key for one purpose, which gives away neither the key nor that of another purpose."""
+    return hmac.digest(key, purpose, "sha256")
+
+
 def _name_of(key: bytes) -> str:
     """Return a name of the key that does not give it away."""
-    return hmac.digest(key, b"name of this key", "sha256").hex()[:16]
+    return _derived(key, b"name of this key").hex()[:16]
 
 
 def _sealed(data: bytes, key: bytes, nonce: bytes) -> bytes:
     """Seal, or open, bytes by a stream that only the key and a number used once give."""
-    stream = hashlib.shake_256(hmac.digest(key, b"seal" + nonce, "sha256")).digest(len(data))
+    stream = hashlib.shake_256(_derived(key, b"stream") + nonce).digest(len(data))
     both = np.frombuffer(data, np.uint8) ^ np.frombuffer(stream, np.uint8)
     return both.tobytes()
 
 
 def _seal(about: Mapping[str, str], rows: Any, sealed: Any, key: bytes) -> str:
-    whole = hmac.new(key, b"whole", "sha256")
+    """Return the MAC of all that a ledger holds; lengths go before what they are of."""
+    whole = hmac.new(_derived(key, b"seal"), digestmod="sha256")
     facts = {name: value for name, value in about.items() if name != "seal"}
-    whole.update(json.dumps([facts, rows], sort_keys=True).encode())
-    for name, nonce, kind, shape, data in sealed:
-        whole.update(json.dumps([name, kind, shape, len(data)]).encode())
+    lengths = [
+        [name, kind, shape, len(nonce), len(data)] for name, nonce, kind, shape, data in sealed
+    ]
+    opening = json.dumps([facts, rows, lengths], sort_keys=True).encode()
+    whole.update(len(opening).to_bytes(8, "big") + opening)
+    for _, nonce, _, _, data in sealed:
         whole.update(nonce)
         whole.update(data)
     return whole.hexdigest()

@@ -1,15 +1,26 @@
-"""What the files of a ledger say together, counted anew from the ledger."""
+"""What the files of a ledger say together, counted anew from the ledger and from the values in the files.
+
+A file is read and compared with what the ledger says of it: its classes are unions of the base groups of the
+time, and its numbers are the means that the equations state. Then base groups tell units apart at least as
+finely as the files do, and whatever follows from the numbers of the files follows from the equations. These
+are counted and solved.
+"""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from microagg.ledger.columns import equations_of
+from microagg.base.formatting import plural
+from microagg.base.typing import Floats, Labels
+from microagg.ledger.columns import NO_EQUATION, equations_of
 from microagg.ledger.combinations import ABSENT, smallest_combination
 from microagg.ledger.equations import gives_few_away
+from microagg.ledger.hashing import hashed_rows
 from microagg.ledger.ledger_file import Ledger
+from microagg.tables.frame import Frame
 
 
 class Recount(NamedTuple):
@@ -60,3 +71,84 @@ def recount(ledger: Ledger) -> Recount:
         sums=bool(means),
         k=k,
     )
+
+
+def faults_of_file(
+    ledger: Ledger, key: bytes, number: int, as_written: Frame, values: Frame, is_csv: bool
+) -> list[str]:
+    """Compare the values in a file with what the ledger says of it.
+
+    Parameters
+    ----------
+    ledger, key : with the release
+    number : of the release
+    as_written : the file, with its values as they are written
+    values : the same with numbers
+    is_csv : whether values as written are text of a CSV file
+
+    Returns
+    -------
+    list of str
+        What is wrong; none: every class of the file is a union of base groups, holds at least k units, and
+        has the numbers that the ledger's equations state.
+    """
+    facts = ledger.releases[number - 1]
+    classes = hashed_rows(key, "class", as_written, facts["classes_by"], is_csv)
+    in_file, rows = np.unique(classes, return_counts=True)
+    shown = ledger.arrays["shown"][:, number - 1]
+    groups = ledger.arrays["merged"][ledger.arrays["entry"], number - 1]
+    present = np.flatnonzero(shown != ABSENT)
+    in_ledger, of_unit, units = np.unique(shown[present], return_inverse=True, return_counts=True)
+    if not np.array_equal(in_file, in_ledger) or (rows < units).any():
+        return ["its classes are not those that the ledger has"]
+    faults = []
+    few = int((units < facts["k"]).sum())
+    if few:
+        at_least = plural(facts["k"], "unit")
+        faults.append(f"{plural(few, 'class', 'classes')} hold less than {at_least}")
+    class_of = np.full(len(ledger.arrays["merged"]), -1)
+    class_of[groups[present]] = of_unit.reshape(-1)
+    if facts["kind"] != "swap" and (class_of[groups[present]] != of_unit.reshape(-1)).any():
+        faults.append("a base group lies in several classes")
+    row_of_class = np.full(len(in_file), -1)
+    row_of_class[np.searchsorted(in_file, classes)] = np.arange(len(classes))
+    for name in facts["rounding"]:
+        column = values.arrow_column(name)
+        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+            released = np.asarray(column.cast(pa.float64()).take(row_of_class).to_numpy())
+            stated = _stated_means(ledger, name, number, class_of[groups])
+            tolerance = 2.01 * max(
+                before["rounding"].get(name, 0.0) for before in ledger.releases[:number]
+            )
+            near = np.abs(released - stated) <= tolerance + 1e-9 * np.abs(stated)
+            off = int((~near & ~(np.isnan(released) & np.isnan(stated))).sum())
+            if off:
+                words = plural(off, "number")
+                faults.append(f"{words} of {name} are not the means that the ledger states")
+    return faults
+
+
+def _stated_means(ledger: Ledger, name: str, number: int, class_of: Labels) -> Floats:
+    """Return the mean of each class by the last equations of its groups, up to some release.
+
+    Parameters
+    ----------
+    class_of : (units,) class of each, whether it is in the file or has left; −1: none of its group is
+    """
+    equations = ledger.arrays[f"{name}/equations"]
+    last = np.full(len(equations), NO_EQUATION, np.int64)
+    for column, stated_in in zip(equations.T, ledger.arrays[f"{name}/numbers"], strict=True):
+        if stated_in <= number:
+            last = np.where(column == NO_EQUATION, last, column)
+    at = np.flatnonzero((class_of >= 0) & (last >= 0))
+    sums, masses = (
+        np.bincount(
+            class_of[at],
+            ledger.arrays[f"{name}/{part}"][at, last[at]],
+            minlength=int(class_of.max()) + 1,
+        )
+        for part in ("sums", "masses")
+    )
+    means = np.full(len(sums), np.nan)
+    np.divide(sums, masses, out=means, where=masses > 0)
+    return means

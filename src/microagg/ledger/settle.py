@@ -9,7 +9,7 @@ frozen, and dealt afresh; their means are the means of the lists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -95,6 +95,8 @@ class GroupValues:
         self._members, self._histories, self._swapped = members, histories, swapped
         self._key, self._k_of_file, self._k = key, k, k_over_time
         self.counts: dict[str, int] = {}
+        self.rounding: dict[str, float] = {}
+        """Of columns that release means, what rounding changes at most."""
 
     def earlier(self, weights: Floats | None) -> Earlier:
         """Return what :func:`microagg.releasing.release_values.release_block` needs of a ledger.
@@ -162,6 +164,8 @@ class GroupValues:
                 history.released[at] = _as_held(variable, history, group_values[is_new])
                 history.origin[at], history.stated[at] = variable.origin, True
                 stays = is_few | (step.changed & refused)[members.here]
+                if variable.kind in ("number", "integer"):
+                    self.rounding[str(variable.name)] = _rounding(partial(rounded, j))
                 masses = history.group_masses(members.groups)[members.here]
             if members.unions is labels:
                 values[:, j], states[:, j] = group_values[labels], group_states[labels]
@@ -327,6 +331,12 @@ def _flags(places: Labels, length: int) -> Flags:
     flags = np.zeros(length, bool)
     flags[places] = True
     return flags
+
+
+def _rounding(rounded: Callable[[Floats], Floats]) -> float:
+    """Return what a rounding changes at most."""
+    probes = np.sqrt(np.arange(2.0, 200.0))
+    return float(np.abs(rounded(probes) - probes).max())
 
 
 def _as_held(variable: Variable, history: ColumnHistory, values: Floats) -> Floats:
