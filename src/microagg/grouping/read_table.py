@@ -15,6 +15,7 @@ import numpy as np
 from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import percent, plural
 from microagg.base.typing import Floats, Labels
+from microagg.drafting.guess import FEW
 from microagg.encode.missing import (
     complete_records,
     distinct_rows,
@@ -47,7 +48,6 @@ from microagg.tables.variable import QUANTITIES, Variable, variable_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_FEW_LEVELS = 10  # of a category, whatever the number of records
 
 __all__ = [
     "Intake",
@@ -300,7 +300,7 @@ def check_no_identifier(name: Any, kind: str, setting: Column, levels: int, pres
     """
     if kind not in ("nominal", "hierarchy") or setting.levels is not None:
         return
-    if levels > _FEW_LEVELS and 2 * levels > present:
+    if levels > FEW and 2 * levels > present:
         raise InputError(
             f"A group releases its most frequent category; column {shown(name)} has {levels:,} "
             f"different values in {plural(present, 'record')}, so this would be the name or id of "
