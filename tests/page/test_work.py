@@ -44,6 +44,27 @@ def test_before_anything_is_open(folder, tmp_path):
             assert visitor.post(path).status == 404
 
 
+def test_a_click_before_the_scripts_are_there_shows_a_whole_page(visitor, folder):
+    """A part without its frame has no script that would ask for the rest: it showed 0 s for ever."""
+    path = str(folder / "survey.csv")
+    for address, fields in (
+        ("open/path", {"path": str(folder)}),
+        ("open/path", {"path": path}),
+        ("open/pending", {"answer": "open"}),
+        ("plan/search", {"max_loss": "-1"}),
+        ("plan/answers", {}),
+        ("try", {"methods": "", "sizes": "3"}),
+        ("protect", {"ending": ".none"}),
+        ("plan/undo", {}),
+    ):
+        answer = visitor.post_early(address, **fields)
+        visitor.wait()
+        assert answer.status in (200, 303)
+        assert answer.status == 303 or "page.js" in answer.text, address
+        assert "page.js" not in visitor.post(address, **fields).text, address
+        visitor.wait()
+
+
 def test_what_is_known_of_the_table(visitor):
     text = visitor.get("table").text
     drafted = microagg.draft(pd.read_csv(visitor.server.session.table.opened.path))
@@ -318,7 +339,7 @@ def test_stop_and_keep(slow):
     slow.post("protect", ending=".csv")
     entry = session.latest(ProtectTask)
     slow.wait(searching(entry))
-    text = slow.get("protect/live").text
+    text = slow.part("protect/live").text
     assert "Loss so far" in text
     slow.post(f"task/{entry.number}/stop")
     slow.wait(lambda: not entry.open)
@@ -374,7 +395,7 @@ def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     os.kill(session.worker_pid, signal.SIGKILL)
     slow.wait(lambda: not entry.open)
     assert entry.state == "failed"
-    (words,) = slow.problems(slow.get("protect/live"))
+    (words,) = slow.problems(slow.part("protect/live"))
     assert "ended unexpectedly (signal 9)" in words
     go_on(slow)
 

@@ -93,7 +93,16 @@ class Visitor:
     def get(self, path, /, **headers):
         return self.ask("GET", path, headers=headers)
 
+    def part(self, path):
+        """Ask for a part of a screen as htmx does."""
+        return self.ask("GET", path, headers={"HX-Request": "true"})
+
     def post(self, path, /, **fields):
+        """Send a form as htmx does."""
+        return self.ask("POST", path, urlencode(fields).encode(), {"HX-Request": "true"})
+
+    def post_early(self, path, /, **fields):
+        """Send a form as the browser does before htmx is loaded."""
         return self.ask("POST", path, urlencode(fields).encode())
 
     def put(self, name, body):

@@ -26,7 +26,7 @@ from microagg.evidence.column_cautions import (
 )
 from microagg.evidence.measured import Signs
 from microagg.evidence.sentences import Caution
-from microagg.evidence.usable import about_use
+from microagg.evidence.usable import about_spikes, about_use
 from microagg.measure.before_and_after import Summary
 from microagg.measure.diversity import DominanceFigures
 from microagg.plan.plan import Plan
@@ -90,6 +90,7 @@ def cautions_of(
         *about_pairing(signs.pairing, roles.confidential, plan.k, plan.accept.pairing),
         *about_dominance(dominance or {}),
         *about_use(protected, rows),
+        *about_spikes(plan, protected, rows),
         *about_formulas(formulas or {}),
         *about_sample(sampled, signs.records),
     ]

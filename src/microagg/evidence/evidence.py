@@ -45,7 +45,7 @@ from microagg.evidence.sentences import (
     standing_words,
     thresholds_of,
 )
-from microagg.evidence.usable import moved_figures, not_to_do
+from microagg.evidence.usable import little_use_words, moved_figures, not_to_do
 from microagg.measure.analysis_results import LEAST, safe_together
 from microagg.measure.chart_data import DIGITS
 from microagg.measure.harmful_columns import Harm
@@ -157,7 +157,9 @@ class Evidence(Measured):
             holds = self.counted is None or self.counted.holds
             return red_words(k, holds, self.thresholds)
         if self.verdict == "green":
-            return green_words(holds_words(k, where, self.swap is not None), bool(known))
+            swapped = self.swap is not None
+            holds_there = green_words(holds_words(k, where, swapped), bool(known))
+            return holds_there + little_use_words(self.fidelity, swapped, k)
         if self.alone.below_k:
             each = "each column" if len(self.plan.blocks) == 1 else "each block"
             return (

@@ -8,7 +8,7 @@ follows from its fidelity.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from microagg.base.formatting import few_digits, lost_words, names, percent, plural, share
@@ -17,6 +17,7 @@ from microagg.evidence.sentences import Caution, tables_words, times_words, wors
 from microagg.measure.before_and_after import Summary
 from microagg.measure.chart_data import DIGITS
 from microagg.measure.fidelity import Fidelity
+from microagg.plan.plan import Plan
 
 MOST_LOST = 50.0
 """Percent of a column's information, by its released values."""
@@ -39,7 +40,9 @@ _NO_TABLES = (
     "Do not make tables of three or more columns, nor estimates for small domains",
 )
 _CORRELATIONS_OFF = 0.05  # on average: beyond it, correlations are not to be compared
+_LITTLE_USE = 0.5  # of the records in another cell, if that is also far more than in another sample
 _NAMED = 3  # columns whose figures a sentence gives
+_TOTAL_KEPT = 0.001  # of a total: smaller changes are not told
 _NOISE = 0.01  # of a standard deviation: what moves less does not count as moved
 _FIGURES = ("total", "mean", "median", "sd", "frequent_share", "moved_share")
 
@@ -87,6 +90,64 @@ def _lost(loss: float, row: Summary) -> str:
         gone = "none" if after == 0 else share(after)
         said.append(f"share of {shown(row.moved)} {share(before)} → {gone}")
     return ", ".join(said)
+
+
+def about_spikes(plan: Plan, columns: Iterable[Any], rows: Sequence[Summary]) -> list[Caution]:
+    """Say by how much totals changed in columns whose groups release their spike or the mean of the others.
+
+    Parameters
+    ----------
+    plan : says which columns do
+    columns, rows : the protected columns, and a summary of each
+
+    Returns
+    -------
+    list
+        One note, or none if all totals kept three digits or values were swapped.
+    """
+    moved = dict[Any, float]()
+    for name, row in zip(columns, rows, strict=True):
+        if plan.is_swapped or plan.column(name).release != "spike" or row.total is None:
+            continue
+        before, after = row.total
+        if before and abs(after / before - 1) >= _TOTAL_KEPT:
+            moved[name] = 100 * (after / before - 1)
+    if not moved:
+        return []
+    worst = sorted(moved, key=lambda name: -abs(moved[name]))
+    said = ", ".join(
+        f"{names([name])} {'+' if moved[name] > 0 else '−'}{percent(abs(moved[name]))}"
+        for name in worst[:_NAMED]
+    )
+    rest = len(worst) - _NAMED
+    more = f" and {plural(rest, 'more column')} by less" if rest > 0 else ""
+    return [
+        Caution(
+            "note",
+            tuple(worst),
+            f"Totals of columns with many zeros are not exact: {said}{more}. A group releases 0 for all its "
+            "records, or the mean of those that are not 0.",
+            'Where totals matter more than who has none, leave release = "spike" out of the plan.',
+            disclosure=False,
+        )
+    ]
+
+
+def little_use_words(fidelity: Fidelity, swapped: bool, k: int) -> str:
+    """Say that a file is safe but of little use for tables, and what to do; empty if it is not so."""
+    order = fidelity.order
+    moved = fidelity.tables[order - 1]
+    if moved is None or moved <= _LITTLE_USE or fidelity.multiple(order) <= MOST_TIMES:
+        return ""
+    way_out = "choose a smaller k"
+    if not swapped:
+        way_out = (
+            f"swap values in larger groups instead of averaging them (--release swap --k {2 * k})"
+        )
+    return (
+        f" The file is safe, but of little use: in {tables_words(order)} {share(moved)} of the records stand "
+        f"in another cell. Before you release it, {way_out}, or drop columns that it can do without (--drop)."
+    )
 
 
 def moved_figures(row: Summary) -> list[str]:

@@ -22,7 +22,7 @@ from microagg.page.edits import edited, number_in, place_of_mistake
 from microagg.page.opened_folders import Folders
 from microagg.page.security import log
 from microagg.page.session import OpenTable, Session, WrittenRelease
-from microagg.page.tasks import CompareTask, Opened, ReadTask, ScatterTask, SearchTask
+from microagg.page.tasks import ClaimTask, CompareTask, Opened, ReadTask, ScatterTask, SearchTask
 from microagg.page.uploads import RequestLimits, TooMuchError, form_of, upload_to
 from microagg.plan.flag_values import read_value
 from microagg.plan.registry import find
@@ -69,17 +69,19 @@ class Page:
             Route("/plan/next", self._asked(self.plan_next)),
             Route("/plan/prices", self._asked(self.plan_price), methods=["POST"]),
             Route("/plan/prices/{place:int}", self._asked(self.plan_prices)),
+            Route("/plan/answers", self._asked(self.plan_answers)),
+            Route("/plan/answers", self._asked(self.plan_claims), methods=["POST"]),
             Route("/plan/search", self._asked(self.plan_search), methods=["POST"]),
             Route("/plan/{way}", self._asked(self.plan_step), methods=["POST"]),
             Route("/plan.toml", self._asked(self.plan_file)),
             Route("/try", self._asked(self.try_)),
             Route("/try", self._asked(self.try_start), methods=["POST"]),
-            Route("/try/live", self._asked(self.try_live)),
+            Route("/try/live", self._asked(self.try_)),
             Route("/try/choose", self._asked(self.try_choose), methods=["POST"]),
             Route("/try/k", self._asked(self.try_k), methods=["POST"]),
             Route("/protect", self._asked(self.protect)),
             Route("/protect", self._asked(self.protect_start), methods=["POST"]),
-            Route("/protect/live", self._asked(self.protect_live)),
+            Route("/protect/live", self._asked(self.protect)),
             Route("/task/{number:int}/{way}", self._asked(self.task), methods=["POST"]),
             Route("/see", self._asked(self.see)),
             Route("/see/{number:int}", self._asked(self.see)),
@@ -121,6 +123,10 @@ class Page:
         text = self._templates.get_template(template).render(home=self._home, **frame, **values)
         return HTMLResponse(text)
 
+    def _part(self, request: Request, part: str, whole: str, step: str, **values: Any) -> Response:
+        """Render a part of a screen, or all of it if the browser sent the form before htmx was loaded."""
+        return self._screen(part if "hx-request" in request.headers else whole, step, **values)
+
     def _nothing(self, title: str, words: str, status: int) -> Response:
         found = self._screen(
             "nothing.html", "", title=title, words=words, to="open", link="Open a table"
@@ -156,11 +162,13 @@ class Page:
 
     async def open(self, request: Request) -> Response:
         """Show the files to choose from."""
-        return self._open("open.html")
+        return self._open(request)
 
-    def _open(self, template: str, folder: Path | None = None, problem: str = "") -> Response:
-        return self._screen(
-            template,
+    def _open(self, request: Request, folder: Path | None = None, problem: str = "") -> Response:
+        return self._part(
+            request,
+            "part_open.html",
+            "open.html",
             "open",
             listing=self._folders.listing(folder or self._folders.roots[0]),
             roots=self._folders.roots,
@@ -175,8 +183,10 @@ class Page:
         """Show the progress of reading; afterwards redirect to the table."""
         entry = self.session.latest(ReadTask)
         if entry is not None and entry.state == "done":
+            if "hx-request" not in request.headers:
+                return RedirectResponse(f"{self._home}table", 303)
             return Response(status_code=200, headers={"HX-Redirect": f"{self._home}table"})
-        return self._open("part_open.html")
+        return self._open(request)
 
     async def open_path(self, request: Request) -> Response:
         """Open a folder, or read a file."""
@@ -184,13 +194,11 @@ class Page:
         try:
             path = self._folders.check(Path(form.get("path", "").strip()))
             if path.is_dir():
-                return self._open("part_open.html", path)
+                return self._open(request, path)
             self.session.open(Opened.by(path, form))
         except MicroaggError as error:
-            return self._open("part_open.html", problem=str(error))
-        return (
-            self._open("part_open.html") if self.session.pending else await self.open_state(request)
-        )
+            return self._open(request, problem=str(error))
+        return self._open(request) if self.session.pending else await self.open_state(request)
 
     async def open_pending(self, request: Request) -> Response:
         """Open the other table, or keep the one with work on it, as the user answers."""
@@ -199,7 +207,7 @@ class Page:
             self.session.open_pending()
         else:
             self.session.forget_pending()
-        return self._open("part_open.html")
+        return self._open(request)
 
     async def open_upload(self, request: Request) -> Response:
         """Take in a file that the browser sends."""
@@ -247,8 +255,7 @@ class Page:
 
     def _plan_part(self, request: Request, values: dict[str, Any]) -> Response:
         """Render the plan's forms; by the number of changes the page ignores an outdated answer."""
-        is_part = "hx-request" in request.headers
-        found = self._screen("part_plan.html" if is_part else "plan.html", "plan", **values)
+        found = self._part(request, "part_plan.html", "plan.html", "plan", **values)
         found.headers["X-Changes"] = str(self.session.changes)
         return found
 
@@ -272,14 +279,30 @@ class Page:
 
     async def plan_next(self, request: Request) -> Response:
         """Show what to do next."""
-        return self._next()
+        return self._next(request)
 
     async def plan_price(self, request: Request) -> Response:
         """Price every decision about every column."""
         await form_of(request, self._limits)
         self._table  # noqa: B018
         self.session.price(None)
-        return self._next()
+        return self._next(request)
+
+    async def plan_answers(self, request: Request) -> Response:
+        """Show what claims that nobody outside knows some columns win and stake."""
+        values = decisions.answers_part(self.session, self._table)
+        return self._screen("part_answers.html", "plan", **values)
+
+    async def plan_claims(self, request: Request) -> Response:
+        """Price the claim that nobody outside knows some columns."""
+        form, table = await form_of(request, self._limits), self._table
+        answers = _names_at(form.get("answers", ""), table)
+        problem = "" if answers else "Tick at least one column."
+        if answers:
+            self.session.submit(ClaimTask(table.opened, self.session.plan, answers))
+        values = screens.plan_screen(self.session, table)
+        values |= decisions.answers_part(self.session, table, problem)
+        return self._part(request, "part_answers.html", "plan.html", "plan", **values)
 
     async def plan_search(self, request: Request) -> Response:
         """Search a plan within a largest loss."""
@@ -291,18 +314,18 @@ class Page:
                 raise InputError(
                     "A search needs a target. Give a largest loss or a largest linkage."
                 )
-            keep = [int(place) for place in form.get("keep", "").split(",") if place.isdigit()]
-            kept = tuple(table.names[place] for place in keep if place < len(table.names))
+            kept = _names_at(form.get("keep", ""), table)
             self.session.submit(
                 SearchTask(table.opened, self.session.plan, targets[0], targets[1], kept)
             )
         except MicroaggError as error:
-            return self._next(str(error))
-        return self._next()
+            return self._next(request, str(error))
+        return self._next(request)
 
-    def _next(self, problem: str = "") -> Response:
-        values = decisions.next_part(self.session, self._table, problem)
-        return self._screen("part_next.html", "plan", **values)
+    def _next(self, request: Request, problem: str = "") -> Response:
+        values = screens.plan_screen(self.session, self._table)
+        values |= decisions.next_part(self.session, self._table, problem)
+        return self._part(request, "part_next.html", "plan.html", "plan", **values)
 
     async def plan_file(self, request: Request) -> Response:
         """Send the plan as a file."""
@@ -314,14 +337,11 @@ class Page:
     async def try_(self, request: Request) -> Response:
         """Show the map of choices."""
         self._table  # noqa: B018
-        return self._screen("try.html", "try", **screens.try_screen(self.session))
+        return self._try(request)
 
-    def _try(self, problem: str | None = None) -> Response:
-        return self._screen("part_try.html", "try", **screens.try_screen(self.session, problem))
-
-    async def try_live(self, request: Request) -> Response:
-        """Show the map as it fills."""
-        return self._try()
+    def _try(self, request: Request, problem: str | None = None) -> Response:
+        values = screens.try_screen(self.session, problem)
+        return self._part(request, "part_try.html", "try.html", "try", **values)
 
     async def try_start(self, request: Request) -> Response:
         """Try methods and k."""
@@ -352,17 +372,17 @@ class Page:
                 )
             )
         except MicroaggError as error:
-            return self._try(str(error))
-        return self._try()
+            return self._try(request, str(error))
+        return self._try(request)
 
     async def try_choose(self, request: Request) -> Response:
         """Take a choice of the map into the plan."""
-        return self._choose(await form_of(request, self._limits))
+        return self._choose(request, await form_of(request, self._limits))
 
     async def try_k(self, request: Request) -> Response:
         """Take a k into the plan, and try it unless it was."""
         form, table = await form_of(request, self._limits), self._table
-        answer = self._choose(form)
+        answer = self._choose(request, form)
         plan, block = self.session.plan, self.session.plan.blocks[0]
         untried = (block.method, block.k) not in self.session.cells or self.session.map_is_old
         if str(block.k) == form.get("k") and untried:
@@ -370,29 +390,27 @@ class Page:
             self.session.submit(
                 CompareTask(table.opened, plan, [block.method], [block.k or 0], attack=attack)
             )
-            return self._try()
+            return self._try(request)
         return answer
 
-    def _choose(self, form: dict[str, str]) -> Response:
+    def _choose(self, request: Request, form: dict[str, str]) -> Response:
         table = self._table
         try:
             fields = {**form, "what": "k"}
             self.session.edit(edited(self.session.plan, fields, table.names, table.drafted_kinds))
         except MicroaggError as error:
-            return self._try(str(error))
-        return self._try()
+            return self._try(request, str(error))
+        return self._try(request)
 
     # Protect.
 
     async def protect(self, request: Request) -> Response:
         """Show running and finished releases."""
-        values = screens.protect_screen(self.session, self._table)
-        return self._screen("protect.html", "protect", **values)
+        return self._protect(request)
 
-    async def protect_live(self, request: Request) -> Response:
-        """Show the changing part of that screen."""
-        values = screens.protect_screen(self.session, self._table)
-        return self._screen("part_protect.html", "protect", **values)
+    def _protect(self, request: Request, problem: str | None = None) -> Response:
+        values = screens.protect_screen(self.session, self._table, problem)
+        return self._part(request, "part_protect.html", "protect.html", "protect", **values)
 
     async def protect_start(self, request: Request) -> Response:
         """Queue a release by the plan as it stands."""
@@ -411,8 +429,7 @@ class Page:
             self.session.new_release(self.session.plan, ending, form.get("prices") == "yes")
         except MicroaggError as error:
             problem = str(error)
-        values = screens.protect_screen(self.session, table, problem)
-        return self._screen("part_protect.html", "protect", **values)
+        return self._protect(request, problem)
 
     async def task(self, request: Request) -> Response:
         """Stop a search and keep what it found, or cancel a task."""
@@ -488,6 +505,12 @@ class Page:
     async def style(self, request: Request) -> Response:
         """Send the style sheet of the report."""
         return Response(self._style, media_type="text/css")
+
+
+def _names_at(places: str, table: OpenTable) -> tuple[str, ...]:
+    """Return the columns at some places, separated by commas; what is no place is left out."""
+    found = [int(place) for place in places.split(",") if place.isdigit()]
+    return tuple(table.names[place] for place in found if place < len(table.names))
 
 
 def _is_of(task: Any, release: WrittenRelease, wanted: tuple[str, str]) -> bool:

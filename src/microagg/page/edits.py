@@ -41,8 +41,10 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
     if what == "text":  # the whole plan as a file
         changed = type(plan).from_toml_text(fields.get("text", ""))
     elif what == "decide":  # as a price or a caution's cure says it
-        form = _FormFields(fields, names, kinds, type(plan))
-        changed = decided(plan, form.column(), form.text("decision"), kinds.get(form.column()))
+        changed, form = plan, _FormFields(fields, names, kinds, type(plan))
+        for place in form.text("column").split(","):  # a claim may be about several
+            name = form.column_at(place)
+            changed = decided(changed, name, form.text("decision"), kinds.get(name))
     elif what in _EDITS:
         data = deepcopy(plan.as_dict())
         _EDITS[what](data, _FormFields(fields, names, kinds, type(plan)))
@@ -96,7 +98,9 @@ class _FormFields:
                 self.put(table, row)
 
     def column(self, key: str = "column") -> str:
-        place = self.text(key)
+        return self.column_at(self.text(key))
+
+    def column_at(self, place: str) -> str:
         if not place.isdigit() or int(place) >= len(self._names):
             raise InputError(f"The table has no column number {shown(place)}. Reload the page.")
         return self._names[int(place)]

@@ -7,7 +7,7 @@ from typing import Any
 
 from microagg.base.formatting import lost_words, percent, share
 from microagg.page.session import OpenTable, Session
-from microagg.page.tasks import SearchTask
+from microagg.page.tasks import ClaimTask, SearchTask
 from microagg.plan.change_role import decision_words, role_of
 
 _ALL = None  # columns
@@ -104,6 +104,29 @@ def next_part(session: Session, table: OpenTable, problem: str = "") -> dict[str
             for name in table.names
             if role_of(session.plan, name).startswith("block-")
         ],
+    }
+
+
+def answers_part(session: Session, table: OpenTable, problem: str = "") -> dict[str, Any]:
+    """Return the first question: which columns nobody outside knows, and what that claim wins and stakes."""
+    entry, found = session.latest(ClaimTask), session.claims
+    asked = entry.task.answers if entry is not None and isinstance(entry.task, ClaimTask) else ()
+    places = {name: place for place, name in enumerate(table.names)}
+    return {
+        "answers_problem": problem,
+        "answers_entry": entry,
+        "answers_wait": entry is not None and entry.open,
+        "may_answer": [
+            (place, name, name in asked)
+            for name, place in places.items()
+            if role_of(session.plan, name).startswith("block-")
+        ],
+        "claims": [
+            (",".join(str(places[name]) for name in columns), columns, words, refused is None)
+            for columns, words, refused in found["claims"]
+        ]
+        if found is not None and found["of"].plan == session.plan
+        else [],
     }
 
 

@@ -13,7 +13,7 @@ from microagg.engines.memory.choices import FAST, about_methods, suggestion
 from microagg.errors import TableError
 from microagg.formats.endings import kind_by_ending
 from microagg.page.edits import RULES, UNIT_RELEASES
-from microagg.page.plan_figures import cures_of, gives_part, next_part
+from microagg.page.plan_figures import answers_part, cures_of, gives_part, next_part
 from microagg.page.session import OpenTable, Session, WrittenRelease
 from microagg.page.tasks import CompareTask, ProtectTask, ScatterTask
 from microagg.plan.block import Block
@@ -117,6 +117,7 @@ def plan_screen(
     return {
         **gives_part(session, table),
         **next_part(session, table),
+        **answers_part(session, table),
         "plan": plan,
         "at": session.at,
         "versions": len(session.plans),

@@ -24,6 +24,7 @@ from microagg.base.formatting import plural
 from microagg.engines.memory.choices import Choice, mark_frontier
 from microagg.page.tasks import (
     STOP,
+    ClaimTask,
     CompareTask,
     Message,
     Opened,
@@ -165,6 +166,8 @@ class Session:
         self.scatters: dict[tuple[int, str, str], Mapping[str, Any]] = {}
         self.found: Mapping[str, Any] | None = None
         """What the last search found."""
+        self.claims: Mapping[str, Any] | None = None
+        """What the claim that nobody outside knows some columns wins and stakes."""
         self.pending: Opened | None = None
         """A table that is opened once the user agrees to drop the work on the one before."""
         self._prices: dict[str, dict[str, Any]] = {}
@@ -436,6 +439,8 @@ class Session:
             self._open(task, found)
         elif isinstance(task, PriceTask):
             self._note_prices(task.plan, found)
+        elif isinstance(task, ClaimTask):
+            self.claims = {**found, "of": task}
         elif isinstance(task, SearchTask):
             self.found = {**found, "of": task}
         elif isinstance(task, CompareTask):
@@ -468,7 +473,7 @@ class Session:
         )
         self.plans, self.at = [found["plan"] or Plan.of(k=5)], 0
         self.releases, self.cells, self.tried, self.scatters = [], {}, None, {}
-        self.found, self._prices = None, {}
+        self.found, self.claims, self._prices = None, None, {}
 
 
 def _remove(folder: Path) -> None:

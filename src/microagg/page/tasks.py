@@ -58,6 +58,16 @@ class PriceTask:
 
 
 @dataclass(frozen=True)
+class ClaimTask:
+    """Estimate what the claim wins and stakes that nobody outside knows some columns."""
+
+    opened: Opened
+    plan: Plan
+    answers: tuple[str, ...]
+    title = "pricing the claim"
+
+
+@dataclass(frozen=True)
 class SearchTask:
     """Search the plan that keeps most within a largest loss or linkage."""
 
@@ -113,7 +123,7 @@ class ScatterTask:
     title = "reading two columns"
 
 
-Task = ReadTask | PriceTask | SearchTask | CompareTask | ProtectTask | ScatterTask
+Task = ReadTask | PriceTask | ClaimTask | SearchTask | CompareTask | ProtectTask | ScatterTask
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from typing import Any
 from microagg.base.progress import RisingShare
 from microagg.comparing.comparison import prepare, try_prepared
 from microagg.comparing.method_trials import Tried
+from microagg.comparing.offers import price_answers
 from microagg.comparing.prices import Prices, price_table
 from microagg.comparing.search import search
 from microagg.comparing.trials import Standing
@@ -33,6 +34,7 @@ from microagg.job.run import run
 from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import (
     STOP,
+    ClaimTask,
     CompareTask,
     Message,
     Opened,
@@ -221,6 +223,18 @@ def _prices_as_shown(found: Prices, of_all: bool) -> dict[str, Any]:
         if of_all
         else None,
     }
+
+
+@do.register
+def _(task: ClaimTask, bench: Bench, tell: Tell) -> dict[str, Any]:
+    claims = price_answers(
+        bench.records(task.opened, task.plan),
+        task.plan,
+        task.answers,
+        sample=_SAMPLE,
+        progress=_on_progress(bench, tell),
+    )
+    return {"claims": [(columns, price.words, price.problem) for columns, price in claims]}
 
 
 @do.register
