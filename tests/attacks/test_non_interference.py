@@ -135,7 +135,7 @@ def check_pair(one: Release, other: Release, folder: Path, pages: bool) -> bool:
             assert files[0][1].decode() == twins[0]
         return False
     before, after = figures(one), figures(other)
-    for name in bands[0]:
+    for name in before:
         is_between = an_edge_lies_between(name, before[name], after[name])
         assert (bands[0][name] != bands[1][name]) == is_between
     models = [json.loads(twin) for twin in twins]
@@ -244,12 +244,12 @@ def test_an_allowlist_is_all_there_is():
     model = released(draw_case(np.random.default_rng(0))).report_model(public=True)
     assert set(model) == {
         "kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands",
-        "cautions", "within_groups",
+        "cautions", "within_groups", "over_time",
         "classes", "pictures", "files",
         "judged", "versions", "promise", "verdict", "counted", "requirements",
     }  # fmt: skip
     assert set(model["bands"]) == {
         "information_loss", "record_linkage_alone", "record_linkage_with_known", "unique_before",
-        "tables_one", "tables_two", "tables_three",
+        "tables_one", "tables_two", "tables_three", "over_time",
     }  # fmt: skip
     assert not {"seed", "accept"} & set(model["plan"])

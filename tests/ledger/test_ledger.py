@@ -401,3 +401,86 @@ def test_the_report_has_a_card_and_the_sentences(release, tmp_path):
     assert "or has the ledger." in page
     assert numbers["ledger"]["chain"] == evidence.history.chain
     assert numbers["ledger"]["files"] == 1
+    assert f"elease 1 of the ledger; new: {evidence.who.counted(3)}" in page
+
+
+def test_the_public_is_told_bands(release, tmp_path):
+    """Whoever counts rows must not learn how many wait, or in how many groups a change was kept back."""
+    report = tmp_path / "report.html"
+    x = [*range(100)]
+    release(people(x), columns=["x"])
+    grown = people([x[0] + 7.0, *x[1:], 200.0, 201.0])
+    _, evidence = release(grown, public_report=report)
+    assert evidence.history.counts["waiting"] == 2
+    assert evidence.history.counts["groups_kept"] == 1
+    model = json.loads(report.with_suffix(".json").read_text())
+    told = {"waiting": "under 2 %", "withheld": "under 1 %", "uncarried": "under 5 %"}
+    assert model["bands"]["over_time"] == told
+    assert "at least 3 records: counted." in model["over_time"][0]
+    assert model["within_groups"] == []  # nobody solves them with those of earlier files
+    page = report.read_text()
+    assert "wait for a later file" in page
+    assert "counts" not in json.dumps(model["over_time"])
+
+
+def test_a_public_report_of_accepted_leavers_is_amber_and_names_no_number(release, tmp_path):
+    everybody, report = people([1.0, 2, 3, 4, 21, 22, 23, 24]), tmp_path / "report.html"
+    release(everybody)
+    with pytest.warns(UserWarning, match="others left"):
+        release(everybody[1:], leavers="accept", public_report=report)
+    model = json.loads(report.with_suffix(".json").read_text())
+    assert model["verdict"] == "amber"
+    assert model["over_time"] == []
+    assert "Over several files fewer than 3 records can be told apart." in report.read_text()
+
+
+def test_a_copy_of_ledger_and_key_that_is_put_back_shows_by_the_reports(release, tmp_path):
+    table, ledger = people([1.0, 2, 3]), tmp_path / "L.sqlite"
+    release(table)
+    copies = {path: path.read_bytes() for path in (ledger, key_file(ledger))}
+    release(table, report=tmp_path / "report.html")
+    for path, content in copies.items():
+        path.write_bytes(content)
+    with pytest.raises(TableError, match="tells of release 2, which"):
+        release(table)
+    (tmp_path / "other.json").write_text('{"files": [], "ledger": {}, "swap": 1}')
+    (tmp_path / "report.json").unlink()
+    release(table)
+
+
+def test_a_second_swapped_file_without_a_ledger_is_a_warning(tmp_path):
+    source = tmp_path / "in.csv"
+    people([1.0, 2, 3, 11, 12, 13]).to_csv(source, index=False)
+
+    def swapped(name: str, **settings):
+        report = tmp_path / f"{name}.html"
+        return protect_file(
+            source,
+            tmp_path / f"{name}.csv",
+            3,
+            columns=["x"],
+            drop=["id"],
+            release="swap",
+            report=report,
+            **settings,
+        )
+
+    def warned(evidence) -> list[str]:
+        return [c.words for c in evidence.cautions if "without a ledger" in c.words]
+
+    assert warned(swapped("first")) == []
+    assert warned(swapped("first")) == []  # the same file again
+    with pytest.warns(UserWarning, match="released without a ledger"):
+        evidence = swapped("second", max_loss=99)
+    assert "first.csv" in warned(evidence)[0]
+
+
+def test_without_a_ledger_the_command_and_the_board_are_told_once(tmp_path):
+    source, report = tmp_path / "in.csv", tmp_path / "report.html"
+    firms = people([1.0, 2, 3, 11, 12, 13]).assign(firm=[*"abcabc"])
+    firms.to_csv(source, index=False)
+    words = ("--k", 3, "-c", "x", "--unit", "firm", "--unit-name", "firm", "--drop", "id,firm")
+    done = here("protect", source, tmp_path / "out.csv", *words, "--report", report)
+    said = "the promise is about this file alone; for later files of the same firms see --ledger"
+    assert " ".join(done.stderr.split()).count(said) == 1
+    assert report.read_text().count(said[1:]) == 1

@@ -82,8 +82,8 @@ def fault(folder: Path, wave: int) -> str | None:
     """Say what does not belong together after a run of a wave that was killed; None: all does."""
     path = folder / "L.sqlite"
     if not path.exists():
-        if (folder / f"out{wave}.csv").exists():
-            return "a release without a ledger"
+        if any((folder / name).exists() for name in (f"out{wave}.csv", f"report{wave}.json")):
+            return "a release or a report without a ledger"
         return None
     try:
         with opened_key(path, make=False) as key:
@@ -99,8 +99,13 @@ def fault(folder: Path, wave: int) -> str | None:
         file = folder / f"out{number}.csv"
         if not file.exists() or sha256(file) != facts["sha256"]:
             return f"release {number} is not in its file"
-    if (folder / f"out{wave}.csv").exists() and len(ledger.releases) == wave:
-        return "a release that the ledger does not have"
+        report = folder / f"report{number}.json"
+        if json.loads(report.read_text())["ledger"]["chain"] != ledger.chain[number]:
+            return f"the report of release {number} is another"
+    is_released = len(ledger.releases) > wave
+    for name in (f"out{wave}.csv", f"report{wave}.json"):
+        if (folder / name).exists() != is_released:
+            return f"{name} and the ledger do not belong together"
     return None if recount(ledger).holds else "the files together do not hold"
 
 

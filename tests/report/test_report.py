@@ -284,7 +284,7 @@ PUBLIC = {
     "requirements",
     *("kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands", "classes"),
     *("pictures", "files", "versions", "promise", "requirements", "verdict", "counted"),
-    *("cautions", "judged", "within_groups"),
+    *("cautions", "judged", "within_groups", "over_time"),
 }
 
 
@@ -329,6 +329,7 @@ def test_public_holds_what_is_listed_and_nothing_else(frame, tmp_path):
         "tables_one": band_of_times(release.fidelity.multiple(1)),
         "tables_two": band_of_times(release.fidelity.multiple(2)),
         "tables_three": band_of_times(release.fidelity.multiple(3)),
+        "over_time": None,
     }
     assert full["risk"]["alone"]["dominance"]["income"]["largest"] > 0.5
     assert "computed from the released file and the plan" in Texts(page).text

@@ -114,7 +114,7 @@ def _read(path: Path) -> tuple[Ledger, bytes]:
 def _say_sentences(speaker: Speaker, ledger: Ledger, found: Recount) -> None:
     who = unit_words(ledger.about["key"])
     sums = found.sums and not found.solved
-    history = History(len(ledger.releases), found.k, found.smallest, sums, {}, "")
+    history = History(len(ledger.releases), found.k, found.smallest, sums, {}, "", "")
     style = "bold green" if found.holds else "bold red"
     first, *others = history_sentences(history, who)
     speaker.say("counted", first, style=style)

@@ -93,12 +93,8 @@ def _group_lines(evidence: Evidence) -> list[MessageLine]:
 
 def _history_lines(evidence: Evidence) -> list[MessageLine]:
     """Say what this release is together with earlier ones; else that the promise is about this file."""
-    if evidence.history is None:
-        words = (
-            "the promise is about this file alone; for later ones of the same people see --ledger"
-        )
-        return [MessageLine("ledger", words, optional=True)]
-    return [MessageLine("ledger", history_words(evidence.history, evidence.who))]
+    words = history_words(evidence.history, evidence.who)
+    return [MessageLine("ledger", words, optional=evidence.history is None)]
 
 
 def _cost_lines(evidence: Evidence) -> list[MessageLine]:

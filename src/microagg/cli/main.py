@@ -91,7 +91,7 @@ def protect(
         speaker.exit_unless(protect_file(speaker, job))
 
 
-@with_plan_flags(more=["sheet", *CSV_FLAGS])
+@with_plan_flags(more=["sheet", "ledger", "key", *CSV_FLAGS])
 def plan(
     source: In,
     prices: Annotated[
@@ -150,7 +150,8 @@ def plan(
     """Write down a plan for a file: what each column looks like, and what would be done with it.
 
     The plan goes to stdout as a TOML file to be edited, with the reason for each column as a comment. Flags
-    settle what you know already. With --prices, what each decision about a column costs goes to stderr.
+    settle what you know already. With --prices, what each decision about a column costs goes to stderr; with
+    --ledger too, what a ledger costs: groups that are made in 2, 4 or 12 waves, and people who leave.
     With --max-loss, --max-linkage or --analysis, a plan is searched that meets the target and keeps most of
     the table, step by step. Analyses then move by at most half of their 95 % intervals, or --max-moved. The
     steps go to stderr, and the exit code is 1 if no such plan was found.
@@ -177,6 +178,8 @@ def plan(
                 keep=kept,
                 may_drop=droppable,
                 search_k=sizes,
+                ledger=flags["ledger"],
+                key=flags["key"],
             )
         )
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from microagg.base.formatting import names as listed_names
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
+from microagg.comparing.freezing import FreezingPrices, freezing_prices
 from microagg.comparing.offers import largest_k, price_answers, swapping_words
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
@@ -17,6 +19,7 @@ from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
+from microagg.ledger.ledger_file import Ledger, opened_key, read_ledger
 from microagg.plan.plan import Plan
 
 
@@ -33,6 +36,8 @@ def draft_plan(
     keep: Sequence[str] = (),
     may_drop: Sequence[str] | None = None,
     search_k: Sequence[int] = (),
+    ledger: Path | None = None,
+    key: str | None = None,
 ) -> bool:
     """Print the plan that a table and the flags give, with a reason for each column; prices if asked for.
 
@@ -47,6 +52,8 @@ def draft_plan(
         )
     if searched and tables is not None:
         raise InputError("--tables searches k by itself. Leave the other targets out, or --tables.")
+    if ledger is not None and not priced:
+        raise InputError("Here --ledger is about what a ledger costs. Say --prices too.")
     with local_copies(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
     records = Table.of(read)
@@ -94,6 +101,10 @@ def draft_plan(
                 prices = price_table(records, whole, progress=bar)
             more["prices"] = prices.as_dict()
             lines += prices.lines()
+            if ledger is not None:
+                frozen = _price_ledger(records, whole, ledger, key)
+                more["freezing"] = frozen.as_dict()
+                lines += frozen.lines()
         if not searched and tables is None and not speaker.quiet:
             with speaker.progress("trying swapping") as bar:
                 compiling.wait(bar)
@@ -108,3 +119,11 @@ def draft_plan(
     for label, words in lines:
         speaker.say(label, words)
     return meets
+
+
+def _price_ledger(records: Table, plan: Plan, path: Path, column: str | None) -> FreezingPrices:
+    """Price a ledger, which need not exist yet; nothing is written to it."""
+    if not path.exists():
+        return freezing_prices(records, plan, Ledger(), b"", column)
+    with opened_key(path, make=False) as key:
+        return freezing_prices(records, plan, read_ledger(path, key), key, column)

@@ -23,7 +23,11 @@ from microagg.base.formatting import (
 )
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import Measured, Part
-from microagg.evidence.over_time import history_cautions, history_sentences, history_words
+from microagg.evidence.over_time import (
+    about_earlier_swaps,
+    history_cautions,
+    history_sentences,
+)
 from microagg.evidence.proof import guarantee, proof
 from microagg.evidence.sentences import (
     Caution,
@@ -104,9 +108,10 @@ class Evidence(Measured):
             formulas=self.formulas,
             sampled=self.sampled,
         )
-        return (
-            found if self.history is None else [*history_cautions(self.history, self.who), *found]
-        )
+        before = about_earlier_swaps(self.swapped_before)
+        if self.history is not None:
+            before = history_cautions(self.history, self.who)
+        return [*before, *found]
 
     @property
     def k(self) -> int:
@@ -420,7 +425,6 @@ class Evidence(Measured):
             **self.history._asdict(),
             "counts": dict(self.history.counts),
             "sentences": history_sentences(self.history, self.who),
-            "words": history_words(self.history, self.who),
         }
 
     def _part(self, part: Part) -> dict[str, Any]:

@@ -175,6 +175,8 @@ class History(NamedTuple):
     """What became of whom and of which groups, by name."""
     chain: str
     """Hash of the facts of all releases."""
+    first: str
+    """The same of the first release, which all files of a ledger have in common."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,6 +229,8 @@ class Measured:
     """Name and hash of the file that the table came from."""
     history: History | None = None
     """What was counted over all releases of a ledger; None: there is no ledger."""
+    swapped_before: str = ""
+    """Another swapped file of the same table that no ledger covers; empty: none is known."""
 
     @property
     def records(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from microagg.base.formatting import UnitWords, plural
+from microagg.errors import shown
 from microagg.evidence.measured import History
 from microagg.evidence.sentences import Caution
 
@@ -28,7 +29,7 @@ _GROUPS_SAID = {
 def history_sentences(history: History, who: UnitWords) -> list[str]:
     """Return what is claimed over all files: these sentences, and no others.
 
-    >>> history_sentences(History(2, 5, 5, True, {}, ""), UnitWords("person", "persons"))[0]
+    >>> history_sentences(History(2, 5, 5, True, {}, "", ""), UnitWords("person", "persons"))[0]
     'Over the 2 files of this ledger, each combination of groups, strata, known columns and presence holds \
 at least 5 persons: counted.'
     """
@@ -48,8 +49,12 @@ at least 5 persons: counted.'
     return found
 
 
-def history_words(history: History, who: UnitWords) -> str:
-    """Say what became of whom, for the board."""
+def history_words(history: History | None, who: UnitWords) -> str:
+    """Say what became of whom, for the board; without a ledger, what the promise is about."""
+    if history is None:
+        return (
+            f"the promise is about this file alone; for later files of the same {who} see --ledger"
+        )
     counts = history.counts
     said = [
         words.format(who.counted(counts[name])) for name, words in _SAID.items() if counts.get(name)
@@ -87,3 +92,34 @@ def history_cautions(history: History, who: UnitWords) -> list[Caution]:
             )
         )
     return found
+
+
+def about_earlier_swaps(file: str) -> list[Caution]:
+    """Warn of another swapped file of the same table that no ledger covers, if one is known."""
+    if not file:
+        return []
+    words = (
+        f"{shown(file)} holds swapped values of the same table, released without a ledger: if its groups are "
+        "others, the two files together tell more than each of them."
+    )
+    advice = "Publish one of the two, or release both with --ledger."
+    return [Caution("warning", (), words, advice)]
+
+
+def shares_of_counts(history: History) -> dict[str, float]:
+    """Return the percentages of which the public is told bands.
+
+    Returns
+    -------
+    dict
+        ``waiting`` and ``withheld`` of all units of the table; ``uncarried`` of the groups of the file: their
+        members changed, and their values did not.
+    """
+    counts = history.counts
+    withheld = sum(count for name, count in counts.items() if name.startswith("withheld"))
+    units, groups = max(counts.get("units", 0), 1), max(counts.get("groups", 0), 1)
+    return {
+        "waiting": 100 * counts.get("waiting", 0) / units,
+        "withheld": 100 * withheld / units,
+        "uncarried": 100 * counts.get("groups_kept", 0) / groups,
+    }

@@ -40,7 +40,9 @@ class TemporaryFiles(list[Path]):
         super().__init__()
         self.named = False  # whether they have taken their names, all that shall
         self.withheld: set[int] = set()  # places of those that shall not
-        self.private: set[int] = set()  # places of those that only their owner may read
+        self.private: set[int] = (
+            set()
+        )  # places of those that only their owner may read; they go first
 
 
 @contextmanager
@@ -63,8 +65,8 @@ def replacing_all(
     With ``folder`` the last target is one, and so is its temporary path. Without ``overwrite`` the last
     target must not exist; see :func:`check_target`.
 
-    They do so in the order given, each at once, after all are safely on the disk. When the block
-    raises, or a later one cannot take its name, all targets are as they were before: what an
+    They do so in the order given, private ones first, each at once, after all are safely on the disk. When
+    the block raises, or a later one cannot take its name, all targets are as they were before: what an
     earlier one replaced is put back, for which it is copied first. So the largest file goes last.
     Those in ``parts.withheld`` take no name and are removed.
 
@@ -82,6 +84,7 @@ def replacing_all(
                 parts.append(held.enter_context(_part_next_to(target, several)))
             yield parts
             chosen = [j for j in range(len(parts)) if j not in parts.withheld]
+            chosen.sort(key=lambda j: j not in parts.private)
             for j in chosen:
                 temporary, target = parts[j], targets[j]
                 for file in (

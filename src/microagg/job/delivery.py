@@ -127,8 +127,8 @@ def delivering(
 
     ``gate`` decides whether the table, once judged, takes its name; ``reports`` come with whether they
     are for readers of the table, which may be a ``folder`` of files. ``destination`` is the place that the
-    table is sent to from ``target``, a file in a private folder. A ``ledger`` takes its name right before
-    the table does, if that does.
+    table is sent to from ``target``, a file in a private folder. A ``ledger`` takes its name first,
+    if the table does: it tells the next run what is left to do after a kill.
     """
     targets = [file for path, _ in reports for file in (path, path.with_suffix(".json"))]
     if ledger is not None:

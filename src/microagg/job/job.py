@@ -66,6 +66,11 @@ class Job(JobSettings):
         return self.target
 
     @property
+    def report_folders(self) -> list[Path]:
+        """Where reports of earlier releases may lie."""
+        return [path.parent for path in (self.writes, *(path for path, _ in self.reports))]
+
+    @property
     def gate(self) -> Gate:
         """What decides whether the table takes its name."""
         return Gate(self.strict, self.keep_rejected, self.overwrite)

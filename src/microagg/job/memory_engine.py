@@ -27,6 +27,7 @@ from microagg.formats.formulas import formula_cells
 from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.delivery import Delivery
+from microagg.job.earlier_reports import check_newest
 from microagg.job.engine import Engine
 from microagg.ledger.carry import Carrying
 from microagg.ledger.ledger_file import (
@@ -139,6 +140,7 @@ class MemoryEngine(Engine):
         """Read the ledger; no other run can write to it until the files have taken their names."""
         self._key = self.closing.enter_context(opened_key(path, make=True))
         before = read_ledger(path, self._key)
+        check_newest(self.job.report_folders, path, before)
         finish_killed_run(before)
         self._carrying = Carrying(before, self._key, self.job.key, self.job.leavers)
 
@@ -157,7 +159,11 @@ class MemoryEngine(Engine):
                 "records": counted.least.records,
                 "smallest": carrying.smallest,
                 "path": str(self.job.writes.absolute()),
-                "part": str(delivery.table.absolute()),
+                "parts": [
+                    [str(part.absolute()), str(target.absolute())]
+                    for part, target in zip(delivery.parts, delivery.targets, strict=True)
+                    if part != delivery.ledger
+                ],
                 "sha256": counted.sha256,
             }
         )
@@ -168,6 +174,7 @@ class MemoryEngine(Engine):
             not self.drafted.plan.is_swapped,
             carrying.counts,
             ledger.chain[-1],
+            ledger.chain[0],
         )
 
     def write_ledger(self, part: Path) -> None:

@@ -23,6 +23,7 @@ from microagg.formats import FORMATS
 from microagg.formats.addresses import Place, as_place
 from microagg.formats.layouts import CsvFormat
 from microagg.job.delivery import Delivery, delivering
+from microagg.job.earlier_reports import earlier_swap
 from microagg.job.engine import Engine
 from microagg.job.job import Job
 from microagg.job.memory_engine import MemoryEngine
@@ -104,7 +105,12 @@ def _walk(engine: Engine) -> JobResult:
             measured = engine.measure()
             origin = job.origin or {"path": str(job.source), "sha256": engine.digest}
             history = engine.history(counted, delivery)
-            measured = replace(measured, counted=counted, source=origin, history=history)
+            before = ""
+            if drafted.plan.is_swapped and history is None and isinstance(job.target, Path):
+                before = earlier_swap(job.report_folders, job.writes, origin["sha256"])
+            measured = replace(
+                measured, counted=counted, source=origin, history=history, swapped_before=before
+            )
             evidence = Evidence.of(drafted.plan, measured)
             for caution in evidence.cautions:
                 hears.caution(caution)

@@ -115,6 +115,7 @@ class Carrying:
         self._k = min(plan.k, self._before.about.get("k", plan.k))
         keys = self._hashed_units(written, is_csv)
         units, first, of_row = np.unique(keys, return_index=True, return_inverse=True)
+        self.counts["units"] = len(units)
         of_row = of_row.reshape(-1)
         rows_of_unit = np.bincount(of_row, minlength=len(units))
         if plan.blocks[0].is_swapped and rows_of_unit.max() > 1:

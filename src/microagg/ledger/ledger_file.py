@@ -240,13 +240,15 @@ def write_ledger(path: Path, ledger: Ledger, key: bytes) -> None:
 
 
 def finish_killed_run(ledger: Ledger) -> None:
-    """Give the last release its name, if a run was killed right after the ledger had taken its own."""
+    """Give the last release and its reports their names, if a run was killed right after the ledger's."""
     if not ledger.releases:
         return
     last = ledger.releases[-1]
-    part, target = Path(last["part"]), Path(last["path"])
-    if part.exists() and sha256(part) == last["sha256"]:
-        part.replace(target)
+    files = [(Path(part), Path(target)) for part, target in last["parts"]]  # the table is the last
+    if files[-1][0].exists() and sha256(files[-1][0]) == last["sha256"]:
+        for part, target in files:
+            if part.exists():
+                part.replace(target)
 
 
 def _derived(key: bytes, purpose: bytes) -> bytes:

@@ -6,6 +6,7 @@ from typing import Any
 
 from microagg.base.formatting import TRADE_OFF, fewer_than
 from microagg.evidence import Evidence
+from microagg.evidence.over_time import history_words
 from microagg.evidence.sentences import most_lost_words, tables_words, whole_share
 from microagg.report.provenance import FROM_FILE, PLAN_FILE, now, repetition
 
@@ -35,6 +36,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "moved": whole_share(fidelity.tables[order - 1]),
             "sampling": whole_share(fidelity.sampling[order - 1]),
             "most_lost": most_lost_words(evidence.utility),
+            "over_time": history_words(evidence.history, evidence.who),
             "guess": evidence.guess_words,
             "unique": evidence.unique_words,
             "hidden": evidence.hidden_words,

@@ -9,7 +9,7 @@ repeat the search, and without the limits that the board set.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ from microagg.evidence.column_cautions import (
     about_identifiers,
     about_linked_rows,
 )
+from microagg.evidence.measured import History
+from microagg.evidence.over_time import history_cautions, history_sentences, shares_of_counts
 from microagg.evidence.sentences import Caution, promise_words, required_words
 from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import combine, group_sizes
@@ -69,6 +71,8 @@ class Bands:
     tables_two: str | None = None
     """None: there are too few columns."""
     tables_three: str | None = None
+    over_time: Mapping[str, str] | None = None
+    """Of a release with a ledger: units that wait or are withheld, and groups that keep old values."""
 
     @classmethod
     def of(cls, evidence: Evidence) -> Bands:
@@ -86,6 +90,8 @@ class Bands:
             tables_one=times[0] or "",
             tables_two=times[1],
             tables_three=times[2],
+            over_time=evidence.history
+            and {name: band(share) for name, share in shares_of_counts(evidence.history).items()},
         )
 
 
@@ -97,12 +103,14 @@ def public_model(
     file: tuple[str, str] | None,
     text: Frame | None = None,
     within: Sequence[WithinGroups] = (),
+    history: History | None = None,
 ) -> dict[str, Any]:
     """Return the content of the public report.
 
     ``bands`` are loss, linkage and uniqueness as ranges, ``file`` the name and hash of the released file,
     ``text`` columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values,
-    ``within`` the covariances within groups that may be told.
+    ``within`` the covariances within groups that may be told, ``history`` what was counted over all releases
+    of a ledger.
     """
     protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
     alone = protected.classes
@@ -115,6 +123,10 @@ def public_model(
     if roles.unit is not None and released.has(roles.unit):
         units = codes_as_written(released, roles.unit, from_csv=False)
     cautions = _cautions_of_the_file(released, plan, roles, text, promised, units)
+    who = plan.words_of_unit(roles.unit)
+    if history is not None and history_cautions(history, who):
+        words = f"Over several files fewer than {plan.k} {who} can be told apart."
+        cautions.append(Caution("amber", (), words))
     if plan.is_swapped:  # rows of a group are not alike, and which rows are one is not in the file
         verdict, judged = "grey", f"{_NOT_SEEN} {_NOT_JUDGED}"
         counted = _counted_values(released, plan)
@@ -134,6 +146,9 @@ def public_model(
         "promise": promise_words(plan),
         "counted": counted,
         "requirements": [words for block in plan.blocks for words in required_words(block.require)],
+        "over_time": []
+        if history is None or history.smallest < history.k
+        else history_sentences(history._replace(smallest=history.k), who),
         "records": len(released),
         "k": plan.k,
         "unit": None if roles.unit is None else str(roles.unit),

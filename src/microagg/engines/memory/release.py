@@ -316,8 +316,12 @@ class Release:
             file = None if counted is None else (counted.path, counted.sha256)
             bands = Bands.of(evidence)
             text = self.released_table.as_written
-            within = self._measuring.within_groups
-            return public_model(Frame(self.data), self.plan, self.roles, bands, file, text, within)
+            history = evidence.history
+            # Covariances of several files would be equations that nobody solves together.
+            within = self._measuring.within_groups if history is None else ()
+            return public_model(
+                Frame(self.data), self.plan, self.roles, bands, file, text, within, history
+            )
         pictures = self._measuring.pictures()
         return release_model(
             replace(

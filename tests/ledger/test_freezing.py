@@ -1,0 +1,90 @@
+"""What a ledger costs is said before one begins."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from command import here
+
+
+@pytest.fixture
+def source(tmp_path):
+    chance = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "id": [f"p{i}" for i in range(200)],
+            "x": chance.normal(size=200).round(3),
+            "y": chance.gamma(2, size=200).round(3),
+        }
+    )
+    path = tmp_path / "in.csv"
+    table.to_csv(path, index=False)
+    return path
+
+
+WORDS = ("--k", 5, "--columns", "x,y", "--drop", "id", "--key", "id")
+
+
+def test_freezing_and_leavers_are_priced_before_a_ledger_exists(source, tmp_path):
+    ledger = tmp_path / "L.sqlite"
+    done = here("plan", source, *WORDS, "--ledger", ledger, "--prices", "--json")
+    found = json.loads(done.stdout)
+    freezing = found["freezing"]
+    assert freezing["at_once"] == pytest.approx(found["prices"]["now"]["loss"])
+    losses = [freezing["at_once"], *freezing["in_waves"].values()]
+    assert len(losses) == 4
+    assert losses == sorted(losses)
+    assert losses[-1] > 2 * losses[0]
+    assert {waves: round(part, 2) for waves, part in freezing["touched"].items()} == {
+        "1": 0.23,
+        "4": 0.64,
+        "12": 0.95,
+    }
+    assert freezing["with_groups"] is None
+    assert [*tmp_path.iterdir()] == [source]  # nothing is written
+    words = " ".join(done.stderr.split())
+    assert "lost if they enter in 12 waves" in words
+    assert "22.6 %, 64.2 %, 95.4 % of the groups of 5 have lost somebody" in words
+
+
+def test_a_file_is_priced_with_the_groups_that_there_are(source, tmp_path):
+    ledger, table = tmp_path / "L.sqlite", pd.read_csv(source)
+    table[:150].to_csv(tmp_path / "first.csv", index=False)
+    words = ("--ledger", ledger)
+    assert (
+        here("protect", tmp_path / "first.csv", tmp_path / "out.csv", *WORDS, *words).returncode
+        == 0
+    )
+    before = ledger.read_bytes()
+    more = pd.concat([table[1:150], table[150:153]])
+    more.to_csv(source, index=False)
+    done = here("plan", source, *WORDS, *words, "--prices", "--json")
+    freezing = json.loads(done.stdout)["freezing"]
+    assert freezing["counts"]["waiting"] == 3
+    assert freezing["counts"]["withheld_for_leavers"] >= 4
+    assert freezing["with_groups"] > 0
+    assert ledger.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["--ledger", "L"], "--prices"),
+        (["--ledger", "L", "--prices", "--per-column"], "one partition of the records"),
+    ],
+)
+def test_what_cannot_be_priced_is_refused(source, words, error):
+    done = here("plan", source, *WORDS, *words)
+    assert done.returncode == 2
+    assert error in done.stderr
+
+
+def test_too_few_people_for_so_many_waves(source):
+    pd.read_csv(source)[:40].to_csv(source, index=False)
+    done = here("plan", source, *WORDS, "--ledger", "L", "--prices", "--json")
+    assert json.loads(done.stdout)["freezing"]["in_waves"]["12"] is None
+    assert "too few records for 12 waves" in " ".join(done.stderr.split())
