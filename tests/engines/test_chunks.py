@@ -16,7 +16,6 @@ from microagg import InputError, partition
 from microagg.encode.space import space_of
 from microagg.engines.aggregates import shared_values, sums_of
 from microagg.engines.capabilities import check_plan_in_parts
-from microagg.engines.chunk_losses import loss_of
 from microagg.engines.chunks import (
     in_sample,
     plan_chunks,
@@ -24,6 +23,7 @@ from microagg.engines.chunks import (
     sample_share,
     work_on_chunk,
 )
+from microagg.engines.evidence_at_scale import losses_of
 from microagg.engines.fit import encoding_of
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.table_summary import summarise
@@ -201,18 +201,19 @@ def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
     encoding = fitted(table, plan)
     records = encoding.records_of(encoding.words(table))
     labels = release.partition.labels
-    shared = shared_values(encoding, records, labels)
+    shared, states = shared_values(encoding, records, labels)
     expected = release._measuring.values.copy()
     origin = release._measuring.intake.variables["date"].origin
     expected[:, PROTECTED.index("date")] += origin
     assert shared.values == pytest.approx(expected, rel=1e-9, nan_ok=True)
-    sums = sums_of(encoding, records, labels, shared)
-    summary, utility = summarise(table, plan), release.utility
-    found = [loss_of(encoding, summary, squares) for squares in (sums.released, sums.within)]
-    assert found[0].by_column == pytest.approx(utility.by_column, rel=1e-6)
-    assert found[1].by_column == pytest.approx(utility.group_loss_by_column, rel=1e-6)
-    assert found[0].overall == pytest.approx(utility.information_loss, rel=1e-6)
-    assert found[1].overall == pytest.approx(utility.group_loss, rel=1e-6)
+    sums = sums_of(encoding, records, labels, shared, states)
+    utility, (names, lost) = release.utility, losses_of(encoding, sums)
+    by_column = [utility.by_column[name] for name in names]
+    assert (100 * lost.released).tolist() == pytest.approx(by_column, rel=1e-6)
+    by_column = [utility.group_loss_by_column[name] for name in names]
+    assert (100 * lost.within).tolist() == pytest.approx(by_column, rel=1e-6)
+    assert lost.overall(lost.released) == pytest.approx(utility.information_loss, rel=1e-6)
+    assert lost.overall(lost.within) == pytest.approx(utility.group_loss, rel=1e-6)
 
 
 _ASKED: dict[str, object] = {

@@ -637,6 +637,14 @@ def test_a_column_that_is_blanked_as_a_whole_has_no_mean(tmp_path):
     json.dumps(found.evidence.as_dict(), allow_nan=False)
 
 
+def test_a_column_that_is_missing_as_a_whole_is_released_where_units_are_counted(tmp_path):
+    frame = pd.DataFrame({"x": [None] * 12, "y": np.arange(12.0), "home": np.arange(12) // 2})
+    frame.astype({"x": float}).to_parquet(tmp_path / "in.parquet")
+    plan = Plan.of(k=3, columns=["x", "y"], unit="home", drop=["home"])
+    run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
+    assert shared_by(pd.read_parquet(tmp_path / "out.parquet"), ["x", "y"]) >= 6
+
+
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 def test_a_column_that_is_constant_at_first_only_needs_a_role(tmp_path, monkeypatch, ending):
     """The draft judges columns by the first records; what it says about all is looked up in all."""

@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 
 from microagg.algorithms.univariate import chain
-from microagg.algorithms.univariate.chain import Starts, overlap_for, trace
 from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
-from microagg.algorithms.univariate.stretches import crossing, cut_stretches
-from microagg.engines.one_column import do_not_meet, put_together
+from microagg.algorithms.univariate.stretches import cut_stretches
 
 KINDS = {
     "normal": lambda rng, n: rng.normal(size=n),
@@ -92,37 +90,3 @@ def test_stretches_that_meet_are_not_put_together(monkeypatch):
     assert np.array_equal(ends, best)
     assert len(lengths) == 4
     assert max(lengths) < 11_000
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_stretches_put_together_by_what_they_tell(kind):
-    """As on a cluster: each stretch tells columns alone, and those that do not meet are joined."""
-    rng = np.random.default_rng(sum(map(ord, kind)))
-    for _ in range(4):
-        n, k = int(rng.integers(600, 4000)), int(rng.integers(1, 4))
-        x = np.sort(KINDS[kind](rng, n))
-        begins = [0, *np.unique(rng.integers(1, n, 4)).tolist()]
-        while True:
-            ends = [*begins[1:], n]
-            starts = [max(begin - overlap_for(k), 0) for begin in begins]
-            told = {
-                at: crossing(at, x[starts[at] : ends[at]].copy(), starts[at], begins[at], k)
-                for at in range(len(begins))
-            }
-            found = {at: one for at, (one, _) in told.items()}
-            apart = do_not_meet([list(range(len(begins)))], found, k)
-            if not apart:
-                break
-            begins = [b for at, b in enumerate(begins) if at not in {place for place, _ in apart}]
-        entries, following = put_together([list(range(len(begins)))], found)
-        cuts = [
-            trace(Starts(starts[at], begins[at], told[at][1]), entries[at])[0]
-            for at in range(len(begins))
-        ]
-        whole = np.concatenate(cuts)
-        assert np.array_equal(whole, cut_sorted(x, k))
-        for at in range(len(begins) - 1):  # what is told of the first end after a stretch
-            assert (
-                following[at][0]
-                == whole[whole > (cuts[at][-1] if len(cuts[at]) else begins[at])][0]
-            )

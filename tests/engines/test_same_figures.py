@@ -412,6 +412,28 @@ def test_recoded_columns_lose_against_the_original(protect, engine):
     assert found.as_dict()["recoded"]["age"] == "bands of 10, 80 or more in one"
 
 
+@pytest.mark.parametrize("engine", ENGINES[1:])
+def test_rare_codes_of_a_hierarchy_lose_what_memory_says(protect, engine):
+    rng = np.random.default_rng(6)
+    codes = rng.choice(
+        ["a1", "a2", "a3", "b1", "c1", "c2"], 240, p=[0.4, 0.3, 0.05, 0.15, 0.05, 0.05]
+    )
+    table = pd.DataFrame({"age": rng.normal(50, 20, 240), "code": codes, "row": np.arange(240)})
+    settings = {
+        "k": 4,
+        "method": "mdav",
+        "effort": None,
+        "columns": ["age", "code"],
+        "kinds": {"code": {"kind": "hierarchy", "prefixes": [1]}},
+        "coarsen": {"code": {"rare": 20}},
+    }
+    found, memory = (protect(one, table, **settings)[0].utility for one in (engine, "memory"))
+    lost, by_groups = found.by_column["code"], found.group_loss_by_column["code"]
+    assert lost == pytest.approx(memory.by_column["code"])
+    assert by_groups == pytest.approx(memory.group_loss_by_column["code"])
+    assert lost > by_groups > 0
+
+
 def _share(x, y):
     """100·Σ(x−x')²/Σ(x−x̄)²; what was blanked is at the mean."""
     y = y.astype(float).fillna(x.mean())

@@ -84,6 +84,14 @@ def days(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
     return pd.DataFrame(table | {"w": rng.uniform(0.5, 9, n)}), {"columns": ["day", "b"]}
 
 
+def twenty_codes(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
+    """Numbers with twenty codes for missing ones, each of as many records as a group."""
+    table = {"a": [*rng.integers(0, 90, N), *np.repeat(np.arange(-20, 0), 3)]}
+    table["b"] = rng.normal(size=len(table["a"]))
+    codes_of_a = {"codes": {"a": [*range(-20, 0)]}}
+    return pd.DataFrame(table), {"columns": ["a", "b"], "missing": codes_of_a}
+
+
 SIZES = ["tiny", "small", "mid", "large"]
 
 
@@ -97,10 +105,12 @@ def ordered_categories(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
 CASES = {
     "codes by prefixes": (codes, by_prefixes(None)),
     "nodes above codes": (codes, by_prefixes("node")),
+    "rare codes of a hierarchy": (codes, {**by_prefixes(None), "coarsen": {"code": {"rare": 3}}}),
     "codes by parents": (codes, {"kinds": {"code": {"kind": "hierarchy", "parents": PARENTS}}}),
     "weights of missing values, majority": (light_where_missing, {"missing": "majority"}),
     "weights of missing values, fill": (light_where_missing, {"missing": "fill"}),
     "quartiles of weighted numbers": (heavy_tails, {"scale": "robust", "weight": "w"}),
+    "many codes for missing values": (twenty_codes, {}),
     "means of times": (days, {"weight": "w"}),
     "ordered categories": (ordered_categories, {}),
     "spiked numbers that are rounded": (whole_numbers_off_the_spike, {"round": "nearest"}),

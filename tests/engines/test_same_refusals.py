@@ -73,17 +73,10 @@ LACKS = {
     "strata of k units": {"strata": {"columns": ["region"], "small": "merge"}},
     "identifiers that are dropped": {"renumber": ["home"]},
     "all records": {"suppress": 0.05},
-    "recodings without a hierarchy": {
-        "kinds": {"edu": {"kind": "hierarchy", "prefixes": [1]}},
-        "coarsen": {"edu": {"rare": 20}},
-    },
     "recodings of all records": {"coarsen": {"age": {"bands": 10}}, "missing": "drop"},
     "requirements of a group by itself": {"require": {"closeness": {"ill": 0.9}}},
     "values or their logarithms": {"kinds": {"age": {"transform": "rank"}}},
     "values rounded one by one": {"round": "totals"},
-    "up to 14 codes for missing values in a column": {
-        "missing": {"codes": {"age": list(range(-15, 0))}}
-    },
 }
 # Of each kind one, since Spark tries what fails four times: by the plan, in a task, naming a row.
 ON_SPARK = ["a small stratum", "a missing stratum", "too few values"]

@@ -92,6 +92,12 @@ def test_others_are_shown_if_they_are_k():
     }  # three would be too few
 
 
+def test_levels_that_have_no_name_are_others():
+    """As of a hierarchy whose rare codes moved up: the original has no such code."""
+    before, after = np.repeat([0, 1], [6, 4]), np.repeat([0, 2], [6, 4])
+    assert bars([before, after], ["a", "b"], 3)["levels"] == ["a", "b", "others"]
+
+
 def test_states_are_centred_with_an_inertia_of_n_less_one():
     often = np.array([5, 2, 1])
     points = nominal.encoder(len(often), LevelCounts(often, 8)).apply(np.arange(3.0))

@@ -55,7 +55,7 @@ def test_an_untouched_table_is_linked_as_far_as_duplicates_allow():
 def test_linkage_reports_progress():
     X = np.random.default_rng(0).normal(size=(20_000, 1))
     seen = []
-    microagg.risk(X, np.round(X, 1)).link(seen.append)
+    microagg.risk(X, np.round(X, 1)).linked(seen.append)
     assert seen == sorted(seen)
     assert seen[-1] == 20_000
 

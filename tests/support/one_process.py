@@ -17,10 +17,17 @@ from microagg.engines.chunks import (
     work_on_chunk,
 )
 from microagg.engines.fit import encoding_of
-from microagg.engines.rare_patterns import with_rare_joined
+from microagg.engines.rare_patterns import join_rare_patterns
 from microagg.engines.table_summary import summarise
 from microagg.kernels.labels import canonical_labels
 from microagg.plan.plan import Plan
+
+
+class _OneBatch(NamedTuple):
+    table: pa.Table
+
+    def gather(self, encoding, choose, work):
+        return work([choose(encoding.words(self.table))])
 
 
 class Alone(NamedTuple):
@@ -33,8 +40,8 @@ class Alone(NamedTuple):
 def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     """Protect a table; released rows are in the order of the original ones."""
     encoding = encoding_of(plan, summarise(table, plan))
-    encoding, _ = with_rare_joined(encoding, [encoding.words(table)])
-    kept = encoding.kept(encoding.variables(table))
+    encoding = join_rare_patterns(_OneBatch(table), encoding)
+    kept = encoding.kept(table)
     rows = np.arange(table.num_rows) if kept is None else np.flatnonzero(kept)
     words = np.column_stack([encoding.words(table), np.arange(len(rows), dtype=np.uint64)])
     records = encoding.records_of(words)
@@ -65,8 +72,9 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     out, sums = np.empty((len(rows), 0)), []
     for one in moved:
         inside, labels = encoding.records_of(one.words), canonical_labels(one.groups)
-        shared = shared_values(encoding, inside, labels)
-        sums.append(sums_of(encoding, inside, labels, shared, requirements(encoding, inside)))
+        shared, states = shared_values(encoding, inside, labels)
+        rules = requirements(encoding, inside)
+        sums.append(sums_of(encoding, inside, labels, shared, states, rules))
         if not out.shape[1]:
             out = np.empty((len(rows), shared.words().shape[1]), dtype=np.uint64)
         out[inside.extra[:, 0].astype(np.int64)] = shared.words()

@@ -192,7 +192,7 @@ def _link(
     """Link the records by the protected columns alone, and with the known ones."""
     with speaker.progress("linking") as bar:
         alone, n = risk_of(both, ask), ask.sample or len(both)
-        alone.link(None if bar is None else lambda done: bar(done, 2 * n))
+        alone = alone.linked(None if bar is None else lambda done: bar(done, 2 * n))
         with_known = known_risk(
             both,
             known,

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import Moments
+from microagg.encode.recoded_table import places_of_released
 from microagg.encode.space import names_of_levels
-from microagg.engines.chunk_losses import column_squares
 from microagg.engines.chunks import requirements
 from microagg.engines.encoding import Coder, Encoding, Records, Words
 from microagg.engines.write_and_count import as_required
@@ -28,22 +28,20 @@ from microagg.evidence.measured import Required
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels, combine
 from microagg.plan.column import CATEGORIES
-from microagg.releasing.dealt import dealt_rows
 from microagg.releasing.release_values import (
-    aggregate_columns,
     by_columns,
     count_missing,
     keeps_integers,
     native_column,
-    swap_block,
+    release_records,
     with_codes,
 )
 from microagg.releasing.swap import Swapping
-from microagg.releasing.weight_and_strata import mean_weights, shared_weights
+from microagg.releasing.weight_and_strata import released_weights
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 
-_IN_A_WORD = 16  # states of values
+_MISSING = np.uint64(0x7FF8000000000000)  # the bits of a plain NaN
 _SAMPLED = 40_000  # records of whole groups in which a release is measured, about
 
 
@@ -60,13 +58,12 @@ class Shared(NamedTuple):
     """(n, …) of swapped values, what no file tells: see :func:`dealt_columns`."""
 
     def words(self) -> Words:
-        """As words, one row a record: values, states in four bits each, the weight, and what was dealt."""
-        n, m = self.values.shape
-        states = np.zeros((n, -(-m // _IN_A_WORD)), dtype=np.uint64)
-        for j in range(m):
-            at = np.uint64(4 * (j % _IN_A_WORD))
-            states[:, j // _IN_A_WORD] |= self.states[:, j].astype(np.uint64) << at
-        parts = [self.values.view(np.uint64), states]
+        """As words, one row a record: values, the weight, and what was dealt.
+
+        A missing value has its state in the bits that tell one NaN from another.
+        """
+        missing = _MISSING + self.states.astype(np.uint64)
+        parts = [np.where(np.isnan(self.values), missing, self.values.view(np.uint64))]
         if self.weights is not None:
             parts.append(np.ascontiguousarray(self.weights).view(np.uint64)[:, None])
         if self.dealt is not None:
@@ -76,13 +73,10 @@ class Shared(NamedTuple):
     @classmethod
     def of(cls, words: Words, encoding: Encoding) -> Shared:
         """Read what :meth:`words` wrote."""
-        columns = len(encoding.coders)
-        values = np.ascontiguousarray(words[:, :columns]).view(np.float64)
-        states = np.empty(values.shape, dtype=np.int64)
-        for j in range(columns):
-            packed = words[:, columns + j // _IN_A_WORD] >> np.uint64(4 * (j % _IN_A_WORD))
-            states[:, j] = packed & np.uint64(15)
-        after, weights = columns + -(-columns // _IN_A_WORD), None
+        after = len(encoding.coders)
+        bits, weights = np.ascontiguousarray(words[:, :after]), None
+        values = bits.view(np.float64)
+        states = np.where(np.isnan(values), bits ^ _MISSING, 0).astype(np.int64)
         if encoding.releases_weight:
             weights = np.ascontiguousarray(words[:, after]).view(np.float64)
             after += 1
@@ -115,10 +109,14 @@ def dealt_columns(encoding: Encoding) -> list[Any]:
     return [GROUP, *((encoding.unit, name) for name in first)]
 
 
-def swapped_values(
-    encoding: Encoding, records: Records, labels: Labels, swapping: Swapping, number: int
+def shared_values(
+    encoding: Encoding,
+    records: Records,
+    labels: Labels,
+    swapping: Swapping | None = None,
+    number: int = 0,
 ) -> tuple[Shared, Labels]:
-    """Deal the values of the records of a chunk within their groups; also return the states before that.
+    """Release the records of a chunk by their groups; also return their states before values are dealt.
 
     Each chunk has at least k units of each of its strata, since it has whole groups.
 
@@ -126,7 +124,7 @@ def swapped_values(
     ----------
     records : of the chunk
     labels : (n,) group of each record, 0, 1, …
-    swapping : with a secret, the strata and the requirements of these records
+    swapping : with a secret, the strata and the requirements of these records, if anything is drawn
     number : of the chunk
 
     Raises
@@ -137,29 +135,34 @@ def swapped_values(
     plan, block = encoding.plan, encoding.block
     variables, origins = _columns_of_chunk(encoding, records)
     units = _numbered_units(records)
-    dealt = swap_block(
+    values, states, dealt = release_records(
         variables,
         encoding.states(records),
-        labels,
+        [labels] * len(variables),
         block,
         plan,
-        units,
+        encoding.relative_weights(records),
         [keeps_whole(encoding, coder) for coder in encoding.coders],
         [coder.spread for coder in encoding.coders],
+        units,
         swapping,
     )
     weights = None
-    if encoding.releases_weight:
-        assert plan.weight is not None
-        assert records.weights is not None
-        pooled = shared_weights(
-            records.weights, encoding.weight_spread, units, plan, block, swapping
+    if encoding.releases_weight and plan.weight is not None and records.weights is not None:
+        weights, of_donors = released_weights(
+            records.weights,
+            labels,
+            encoding.weight_spread,
+            plan,
+            block,
+            units,
+            swapping if encoding.is_swapped else None,
         )
-        rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
-        dealt = dealt.with_column(plan.weight.column, pooled, rows)
-        weights = pooled[rows]
-    values, states = dealt.released(len(variables))
+        if dealt is not None and of_donors is not None:
+            dealt = dealt.with_column(plan.weight.column, *of_donors)
     shared = Shared(values + origins, states, weights)
+    if dealt is None:
+        return shared, states
     fault = dealt.fault(lambda name: _codes(encoding, shared, name))
     if fault is not None:
         raise VerificationError(f"In a part of the table {fault}. Nothing was written.")
@@ -181,32 +184,6 @@ def _codes(encoding: Encoding, shared: Shared, name: Any) -> Labels:
     at = names.index(name)
     codes = np.unique(shared.values[:, at], return_inverse=True, equal_nan=True)[1].reshape(-1)
     return combine([codes, shared.states[:, at]])
-
-
-def shared_values(
-    encoding: Encoding, records: Records, labels: Labels, swapping: Swapping | None = None
-) -> Shared:
-    """Aggregate the records of a chunk by their groups 0, 1, ….
-
-    ``swapping`` has the random numbers, if groups release the category of a random member.
-    """
-    variables, origins = _columns_of_chunk(encoding, records)
-    values, states = aggregate_columns(
-        variables,
-        encoding.states(records),
-        [labels] * len(variables),
-        encoding.block,
-        encoding.plan,
-        encoding.relative_weights(records),
-        [keeps_whole(encoding, coder) for coder in encoding.coders],
-        [coder.spread for coder in encoding.coders],
-        _numbered_units(records),
-        swapping,
-    )
-    mean = None
-    if encoding.releases_weight and records.weights is not None:
-        mean = mean_weights(records.weights, labels, encoding.plan, encoding.weight_spread)
-    return Shared(values + origins, states, mean)
 
 
 def _columns_of_chunk(encoding: Encoding, records: Records) -> tuple[list[Variable], Floats]:
@@ -305,9 +282,9 @@ class Sums:
     """Figures of a release, added up over the records of a chunk; sums of chunks add up further."""
 
     within: Floats
-    """(columns,) squares about the means of groups, in coordinates, see :mod:`.chunk_losses`."""
+    """(columns,) squares about the means of groups, see :class:`microagg.measure.column_losses.LossScale`."""
     released: Floats
-    """(columns,) squared distances of records to what they release."""
+    """(columns,) the same of squared distances of records to what they release."""
     groups: int
     smallest: int
     largest: int
@@ -342,14 +319,13 @@ def sums_of(
     records: Records,
     labels: Labels,
     shared: Shared,
+    states: Labels,
     rules: Sequence[Requirement] = (),
-    states: Labels | None = None,
 ) -> Sums:
     """Add up the figures of the records of a chunk.
 
-    ``states`` are those that values have before they are dealt; None: they are not dealt.
+    ``states`` are those that values have before they are dealt.
     """
-    states = shared.states if states is None else states
     weights = encoding.relative_weights(records)
     w = np.ones(len(records)) if weights is None else weights
     sizes = np.bincount(labels)
@@ -362,9 +338,14 @@ def sums_of(
     def add(j: int) -> None:
         coder = encoding.coders[j]
         x, y = (np.ascontiguousarray(M[:, j]) for M in (records.values, shared.values))
+        against = y  # the original, of which a recoded column may have other levels
         if coder.recoder is not None:
             x = np.ascontiguousarray(records.originals[:, recoded[j]])
-        within[j], released[j] = column_squares(coder, x, y, labels, w)
+            against = y if coder.places is None else places_of_released(y, coder.places)
+        there = ~np.isnan(x)
+        within[j], released[j] = coder.losses.shares(
+            x[there], against[there], labels[there], w[there]
+        )
         cells[j] = count_missing(original_states[:, j], states[:, j])
         kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
         after[j] = Moments().add(y[kept], None if weights is None else w[kept])
@@ -416,13 +397,10 @@ def finish_chunk(
     secret : of the operating system's random numbers, by which values are swapped; kept nowhere
     """
     records, labels = encoding.records_of(words), canonical_labels(groups)
-    rules, states = requirements(encoding, records), None
+    rules = requirements(encoding, records)
     swapping = Swapping(secret, encoding.strata_of(records), rules, str(number))
-    if encoding.is_swapped:
-        shared, states = swapped_values(encoding, records, labels, swapping, number)
-    else:
-        shared = shared_values(encoding, records, labels, swapping)
-    sums = sums_of(encoding, records, labels, shared, rules, states)
+    shared, states = shared_values(encoding, records, labels, swapping, number)
+    sums = sums_of(encoding, records, labels, shared, states, rules)
     return Finished(records, labels, shared, sums, whole_groups(encoding, records, labels))
 
 

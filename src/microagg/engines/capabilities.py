@@ -70,9 +70,6 @@ the engine disk uses it; this job runs on spark. Leave --memory out, or say --en
         )
 
 
-MOST_CODES = 14  # so that the state of a value takes four bits
-
-
 class _Lack(NamedTuple):
     """What a table that is read in parts, on disk or Spark, has to be like, and when a plan asks for more."""
 
@@ -127,12 +124,6 @@ _IN_PARTS = (
         lambda p, b: p.suppress.most > 0,
     ),
     _Lack(
-        "recodings without a hierarchy",
-        "rare codes move up by the counts of all codes at once",
-        "coarsen names a column of kind hierarchy",
-        lambda p, b: any(p.column(name).kind == "hierarchy" for name in p.coarsened),
-    ),
-    _Lack(
         "recodings of all records",
         "they are fitted before records are left out",
         "missing is drop",
@@ -157,12 +148,6 @@ _IN_PARTS = (
         "a total is kept by rounding one group after the other",
         "round is totals",
         lambda p, b: _columns(p, b, round="totals"),
-    ),
-    _Lack(
-        f"up to {MOST_CODES} codes for missing values in a column",
-        "a value keeps its code in four bits",
-        "one has more",
-        lambda p, b: any(len(codes) > MOST_CODES for codes in p.missing.codes.values()),
     ),
 )
 

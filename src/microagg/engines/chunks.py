@@ -304,6 +304,8 @@ def _numbered(values: Any) -> Labels:
 
 def space_of_chunk(encoding: Encoding, records: Records) -> Space:
     """Coordinates of records, and what groups of them release."""
+    if encoding.is_one_column:  # cut exactly as it is; missing values have cells of their own
+        return Space(np.nan_to_num(records.values), "none", encoded=False)
     space = Space(
         encoding.coordinates(records),
         "none",

@@ -1,10 +1,10 @@
 """From disk: a table in chunks, few of them in memory at a time.
 
-Grouping takes two passes over the input: one summarises it and keeps a sample by the keys of rows, one
-turns it into records, by chunk, on a shelf of the scratch folder. Then the chunks are worked on one after
-the other, turn after turn; what each record releases goes to a last shelf, by the part of the output it
-belongs to. Another pass over the input writes the output. Further ones count what the evidence asks for
-(disk_counts.py). All moves are sequential.
+Grouping takes three passes over the input: one summarises it, one draws a sample by the keys of rows, from
+which chunks are planned (unless there is but one), and one turns it into records, by chunk, on a shelf of the
+scratch folder. Then the chunks are worked on one after the other, turn after turn; what each record releases
+goes to a last shelf, by the part of the output it belongs to. Another pass over the input writes the output.
+Further ones count what the evidence asks for (disk_counts.py). All moves are sequential.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,7 +36,6 @@ from microagg.engines.one_column import (
     STRETCH,
     Splits,
     ends_by_stretch,
-    next_ends,
     places_of,
     plan_places,
     sorted_words,
@@ -47,7 +45,6 @@ from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
 from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
-from microagg.measure.row_keys import row_keys
 from microagg.plan.plan import Plan
 from microagg.releasing.dealt import SECRET_BYTES
 
@@ -56,50 +53,6 @@ _BATCHES = 4  # that are put on the shelf together
 
 OnProgress = Callable[[str, int, int], None]
 """Gets a stage, records done and all of them."""
-
-
-class _LowestKeys:
-    """Rows with the lowest keys, as many as are needed and at most twice that."""
-
-    def __init__(self) -> None:
-        self.share = 1.0
-        self._tables: list[tuple[pa.Table, pa.Table, Any]] = []
-        self._held = self._seen = 0
-
-    def add(self, batch: Batch, keys: Any) -> None:
-        """Keep the rows of a batch, with their keys, that are in the sample so far."""
-        self._seen += len(keys)
-        self._keep(batch.table, batch.as_written, keys)
-        wanted = sample_share(self._seen) * self._seen
-        while self._held > 2 * wanted:
-            self.share /= 2
-            old, self._tables, self._held = self._tables, [], 0
-            for kept in old:
-                self._keep(*kept)
-
-    def _keep(self, table: pa.Table, written: pa.Table, keys: Any) -> None:
-        inside = in_sample(keys, self.share)
-        chosen = np.flatnonzero(inside)
-        if len(chosen):
-            rows = pa.array(chosen)
-            same = written is table
-            sampled = table.take(rows)
-            self._tables.append((sampled, sampled if same else written.take(rows), keys[inside]))
-            self._held += len(chosen)
-
-    @property
-    def empty(self) -> bool:
-        """Whether no row was looked at."""
-        return not self._seen
-
-    def words(self, encoding: Encoding) -> Any:
-        """Words of the records in the sample."""
-        share = min(self.share, sample_share(self._seen))
-        batches = []
-        for table, written, _ in self._tables:
-            words = encoding.words(table, written if encoding.is_csv else None)
-            batches.append(words[in_sample(encoding.records_of(words).keys, share)])
-        return np.concatenate(batches)
 
 
 class DiskRun(NamedTuple):
@@ -134,10 +87,17 @@ def group_from_disk(
     leaf = LEAF if leaf is None else leaf
     fitted = scratch.kept("fitted")
     if fitted is None:
-        parts = DiskParts(source, on_progress, sampling=True)
+        parts = DiskParts(source, on_progress)
         encoding, summary = fit(parts, plan)
-        places = plan_places(encoding, parts.sample.words(encoding), leaf, STRETCH)
-        fitted = encoding, summary, places
+        sample = np.zeros((0, encoding.width), dtype=np.uint64)
+        if encoding.cell_sizes.max() > (STRETCH if encoding.is_one_column else leaf):
+            share = sample_share(encoding.records)
+            sample = parts.gather(
+                encoding,
+                lambda words: words[in_sample(encoding.records_of(words).keys, share)],
+                lambda batches: np.concatenate(list(batches)),
+            )
+        fitted = encoding, summary, plan_places(encoding, sample, leaf, STRETCH)
         scratch.keep("fitted", fitted)
     encoding, summary, chunk_plan = fitted
     records = STRETCH if isinstance(chunk_plan, Splits) else leaf
@@ -211,21 +171,20 @@ def _cut_column(
         shelf.remove()
     ends = scratch.kept("ends")
     released = scratch.shelf("released")
-    sizes = in_order.counts(splits.first[-1])
-    last_end = {place: int(cuts[-1]) if len(cuts) else 0 for place, cuts in ends.items()}
-    following = next_ends(
-        [range(low, high) for low, high in pairwise(splits.first)],
-        {place: int(cuts[0]) for place, cuts in ends.items() if len(cuts)},
-    )
+    cells = np.repeat(np.arange(len(splits.values)), np.diff(splits.first))
 
     def release(place: int) -> None:
         if not len(ends[place]) or released.has(place):
             return
-        last = last_end[place]
-        # A group that ends here may begin in stretches before.
-        before = [q for q in range(place) if following[q][1] == place and last_end[q] < sizes[q]]
-        parts = [in_order.take([q])[last_end[q] :] for q in before]
-        words = np.concatenate([*parts, in_order.take([place])[:last]])
+        last = int(ends[place][-1])
+        parts, before = [in_order.take([place])[:last]], place - 1
+        # A group that ends here may begin in stretches before, after the last group that ends in these.
+        while before >= 0 and cells[before] == cells[place]:
+            parts.insert(0, in_order.take([before])[int(ends[before].max(initial=0)) :])
+            if len(ends[before]):
+                break
+            before -= 1
+        words = np.concatenate(parts)
         cuts = ends[place] + len(words) - last
         labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
         _release(encoding, place, words, labels + (place << 32), released, scratch)
@@ -265,18 +224,13 @@ class DiskParts:
     ----------
     source : the file
     on_progress : is called with how far a pass is
-    sampling : whether the first pass takes a sample along
     """
 
     def __init__(
-        self,
-        source: BatchSource,
-        on_progress: OnProgress = lambda stage, done, total: None,
-        sampling: bool = False,
+        self, source: BatchSource, on_progress: OnProgress = lambda stage, done, total: None
     ) -> None:
         self.names, self.is_text = source.names, source.is_text
-        self.sample = _LowestKeys()
-        self._source, self._on_progress, self._sampling = source, on_progress, sampling
+        self._source, self._on_progress = source, on_progress
 
     def empty(self) -> pa.Table:
         """Return the types of the columns."""
@@ -297,16 +251,13 @@ class DiskParts:
         merge: Callable[[Found, Found], Found],
         columns: Iterable[Any],
     ) -> Found | None:
-        """Summarise each batch, and merge the summaries; the first pass may take a sample along."""
+        """Summarise each batch, and merge the summaries."""
         total: Found | None = None
-        done, sampling, wanted = 0, self._sampling and self.sample.empty, set(columns)
-        some = None if sampling else [name for name in self.names if name in wanted]
-        for batch in read_ahead(self._source, some):
+        done, wanted = 0, set(columns)
+        for batch in read_ahead(self._source, [name for name in self.names if name in wanted]):
             summary = _of_batch(batch, lambda t, written: work(t, written=written), self.is_text)
             total = summary if total is None else merge(total, summary)
             done += batch.table.num_rows
-            if sampling:
-                self.sample.add(batch, row_keys(batch.as_written.columns))
             self._on_progress("reading", done, self._source.rows)
         return total
 
@@ -364,7 +315,7 @@ def _shelve(
         if not shelf.has(number):
             words = _of_batch(batch, encoding.words, encoding.is_csv)
             rows = batch.first + np.arange(batch.table.num_rows)
-            kept = encoding.kept(encoding.variables(batch.table))
+            kept = encoding.kept(batch.table)
             rows = rows if kept is None else rows[kept]
             held.append(np.column_stack([words, rows.astype(np.uint64)]))
             if at % _BATCHES == _BATCHES - 1:

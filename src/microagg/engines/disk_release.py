@@ -166,7 +166,7 @@ class DiskRelease:
         encoding = listing_released_levels(self.encoding, released)
         for batch in disk.read_ahead(self.source):
             n = batch.table.num_rows
-            kept = self.encoding.kept(self.encoding.variables(batch.table))
+            kept = self.encoding.kept(batch.table)
             rows, shared = self.shared(batch.first, batch.first + n)
             wanted = np.arange(n) if kept is None else np.flatnonzero(kept)
             if not np.array_equal(rows - batch.first, wanted):

@@ -11,7 +11,7 @@ Nothing here depends on how the table is cut into batches or on the order of its
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from microagg.base.formatting import names
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Encoder
 from microagg.encode.missing import complete_records
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
@@ -30,14 +29,16 @@ from microagg.encode.recoded_table import recoded_batch
 from microagg.encode.space import Axes
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
+from microagg.measure.column_losses import LossScale
 from microagg.measure.coordinates import AttackerSpace
 from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan
+from microagg.plan.registry import find
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
-from microagg.tables.variable import Variable
+from microagg.tables.variable import QUANTITIES, Variable
 
 Words = NDArray[np.uint64]
 
@@ -49,9 +50,11 @@ class Coder(NamedTuple):
     """The column without its values: what is known of it from the whole table."""
     axes: Axes
     recoder: Recoder | None
-    """Of a recoded column: how it was, against which its loss counts."""
-    mean_weight: float
-    """What the weights of the recoder are in units of."""
+    """Of a recoded column: how it was."""
+    losses: LossScale
+    """Of the column as it was before any recoding."""
+    places: Floats | None = None
+    """Of a recoded category: the place of each level in the numbering of the original."""
     spread: float = 0.0
     whole: bool = False
 
@@ -74,17 +77,6 @@ class Coder(NamedTuple):
     def levels(self) -> tuple[Any, ...]:
         """Levels of a category in the whole table."""
         return self.variable.levels
-
-    @property
-    def often(self) -> Floats:
-        """How often each level occurs, in weights that have a mean of 1."""
-        assert self.variable.often is not None
-        return self.variable.often
-
-    @property
-    def encoder(self) -> Encoder:
-        """What takes values to coordinates."""
-        return self.axes.values
 
     def of_chunk(self, values: Floats) -> Variable:
         """Return some values of the column, with what is known of the whole table."""
@@ -223,6 +215,21 @@ class Encoding:
         """Column of the units that k counts; None: records."""
         return self.plan.unit_of(self.block).column
 
+    @cached_property
+    def is_one_column(self) -> bool:
+        """Whether the plan asks for the optimal cut of one column of numbers."""
+        block = self.block
+        if len(self.coders) != 1 or self.unit is not None or block.require or self.weighs:
+            return False
+        coder = self.coders[0]
+        if coder.axes.states is not None:  # groups mix records with and without a value
+            return False
+        plain = coder.kind in QUANTITIES[:2] and coder.setting.transform is None
+        options = {name: value for name, value in block.options.items() if name != "effort"}
+        return bool(
+            plain and not options and find(block.method).guarantee_for(1, weighted=False) == "exact"
+        )
+
     @property
     def recoded_columns(self) -> list[Recoder]:
         """Recodings of protected columns."""
@@ -268,8 +275,9 @@ class Encoding:
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
         parts.append(keys)
         found_words = np.hstack(parts)
-        kept = self.kept(variables)
-        return found_words if kept is None else found_words[kept]
+        if self.plan.missing.policy == "drop":
+            return found_words[complete_records(variables)]
+        return found_words
 
     def _moved(self, cells: Labels, keys: Words) -> Labels:
         """Cells of records, after rare patterns were joined."""
@@ -285,13 +293,11 @@ class Encoding:
                 place += 1
         return cells
 
-    def kept(self, variables: Sequence[Variable]) -> NDArray[np.bool_] | None:
-        """Find the records of a batch that are released; None: all."""
-        return complete_records(variables) if self.plan.missing.policy == "drop" else None
-
-    def kept_rows(self, table: pa.Table) -> NDArray[np.bool_] | None:
+    def kept(self, table: pa.Table) -> NDArray[np.bool_] | None:
         """Find the rows of a batch that are released; None: all, which needs no look at them."""
-        return self.kept(self.variables(table)) if self.plan.missing.policy == "drop" else None
+        if self.plan.missing.policy != "drop":
+            return None
+        return complete_records(self.variables(table))
 
     def variables(self, table: pa.Table) -> list[Variable]:
         """Read the protected columns of a batch, recoded."""

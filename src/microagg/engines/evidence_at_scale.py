@@ -22,9 +22,9 @@ from microagg.base.typing import Floats, Labels
 from microagg.drafting.draft import Completed
 from microagg.encode.batch_statistics import Moments
 from microagg.encode.level_counts import Share
+from microagg.encode.recoded_table import loss_by_recoding
 from microagg.encode.space import names_of_levels
 from microagg.engines.aggregates import Shared, Sums
-from microagg.engines.chunk_losses import loss_of, total_squares
 from microagg.engines.encoding import Encoding, Words
 from microagg.engines.memory.control_group import Attacked, attacks_for_evidence
 from microagg.engines.memory.table import Table
@@ -36,6 +36,7 @@ from microagg.grouping.read_table import take_in
 from microagg.kernels.labels import canonical_labels
 from microagg.measure.before_and_after import Summary
 from microagg.measure.both_tables import replace_keeping_cache
+from microagg.measure.column_losses import Losses
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linkage import Linkage, Sought, sample_for
 from microagg.measure.swapping import chance_at_most
@@ -81,9 +82,10 @@ class Sample(NamedTuple):
 
 
 def _measuring(
-    plan: Plan, encoding: Encoding, sample: Sample, sums: Sums, sst: float, counts: Counts
+    plan: Plan, encoding: Encoding, sample: Sample, sums: Sums, counts: Counts
 ) -> Measuring:
     """Return the sampled records, ready to be measured."""
+    squares = np.array([c.losses.total * c.setting.importance for c in encoding.coders])
     intake = take_in(Frame(sample.before), plan, sample.text, fitted=encoding.recoders)
     method = find(encoding.block.method)
     partition = PartitionInChunks(
@@ -92,8 +94,8 @@ def _measuring(
         method=method.name,
         scale=encoding.block.scale,
         options=settings_of(method, dict(encoding.block.options), plan.seed),
-        sse=float(sums.within @ np.array([c.setting.importance for c in encoding.coders])),
-        sst=sst,
+        sse=float(sums.within @ squares),
+        sst=float(squares.sum()),
         seconds=0.0,
         weighted=encoding.weighs,
         all_groups=sums.groups,
@@ -188,9 +190,7 @@ def measured_at_scale(
     ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
     """
     n, k = encoding.records, encoding.k
-    importance = np.array([coder.setting.importance for coder in encoding.coders])
-    sst = float(total_squares(encoding, summary) @ importance)
-    measuring = _measuring(plan, encoding, sample, sums, sst, counts)
+    measuring = _measuring(plan, encoding, sample, sums, counts)
     known = claimed = KnownRisk.of(counts.known, k, with_known or alone)
     if counts.claimed is not None:
         assert if_claimed is not None
@@ -201,13 +201,13 @@ def measured_at_scale(
         name: replace(counts.agreeing[name], close=math.ceil(figures.close * n / figures.of))
         for name, figures in sampled.signs.agreements.items()
     }
-    released, within = (
-        loss_of(encoding, summary, squares) for squares in (sums.released, sums.within)
-    )
+    names, lost = losses_of(encoding, sums)
     attacked = _attacked(sample, measuring) if attack else Attacked(None)
     swap = sampled.swap
     if swap is not None:
-        released = within  # rows are nobody's, so that only groups have a loss
+        lost = lost._replace(
+            released=lost.within
+        )  # rows are nobody's, so that only groups have a loss
         if measuring.is_sample:
             chance = None if swap.chance is None else chance_at_most(counts.known)
             swap = replace(swap, chance=chance, alone=counts.unique_before)
@@ -223,10 +223,10 @@ def measured_at_scale(
         ),
         utility=replace_keeping_cache(
             sampled.utility,
-            information_loss=released.overall,
-            by_column=released.by_column,
-            group_loss=within.overall,
-            group_loss_by_column=within.by_column,
+            information_loss=lost.overall(lost.released),
+            by_column=dict(zip(names, (100 * lost.released).tolist(), strict=True)),
+            group_loss=lost.overall(lost.within),
+            group_loss_by_column=dict(zip(names, (100 * lost.within).tolist(), strict=True)),
         ),
         alone=sampled.alone.of_all(
             alone,
@@ -249,6 +249,19 @@ def measured_at_scale(
         summaries=_summaries(sampled.summaries, encoding, summary, sums),
         pictures=measuring.pictures() if pictures else None,
     )
+
+
+def losses_of(encoding: Encoding, sums: Sums) -> tuple[list[Any], Losses]:
+    """Return the losses of all protected or recoded columns, and the names of these."""
+    names = [coder.name for coder in encoding.coders]
+    inertia = [coder.setting.importance * coder.losses.inertia for coder in encoding.coders]
+    shares = [*zip(sums.within, sums.released, inertia, strict=True)]
+    for name, recoder in encoding.recoders.items():
+        if name not in names:  # a stratum, or a column left as it is
+            lost, weight = loss_by_recoding(recoder)
+            names.append(name)
+            shares.append((lost, lost, weight))
+    return names, Losses(*np.array(shares).T)
 
 
 def _attacked(sample: Sample, measuring: Measuring) -> Attacked:

@@ -17,13 +17,16 @@ import pyarrow as pa
 from microagg.base.typing import Floats, Labels
 from microagg.encode import nominal
 from microagg.encode.batch_statistics import ColumnStatistics
+from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.inertia import Encoder, LevelCounts
+from microagg.encode.number import NumberEncoder
 from microagg.encode.number_figures import NumberFigures
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import (
     Tallies,
     check_recoded,
     fit_recoders,
+    level_places,
     merge_tallies,
     recoded_batch,
     tally_columns,
@@ -42,6 +45,7 @@ from microagg.grouping.read_table import (
 )
 from microagg.grouping.require.from_plan import make_requirements
 from microagg.grouping.require.requirement import check_feasible
+from microagg.measure.column_losses import LossScale
 from microagg.measure.coordinates import AttackerSpace, state_encoders
 from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Require
@@ -239,8 +243,58 @@ def _coder(
     axes = Axes(fitted_encoder(variable, fitted), of_states, setting.importance)
     # Digits are rounded by the spread of records that count alike, as in memory.
     spread, whole = (found.alike or found).moments.deviation, found.moments.whole
-    coder = Coder(variable, axes, recoder, mean_weight, spread, whole)
+    places = None
+    if recoder is None:
+        losses = _losses(variable, axes.values, found, mean_weight)
+    else:
+        losses, places = _losses_of_original(recoder, variable, mean_weight)
+    coder = Coder(variable, axes, recoder, losses, places, spread, whole)
     return coder, fitted_encoder(variable, alike)
+
+
+def _losses(
+    variable: Variable, encoder: Encoder, found: ColumnStatistics, mean_weight: float
+) -> LossScale:
+    """Return what the losses of a column are measured by."""
+    if found.levels:
+        assert variable.often is not None
+        present = sum(found.levels.values())
+        if variable.kind != "ordinal":
+            return LossScale.of_levels(variable, variable.often, present)
+        inertia = present - 1.0 if len(found.levels) > 1 else 0.0
+        return LossScale(inertia, inertia, encoder)
+    inertia = found.moments.count - 1.0 if found.moments.low < found.moments.high else 0.0
+    if not inertia or not isinstance(encoder, NumberEncoder):
+        return LossScale(inertia, inertia, encoder)
+    moments = found.moments if found.transform is None else found.transformed
+    scaling = encoder.scaling
+    factor = float(np.ldexp(1.0, -int(scaling.exponent[0])) / scaling.spread[0])
+    return LossScale(inertia, moments.squares / mean_weight * factor**2, encoder)
+
+
+def _losses_of_original(
+    recoder: Recoder, after: Variable, mean_weight: float
+) -> tuple[LossScale, Floats | None]:
+    """Return what the losses of a recoded column are measured by: its values before.
+
+    Also the place of each level that is released in the numbering of the original; None: numbers.
+    """
+    before = Variable(recoder.name, "nominal", _NONE, recoder.before, recoder.levels)
+    merged, shares = recoder.merged()
+    known, released = [*before.levels, *merged], [*after.levels]
+    if after.kind == "hierarchy":
+        before = replace(before, kind="hierarchy")
+        known, released = [*before.levels, *inner_nodes(before)], [*released, *inner_nodes(after)]
+    elif merged:
+        before = replace(before, merged=tuple(merged), merged_from=shares)
+    places = level_places(recoder, released, known) if after.levels else None
+    if recoder.how.kinds[0] != "nominal":
+        total = recoder.every.squares / mean_weight
+        inertia = recoder.every.count - 1.0 if total > 0 else 0.0
+        return LossScale(inertia, total, centre=recoder.every.mean), places
+    often = np.array([recoder.parts[level].weight / mean_weight for level in before.levels])
+    present = sum(part.count for part in recoder.parts.values())
+    return LossScale.of_levels(before, often, present), places
 
 
 def _levels(name: Any, setting: Column, found: ColumnStatistics) -> tuple[Any, ...]:

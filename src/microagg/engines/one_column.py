@@ -7,11 +7,8 @@ Idea      Records are dealt out to stretches of the order, by values of a sample
           beginning meet those that the stretch before it found, back to a column through which all of
           them go, what lies before no longer matters (algorithms/univariate/chain.py has the argument),
           and the cuts are those of the whole column. Where they do not meet, the one before it goes
-          on. On disk any stretch can be read again, so that one goes on value by value
-          (algorithms/univariate/stretches.py). On a cluster each is elsewhere: neighbours lend it their last
-          records (:func:`borrowers`), it reports where it may be cut, and those that do not meet are cut
-          anew as one (:func:`do_not_meet`). A group belongs to the stretch in which it ends
-          (:func:`next_ends`).
+          on, value by value (algorithms/univariate/stretches.py). A group belongs to the stretch in which
+          it ends. On Spark a stretch could not be read again: one task cuts the column of a cell as a whole.
 Cost      O(n log n) time in all, the memory of a stretch; where partitions never meet, as with values that
           are evenly spaced, the memory of the whole column.
 Same      Equal values are taken in the order of the keys of their rows, whichever engine deals them out.
@@ -19,7 +16,7 @@ Same      Equal values are taken in the order of the keys of their rows, whichev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
@@ -27,29 +24,12 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.algorithms.univariate.chain import overlap_for
-from microagg.algorithms.univariate.stretches import Crossing, crossings_meet, cut_stretches
+from microagg.algorithms.univariate.stretches import cut_stretches
 from microagg.base.typing import Floats, Labels
 from microagg.engines.chunks import ChunkPlan, plan_chunks
 from microagg.engines.encoding import Encoding, Records, Words
-from microagg.plan.registry import find
-from microagg.tables.variable import QUANTITIES
 
 STRETCH = 1 << 21  # records, about
-
-
-def is_one_column(encoding: Encoding) -> bool:
-    """Return whether a plan asks for the optimal cut of one column of numbers."""
-    block = encoding.block
-    if len(encoding.coders) != 1 or encoding.unit is not None or block.require or encoding.weighs:
-        return False
-    coder = encoding.coders[0]
-    if coder.axes.states is not None:  # groups mix records with and without a value
-        return False
-    plain = coder.kind in QUANTITIES[:2] and coder.setting.transform is None
-    options = {name: value for name, value in block.options.items() if name != "effort"}
-    return bool(
-        plain and not options and find(block.method).guarantee_for(1, weighted=False) == "exact"
-    )
 
 
 class Splits(NamedTuple):
@@ -120,7 +100,7 @@ def plan_places(
     encoding: Encoding, sample: Words, leaf: int, stretch: int = STRETCH
 ) -> ChunkPlan | Splits:
     """Plan, from a sample of the records, the stretches of one column, or chunks for all other plans."""
-    if is_one_column(encoding):
+    if encoding.is_one_column:
         return split_column(encoding, sample, stretch)
     return plan_chunks(encoding, sample, leaf)
 
@@ -174,71 +154,3 @@ def ends_by_stretch(
             cut = cut_stretches(sizes.tolist(), values_of, encoding.k, most=most, folder=folder)
             ends |= {low + at: ends_there - begins[at] for at, ends_there in enumerate(cut)}
     return ends
-
-
-def borrowers(
-    stretches: Sequence[Sequence[int]], begins: Mapping[int, int], k: int
-) -> dict[int, tuple[tuple[int, int], ...]]:
-    """Find for each stretch those after it that need its last records, and from which column on."""
-    lenders: dict[int, list[tuple[int, int]]] = {}
-    for of_cell in stretches:
-        for at, place in enumerate(of_cell[1:], 1):
-            needed = max(begins[place] - overlap_for(k), 0)
-            before = at - 1
-            while True:
-                lenders.setdefault(of_cell[before], []).append((place, needed))
-                if begins[of_cell[before]] <= needed:
-                    break
-                before -= 1
-    return {place: tuple(who) for place, who in lenders.items()}
-
-
-def do_not_meet(
-    stretches: Sequence[Sequence[int]], found: Mapping[int, Crossing], k: int
-) -> list[tuple[int, int]]:
-    """List stretches whose cuts are not proved to go on from those before, each with the one before it.
-
-    Of neighbours every other one is named, since both would change.
-    """
-    apart: list[tuple[int, int]] = []
-    for of_cell in stretches:
-        last = -1
-        for before, place in pairwise(of_cell):
-            if before != last and not crossings_meet(found[before], found[place], k):
-                apart.append((place, before))
-                last = place
-    return apart
-
-
-def put_together(
-    stretches: Sequence[Sequence[int]], found: Mapping[int, Crossing]
-) -> tuple[dict[int, int], dict[int, tuple[int, int]]]:
-    """Find where groups after each stretch begin, and :func:`next_ends`."""
-    entries, first_ends = {}, {}
-    for of_cell in stretches:
-        column = found[of_cell[-1]].end if of_cell else 0
-        for place in reversed(of_cell):
-            entries[place] = column
-            if column > found[place].first:  # else no group ends here
-                column, first_ends[place] = found[place].exits[column]
-    return entries, next_ends(stretches, first_ends)
-
-
-def next_ends(
-    stretches: Sequence[Sequence[int]], first_ends: Mapping[int, int]
-) -> dict[int, tuple[int, int]]:
-    """Find for each stretch the first end of a group after it, and the stretch in which that lies.
-
-    (0, −1) where none ends after it. ``first_ends`` has the first end of each stretch in which a group ends.
-
-    >>> next_ends([[0, 1, 2], [3]], {0: 4, 2: 9, 3: 5})
-    {2: (0, -1), 1: (9, 2), 0: (9, 2), 3: (0, -1)}
-    """
-    following = {}
-    for of_cell in stretches:
-        later = (0, -1)
-        for place in reversed(of_cell):
-            following[place] = later
-            if place in first_ends:
-                later = (first_ends[place], place)
-    return following

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from functools import partial
-from typing import Any
+from functools import partial, reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,56 +29,56 @@ _LENT = 256  # records of each common pattern that may join a rare one, times k 
 _FEW = 64  # times k: patterns of fewer records may have too few units
 
 
-class Rare:
-    """Collects the records that are needed to join rare patterns."""
+class _NeededCells(NamedTuple):
+    """Cells whose records are needed to join rare patterns."""
 
-    def __init__(self, encoding: Encoding) -> None:
-        self._encoding = encoding
-        by_unit = encoding.unit is not None
-        least = encoding.k * (_FEW if by_unit else 1)
-        self._rare = np.flatnonzero(encoding.sizes < least)
-        self._most = held_at_most(encoding)
-        # Where more than k is required, small patterns may have to join others too, see join_enough.
-        asked = bool(encoding.block.require) and bool(encoding.patterns.any())
-        small = np.flatnonzero(encoding.sizes <= self._most) if asked else self._rare
-        strata = encoding.strata
-        near = np.isin(strata, strata[np.union1d(self._rare, small)])
-        self._common = np.setdiff1d(np.flatnonzero(near), self._rare)
-        self._held: dict[int, Words] = {}
-        self.any = encoding.plan.missing.policy == "pattern" and any(
-            any(pattern) for _, pattern in (list(encoding.cells)[cell] for cell in self._rare)
-        )
-        # A rare complete pattern next to others is as much a matter of missing values.
-        few = len(self._rare) or (asked and len(small))
-        if encoding.plan.missing.policy == "pattern" and few and encoding.patterns.any():
-            self.any = True
+    rare: Labels
+    """All of whose records are needed."""
+    common: Labels
+    """Others of the same strata, of which the records with the lowest keys are needed, some of each."""
 
-    def add(self, words: Words) -> None:
-        """Look through further records."""
-        cells = self._encoding.records_of(words).cells
+    def records(self, encoding: Encoding, words: Words) -> Words:
+        """Return those of some records that are needed."""
+        cells = encoding.records_of(words).cells
         assert cells is not None  # there are several
-        for cell in np.intersect1d(np.unique(cells), np.append(self._rare, self._common)).tolist():
+        needed = [words[np.isin(cells, self.rare)]]
+        for cell in np.intersect1d(cells, self.common).tolist():
             held = words[cells == cell]
-            if cell in self._held:
-                held = np.concatenate([self._held[cell], held])
-            if cell in self._common and len(held) > self._most:
-                keys = self._encoding.records_of(held).keys
-                held = held[np.lexsort((keys[:, 1], keys[:, 0]))[: self._most]]
-            self._held[cell] = held
+            if len(held) > _held_at_most(encoding):
+                keys = encoding.records_of(held).keys
+                held = held[np.lexsort((keys[:, 1], keys[:, 0]))[: _held_at_most(encoding)]]
+            needed.append(held)
+        return np.concatenate(needed)
 
-    def words(self) -> Words:
-        """All records that were kept."""
-        none = np.zeros((0, self._encoding.width), np.uint64)
-        return np.concatenate([none, *(self._held[cell] for cell in sorted(self._held))])
+
+def _needed_cells(encoding: Encoding) -> _NeededCells | None:
+    """Find the cells that are rare, and those near to them; None: no pattern has to be joined."""
+    by_pattern = encoding.plan.missing.policy == "pattern" and encoding.has_cells
+    if not by_pattern or not encoding.patterns.any():
+        return None
+    rare = np.flatnonzero(encoding.sizes < encoding.k * (1 if encoding.unit is None else _FEW))
+    small = rare
+    if encoding.block.require:  # small patterns may have to join others too, see join_enough
+        small = np.flatnonzero(encoding.sizes <= _held_at_most(encoding))
+    near = np.isin(encoding.strata, encoding.strata[np.union1d(rare, small)])
+    if not near.any():
+        return None
+    return _NeededCells(rare, np.setdiff1d(np.flatnonzero(near), rare))
 
 
 def join_rare_patterns(parts: Parts, encoding: Encoding) -> Encoding:
     """Join rare patterns by blanking; refuse too many blanks, after strata that cannot be groups at all."""
-    if not Rare(encoding).any:
+    cells = _needed_cells(encoding)
+    if cells is None:
         return encoding
-    joined, blanked = parts.gather(
-        encoding, partial(rare_records, encoding), partial(with_rare_joined, encoding)
-    )
+    choose = partial(cells.records, encoding)
+
+    def join(batches: Iterable[Words]) -> tuple[Encoding, int]:
+        none = np.zeros((0, encoding.width), np.uint64)
+        needed = reduce(lambda held, words: choose(np.concatenate([held, words])), batches, none)
+        return _with_rare_joined(encoding, needed)
+
+    joined, blanked = parts.gather(encoding, choose, join)
     try:
         check_blanked_patterns(encoding.patterns, encoding.sizes, blanked, encoding.plan)
     except InputError:
@@ -95,30 +95,17 @@ def _check_strata(encoding: Encoding, batches: Iterable[Words]) -> None:
         raise InputError(broken)
 
 
-def held_at_most(encoding: Encoding) -> int:
+def _held_at_most(encoding: Encoding) -> int:
     """Return the records of a common pattern that are held; all of one that has no more."""
     return max(_LENT, 8 * encoding.k)
 
 
-def rare_records(encoding: Encoding, words: Words) -> Words:
-    """Return those of some records that are needed to join rare patterns."""
-    rare = Rare(encoding)
-    rare.add(words)
-    return rare.words()
-
-
-def with_rare_joined(encoding: Encoding, batches: Iterable[Words]) -> tuple[Encoding, int]:
+def _with_rare_joined(encoding: Encoding, words: Words) -> tuple[Encoding, int]:
     """Return the encoding by which no pattern has fewer than k units, and the fewest values to blank for it.
 
-    ``batches`` are the words of all records; they are looked through only if some pattern is rare.
+    ``words`` are of the records of :func:`_needed_cells`.
     """
-    rare = Rare(encoding)
-    if not rare.any:
-        return encoding, 0
-    for words in batches:
-        rare.add(words)
-    kept = rare.words()
-    records = encoding.records_of(kept)
+    records = encoding.records_of(words)
     # In the order of keys, so that it does not matter how the records came.
     order = np.lexsort((records.keys[:, 1], records.keys[:, 0]))
     records = records.taken(order)
@@ -131,7 +118,7 @@ def with_rare_joined(encoding: Encoding, batches: Iterable[Words]) -> tuple[Enco
     joined = join_rare(states, strata, encoding.k, units, encoding.coordinates(records))
     if encoding.block.require:
         rules = requirements(encoding, records)
-        some_of = encoding.sizes[records.cells] > held_at_most(encoding)
+        some_of = encoding.sizes[records.cells] > _held_at_most(encoding)
         some_of &= (joined.states == states).all(axis=1)
 
         def satisfied(rows: Labels) -> bool:

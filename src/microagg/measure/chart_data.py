@@ -97,9 +97,8 @@ def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) 
     >>> found["levels"], found["after"]
     (['a', 'others'], [6, 6])
     """
-    counts = np.array([np.bincount(codes, minlength=len(names)) for codes in tables])[
-        :, : len(names)
-    ]
+    m = len(names)  # levels without a name, such as those that a recoding merged, are others
+    counts = np.array([np.bincount(codes, minlength=m)[:m] for codes in tables])
     sizes = np.array([len(codes) for codes in tables])
     may_name = ((counts >= k) | (counts == 0)).all(axis=0) & (counts > 0).any(axis=0)
     by_size = np.argsort(-counts[0], kind="stable")

@@ -17,7 +17,8 @@ coordinates:
   group shares a recoded column, both losses are that of its recoding.
 
 Only records with an original value count. A value that was blanked counts as the column's mean. Where
-weights are given every record counts by its weight.
+weights are given every record counts by its weight. Engines that read a table in parts add up shares by chunk
+(:class:`LossScale`).
 
 Where the groups are not known, the loss of the groups is taken to be that of the released values for numbers
 and ordinal columns, as it is for means. Nominal columns and hierarchies are taken to be grouped by equal
@@ -30,16 +31,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.hierarchy import ancestors
+from microagg.encode.inertia import Corners, Encoder
 from microagg.encode.space import encoder_of
-from microagg.encode.spiked import SpikedEncoder
-from microagg.encode.transform import fit_transform
 from microagg.kernels.labels import group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.tables.variable import Variable
+
+_UNORDERED = ("boolean", "nominal", "hierarchy")
 
 
 class Losses(NamedTuple):
@@ -72,29 +73,22 @@ def losses(both: Pair) -> Losses:
 
 
 def _column(both: Pair, j: int) -> tuple[float, float, float]:
-    variable = None if both.variables is None else both.variables[j]
-    importance = 1.0 if variable is None else variable.setting.importance
-    there = None if both.is_complete else ~np.isnan(both.original[:, j])
-    x, y = both.original[:, j], both.protected[:, j]
-    groups, w = both.groups_of(j), both.weights
-    if variable is not None and variable.kind in ("boolean", "nominal", "hierarchy"):
-        groups = _assumed_groups(both, j) if groups is None else groups
-    if there is not None and not there.all():
+    x, y, groups, w = both.original[:, j], both.protected[:, j], both.groups_of(j), both.weights
+    variable = both.variables[j] if both.variables else Variable(both.names[j], "number", x)
+    if groups is None and variable.kind in _UNORDERED:
+        groups = _assumed_groups(both, j)
+    there = ~np.isnan(x)
+    if not there.all():
         x, y = x[there], y[there]
         groups = None if groups is None else groups[there]
         w = None if w is None else w[there]
-    if len(x) < 2:
+    scale = _scale_of(variable, x, w, both.weights)
+    if not scale.inertia > 0:
         return 0.0, 0.0, 0.0
-    if variable is not None and variable.kind in ("boolean", "nominal", "hierarchy"):
-        assert groups is not None  # known or assumed
-        within, released = _categories(variable, x, y, groups, w)
-    else:
-        C, R = _coordinates(both, j, there)
-        within, released = _numbers(C, R, groups, w)
+    within, released = scale.shares(x, y, groups, w)
     if both.names[j] in both.recoded_only:
-        within = released or 0.0
-    varies = released is not None
-    return (within, released or 0.0, importance * (len(x) - 1)) if varies else (0.0, 0.0, 0.0)
+        within = released
+    return within, released, variable.setting.importance * scale.inertia
 
 
 def _assumed_groups(both: Pair, j: int) -> Labels:
@@ -106,38 +100,73 @@ def _assumed_groups(both: Pair, j: int) -> Labels:
     return np.unique(y, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _coordinates(both: Pair, j: int, there: NDArray[np.bool_] | None) -> tuple[Floats, Floats]:
-    """Coordinates (m, c) of the values that are there, and of what was released for them; NaN: nothing."""
-    variable = None if both.variables is None else both.variables[j]
-    rows = slice(None) if there is None else there
-    x, y = both.original[rows, j], both.protected[rows, j]
-    if variable is not None and variable.kind == "ordinal":
-        y = np.where(y < len(variable.levels), y, np.nan)  # no place in the order
-        return x[:, None], y[:, None]
-    if variable is not None and variable.kind == "spiked":
-        split = encoder_of(variable, weights=both.weights)
-        if isinstance(split, SpikedEncoder):
-            return split.apply(x), np.where(np.isnan(y)[:, None], np.nan, split.apply(y))
-    if variable is not None and variable.setting.transform is not None:
-        transform = fit_transform(x, variable.setting.transform)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            moved = transform.apply(y)
-        return transform.apply(x)[:, None], np.where(np.isfinite(moved), moved, np.nan)[:, None]
-    before, after = both.scaled
-    x, y = np.ascontiguousarray(before[rows, j]), np.ascontiguousarray(after[rows, j])
-    return x[:, None], y[:, None]
+def _scale_of(variable: Variable, x: Floats, w: Floats | None, weights: Floats | None) -> LossScale:
+    """Return what the losses of a column in memory are measured by.
+
+    ``x`` and ``w`` are its values that are there and their weights, ``weights`` those of all records.
+    """
+    if len(x) < 2:
+        return LossScale(0.0, 0.0)
+    if variable.kind in _UNORDERED:
+        return LossScale.of_levels(
+            variable, np.bincount(x.astype(np.int64), w, len(variable.levels)), len(x)
+        )
+    encoder = encoder_of(variable, weights=weights)
+    total = _squares(encoder.apply(x), w)
+    return LossScale(len(x) - 1.0 if total > 0 else 0.0, total, encoder)
 
 
-def _numbers(
-    C: Floats, R: Floats, groups: Labels | None, w: Floats | None
-) -> tuple[float, float | None]:
-    """Squares within groups and to released values, both over SST; None if nothing varies."""
-    centre = C.mean(axis=0) if w is None else w @ C / w.sum()
-    total = _squares(C - centre, w)
-    if not total > 0:
-        return 0.0, None
-    within, released = number_squares(C, R, groups, w, centre)
-    return within / total, released / total
+class LossScale(NamedTuple):
+    """What the losses of a column are measured by: known of all its values, whichever are looked at.
+
+    Shares of the records of several chunks add up.
+    """
+
+    inertia: float
+    """Number of values that are there less one, by which columns count; 0 where they do not vary."""
+    total: float
+    """SST: squared distances of all values to their mean, in coordinates."""
+    encoder: Encoder | None = None
+    """Of numbers and orders: what takes values to coordinates with a mean of 0; None: see ``centre``."""
+    centre: float = 0.0
+    """The mean of the values, where these are the coordinates."""
+    levels: tuple[Sequence[Labels], Floats | None, Floats] | None = None
+    """Of unordered categories: depths, nodes above and weights, see :func:`category_shares`."""
+
+    @classmethod
+    def of_levels(cls, variable: Variable, often: Floats | Labels, present: int) -> LossScale:
+        """Return that of an unordered category by the weight of each level; ``present`` records have one."""
+        inertia = present - 1.0 if np.count_nonzero(often) > 1 else 0.0
+        return cls(inertia, inertia, levels=(*depths_of(variable), often.astype(np.float64)))
+
+    def shares(
+        self, x: Floats, y: Floats, groups: Labels | None, w: Floats | None
+    ) -> tuple[float, float]:
+        """Return squares within groups and to released values, as shares of the column's SST.
+
+        Parameters
+        ----------
+        x : (n,) original values, none of them missing, in the numbering of the column
+        y : (n,) released values, NaN where missing
+        groups : (n,) group of each record; None: not known, and the first share is the second
+        w : (n,) weights with a mean of 1 over all records; None: all count alike
+        """
+        if not self.inertia > 0 or not len(x):
+            return 0.0, 0.0
+        if self.levels is not None:
+            assert groups is not None  # known or assumed
+            weight = np.ones(len(x)) if w is None else w
+            return category_shares(*self.levels, x.astype(np.int64), y, groups, weight)
+        C, R, centre = x[:, None], y[:, None], np.array([self.centre])
+        if self.encoder is not None:
+            if isinstance(self.encoder, Corners):  # what has no place in the order is at the mean
+                y = np.where(y < len(self.encoder.points), y, np.nan)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                C, R = self.encoder.apply(x), self.encoder.apply(y)
+            R[np.isnan(y) | ~np.isfinite(R).all(axis=1)] = np.nan
+            centre = np.zeros(C.shape[1])
+        within, released = number_squares(C, R, groups, w, centre)
+        return within / self.total, released / self.total
 
 
 def number_squares(
@@ -194,17 +223,6 @@ def _centroids(C: Floats, groups: Labels, weight: Floats | None) -> Floats:
     return centroids
 
 
-def _categories(
-    variable: Variable, x: Floats, y: Floats, groups: Labels, w: Floats | None
-) -> tuple[float, float | None]:
-    """Return the same of level numbers."""
-    weight, level = np.ones(len(x)) if w is None else w, x.astype(np.int64)
-    depths, above = depths_of(variable)
-    often = np.bincount(level, weights=weight, minlength=len(depths[-1])).astype(np.float64)
-    shares = category_shares(depths, above, often, level, y, groups, weight)
-    return (0.0, None) if shares is None else shares
-
-
 def depths_of(variable: Variable) -> tuple[list[Labels], Floats | None]:
     """Return the ancestor of each level for each depth, and the shares of levels in what may be released.
 
@@ -225,8 +243,8 @@ def category_shares(
     y: Floats,
     groups: Labels,
     weight: Floats,
-) -> tuple[float, float] | None:
-    """Squares within groups and to released values over SST, mean over the depths that vary; None: none does.
+) -> tuple[float, float]:
+    """Squares within groups and to released values over SST, mean over the depths that vary.
 
     Parameters
     ----------
@@ -240,8 +258,6 @@ def category_shares(
         if np.count_nonzero(p) > 1:
             squares = category_squares(level, y, groups, weight, p, numbers, above)
             shares.append(np.array(squares) / (mass * (1 - float(np.square(p).sum()))))
-    if not shares:
-        return None
     within, released = np.mean(shares, axis=0).tolist()
     return within, released
 

@@ -83,18 +83,15 @@ class Risk:
     @cached_property
     def linkage(self) -> Linkage:
         """Distance-based record linkage; with its interval, if it was sampled."""
-        return self.link()
+        return self._link(None)
 
-    def link(self, progress: Callable[[int], None] | None = None) -> Linkage:
-        """Compute the linkage now, telling ``progress`` the number of records done."""
-        linkage = link(
-            self._pair,
-            sample=self._ask.sample,
-            random_state=self._ask.random_state,
-            progress=progress,
-        )
-        vars(self)["linkage"] = linkage  # as the cached property would keep it
-        return linkage
+    def _link(self, progress: Callable[[int], None] | None) -> Linkage:
+        ask = self._ask
+        return link(self._pair, sample=ask.sample, random_state=ask.random_state, progress=progress)
+
+    def linked(self, progress: Callable[[int], None] | None = None) -> Risk:
+        """Return the risk with its linkage computed now, telling ``progress`` the number of records done."""
+        return replace_keeping_cache(self, linkage=self._link(progress))
 
     def of_all(self, linkage: Linkage, **figures: Any) -> Risk:
         """Return the risk with the linkage and other figures of all records, where this is of a sample."""

@@ -115,31 +115,27 @@ def release_block(
     groups = [labels] * len(variables)
     if of_households is not None:
         groups = [of_households[0] if shared else labels for shared in of_households[1]]
-    dealt = None
-    if swapping is not None and block.is_swapped:
-        dealt = swap_block(variables, states, labels, block, plan, units, whole, spreads, swapping)
-        values, released = dealt.released(len(variables))
-    else:
+    able = variables
+    if not block.is_swapped:
         able = [with_admissible(variable, block.k or 1, units) for variable in variables]
-        values, released = aggregate_columns(
-            able, states, groups, block, plan, weights, whole, spreads, units, swapping
-        )
-        if earlier is not None:
-            of_base = values, released
-            if earlier.labels is not labels:
-                of_base = aggregate_columns(
-                    able, states, [earlier.labels] * len(able), block, plan, weights, whole, spreads
-                )
+    values, released, dealt = release_records(
+        able, states, groups, block, plan, weights, whole, spreads, units, swapping
+    )
+    if earlier is not None and dealt is None:
+        of_base = values, released
+        if earlier.labels is not labels:
+            base = [earlier.labels] * len(able)
+            of_base = release_records(able, states, base, block, plan, weights, whole, spreads)[:2]
 
-            def rounded(j: int, numbers: Floats) -> Floats:
-                if variables[j].is_category:
-                    return numbers
-                if whole[j] or variables[j].kind == "date":
-                    return np.rint(numbers) + 0.0
-                decimals = decimals_of(spreads[j]) if plan.digits is None else plan.digits
-                return to_digits(numbers, None if decimals == EXACT else decimals)
+        def rounded(j: int, numbers: Floats) -> Floats:
+            if variables[j].is_category:
+                return numbers
+            if whole[j] or variables[j].kind == "date":
+                return np.rint(numbers) + 0.0
+            decimals = decimals_of(spreads[j]) if plan.digits is None else plan.digits
+            return to_digits(numbers, None if decimals == EXACT else decimals)
 
-            values, released = earlier.settle(variables, of_base, (values, released), rounded)
+        values, released = earlier.settle(variables, of_base, (values, released), rounded)
     columns, missing_counts = {}, {}
     for j, variable in enumerate(variables):
         # What is missing moves with the dealing, and is as often there afterwards.
@@ -151,7 +147,7 @@ def release_block(
     return Released(values, released, np.column_stack(groups), missing_counts, columns, dealt)
 
 
-def aggregate_columns(
+def release_records(
     variables: Sequence[Variable],
     states: Labels,
     groups: Sequence[Labels],
@@ -162,8 +158,8 @@ def aggregate_columns(
     spreads: Sequence[float],
     units: Labels | None = None,
     swapping: Swapping | None = None,
-) -> tuple[Floats, Labels]:
-    """Aggregate columns by the groups of records: what all engines release where values are not swapped.
+) -> tuple[Floats, Labels, Dealt | None]:
+    """Release columns by the groups of records, on all engines: aggregates, or swapped values.
 
     Parameters
     ----------
@@ -175,12 +171,17 @@ def aggregate_columns(
     whole : for each column, whether it is released as whole numbers, see :func:`keeps_integers`
     spreads : for each column, its standard deviation in the whole table, which sets the digits of means
     units : (n,) unit of each record; None: every record is one
-    swapping : with the random numbers and strata, if groups release the category of a random member
+    swapping : with the random numbers and strata, if values are swapped or groups release the category of
+        a random member
 
     Returns
     -------
-    (n, columns) released values in the numbering of the variables, NaN for missing, and (n, columns) states
+    (n, columns) released values in the numbering of the variables, NaN for missing, (n, columns) states, and
+    of swapped values what was dealt
     """
+    if swapping is not None and block.is_swapped:
+        dealt = _swap(variables, states, groups[0], block, plan, units, whole, spreads, swapping)
+        return *dealt.released(len(variables)), dealt
     values = np.empty((len(states), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
 
@@ -202,7 +203,7 @@ def aggregate_columns(
             for v, is_whole, spread in zip(variables, whole, spreads, strict=True)
         ]
         values = round_related(values, [v.name for v in variables], decimals, plan)
-    return values, released
+    return values, released, None
 
 
 def by_columns(work: Callable[[int], None], columns: int) -> None:
@@ -215,7 +216,7 @@ def by_columns(work: Callable[[int], None], columns: int) -> None:
     share_with_helpers(on_some, columns, at_once=-(-columns // _THREADS))
 
 
-def swap_block(
+def _swap(
     variables: Sequence[Variable],
     states: Labels,
     labels: Labels,
@@ -226,19 +227,7 @@ def swap_block(
     spreads: Sequence[float],
     swapping: Swapping,
 ) -> Dealt:
-    """Share the values of the columns of a block and deal them to the rows of their groups.
-
-    Parameters
-    ----------
-    variables : the columns, of all n records, or of those of a chunk
-    states : (n, columns) state of each value, with what the join of patterns blanked
-    labels : (n,) group of each record
-    block, plan : with the columns that are dealt together, and the digits
-    units : (n,) unit of each record; None: every record is one
-    whole : for each column, whether it is released as whole numbers
-    spreads : for each column, its standard deviation in the whole table, which sets the digits of means
-    swapping : with the random numbers and the strata
-    """
+    """Share the values of columns and deal them to the rows of their groups; see :func:`release_records`."""
     names = [variable.name for variable in variables]
     is_whole = dict(zip(names, whole, strict=True))
     spread_of = dict(zip(names, spreads, strict=True))

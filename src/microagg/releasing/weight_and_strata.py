@@ -20,17 +20,41 @@ from microagg.releasing.swap import Holders, Swapping, share_numbers
 from microagg.tables.variable import Variable
 
 
-def mean_weights(weights: Floats, labels: Labels, plan: Plan, spread: float) -> Floats:
-    """Return the mean weight of each record's group: Σw is kept for every union of groups.
+def released_weights(
+    weights: Floats,
+    labels: Labels,
+    spread: float,
+    plan: Plan,
+    block: Block,
+    units: Labels | None = None,
+    swapping: Swapping | None = None,
+) -> tuple[Floats, tuple[Floats, Labels] | None]:
+    """Return the weight that each record releases; if it was dealt, also the values and who had each.
 
-    It is rounded to a millionth of ``spread``, the standard deviation of all weights, unless the plan says
-    that digits are exact.
+    It is the mean of the group, so that Σw is kept for every union of groups. With ``swapping`` it is dealt
+    like a column, since a mean weight would name the group: values that k units of the stratum share.
+    Means are rounded to a millionth of ``spread``, unless the plan says that digits are exact.
 
-    >>> mean_weights(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), Plan(), 2.0).tolist()
+    Parameters
+    ----------
+    weights : (n,) of all records, or of those of a chunk
+    labels : (n,) group of each record
+    spread : standard deviation of the weights of the whole table
+    plan, block : with digits and k
+    units : (n,) unit of each record; None: every record is one
+    swapping : with the random numbers and strata, if values are swapped
+
+    >>> weights, labels = np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])
+    >>> released_weights(weights, labels, 2.0, Plan(), Block(k=1))[0].tolist()
     [2.0, 2.0, 5.0]
     """
     decimals = None if plan.digits == EXACT else decimals_of(spread)
-    return to_digits(group_means(weights, labels), decimals)[labels]
+    if swapping is None:
+        return to_digits(group_means(weights, labels), decimals)[labels], None
+    holders = Holders(canonical_labels(swapping.strata), units, block.k or 1)
+    shared = share_numbers(weights, holders, lambda means: to_digits(means, decimals))
+    donors = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
+    return shared[donors], (shared, donors)
 
 
 def released_strata(
@@ -62,23 +86,19 @@ def release_weight_and_strata(
 
     If the weight was dealt, also its name, its values before, and the record whose value each row got.
 
-    The weight becomes the group's mean; with ``swapping`` it is dealt like a column, since a mean weight
-    would name the group. For strata see :func:`released_strata`.
+    For the weight see :func:`released_weights`, for strata :func:`released_strata`.
     """
     frame, plan = intake.frame, intake.plan
     columns: dict[Any, Any] = {}
-    dealt = None
+    dealt: tuple[Any, Floats, Labels] | None = None
     if plan.weight is not None and plan.weight.release == "mean" and intake.weights is not None:
         name = plan.weight.column
-        spread = standard_deviation(intake.weights)
+        spread, units = standard_deviation(intake.weights), intake.units_of(block)
+        new, of_donors = released_weights(
+            intake.weights, labels, spread, plan, block, units, swapping
+        )
+        dealt = None if of_donors is None else (name, *of_donors)
         # Rounded to the type of the column, as decimals are, they would not keep the totals.
-        if swapping is None:
-            new = mean_weights(intake.weights, labels, plan, spread)
-        else:
-            units = intake.units_of(block)
-            shared = shared_weights(intake.weights, spread, units, plan, block, swapping)
-            donors = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
-            new, dealt = shared[donors], (name, shared, donors)
         columns[name] = frame.doubles_like(name, new)
     recoded = 0
     wanted = intake.strata_of(block)
@@ -90,31 +110,6 @@ def release_weight_and_strata(
         for name in plan.strata_of(block).columns:
             columns[name] = frame.taken(name, first[released])
     return columns, recoded, dealt
-
-
-def shared_weights(
-    weights: Floats,
-    spread: float,
-    units: Labels | None,
-    plan: Plan,
-    block: Block,
-    swapping: Swapping,
-) -> Floats:
-    """Return weights that at least k units of the stratum share.
-
-    Parameters
-    ----------
-    weights : (n,) of all records, or of those of a chunk
-    spread : the standard deviation of the weights of the whole table, which sets the digits of means
-    units : (n,) unit of each record; None: every record is one
-    plan, block : with digits and k
-    swapping : with the strata
-    """
-    return share_numbers(
-        weights,
-        Holders(canonical_labels(swapping.strata), units, block.k or 1),
-        lambda means: to_digits(means, None if plan.digits == EXACT else decimals_of(spread)),
-    )
 
 
 def _merged_strata(strata: Labels, labels: Labels, k: int, units: Labels | None) -> Labels:

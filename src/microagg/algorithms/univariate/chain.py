@@ -193,23 +193,19 @@ def _in_turn(
 
 
 def meet(left: Starts, right: Starts, k: int) -> bool:
-    """Return whether the starts of a stretch are those that the stretch before it would go on to find."""
-    return goes_on(left.back[max(right.start - left.start, 0) :], left.start, right, k)
+    """Return whether the starts of a stretch are those that the stretch before it would go on to find.
 
-
-def goes_on(back: Back, start: int, right: Starts, k: int) -> bool:
-    """Do the same, given the starts of the left one for the columns from the beginning of the right one on.
-
-    These are counted from ``start``. Both must be the same where those of the right one begin to hold, back
-    to a column that all partitions go through.
+    Both must be the same where those of the right one begin to hold, back to a column that all partitions go
+    through.
     """
-    last = right.first - right.start
-    if right.start <= start or last < 2 * k:
+    last, shift = right.first - right.start, right.start - left.start
+    if shift <= 0 or last < 2 * k:
         return right.start == 0
+    back = left.back[shift:]
     if len(back) <= last:
         return False
     marks = np.zeros(last + 1, dtype=np.uint8)
-    return bool(_same(back, right.back, right.start - start, last, k, marks))
+    return bool(_same(back, right.back, shift, last, k, marks))
 
 
 @lean_kernel

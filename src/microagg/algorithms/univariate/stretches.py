@@ -1,7 +1,6 @@
 """A long column in stretches, only some of them in memory, cut as one process would cut it.
 
-Stretches that come one after the other are cut by :mod:`.chain`. Where they are cut on several machines,
-each reports about its ends what it takes to put them together.
+Stretches that come one after the other are cut by :mod:`.chain`.
 """
 
 from __future__ import annotations
@@ -9,20 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import IO, NamedTuple
+from typing import IO
 
 import numpy as np
 
-from microagg.algorithms.univariate.chain import (
-    Back,
-    Starts,
-    chain,
-    ends_of,
-    goes_on,
-    overlap_for,
-    trace,
-)
-from microagg.algorithms.univariate.line import SortedLine
+from microagg.algorithms.univariate.chain import chain, ends_of
 from microagg.algorithms.univariate.sorted_cut import cost_number, plain_fill
 from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
@@ -98,57 +88,3 @@ class _StretchOnDisk:
         self._file.flush()
         # Nobody writes to the copy; an array that cannot be written to has kernels of its own.
         return np.asarray(np.memmap(self._file, np.float64, mode="c", shape=(end - start,)))
-
-
-class Crossing(NamedTuple):
-    """What a stretch tells so that the stretches of a column can be put together: columns, no values.
-
-    Columns are counted over all values of the cell.
-    """
-
-    place: int
-    start: int
-    """Where the values were taken to begin."""
-    first: int
-    """From where the starts hold: the end of the stretch before."""
-    head: Back
-    """Best starts of the columns from ``start`` to ``first``, counted from ``start``."""
-    tail: Back
-    """Best starts of the last columns, counted from ``start``; the last is that of the end."""
-    end: int
-    exits: dict[int, tuple[int, int]]
-    """For each column at which the groups after this stretch may begin: where those that end in it begin,
-    and the end of the first of them; itself twice where none ends in it."""
-
-
-def crossing(place: int, x: Floats, start: int, first: int, k: int) -> tuple[Crossing, Back]:
-    """Cut a stretch, given with the values before it; return also the starts themselves.
-
-    Parameters
-    ----------
-    place : number of the stretch
-    x : (m,) ascending values of the stretch, with those before it that it borrows
-    start, first : columns at which the values and the stretch begin, over all values
-    k : least size of a group
-
-    Returns
-    -------
-    what others need to know, and (m + 1,) the best starts, which stay here
-    """
-    line = SortedLine(x, k, cost_number("sse"))
-    plain_fill(k, len(x))(line, new_state())
-    back, end, exits = line.back, start + len(x), {}
-    for column in range(max(first, end - 2 * k + 2), end + 1):
-        ends, last = trace(Starts(start, first, back), column)
-        exits[column] = (last, int(ends[0]) if len(ends) else column)
-    reach = min(overlap_for(k), end - start)
-    head, tail = back[: first - start + 1].copy(), back[len(x) - reach :].copy()
-    return Crossing(place, start, first, head, tail, end, exits), back
-
-
-def crossings_meet(left: Crossing, right: Crossing, k: int) -> bool:
-    """Return whether the starts of a stretch are those that the stretch before it would go on to find."""
-    before = right.first - right.start + 1
-    tail = left.tail[-before:].astype(np.int64) if before <= len(left.tail) else left.tail[:0]
-    head = Starts(right.start, right.first, right.head.astype(np.int64))
-    return goes_on(tail, left.start, head, k)

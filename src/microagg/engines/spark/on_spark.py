@@ -11,6 +11,7 @@ same: a chunk is solved in the order of the keys of its records, and values find
 
 from __future__ import annotations
 
+import operator
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.base.typing import Labels
 from microagg.engines.aggregates import Shared, Sums, added_up, finish_chunk
@@ -27,13 +29,14 @@ from microagg.engines.chunks import (
     ChunkPlan,
     broken_requirement,
     in_sample,
+    plan_chunks,
     sample_share,
     sound_chunks,
     work_on_chunk,
 )
 from microagg.engines.encoding import Encoding, Words
 from microagg.engines.fit import fit
-from microagg.engines.one_column import STRETCH, Splits, places_of, plan_places
+from microagg.engines.one_column import places_of
 from microagg.engines.spark.spark_bundles import (
     bundle_schema,
     in_bundles,
@@ -42,7 +45,6 @@ from microagg.engines.spark.spark_bundles import (
     word_names,
     words_of,
 )
-from microagg.engines.spark.spark_column import count_places, cut_column
 from microagg.engines.spark.spark_frames import (
     Layout,
     by_chunk,
@@ -207,15 +209,11 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
         records = mapped(parts.rows, encode, bundle_schema(word_names(width)))
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            places, sound = _planned(records, encoding, width, leaf or LEAF)
-            if isinstance(places, Splits):
-                moved, chunks = cut_column(records, encoding, places, width)
-                turns, last = 0, partial(_finished_column, encoding, secret)
-            else:
-                if not sound:
-                    places = _with_sound_chunks(records, encoding, places)
-                moved, chunks = _moved(records, encoding, places, width)
-                turns, last = places.rounds, partial(_finished_chunk, encoding, secret, places)
+            places = _planned(records, encoding, width, leaf or LEAF)
+            if places.n_places() > 1 and (places.rounds or encoding.block.require):
+                places = _with_sound_chunks(records, encoding, places)
+            moved, chunks = _moved(records, encoding, places, width)
+            last = partial(_finished_chunk, encoding, secret, places)
             released = by_chunk(moved, chunks, last, _schema_of_released(encoding, len(keyed)))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
@@ -228,7 +226,7 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
     sums = added_up(encoding, [chunk.sums for chunk in reports])
     sampled = np.unique(np.concatenate([chunk.sampled for chunk in reports]))
     return Grouped(
-        parts, encoding, summary, roles, turns, sums, _sample(reports), sampled, released
+        parts, encoding, summary, roles, places.rounds, sums, _sample(reports), sampled, released
     )
 
 
@@ -241,53 +239,29 @@ def _encoded(
     for key, names in keyed.items():
         seen = table if key == BEFORE else recoded
         keys.append(row_keys([seen.column(name) for name in names])[:, :1])
-    extra, kept = np.hstack(keys), encoding.kept_rows(table)
+    extra, kept = np.hstack(keys), encoding.kept(table)
     words = np.hstack([words, extra if kept is None else extra[kept]])
     return in_bundles(word_columns(words))
 
 
-def _planned(
-    records: DataFrame, encoding: Encoding, width: int, leaf: int
-) -> tuple[ChunkPlan | Splits, bool]:
-    """Plan the chunks, or stretches, from a sample, in one task; and tell whether they are sound."""
-    share, stretch = sample_share(encoding.records), STRETCH
+def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> ChunkPlan:
+    """Plan the chunks from a sample, in one task."""
+    share = sample_share(encoding.records)
+    if (
+        encoding.is_one_column
+    ):  # which one task cuts exactly, at the memory of the column of its cell
+        leaf = int(encoding.cell_sizes.max())
 
     def sampled(rows: pa.Table) -> pa.Table:
         words = words_of(rows)
         return in_bundles(word_columns(words[in_sample(encoding.records_of(words).keys, share)]))
 
-    def planned(tables: Iterable[pa.Table]) -> tuple[ChunkPlan | Splits, bool]:
+    def planned(tables: Iterable[pa.Table]) -> ChunkPlan:
         none = np.zeros((0, width), np.uint64)
-        words = np.concatenate([none, *map(words_of, tables)])
-        places = plan_places(encoding, words, leaf, stretch)
-        if isinstance(places, Splits):
-            return places, True
-        return _sound_in_sample(encoding, places, words, is_whole=share >= 1.0)
+        return plan_chunks(encoding, np.concatenate([none, *map(words_of, tables)]), leaf)
 
     some = records if share >= 1.0 else mapped(records, sampled, records.schema)
     return in_one_task(some, planned)
-
-
-def _sound_in_sample(
-    encoding: Encoding, plan: ChunkPlan, words: Words, is_whole: bool
-) -> tuple[ChunkPlan, bool]:
-    """Join chunks that cannot be groups by themselves, as far as a sample tells.
-
-    Where the sample is the whole table, it tells all. Else a chunk is sound if k of its records are in the
-    sample; whether requirements hold is then left to a look at all records.
-    """
-    if plan.n_places() == 1 or not (plan.rounds or encoding.block.require):
-        return plan, True  # every cell is in one chunk, and large enough
-    places = places_of(encoding, plan, words)
-    counts = np.bincount(places, minlength=plan.n_places())
-    if is_whole:
-
-        def broken_by(those: list[int]) -> str:
-            return broken_requirement(encoding, words[np.isin(places, those)])
-
-        return sound_chunks(encoding, plan, counts, broken_by), True
-    asked = encoding.unit is not None or bool(encoding.block.require)
-    return plan, not asked and bool((counts >= encoding.k).all())
 
 
 def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) -> ChunkPlan:
@@ -299,7 +273,7 @@ def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) 
         for judged in by_chunk(placed, plan.n_places(), work, schema).collect():
             counts[judged.chunk], broken[judged.chunk] = judged.records, judged.broken
     else:
-        counts = count_places(placed, plan.n_places())
+        counts = _count_places(placed, plan.n_places())
 
     def broken_by(places: list[int]) -> str:
         if not any(broken[place] for place in places):  # all that is required holds for unions, too
@@ -309,6 +283,17 @@ def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) 
         return str(together.collect()[0].broken)
 
     return sound_chunks(encoding, plan, counts, broken_by)
+
+
+def _count_places(placed: DataFrame, places: int) -> Labels:
+    """Count the records that go to each place."""
+
+    def counted(rows: pa.Table) -> Labels:
+        lengths = pc.binary_length(rows.column("w0")).to_numpy() // 8
+        return np.bincount(rows.column("chunk").to_numpy(), lengths, places).astype(np.int64)
+
+    counts = reduced(placed.select("chunk", "w0"), counted, operator.add)
+    return np.zeros(places, dtype=np.int64) if counts is None else counts
 
 
 def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
@@ -351,15 +336,6 @@ def _finished_chunk(
     groups = numbers_of(rows.column("group")) if plan.rounds else None
     moved = work_on_chunk(encoding, plan, number, words_of(rows), groups, plan.rounds)
     return _finished(encoding, secret, number, moved.words, moved.groups)
-
-
-def _finished_column(encoding: Encoding, secret: bytes, number: int, rows: pa.Table) -> pa.Table:
-    """Return what all records release whose groups end in a stretch of one column."""
-    words, groups = words_of(rows), numbers_of(rows.column("group"))
-    records = encoding.records_of(words)
-    keys = records.keys
-    order = np.lexsort((keys[:, 1], keys[:, 0], records.values[:, 0], groups))
-    return _finished(encoding, secret, number, words[order], groups[order])
 
 
 def _finished(

@@ -82,7 +82,7 @@ def _keyed(
     if wanted is not None:
         some = np.flatnonzero(np.isin(keys[:, 0], wanted))
         rows, table, keys = rows.take(pa.array(some)), table.take(pa.array(some)), keys[some]
-    kept, keys = encoding.kept_rows(table), keys.view(np.int64)
+    kept, keys = encoding.kept(table), keys.view(np.int64)
     out = rows.select([f"c{j}" for j in range(len(layout.names))])
     for at in (0, 1):
         out = out.append_column(f"h{at + 1}", pa.array(np.ascontiguousarray(keys[:, at])))
