@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from microagg.engines.disk_counts import CountsOnDisk
-from microagg.engines.release_counts import Places, count_release
+from microagg.engines.release_counts import CountedColumns, count_release
 from microagg.formats.batches import open_batches
 from microagg.job.job import Job
 from microagg.job.run import run
@@ -151,7 +151,7 @@ def test_counted_in_small_parts_and_little_memory(tmp_path, text):
         assert pq.ParquetFile(path).num_row_groups > 20
     columns = ["ill", "party", "home", "half", "wage", "code"]
     rows = CountsOnDisk(open_batches(path), tmp_path, 1 << 16)
-    at = Places(
+    at = CountedColumns(
         ["a", "b"], ["a", "b"], [], dict(zip(columns, columns, strict=True)), ["wage", "code"], None
     )
     found = count_release(rows, at, 2)[1].agreeing

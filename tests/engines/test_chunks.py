@@ -81,11 +81,11 @@ def fitted(table, plan, cuts=()):
 def solved(table, plan, leaf):
     """Groups by row: one process, one chunk after the other, as any engine does it."""
     encoding = fitted(table, plan)
-    words = np.column_stack([encoding.words(table), np.arange(table.num_rows, dtype=np.uint64)])
-    records = encoding.records_of(words)
-    sample = words[in_sample(records.keys, sample_share(len(words)))]
+    packed = np.column_stack([encoding.packed(table), np.arange(table.num_rows, dtype=np.uint64)])
+    records = encoding.records_of(packed)
+    sample = packed[in_sample(records.keys, sample_share(len(packed)))]
     chunks = plan_chunks(encoding, sample, leaf)
-    apart = encoding.apart(records)
+    apart = encoding.cell_of(records)
     places = chunks.assign(encoding.coordinates(records), apart, records.keys)
     counts = np.bincount(places, minlength=chunks.n_places())
     chunks = chunks.with_sound(lambda some: "few" * bool(counts[some].sum() < encoding.k))
@@ -95,13 +95,13 @@ def solved(table, plan, leaf):
         for number in np.unique(places):
             rows = np.flatnonzero(places == number)
             own = None if groups is None else groups[rows]
-            moved.append(work_on_chunk(encoding, chunks, int(number), words[rows], own, turn))
-        words = np.concatenate([one.words for one in moved])
+            moved.append(work_on_chunk(encoding, chunks, int(number), packed[rows], own, turn))
+        packed = np.concatenate([one.packed for one in moved])
         groups = np.concatenate([one.groups for one in moved])
         if turn < chunks.rounds:
             places = np.concatenate([one.chunks for one in moved])
-    labels = np.empty(len(words), dtype=np.int64)
-    labels[words[:, -1].astype(np.int64)] = groups
+    labels = np.empty(len(packed), dtype=np.int64)
+    labels[packed[:, -1].astype(np.int64)] = groups
     return encoding, labels
 
 
@@ -110,7 +110,7 @@ def test_coordinates_are_those_of_the_whole_table(settings):
     table = mixed(700)
     plan = plan_for(PROTECTED, kinds=KINDS, **settings)
     encoding = fitted(table, plan, cuts=(100, 333))
-    found = encoding.coordinates(encoding.records_of(encoding.words(table)))
+    found = encoding.coordinates(encoding.records_of(encoding.packed(table)))
     frame = Frame(table)
     variables = [variable_of(frame, name, plan.column(name)) for name in PROTECTED]
     weights = None
@@ -126,7 +126,7 @@ def test_coordinates_are_those_of_the_whole_table(settings):
 def test_scales_are_those_of_the_whole_table(scale):
     table = table_of(2000)
     encoding = fitted(table, plan_for(["a", "b"], scale=scale), cuts=(7,))
-    found = encoding.coordinates(encoding.records_of(encoding.words(table)))
+    found = encoding.coordinates(encoding.records_of(encoding.packed(table)))
     variables = [variable_of(Frame(table), name, Column()) for name in ("a", "b")]
     expected = space_of(variables, scale).scaled
     assert found - found.mean(axis=0) == pytest.approx(
@@ -139,8 +139,8 @@ def test_summaries_do_not_depend_on_cuts_or_order():
     plan = plan_for(PROTECTED, kinds=KINDS, weight="weight", strata=["region"])
     shuffled = table.take(np.random.default_rng(1).permutation(500))
     one, other = fitted(table, plan, (100, 200)), fitted(shuffled, plan, (50,))
-    first = one.coordinates(one.records_of(one.words(table)))
-    second = other.coordinates(other.records_of(other.words(table)))
+    first = one.coordinates(one.records_of(one.packed(table)))
+    second = other.coordinates(other.records_of(other.packed(table)))
     assert np.array_equal(first, second)
     assert list(one.cells) == list(other.cells)
 
@@ -165,11 +165,11 @@ def test_equal_rows_are_dealt_out():
     table = table.append_column("id", pa.array(np.arange(10_000)))
     encoding, labels = solved(table, plan_for(["a", "b"], effort="fast"), leaf=500)
     assert np.bincount(canonical_labels(labels)).min() >= 3
-    X = encoding.coordinates(encoding.records_of(encoding.words(table)))
+    X = encoding.coordinates(encoding.records_of(encoding.packed(table)))
     assert sum_of_squares(X, canonical_labels(labels)) < 0.002 * len(X)
-    words = encoding.words(table)
-    chunks = plan_chunks(encoding, words, 500)
-    records = encoding.records_of(words)
+    packed = encoding.packed(table)
+    chunks = plan_chunks(encoding, packed, 500)
+    records = encoding.records_of(packed)
     places = chunks.assign(encoding.coordinates(records), None, records.keys)
     assert np.bincount(places).max() < 4 * 500
 
@@ -178,7 +178,7 @@ def test_the_loss_is_near_that_of_the_whole_table():
     table = table_of(12_000, c=np.random.default_rng(9).normal(size=12_000))
     plan = plan_for(["a", "b", "c"], k=4, effort="fast")
     encoding, labels = solved(table, plan, leaf=3000)
-    X = encoding.coordinates(encoding.records_of(encoding.words(table)))
+    X = encoding.coordinates(encoding.records_of(encoding.packed(table)))
     whole = partition(X, 4, scale="none", effort="fast")
     assert sum_of_squares(X, canonical_labels(labels)) < 1.02 * whole.sse
 
@@ -186,7 +186,7 @@ def test_the_loss_is_near_that_of_the_whole_table():
 def test_unsound_places_are_joined_with_their_neighbours():
     table = table_of(1000)
     encoding = fitted(table, plan_for(["a", "b"]))
-    chunks = plan_chunks(encoding, encoding.words(table), leaf=130)
+    chunks = plan_chunks(encoding, encoding.packed(table), leaf=130)
     assert chunks.n_places() == 8
     found = chunks.with_sound(lambda some: "few" * (5 in some and len(some) < 4))
     assert found.joined == (0, 1, 2, 3, 4, 4, 4, 4)
@@ -199,7 +199,7 @@ def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
     plan = plan_for(PROTECTED, **settings, known=["id"])
     release = protect_table(Frame(table), plan)
     encoding = fitted(table, plan)
-    records = encoding.records_of(encoding.words(table))
+    records = encoding.records_of(encoding.packed(table))
     labels = release.partition.labels
     shared, states = shared_values(encoding, records, labels)
     expected = release._measuring.values.copy()
@@ -247,7 +247,7 @@ def test_a_requirement_is_made_as_in_memory_or_refused(key):
             check_plan_in_parts(plan)
         return
     encoding = encoding_of(plan, summarise(table, plan))
-    records = encoding.records_of(encoding.words(table))
+    records = encoding.records_of(encoding.packed(table))
     ours = requirements(encoding, records)
     frame = Frame(table)
     units, weights = frame.categories("person")[0], frame.doubles("weight")

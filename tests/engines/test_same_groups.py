@@ -188,10 +188,10 @@ def test_the_coordinates_of_random_plans_are_those_of_memory(seed, tmp_path):
     variables = [found.variables[name] for name in block.columns]
     states = policy in ("majority", "fill")
     expected = space_of(variables, block.scale, weights, states).scaled
-    words = [
-        encoding.words(batch.table, batch.as_written if case.ending == ".csv" else None)
+    packed = [
+        encoding.packed(batch.table, batch.as_written if case.ending == ".csv" else None)
         for batch in open_batches(source).batches()
     ]
-    coordinates = encoding.coordinates(encoding.records_of(np.concatenate(words)))
+    coordinates = encoding.coordinates(encoding.records_of(np.concatenate(packed)))
     apart = coordinates - expected
     assert np.abs(apart - apart.mean(axis=0)).max() <= 1e-7 * max(np.abs(expected).max(), 1)

@@ -25,7 +25,7 @@ from microagg.engines.memory.protect import protect_table
 from microagg.engines.spark import on_spark as engine
 from microagg.engines.spark import spark_frames
 from microagg.engines.spark.on_spark import group_in_spark
-from microagg.engines.spark.spark_bundles import in_bundles, numbers_of, word_columns, words_of
+from microagg.engines.spark.spark_bundles import in_bundles, numbers_of, packed_of, word_columns
 from microagg.engines.spark.spark_frames import by_chunk, on_spark
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.errors import DisclosureRiskWarning, InputError
@@ -92,13 +92,13 @@ def test_each_chunk_has_a_task_of_its_own(spark):
 @pytest.mark.parametrize("n", [0, 1, 5000])
 def test_bundles_give_back_what_was_put_in(n):
     chance = np.random.default_rng(n)
-    words = chance.integers(0, 2**64, (n, 5), dtype=np.uint64)
+    packed = chance.integers(0, 2**64, (n, 5), dtype=np.uint64)
     ways = chance.integers(0, 3, n)
-    table = in_bundles(word_columns(words), ways)
+    table = in_bundles(word_columns(packed), ways)
     assert table.num_rows <= n / 100 + 3  # few rows for many records
     for way in range(3):
         own = table.filter(pc.equal(table["chunk"], way))
-        assert (words_of(own) == words[ways == way]).all()
+        assert (packed_of(own) == packed[ways == way]).all()
     halves = pa.concat_tables([table.slice(0, 1), table.slice(1)])  # as Spark hands them on
     assert (numbers_of(halves["w3"]) == numbers_of(table["w3"])).all()
 

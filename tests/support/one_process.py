@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from microagg.engines.aggregates import Shared, Sums, put_back, shared_values, sums_of
+from microagg.engines.aggregates import ReleasedValues, Sums, put_back, shared_values, sums_of
 from microagg.engines.chunks import (
     in_sample,
     plan_chunks,
@@ -27,7 +27,7 @@ class _OneBatch(NamedTuple):
     table: pa.Table
 
     def gather(self, encoding, choose, work):
-        return work([choose(encoding.words(self.table))])
+        return work([choose(encoding.packed(self.table))])
 
 
 class Alone(NamedTuple):
@@ -43,15 +43,15 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     encoding = join_rare_patterns(_OneBatch(table), encoding)
     kept = encoding.kept(table)
     rows = np.arange(table.num_rows) if kept is None else np.flatnonzero(kept)
-    words = np.column_stack([encoding.words(table), np.arange(len(rows), dtype=np.uint64)])
-    records = encoding.records_of(words)
+    packed = np.column_stack([encoding.packed(table), np.arange(len(rows), dtype=np.uint64)])
+    records = encoding.records_of(packed)
     sample = in_sample(records.keys, sample_share(encoding.records))
-    chunks = plan_chunks(encoding, words[sample][:, : encoding.width], leaf)
-    where = encoding.coordinates(records), encoding.apart(records), records.keys
+    chunks = plan_chunks(encoding, packed[sample][:, : encoding.width], leaf)
+    where = encoding.coordinates(records), encoding.cell_of(records), records.keys
     places = chunks.assign(*where)
 
     def why_not(some: list[int]) -> str:
-        inside = encoding.records_of(words[np.isin(places, some)])
+        inside = encoding.records_of(packed[np.isin(places, some)])
         sound = len(inside) >= encoding.k and all(
             rule.feasible() for rule in requirements(encoding, inside)
         )
@@ -64,21 +64,21 @@ def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
         for chunk in np.unique(number).tolist():
             inside = number == chunk
             own = None if groups is None else groups[inside]
-            moved.append(work_on_chunk(encoding, chunks, chunk, words[inside], own, turn))
+            moved.append(work_on_chunk(encoding, chunks, chunk, packed[inside], own, turn))
         if turn < chunks.rounds:
             number = np.concatenate([one.chunks for one in moved])
             groups = np.concatenate([one.groups for one in moved])
-            words = np.concatenate([one.words for one in moved])
+            packed = np.concatenate([one.packed for one in moved])
     out, sums = np.empty((len(rows), 0)), []
     for one in moved:
-        inside, labels = encoding.records_of(one.words), canonical_labels(one.groups)
+        inside, labels = encoding.records_of(one.packed), canonical_labels(one.groups)
         shared, states = shared_values(encoding, inside, labels)
         rules = requirements(encoding, inside)
         sums.append(sums_of(encoding, inside, labels, shared, states, rules))
         if not out.shape[1]:
-            out = np.empty((len(rows), shared.words().shape[1]), dtype=np.uint64)
-        out[inside.extra[:, 0].astype(np.int64)] = shared.words()
-    shared = Shared.of(out, encoding)
+            out = np.empty((len(rows), shared.packed().shape[1]), dtype=np.uint64)
+        out[inside.extra[:, 0].astype(np.int64)] = shared.packed()
+    shared = ReleasedValues.of(out, encoding)
     data = put_back(encoding, table.take(pa.array(rows)), shared)
     rules = requirements(encoding, records.taken(slice(0)))
     total = reduce(lambda one, other: one.merge(other, rules), sums)

@@ -21,7 +21,7 @@ from microagg.encode.batch_statistics import Moments
 from microagg.encode.recoded_table import places_of_released
 from microagg.encode.space import names_of_levels
 from microagg.engines.chunks import requirements
-from microagg.engines.encoding import Coder, Encoding, Records, Words
+from microagg.engines.encoding import Coder, Encoding, PackedRows, Records
 from microagg.engines.write_and_count import as_required
 from microagg.errors import VerificationError
 from microagg.evidence.measured import Required
@@ -48,17 +48,17 @@ _SAMPLED = 40_000  # records of whole groups in which a release is measured, abo
 GROUP = ("group",)  # name of the number of a record's group, which no file has
 
 
-class Shared(NamedTuple):
+class ReleasedValues(NamedTuple):
     """What each record of a chunk releases: the same for all records of a group, or swapped values."""
 
     values: Floats  # (n, columns), NaN where missing
     states: Labels  # (n, columns)
     weights: Floats | None  # the mean of the group, or dealt, where that is released
-    dealt: Words | None = None
+    dealt: PackedRows | None = None
     """(n, …) of swapped values, what no file tells: see :func:`dealt_columns`."""
 
-    def words(self) -> Words:
-        """As words, one row a record: values, the weight, and what was dealt.
+    def packed(self) -> PackedRows:
+        """As whole numbers of 64 bits, a row a record: values, the weight, and what was dealt.
 
         A missing value has its state in the bits that tell one NaN from another.
         """
@@ -71,19 +71,19 @@ class Shared(NamedTuple):
         return np.hstack(parts)
 
     @classmethod
-    def of(cls, words: Words, encoding: Encoding) -> Shared:
-        """Read what :meth:`words` wrote."""
+    def of(cls, packed: PackedRows, encoding: Encoding) -> ReleasedValues:
+        """Read what :meth:`packed` wrote."""
         after = len(encoding.coders)
-        bits, weights = np.ascontiguousarray(words[:, :after]), None
+        bits, weights = np.ascontiguousarray(packed[:, :after]), None
         values = bits.view(np.float64)
         states = np.where(np.isnan(values), bits ^ _MISSING, 0).astype(np.int64)
         if encoding.releases_weight:
-            weights = np.ascontiguousarray(words[:, after]).view(np.float64)
+            weights = np.ascontiguousarray(packed[:, after]).view(np.float64)
             after += 1
-        return cls(values, states, weights, words[:, after:] if encoding.is_swapped else None)
+        return cls(values, states, weights, packed[:, after:] if encoding.is_swapped else None)
 
     @classmethod
-    def of_no_record(cls, encoding: Encoding) -> Shared:
+    def of_no_record(cls, encoding: Encoding) -> ReleasedValues:
         """Return the released values of no record at all, in the shape that others have."""
         d = len(encoding.coders)
         return cls(
@@ -115,7 +115,7 @@ def shared_values(
     labels: Labels,
     swapping: Swapping | None = None,
     number: int = 0,
-) -> tuple[Shared, Labels]:
+) -> tuple[ReleasedValues, Labels]:
     """Release the records of a chunk by their groups; also return their states before values are dealt.
 
     Each chunk has at least k units of each of its strata, since it has whole groups.
@@ -160,7 +160,7 @@ def shared_values(
         )
         if dealt is not None and of_donors is not None:
             dealt = dealt.with_column(plan.weight.column, *of_donors)
-    shared = Shared(values + origins, states, weights)
+    shared = ReleasedValues(values + origins, states, weights)
     if dealt is None:
         return shared, states
     fault = dealt.fault(lambda name: _codes(encoding, shared, name))
@@ -175,7 +175,7 @@ def shared_values(
     return shared._replace(dealt=extra), before
 
 
-def _codes(encoding: Encoding, shared: Shared, name: Any) -> Labels:
+def _codes(encoding: Encoding, shared: ReleasedValues, name: Any) -> Labels:
     """Return a number for each value and state that a column releases."""
     names = [coder.name for coder in encoding.coders]
     if name not in names:
@@ -216,7 +216,7 @@ def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
     return keeps_integers(encoding.plan, coder.name, coder.kind, coder.whole, encoding.is_swapped)
 
 
-def put_back(encoding: Encoding, table: pa.Table, shared: Shared) -> pa.Table:
+def put_back(encoding: Encoding, table: pa.Table, shared: ReleasedValues) -> pa.Table:
     """Put released values into a batch of the table, whose rows they belong to, in the columns' own types.
 
     The other columns of the batch come out as they are, or recoded.
@@ -318,7 +318,7 @@ def sums_of(
     encoding: Encoding,
     records: Records,
     labels: Labels,
-    shared: Shared,
+    shared: ReleasedValues,
     states: Labels,
     rules: Sequence[Requirement] = (),
 ) -> Sums:
@@ -367,7 +367,7 @@ def sums_of(
 def whole_groups(encoding: Encoding, records: Records, labels: Labels) -> Labels:
     """Choose some groups, all records of each, for measures of a sample; by the keys of first records."""
     first = np.unique(labels, return_index=True)[1]
-    # By the second word: the first record of a group is the one whose first word is least.
+    # By the second half: the first record of a group is the one whose first half is least.
     chosen = records.keys[first, 1] < np.uint64(
         min(_SAMPLED / encoding.records, 1.0) * (2.0**64 - 2048)
     )
@@ -379,24 +379,24 @@ class Finished(NamedTuple):
 
     records: Records
     labels: Labels  # groups 0, 1, … of the records
-    shared: Shared
+    shared: ReleasedValues
     sums: Sums
     sampled: Labels  # records of whole groups, for measures of a sample
 
 
 def finish_chunk(
-    encoding: Encoding, words: Words, groups: Labels, number: int, secret: bytes
+    encoding: Encoding, packed: PackedRows, groups: Labels, number: int, secret: bytes
 ) -> Finished:
     """Release the records of a chunk by their groups, after the last turn.
 
     Parameters
     ----------
-    words : of the records
+    packed : the records
     groups : (n,) group of each record
     number : of the chunk
     secret : of the operating system's random numbers, by which values are swapped; kept nowhere
     """
-    records, labels = encoding.records_of(words), canonical_labels(groups)
+    records, labels = encoding.records_of(packed), canonical_labels(groups)
     rules = requirements(encoding, records)
     swapping = Swapping(secret, encoding.strata_of(records), rules, str(number))
     shared, states = shared_values(encoding, records, labels, swapping, number)

@@ -7,7 +7,7 @@ Idea      A sample of the records is halved again and again across random direct
           other directions, and every new chunk is refined: what the borders of the first chunks
           cost is made up for in two such rounds, or four where there are many borders.
           Strata and patterns of missing values come first: large ones have trees of their own, small ones
-          are packed together, since groups never cross them.
+          share chunks, since groups never cross them.
 Cost      Linear in the records, apart from the sample; one move of the records a round.
 Same      Which records are in a chunk depends on the plan, its seed and the records alone: samples are
           drawn by keys of rows, and a chunk is solved in the order of these keys. Engines, workers and
@@ -28,7 +28,7 @@ from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space
-from microagg.engines.encoding import Encoding, Records, Words
+from microagg.engines.encoding import Encoding, PackedRows, Records
 from microagg.errors import InputError
 from microagg.grouping.group_table import group
 from microagg.grouping.one_cell import Problem, is_searched, search_by_release
@@ -37,10 +37,11 @@ from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.requirement_search import satisfy
 from microagg.kernels.halving_tree import leaves_of
 from microagg.kernels.labels import canonical_labels
+from microagg.measure.row_keys import Keys
 from microagg.plan.registry import find
 
 LEAF = 1 << 19  # records in a chunk, about
-COPIES = 8  # of the words of a chunk that work on it takes, about
+COPIES = 8  # of the packed records of a chunk that work on it takes, about
 _FIRST = 0.5  # of the search is made in the first turn
 _SAMPLE = 1 << 17  # records from which trees are made, at least
 _SAMPLE_A_LEAF = 64
@@ -64,7 +65,7 @@ class Tree:
         """First place of each leaf, and their number."""
         return np.append(0, np.cumsum(self.parts)).astype(np.int64)
 
-    def places(self, X: Floats, keys: Words) -> Labels:
+    def places(self, X: Floats, keys: Keys) -> Labels:
         """Place of each row."""
         leaves = np.zeros(len(X), dtype=np.int64)
         leaves_of(np.ascontiguousarray(X), self.directions, self.thresholds, leaves)
@@ -76,17 +77,17 @@ class Tree:
 class ChunkPlan:
     """Which chunk each record, or in later turns each group, is in.
 
-    Small cells are packed together: these are the first chunks of every turn. The places of the trees of
+    Small cells share chunks: these are the first chunks of every turn. The places of the trees of
     large cells follow.
 
     Attributes
     ----------
-    packed : (cells,) chunk of each small cell; −1: it has trees
+    small : (cells,) chunk of each small cell; −1: it has trees
     trees : for each turn, the tree of each large cell, by its number
     joined : the chunk of each place of the first turn, where some were joined with their neighbours
     """
 
-    packed: tuple[int, ...]
+    small: tuple[int, ...]
     trees: tuple[dict[int, Tree], ...]
     joined: tuple[int, ...]
 
@@ -101,13 +102,13 @@ class ChunkPlan:
         return _FIRST + (turn - 1) * step, 1.0 if turn == self.rounds else _FIRST + turn * step
 
     @property
-    def n_packed(self) -> int:
+    def n_small(self) -> int:
         """Chunks of small cells, in which there is nothing to do after the first turn."""
-        return max(self.packed, default=-1) + 1
+        return max(self.small, default=-1) + 1
 
     def first_places(self, turn: int) -> dict[int, int]:
         """First place of each large cell."""
-        place, places = self.n_packed, {}
+        place, places = self.n_small, {}
         for cell, tree in self.trees[turn].items():
             places[cell] = place
             place += int(tree.starts[-1])
@@ -115,9 +116,9 @@ class ChunkPlan:
 
     def n_places(self, turn: int = 0) -> int:
         """Return the number of places in a turn, empty ones included."""
-        return self.n_packed + sum(int(tree.starts[-1]) for tree in self.trees[turn].values())
+        return self.n_small + sum(int(tree.starts[-1]) for tree in self.trees[turn].values())
 
-    def assign(self, X: Floats, cells: Labels | None, keys: Words, turn: int = 0) -> Labels:
+    def assign(self, X: Floats, cells: Labels | None, keys: Keys, turn: int = 0) -> Labels:
         """Chunk of each record in the first turn; of each group, by its centroid, in later ones.
 
         Parameters
@@ -128,7 +129,7 @@ class ChunkPlan:
         turn : 0, 1, …
         """
         which = np.zeros(len(X), dtype=np.int64) if cells is None else cells
-        chunks = np.array(self.packed, dtype=np.int64)[which]
+        chunks = np.array(self.small, dtype=np.int64)[which]
         for cell, start in self.first_places(turn).items():
             rows = np.flatnonzero(which == cell)
             chunks[rows] = start + self.trees[turn][cell].places(X[rows], keys[rows])
@@ -182,20 +183,20 @@ def sample_share(records: int) -> float:
     return min(1.0, wanted / max(records, 1))
 
 
-def in_sample(keys: Words, share: float) -> Any:
+def in_sample(keys: Keys, share: float) -> Any:
     """Tell which records are in a sample of some share, by their keys."""
     if share >= 1.0:
         return np.ones(len(keys), dtype=bool)
     return keys[:, 0] < np.uint64(int(share * 2.0**64))
 
 
-def plan_chunks(encoding: Encoding, sample: Words, leaf: int = LEAF) -> ChunkPlan:
+def plan_chunks(encoding: Encoding, sample: PackedRows, leaf: int = LEAF) -> ChunkPlan:
     """Plan the chunks of a table.
 
     Parameters
     ----------
     encoding : of the table
-    sample : words of the records that :func:`in_sample` chooses, in any order
+    sample : the packed records that :func:`in_sample` chooses, in any order
     leaf : records in a chunk, about
 
     >>> from microagg.engines.fit import encoding_of
@@ -204,14 +205,14 @@ def plan_chunks(encoding: Encoding, sample: Words, leaf: int = LEAF) -> ChunkPla
     >>> import pyarrow as pa
     >>> table, plan = pa.table({"x": range(1000)}), Plan().override(k=5, columns=["x"])
     >>> encoding = encoding_of(plan, summarise(table, plan))
-    >>> plan_chunks(encoding, encoding.words(table), leaf=300).n_places()
+    >>> plan_chunks(encoding, encoding.packed(table), leaf=300).n_places()
     4
     """
     records = in_order(encoding.records_of(sample))
     X = encoding.coordinates(records)
-    apart = encoding.apart(records)
-    cells = np.zeros(len(records), np.int64) if apart is None else apart
-    packed: list[int] = []
+    cells = encoding.cell_of(records)
+    cells = np.zeros(len(records), np.int64) if cells is None else cells
+    small: list[int] = []
     deepest = _depth(int(encoding.cell_sizes.max()), leaf)
     rounds = 2 if deepest <= 2 else 4  # the more borders there are, the more often they are moved
     trees: tuple[dict[int, Tree], ...] = tuple({} for _ in range(1 + rounds))
@@ -220,7 +221,7 @@ def plan_chunks(encoding: Encoding, sample: Words, leaf: int = LEAF) -> ChunkPla
         points = X[cells == cell]
         depth = _depth(size, leaf)
         if depth and len(points) >= 2**depth:
-            packed.append(-1)
+            small.append(-1)
             for turn, of_turn in enumerate(trees):
                 seed = [encoding.plan.seed or 0, cell, turn]
                 of_turn[cell] = _halving_tree(points, depth, seed, size, leaf)
@@ -228,8 +229,8 @@ def plan_chunks(encoding: Encoding, sample: Words, leaf: int = LEAF) -> ChunkPla
         if room < size:  # small cells share a chunk until it is full
             chunks, room = chunks + 1, leaf
         room -= size
-        packed.append(chunks - 1)
-    plan = ChunkPlan(tuple(packed), trees, ())
+        small.append(chunks - 1)
+    plan = ChunkPlan(tuple(small), trees, ())
     return replace(plan, joined=tuple(range(plan.n_places())))
 
 
@@ -276,7 +277,7 @@ def in_order(records: Records) -> Records:
     return records.taken(by_key(records.keys))
 
 
-def by_key(keys: Words, groups: Labels | None = None) -> Labels:
+def by_key(keys: Keys, groups: Labels | None = None) -> Labels:
     """Order of records by their keys, equal ones by their groups."""
     order = np.argsort(keys[:, 0], kind="stable")
     first = keys[order, 0]
@@ -290,9 +291,11 @@ def requirements(encoding: Encoding, records: Records) -> list[Requirement]:
     places = {asked: at for at, asked in enumerate(encoding.asked_columns)}
 
     def look(key: str, column: Any) -> tuple[Any, bool]:
-        words = np.ascontiguousarray(records.asked[:, places[key, column]])
+        column_keys = np.ascontiguousarray(records.asked[:, places[key, column]])
         # Values are keys here, which have no order.
-        return (words.view(np.float64) if RULES[key].sees == "amounts" else _numbered(words)), False
+        return (
+            column_keys.view(np.float64) if RULES[key].sees == "amounts" else _numbered(column_keys)
+        ), False
 
     units = None if records.units is None else _numbered(records.units)
     return make_requirements(encoding.block, units, encoding.unit, records.weights, look)
@@ -333,7 +336,7 @@ def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> 
     The cells among them are solved by themselves. ``divided`` says that later turns will go on with them.
     """
     block, space = encoding.block, space_of_chunk(encoding, records)
-    cells = encoding.apart(records)
+    cells = encoding.cell_of(records)
     cells = np.zeros(len(records), np.int64) if cells is None else _numbered(cells)
     weights = encoding.relative_weights(records) if encoding.weighs else None
     wanted = requirements(encoding, records)
@@ -388,7 +391,7 @@ def centroids(encoding: Encoding, records: Records, labels: Labels) -> Floats:
 class Moved(NamedTuple):
     """Records of a chunk after it was worked on, in the order of their keys."""
 
-    words: Words
+    packed: PackedRows
     groups: Labels  # a number for each group that no other chunk gives
     chunks: Labels | None  # of each record in the next turn; None after the last
 
@@ -397,7 +400,7 @@ def work_on_chunk(
     encoding: Encoding,
     plan: ChunkPlan,
     number: int,
-    words: Words,
+    packed: PackedRows,
     groups: Labels | None = None,
     turn: int = 0,
 ) -> Moved:
@@ -406,31 +409,30 @@ def work_on_chunk(
     Parameters
     ----------
     number : of the chunk
-    words : of all its records, in any order
+    packed : all its records, in any order
     groups : (n,) their groups, in all turns but the first
     turn : 0, 1, … up to ``plan.rounds``
     """
-    keys = encoding.records_of(words).keys
+    keys = encoding.records_of(packed).keys
     order = by_key(keys, groups)
-    words = words[order]
-    records = encoding.records_of(words)
+    packed = packed[order]
+    records = encoding.records_of(packed)
     if groups is None:
-        labels = solve_chunk(encoding, records, divided=number >= plan.n_packed)
-    elif number < plan.n_packed:
+        labels = solve_chunk(encoding, records, divided=number >= plan.n_small)
+    elif number < plan.n_small:
         labels = canonical_labels(groups[order])
     else:
         labels = refine_chunk(encoding, records, groups[order], plan.span(turn))
     chunks = None
     if turn < plan.rounds:
-        apart = encoding.apart(records)
-        cells = None
-        if apart is not None:
+        cell_of_record, cells = encoding.cell_of(records), None
+        if cell_of_record is not None:
             cells = np.zeros(int(labels.max()) + 1, dtype=np.int64)
-            cells[labels] = apart
+            cells[labels] = cell_of_record
         first = np.unique(labels, return_index=True)[1]
         means, of_first = centroids(encoding, records, labels), records.keys[first]
         chunks = plan.assign(means, cells, of_first, turn + 1)[labels]
-    return Moved(words, (np.int64(number) << 32) + labels, chunks)
+    return Moved(packed, (np.int64(number) << 32) + labels, chunks)
 
 
 def sound_chunks(
@@ -451,19 +453,19 @@ def sound_chunks(
         return broken_by(places) if asked else ""
 
     if encoding.block.require and plan.n_places() > 1:
-        for packed in range(plan.n_packed):  # whose cells are in no tree
-            if why_not([packed]):
+        for chunk in range(plan.n_small):  # whose cells are in no tree
+            if why_not([chunk]):
                 raise InputError(why_not(list(range(plan.n_places()))))
     return plan.with_sound(why_not)
 
 
-def broken_requirement(encoding: Encoding, words: Words, by_strata: bool = False) -> str:
+def broken_requirement(encoding: Encoding, packed: PackedRows, by_strata: bool = False) -> str:
     """Say what the records of a cell, or the whole table, break as one group of all that is required.
 
     Nothing if they break nothing. ``by_strata`` judges strata, before rare patterns are joined.
     """
-    records = encoding.records_of(words)
-    wanted, cells = requirements(encoding, records), encoding.apart(records)
+    records = encoding.records_of(packed)
+    wanted, cells = requirements(encoding, records), encoding.cell_of(records)
     if by_strata and records.cells is not None:
         cells = encoding.strata[records.cells]
     numbers = np.zeros(len(records), np.int64) if cells is None else _numbered(cells)

@@ -30,15 +30,15 @@ from microagg.engines.chunks import (
     sound_chunks,
     work_on_chunk,
 )
-from microagg.engines.encoding import Encoding, Words
+from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.fit import fit
 from microagg.engines.one_column import (
     STRETCH,
     Splits,
     ends_by_stretch,
+    in_value_order,
     places_of,
     plan_places,
-    sorted_words,
 )
 from microagg.engines.scratch import Scratch, Shelf
 from microagg.engines.table_summary import TableSummary
@@ -94,7 +94,7 @@ def group_from_disk(
             share = sample_share(encoding.records)
             sample = parts.gather(
                 encoding,
-                lambda words: words[in_sample(encoding.records_of(words).keys, share)],
+                lambda packed: packed[in_sample(encoding.records_of(packed).keys, share)],
                 lambda batches: np.concatenate(list(batches)),
             )
         fitted = encoding, summary, plan_places(encoding, sample, leaf, STRETCH)
@@ -158,10 +158,10 @@ def _cut_column(
         _shelve(source, encoding, splits, shelf, on_progress)
 
         def sort(place: int) -> None:
-            words = shelf.take([place])
-            if len(words) and not in_order.has(place):
-                words = sorted_words(encoding.records_of(words), words)
-                in_order.put(place, words, np.full(len(words), place))
+            packed = shelf.take([place])
+            if len(packed) and not in_order.has(place):
+                packed = in_value_order(encoding.records_of(packed), packed)
+                in_order.put(place, packed, np.full(len(packed), place))
 
         _in_threads(sort, stretches, _adding_up(on_progress, 0, 2 * len(stretches)), workers)
         counts = in_order.counts(splits.first[-1])
@@ -184,10 +184,10 @@ def _cut_column(
             if len(ends[before]):
                 break
             before -= 1
-        words = np.concatenate(parts)
-        cuts = ends[place] + len(words) - last
+        packed = np.concatenate(parts)
+        cuts = ends[place] + len(packed) - last
         labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
-        _release(encoding, place, words, labels + (place << 32), released, scratch)
+        _release(encoding, place, packed, labels + (place << 32), released, scratch)
 
     report = _adding_up(on_progress, len(stretches), 2 * len(stretches))
     _in_threads(release, stretches, report, workers)
@@ -264,12 +264,12 @@ class DiskParts:
     def gather(
         self,
         encoding: Encoding,
-        choose: Callable[[Words], Words],
-        work: Callable[[Iterable[Words]], Found],
+        choose: Callable[[PackedRows], PackedRows],
+        work: Callable[[Iterable[PackedRows]], Found],
     ) -> Found:
         """Bring some records together, and work on them."""
         batches = read_ahead(self._source)
-        return work(choose(_of_batch(batch, encoding.words, self.is_text)) for batch in batches)
+        return work(choose(_of_batch(batch, encoding.packed, self.is_text)) for batch in batches)
 
 
 def read_ahead(source: BatchSource, columns: list[Any] | None = None) -> Iterator[Batch]:
@@ -305,19 +305,19 @@ def _shelve(
     held: list[Any] = []
 
     def put(number: int) -> None:
-        words = np.concatenate(held)
+        packed = np.concatenate(held)
         held.clear()
-        shelf.put(number, words, places_of(encoding, plan, words))
+        shelf.put(number, packed, places_of(encoding, plan, packed))
 
     number, total = 0, source.rows
     for at, batch in enumerate(read_ahead(source)):
         number = at // _BATCHES
         if not shelf.has(number):
-            words = _of_batch(batch, encoding.words, encoding.is_csv)
+            packed = _of_batch(batch, encoding.packed, encoding.is_csv)
             rows = batch.first + np.arange(batch.table.num_rows)
             kept = encoding.kept(batch.table)
             rows = rows if kept is None else rows[kept]
-            held.append(np.column_stack([words, rows.astype(np.uint64)]))
+            held.append(np.column_stack([packed, rows.astype(np.uint64)]))
             if at % _BATCHES == _BATCHES - 1:
                 put(number)
         on_progress("encoding", batch.first + batch.table.num_rows, total)
@@ -340,16 +340,16 @@ def _work(
     total = encoding.records * (plan.rounds + 1)
 
     def work(number: int, places: list[int]) -> None:
-        words = current.take(places)
+        packed = current.take(places)
         groups = None
         if turn:
-            groups, words = words[:, -1].astype(np.int64), words[:, :-1]
-        moved = work_on_chunk(encoding, plan, number, words, groups, turn)
+            groups, packed = packed[:, -1].astype(np.int64), packed[:, :-1]
+        moved = work_on_chunk(encoding, plan, number, packed, groups, turn)
         if moved.chunks is not None:
-            rows = np.column_stack([moved.words, moved.groups.astype(np.uint64)])
+            rows = np.column_stack([moved.packed, moved.groups.astype(np.uint64)])
             following.put(number, rows, moved.chunks)
         else:
-            _release(encoding, number, moved.words, moved.groups, following, scratch)
+            _release(encoding, number, moved.packed, moved.groups, following, scratch)
 
     tasks = []
     for number, places in plan.sources(turn):
@@ -372,11 +372,16 @@ def _adding_up(on_progress: OnProgress, done: int, total: int) -> Callable[[int]
 
 
 def _release(
-    encoding: Encoding, number: int, words: Words, groups: Labels, released: Shelf, scratch: Scratch
+    encoding: Encoding,
+    number: int,
+    packed: PackedRows,
+    groups: Labels,
+    released: Shelf,
+    scratch: Scratch,
 ) -> None:
     """Keep what the groups of a chunk release, for the output, and their sums."""
     # A chunk is released once: what is on the shelf is not dealt again, and the secret is kept nowhere.
-    chunk = finish_chunk(encoding, words, groups, number, secrets.token_bytes(SECRET_BYTES))
+    chunk = finish_chunk(encoding, packed, groups, number, secrets.token_bytes(SECRET_BYTES))
     row, labels, chosen = (
         chunk.records.extra[:, :1],
         chunk.labels,
@@ -386,11 +391,11 @@ def _release(
     if not encoding.is_swapped:
         first = np.unique(labels, return_index=True)[1]
         sizes = np.bincount(labels).astype(np.uint64)
-        of_groups = np.column_stack([chunk.shared.words()[first], sizes])
+        of_groups = np.column_stack([chunk.shared.packed()[first], sizes])
         scratch.shelf("groups").put(number, of_groups, np.full(len(first), number))
     scratch.keep(f"report-{number}", (chunk.sums, sample))
     places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
-    released.put(number, np.hstack([row, chunk.shared.words()]), places)
+    released.put(number, np.hstack([row, chunk.shared.packed()]), places)
 
 
 def _reports(encoding: Encoding, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:

@@ -17,7 +17,7 @@ from microagg.base.typing import Labels
 from microagg.engines import disk
 from microagg.engines.aggregates import (
     GROUP,
-    Shared,
+    ReleasedValues,
     dealt_columns,
     listing_released_levels,
     put_back,
@@ -25,9 +25,9 @@ from microagg.engines.aggregates import (
 )
 from microagg.engines.disk import OnProgress, group_from_disk
 from microagg.engines.disk_counts import CountsOnDisk
-from microagg.engines.encoding import Words
+from microagg.engines.encoding import PackedRows
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
-from microagg.engines.release_counts import Counts, Places, count_release
+from microagg.engines.release_counts import CountedColumns, Counts, count_release
 from microagg.engines.scratch import Scratch, check_room, in_random_order
 from microagg.engines.write_and_count import refuse_broken
 from microagg.errors import VerificationError, shown
@@ -126,14 +126,16 @@ class DiskRelease:
         """Records that are released."""
         return self.encoding.records
 
-    def shared(self, first: int, last: int) -> tuple[Labels, Shared]:
+    def shared(self, first: int, last: int) -> tuple[Labels, ReleasedValues]:
         """Rows of the input from one to before another that are released, and what each releases."""
         places = list(range(first // disk.AT_ONCE, (last - 1) // disk.AT_ONCE + 1))
-        words = self.scratch.shelf("released").take(places)
-        rows = words[:, 0].astype(np.int64)
+        packed = self.scratch.shelf("released").take(places)
+        rows = packed[:, 0].astype(np.int64)
         inside = np.flatnonzero((rows >= first) & (rows < last))
         order = inside[np.argsort(rows[inside])]
-        return rows[order], Shared.of(np.ascontiguousarray(words[order, 1:]), self.encoding)
+        return rows[order], ReleasedValues.of(
+            np.ascontiguousarray(packed[order, 1:]), self.encoding
+        )
 
     def released_rows(self, view: str | None = None) -> Iterator[ReleasedRows]:
         """Yield what all records release, with the keys of their values of a view if one is named."""
@@ -151,16 +153,16 @@ class DiskRelease:
             yield from self.released_rows()
             return
         for number in self.run.numbers:
-            words = self.scratch.shelf("groups").take([number])
-            if len(words):
-                shared = Shared.of(np.ascontiguousarray(words[:, :-1]), self.encoding)
-                sizes = words[:, -1].astype(np.int64)
+            packed = self.scratch.shelf("groups").take([number])
+            if len(packed):
+                shared = ReleasedValues.of(np.ascontiguousarray(packed[:, :-1]), self.encoding)
+                sizes = packed[:, -1].astype(np.int64)
                 yield ReleasedRows(shared.values, shared.states, sizes)
 
-    def batches(self) -> Iterator[tuple[pa.Table, Batch, Any, Words | None]]:
+    def batches(self) -> Iterator[tuple[pa.Table, Batch, Any, PackedRows | None]]:
         """Yield released tables in the order of the input.
 
-        Each comes with the batch it is made of, the rows kept, and ``Shared.dealt`` of its rows.
+        Each comes with the batch it is made of, the rows kept, and ``ReleasedValues.dealt`` of its rows.
         """
         released = (groups.values for groups in self.released_groups())
         encoding = listing_released_levels(self.encoding, released)
@@ -298,11 +300,11 @@ class DiskRelease:
             self.scratch.shelf(view).remove()
 
     def _gather(
-        self, released: pa.Table, batch: Batch, kept: Any, dealt: Words | None
+        self, released: pa.Table, batch: Batch, kept: Any, dealt: PackedRows | None
     ) -> list[Keys]:
         """Look at a batch before and after; return what :meth:`_gather_keys` needs of its rows.
 
-        These are the keys of dropped units and, if values are swapped, ``dealt``: see :class:`Shared`.
+        These are the keys of dropped units and, if values are swapped, what was dealt.
         """
         self._batches += 1
         table = batch.table if kept is None else batch.table.filter(pa.array(kept))
@@ -353,12 +355,12 @@ class DiskRelease:
     def _sample(self) -> Sample:
         """Return the sampled records."""
         rows, labels = self.run.sampled.T
-        words = []
+        packed = []
         for number in np.unique(rows // disk.AT_ONCE).tolist():
             there, shared = self.shared(number * disk.AT_ONCE, (number + 1) * disk.AT_ONCE)
             at = np.searchsorted(there, rows[rows // disk.AT_ONCE == number])
-            words.append(shared.words()[at])
-        shared = Shared.of(np.concatenate(words), self.encoding)
+            packed.append(shared.packed()[at])
+        shared = ReleasedValues.of(np.concatenate(packed), self.encoding)
         text = pa.concat_tables(self._text) if self._text else None
         before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
         return Sample(before, after, text, labels, shared)
@@ -393,7 +395,7 @@ class DiskRelease:
         if encoding.is_swapped:  # rows that belong to the same people release different values
             strata = [written[name] for name in self.plan.also_shared()]
             values, shared = [GROUP], [GROUP, *strata]
-        at = Places(
+        at = CountedColumns(
             values=values,
             shared=shared,
             known=[written[name] for name in self.roles.known if written[name] not in shared],

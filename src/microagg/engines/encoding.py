@@ -2,9 +2,9 @@
 
 A table that is read in parts goes through two passes. The first summarises every batch
 (``table_summary.py``); merged, the summaries fix how each column is encoded and which cells there are
-(``fit.py``). The second turns batches into *records*, a few words of 64 bits each: the values of the
-protected columns, weight, unit, cell, what requirements ask for, and a key of the whole row. Records alone
-travel between chunks; batches never do.
+(``fit.py``). The second turns batches into *records*, each packed into a few numbers of 64 bits: the values
+of the protected columns, weight, unit, cell, what requirements ask for, and a key of the whole row. Records
+alone travel between chunks; batches never do.
 
 Nothing here depends on how the table is cut into batches or on the order of its rows.
 """
@@ -31,7 +31,7 @@ from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
 from microagg.measure.column_losses import LossScale
 from microagg.measure.coordinates import AttackerSpace
-from microagg.measure.row_keys import row_keys
+from microagg.measure.row_keys import Keys, row_keys
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan
@@ -40,7 +40,7 @@ from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
 from microagg.tables.variable import QUANTITIES, Variable
 
-Words = NDArray[np.uint64]
+PackedRows = NDArray[np.uint64]
 
 
 class Coder(NamedTuple):
@@ -91,9 +91,9 @@ class Records(NamedTuple):
     weights: Floats | None  # as given
     units: Labels | None
     cells: Labels | None  # number of the stratum and pattern
-    asked: Words  # (n, r) of the columns that requirements name
-    keys: Words  # (n, 2) of the whole row
-    extra: Words  # (n, …) whatever travels with them
+    asked: PackedRows  # (n, r) of the columns that requirements name
+    keys: Keys  # (n, 2) of the whole row
+    extra: PackedRows  # (n, …) whatever travels with them
 
     def __len__(self) -> int:
         return len(self.values)
@@ -122,7 +122,7 @@ class Encoding:
     is_csv: bool = False
     weight_spread: float = 0.0
     """Standard deviation of the weights."""
-    moved_keys: Words = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
+    moved_keys: PackedRows = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
     """Keys, ascending, of rows that belong to another cell than their own pattern says: rare_patterns.py."""
     moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     recoders: Mapping[Any, Recoder] = field(default_factory=dict)
@@ -162,7 +162,7 @@ class Encoding:
         return self.weighted and weight is not None and weight.grouping == "weighted"
 
     @cached_property
-    def _apart(self) -> Labels:
+    def _cell_numbers(self) -> Labels:
         """Of each cell: the number of what groups may not cross, which patterns are by one policy only."""
         if self.plan.missing.policy in ("pattern", "error", "drop"):
             return np.arange(len(self.sizes))
@@ -177,7 +177,7 @@ class Encoding:
     @property
     def cell_sizes(self) -> Labels:
         """Records of each of the parts of the table that groups may not cross."""
-        return np.bincount(self._apart, self.sizes).astype(np.int64)
+        return np.bincount(self._cell_numbers, self.sizes).astype(np.int64)
 
     def strata_of(self, records: Records) -> Labels:
         """Return the number of the stratum of each record."""
@@ -185,13 +185,13 @@ class Encoding:
             return np.zeros(len(records), dtype=np.int64)
         return self.strata[records.cells]
 
-    def apart(self, records: Records) -> Labels | None:
+    def cell_of(self, records: Records) -> Labels | None:
         """Part of the table that each record is in, and no group may cross; None: there is but one."""
-        return None if records.cells is None else self._apart[records.cells]
+        return None if records.cells is None else self._cell_numbers[records.cells]
 
     def releases_no_value(self, part: int, column: int = 0) -> bool:
         """Return whether the records of a part of the table release a column as missing in any case."""
-        return bool(self.patterns[self._apart == part, column].all())
+        return bool(self.patterns[self._cell_numbers == part, column].all())
 
     @property
     def asked_columns(self) -> list[tuple[str, Any]]:
@@ -200,7 +200,7 @@ class Encoding:
 
     @property
     def width(self) -> int:
-        """Words of a record, without what travels with it."""
+        """Packed numbers of a record, without what travels with it."""
         optional = [self.plan.weight, self.unit, self.has_cells or None]
         return (
             len(self.coders)
@@ -242,8 +242,8 @@ class Encoding:
         frame, written = recoded_batch(Frame(table), written, self.recoders)
         return frame.native, written
 
-    def words(self, table: pa.Table, written: pa.Table | None = None) -> Words:
-        """Turn a batch into records, one row of words each; records to be left out are not among them."""
+    def packed(self, table: pa.Table, written: pa.Table | None = None) -> PackedRows:
+        """Turn a batch into packed records, a row each; records to be left out are not among them."""
         whole, unrecoded = table if written is None else written, Frame(table)
         table, written = self.recoded(table, written)
         frame = Frame(table)
@@ -274,12 +274,12 @@ class Encoding:
             else:
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
         parts.append(keys)
-        found_words = np.hstack(parts)
+        packed = np.hstack(parts)
         if self.plan.missing.policy == "drop":
-            return found_words[complete_records(variables)]
-        return found_words
+            return packed[complete_records(variables)]
+        return packed
 
-    def _moved(self, cells: Labels, keys: Words) -> Labels:
+    def _moved(self, cells: Labels, keys: Keys) -> Labels:
         """Cells of records, after rare patterns were joined."""
         if not len(self.moved_cells):
             return cells
@@ -324,23 +324,23 @@ class Encoding:
         values = np.where(numbers < 0, np.nan, numbers)
         return replace(variable, values=values, levels=coder.levels, rows=coder.variable.rows)
 
-    def records_of(self, words: Words) -> Records:
-        """Read records from their words."""
+    def records_of(self, packed: PackedRows) -> Records:
+        """Read packed records."""
         at = len(self.coders)
-        values = np.ascontiguousarray(words[:, :at]).view(np.float64)
+        values = np.ascontiguousarray(packed[:, :at]).view(np.float64)
         more = at + len(self.recoded_columns)
-        originals, at = np.ascontiguousarray(words[:, at:more]).view(np.float64), more
+        originals, at = np.ascontiguousarray(packed[:, at:more]).view(np.float64), more
         weights = units = cells = None
         if self.plan.weight is not None:
-            weights, at = np.ascontiguousarray(words[:, at]).view(np.float64), at + 1
+            weights, at = np.ascontiguousarray(packed[:, at]).view(np.float64), at + 1
         if self.unit is not None:
-            units, at = words[:, at].astype(np.int64), at + 1
+            units, at = packed[:, at].astype(np.int64), at + 1
         if self.has_cells:
-            cells, at = words[:, at].astype(np.int64), at + 1
+            cells, at = packed[:, at].astype(np.int64), at + 1
         r = len(self.asked_columns)
-        asked, keys = words[:, at : at + r], words[:, at + r : at + r + 2]
+        asked, keys = packed[:, at : at + r], packed[:, at + r : at + r + 2]
         return Records(
-            values, originals, weights, units, cells, asked, keys, words[:, at + r + 2 :]
+            values, originals, weights, units, cells, asked, keys, packed[:, at + r + 2 :]
         )
 
     def relative_weights(self, records: Records) -> Floats | None:

@@ -24,8 +24,8 @@ from microagg.encode.batch_statistics import Moments
 from microagg.encode.level_counts import Share
 from microagg.encode.recoded_table import loss_by_recoding
 from microagg.encode.space import names_of_levels
-from microagg.engines.aggregates import Shared, Sums
-from microagg.engines.encoding import Encoding, Words
+from microagg.engines.aggregates import ReleasedValues, Sums
+from microagg.engines.encoding import Encoding
 from microagg.engines.memory.control_group import Attacked, attacks_for_evidence
 from microagg.engines.memory.table import Table
 from microagg.engines.release_counts import Counts
@@ -39,6 +39,7 @@ from microagg.measure.both_tables import replace_keeping_cache
 from microagg.measure.column_losses import Losses
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linkage import Linkage, Sought, sample_for
+from microagg.measure.row_keys import Keys
 from microagg.measure.swapping import chance_at_most
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
@@ -78,7 +79,7 @@ class Sample(NamedTuple):
     after: pa.Table  # all columns that the release has
     text: pa.Table | None  # the records as they stand in a CSV file
     labels: Labels
-    shared: Shared
+    shared: ReleasedValues
 
 
 def _measuring(
@@ -147,7 +148,7 @@ def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
     return pa.table(columns, schema=pa.schema(fields, after.schema.metadata))
 
 
-def sought(encoding: Encoding, sample: Sample, keys: Words | None = None) -> Sought:
+def sought(encoding: Encoding, sample: Sample, keys: Keys | None = None) -> Sought:
     """Choose some of the sampled records to be linked; ``keys`` are of the known values of each."""
     chosen = _linked(sample)
     variables = encoding.variables(sample.before.take(pa.array(chosen)))

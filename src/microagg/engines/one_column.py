@@ -27,7 +27,8 @@ from microagg.algorithms.univariate.chain import overlap_for
 from microagg.algorithms.univariate.stretches import cut_stretches
 from microagg.base.typing import Floats, Labels
 from microagg.engines.chunks import ChunkPlan, plan_chunks
-from microagg.engines.encoding import Encoding, Records, Words
+from microagg.engines.encoding import Encoding, PackedRows, Records
+from microagg.measure.row_keys import Keys
 
 STRETCH = 1 << 21  # records, about
 
@@ -36,14 +37,14 @@ class Splits(NamedTuple):
     """Where the order of a column is split, for each cell: values, and keys among equal ones."""
 
     values: tuple[Floats, ...]
-    keys: tuple[Words, ...]
+    keys: tuple[PackedRows, ...]
 
     @property
     def first(self) -> list[int]:
         """First place of each cell, and their number."""
         return [0, *np.cumsum([len(borders) + 1 for borders in self.values]).tolist()]
 
-    def assign(self, values: Floats, cells: Labels | None, keys: Words) -> Labels:
+    def assign(self, values: Floats, cells: Labels | None, keys: Keys) -> Labels:
         """Place of each record."""
         which = np.zeros(len(values), dtype=np.int64) if cells is None else cells
         places = np.empty(len(values), dtype=np.int64)
@@ -64,11 +65,11 @@ class Splits(NamedTuple):
         return places
 
 
-def split_column(encoding: Encoding, sample: Words, stretch: int) -> Splits:
+def split_column(encoding: Encoding, sample: PackedRows, stretch: int) -> Splits:
     """Plan the stretches of each cell from a sample of the records."""
     records = encoding.records_of(sample)
-    apart = encoding.apart(records)
-    cells = np.zeros(len(records), np.int64) if apart is None else apart
+    cells = encoding.cell_of(records)
+    cells = np.zeros(len(records), np.int64) if cells is None else cells
     stretch = max(stretch, 8 * overlap_for(encoding.k))
     values, borders = [], []
     for cell, size in enumerate(encoding.cell_sizes.tolist()):
@@ -82,8 +83,8 @@ def split_column(encoding: Encoding, sample: Words, stretch: int) -> Splits:
     return Splits(tuple(values), tuple(borders))
 
 
-def sorted_words(records: Records, words: Words) -> Words:
-    """Words of records in the order of their values, equal ones by key."""
+def in_value_order(records: Records, packed: PackedRows) -> PackedRows:
+    """Return packed records in the order of their values, equal ones by key."""
     values = np.ascontiguousarray(records.values[:, 0])
     order = np.argsort(values, kind="stable")
     values = values[order]
@@ -93,11 +94,11 @@ def sorted_words(records: Records, words: Words) -> Words:
     if len(rows):  # among equal values, which most columns have few of
         ordered, keys = order[rows], records.keys[order[rows]]
         order[rows] = ordered[np.lexsort((keys[:, 1], keys[:, 0], values[rows]))]
-    return words[order]
+    return packed[order]
 
 
 def plan_places(
-    encoding: Encoding, sample: Words, leaf: int, stretch: int = STRETCH
+    encoding: Encoding, sample: PackedRows, leaf: int, stretch: int = STRETCH
 ) -> ChunkPlan | Splits:
     """Plan, from a sample of the records, the stretches of one column, or chunks for all other plans."""
     if encoding.is_one_column:
@@ -105,26 +106,26 @@ def plan_places(
     return plan_chunks(encoding, sample, leaf)
 
 
-def places_of(encoding: Encoding, plan: ChunkPlan | Splits, words: Words) -> Labels:
+def places_of(encoding: Encoding, plan: ChunkPlan | Splits, packed: PackedRows) -> Labels:
     """Stretch, or chunk, of each record."""
-    records = encoding.records_of(words)
+    records = encoding.records_of(packed)
     if isinstance(plan, Splits):
         where = np.ascontiguousarray(records.values[:, 0])
     else:
         where = encoding.coordinates(records)
-    return plan.assign(where, encoding.apart(records), records.keys)
+    return plan.assign(where, encoding.cell_of(records), records.keys)
 
 
-def values_to_cut(encoding: Encoding, words: Words, begin: int) -> Floats:
+def values_to_cut(encoding: Encoding, packed: PackedRows, begin: int) -> Floats:
     """Return the values by which records in their order are cut; ``begin`` is the column of the first.
 
     Where records release no value, any of them may go together: their columns are cut.
     """
-    if not len(words):
+    if not len(packed):
         return np.zeros(0)
-    records = encoding.records_of(words)
-    apart = encoding.apart(records)
-    if encoding.releases_no_value(0 if apart is None else int(apart[0])):
+    records = encoding.records_of(packed)
+    cells = encoding.cell_of(records)
+    if encoding.releases_no_value(0 if cells is None else int(cells[0])):
         return np.arange(begin, begin + len(records), dtype=np.float64)
     return np.ascontiguousarray(records.values[:, 0])
 
@@ -133,7 +134,7 @@ def ends_by_stretch(
     encoding: Encoding,
     splits: Splits,
     counts: Labels,
-    read: Callable[[list[int]], Words],
+    read: Callable[[list[int]], PackedRows],
     most: int,
     folder: Path,
 ) -> dict[int, Labels]:

@@ -18,7 +18,7 @@ import numpy as np
 from microagg.base.typing import Labels
 from microagg.encode.missing import join_enough, join_rare
 from microagg.engines.chunks import broken_requirement, requirements
-from microagg.engines.encoding import Encoding, Words
+from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.table_summary import Cell
 from microagg.engines.verbs import Parts
 from microagg.errors import InputError
@@ -37,13 +37,13 @@ class _NeededCells(NamedTuple):
     common: Labels
     """Others of the same strata, of which the records with the lowest keys are needed, some of each."""
 
-    def records(self, encoding: Encoding, words: Words) -> Words:
+    def records(self, encoding: Encoding, packed: PackedRows) -> PackedRows:
         """Return those of some records that are needed."""
-        cells = encoding.records_of(words).cells
+        cells = encoding.records_of(packed).cells
         assert cells is not None  # there are several
-        needed = [words[np.isin(cells, self.rare)]]
+        needed = [packed[np.isin(cells, self.rare)]]
         for cell in np.intersect1d(cells, self.common).tolist():
-            held = words[cells == cell]
+            held = packed[cells == cell]
             if len(held) > _held_at_most(encoding):
                 keys = encoding.records_of(held).keys
                 held = held[np.lexsort((keys[:, 1], keys[:, 0]))[: _held_at_most(encoding)]]
@@ -73,9 +73,9 @@ def join_rare_patterns(parts: Parts, encoding: Encoding) -> Encoding:
         return encoding
     choose = partial(cells.records, encoding)
 
-    def join(batches: Iterable[Words]) -> tuple[Encoding, int]:
+    def join(batches: Iterable[PackedRows]) -> tuple[Encoding, int]:
         none = np.zeros((0, encoding.width), np.uint64)
-        needed = reduce(lambda held, words: choose(np.concatenate([held, words])), batches, none)
+        needed = reduce(lambda held, packed: choose(np.concatenate([held, packed])), batches, none)
         return _with_rare_joined(encoding, needed)
 
     joined, blanked = parts.gather(encoding, choose, join)
@@ -83,12 +83,12 @@ def join_rare_patterns(parts: Parts, encoding: Encoding) -> Encoding:
         check_blanked_patterns(encoding.patterns, encoding.sizes, blanked, encoding.plan)
     except InputError:
         if encoding.block.require:
-            parts.gather(encoding, lambda words: words, partial(_check_strata, encoding))
+            parts.gather(encoding, lambda packed: packed, partial(_check_strata, encoding))
         raise
     return joined
 
 
-def _check_strata(encoding: Encoding, batches: Iterable[Words]) -> None:
+def _check_strata(encoding: Encoding, batches: Iterable[PackedRows]) -> None:
     """Refuse a table or stratum that breaks a requirement even as one group; ``batches`` are all records."""
     broken = broken_requirement(encoding, np.concatenate(list(batches)), by_strata=True)
     if broken:
@@ -100,12 +100,12 @@ def _held_at_most(encoding: Encoding) -> int:
     return max(_LENT, 8 * encoding.k)
 
 
-def _with_rare_joined(encoding: Encoding, words: Words) -> tuple[Encoding, int]:
+def _with_rare_joined(encoding: Encoding, packed: PackedRows) -> tuple[Encoding, int]:
     """Return the encoding by which no pattern has fewer than k units, and the fewest values to blank for it.
 
-    ``words`` are of the records of :func:`_needed_cells`.
+    ``packed`` are the records of :func:`_needed_cells`.
     """
-    records = encoding.records_of(words)
+    records = encoding.records_of(packed)
     # In the order of keys, so that it does not matter how the records came.
     order = np.lexsort((records.keys[:, 1], records.keys[:, 0]))
     records = records.taken(order)

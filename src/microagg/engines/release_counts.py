@@ -28,7 +28,7 @@ class Counts(NamedTuple):
     """Groups that agree in each confidential column, as far as exact values disclose."""
 
 
-class Places(NamedTuple):
+class CountedColumns(NamedTuple):
     """Where an engine has what is counted: names of columns, or of keys of several columns."""
 
     values: Sequence[Any]
@@ -48,7 +48,11 @@ class Places(NamedTuple):
 
 
 def count_release(
-    rows: Countable, at: Places, k: int, unique_before: int = 0, promises: Sequence[Promise] = ()
+    rows: Countable,
+    at: CountedColumns,
+    k: int,
+    unique_before: int = 0,
+    promises: Sequence[Promise] = (),
 ) -> tuple[list[Verification], Counts]:
     """Count what was promised, and the classes for attackers who know few or many columns.
 
@@ -83,7 +87,7 @@ def count_release(
     )
 
 
-def _count_agreeing(rows: Countable, by: Sequence[Any], at: Places) -> dict[Any, Agreement]:
+def _count_agreeing(rows: Countable, by: Sequence[Any], at: CountedColumns) -> dict[Any, Agreement]:
     """Count the records whose class discloses their value of each confidential column."""
     counted = rows.count(
         [

@@ -27,9 +27,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from microagg.base.typing import Labels
+from microagg.engines.encoding import PackedRows
 from microagg.errors import TableError, shown
 from microagg.formats.atomic import HAS_LOCKS, lock
 from microagg.formats.batches import BatchSource
@@ -38,7 +38,6 @@ from microagg.plan.plan import Plan
 from microagg.tables.release_frame import random_order
 from microagg.version import VERSION
 
-Words = NDArray[np.uint64]
 _OWNER = "run.json"
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)  # no room on the disk, or none for this user
 
@@ -77,7 +76,7 @@ class Scratch:
 
 
 class Shelf:
-    """Rows of words by the place that needs them."""
+    """Packed rows by the place that needs them."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -92,18 +91,18 @@ class Shelf:
         """Tell whether a unit of work has put its rows here."""
         return number in self._index
 
-    def put(self, number: int, words: Words, places: Labels) -> None:
+    def put(self, number: int, packed: PackedRows, places: Labels) -> None:
         """Put the rows of a unit of work here, each for its place."""
         order = np.argsort(places, kind="stable")
         filled, starts = np.unique(places[order], return_index=True)
-        ends = np.append(starts, len(words)).astype(np.int64)
-        head = np.array([len(filled), words.shape[1]], dtype=np.int64)
+        ends = np.append(starts, len(packed)).astype(np.int64)
+        head = np.array([len(filled), packed.shape[1]], dtype=np.int64)
         part = self.folder / f"{number}.part"
         with part.open("wb") as file:
-            for piece in (head, filled.astype(np.int64), ends, words[order]):
+            for piece in (head, filled.astype(np.int64), ends, packed[order]):
                 file.write(np.ascontiguousarray(piece).tobytes())
         part.replace(self.folder / str(number))
-        self._index[number] = (filled.astype(np.int64), ends, words.shape[1])
+        self._index[number] = (filled.astype(np.int64), ends, packed.shape[1])
 
     def _read_index(self, number: int) -> None:
         with (self.folder / str(number)).open("rb") as file:
@@ -119,7 +118,7 @@ class Shelf:
             np.add.at(counts, filled, np.diff(ends))
         return counts
 
-    def take(self, places: list[int]) -> Words:
+    def take(self, places: list[int]) -> PackedRows:
         """Collect the rows for some places."""
         pieces = []
         for number in sorted(self._index):

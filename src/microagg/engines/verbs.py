@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
-from microagg.engines.encoding import Encoding, Words
+from microagg.engines.encoding import Encoding, PackedRows
 
 Found = TypeVar("Found")
 
@@ -43,7 +43,7 @@ class Parts(Protocol):
     def gather(
         self,
         encoding: Encoding,
-        choose: Callable[[Words], Words],
-        work: Callable[[Iterable[Words]], Found],
+        choose: Callable[[PackedRows], PackedRows],
+        work: Callable[[Iterable[PackedRows]], Found],
     ) -> Found:
         """Bring some records together, chosen from those of each batch, and work on them."""

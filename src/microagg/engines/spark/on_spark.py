@@ -1,7 +1,7 @@
 """On Spark: a table in chunks, spread over the workers of a cluster.
 
 The driver sees summaries, the plan of the chunks, counts and the figures of each chunk, never the
-records of a table. What moves between workers are records of a few words (see
+records of a table. What moves between workers are packed records (see
 :mod:`microagg.engines.encoding`): once to the chunks, once in each round of re-chunking, and once, with the
 full rows, to where both meet again. All that runs in Python works on Arrow tables.
 
@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import Shared, Sums, added_up, finish_chunk
+from microagg.engines.aggregates import ReleasedValues, Sums, added_up, finish_chunk
 from microagg.engines.chunks import (
     LEAF,
     ChunkPlan,
@@ -34,16 +34,16 @@ from microagg.engines.chunks import (
     sound_chunks,
     work_on_chunk,
 )
-from microagg.engines.encoding import Encoding, Words
+from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.fit import fit
 from microagg.engines.one_column import places_of
 from microagg.engines.spark.spark_bundles import (
     bundle_schema,
     in_bundles,
     numbers_of,
+    packed_of,
     word_columns,
     word_names,
-    words_of,
 )
 from microagg.engines.spark.spark_frames import (
     Layout,
@@ -60,7 +60,7 @@ from microagg.engines.table_summary import TableSummary
 from microagg.engines.verbs import Found
 from microagg.measure.known_columns import views_of
 from microagg.measure.linkage import SAMPLE_IN_PARTS, Sought
-from microagg.measure.row_keys import row_keys
+from microagg.measure.row_keys import Keys, row_keys
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.releasing.dealt import SECRET_BYTES
@@ -125,25 +125,25 @@ class SparkParts:
     def gather(
         self,
         encoding: Encoding,
-        choose: Callable[[Words], Words],
-        work: Callable[[Iterable[Words]], Found],
+        choose: Callable[[PackedRows], PackedRows],
+        work: Callable[[Iterable[PackedRows]], Found],
     ) -> Found:
         """Bring some records together in one task, and work on them there."""
         layout = self.layout
 
         def chosen(rows: pa.Table) -> pa.Table:
             return in_bundles(
-                word_columns(choose(encoding.words(layout.with_nested_as_text(rows))))
+                word_columns(choose(encoding.packed(layout.with_nested_as_text(rows))))
             )
 
         few = mapped(self.rows, chosen, bundle_schema(word_names(encoding.width)))
-        return in_one_task(few, lambda tables: work(map(words_of, tables)))
+        return in_one_task(few, lambda tables: work(map(packed_of, tables)))
 
 
 class Seen(NamedTuple):
     """Some records as an attacker has them, and what they release."""
 
-    keys: Words  # (n, 2) of their rows
+    keys: Keys  # (n, 2) of their rows
     sought: Sought
 
 
@@ -153,7 +153,7 @@ class ChunkReport(NamedTuple):
     number: int
     sums: Sums
     seen: Seen
-    sampled: Words  # first words of the keys of records in whole groups
+    sampled: PackedRows  # first halves of the keys of records in whole groups
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +169,8 @@ class Grouped:
     sums: Sums
     sought: Sought
     """A sample, as an attacker would see it, with the keys of each: (s, key columns)."""
-    sampled: Words
-    """First words of the keys of all rows in the sample of whole groups, ascending."""
+    sampled: PackedRows
+    """First halves of the keys of all rows in the sample of whole groups, ascending."""
     released: DataFrame
     """What each record releases, by the key of its row, in bundles; persisted."""
 
@@ -233,15 +233,15 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
 def _encoded(
     encoding: Encoding, layout: Layout, keyed: Mapping[Any, list[str]], rows: pa.Table
 ) -> pa.Table:
-    """Turn rows into records: their words, and a key for each of some lists of columns."""
+    """Turn rows into records: packed, and a key for each of some lists of columns."""
     table = layout.with_nested_as_text(rows)
-    words, (recoded, _), keys = encoding.words(table), encoding.recoded(table), []
+    packed, (recoded, _), keys = encoding.packed(table), encoding.recoded(table), []
     for key, names in keyed.items():
         seen = table if key == BEFORE else recoded
         keys.append(row_keys([seen.column(name) for name in names])[:, :1])
     extra, kept = np.hstack(keys), encoding.kept(table)
-    words = np.hstack([words, extra if kept is None else extra[kept]])
-    return in_bundles(word_columns(words))
+    packed = np.hstack([packed, extra if kept is None else extra[kept]])
+    return in_bundles(word_columns(packed))
 
 
 def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> ChunkPlan:
@@ -253,12 +253,12 @@ def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> C
         leaf = int(encoding.cell_sizes.max())
 
     def sampled(rows: pa.Table) -> pa.Table:
-        words = words_of(rows)
-        return in_bundles(word_columns(words[in_sample(encoding.records_of(words).keys, share)]))
+        packed = packed_of(rows)
+        return in_bundles(word_columns(packed[in_sample(encoding.records_of(packed).keys, share)]))
 
     def planned(tables: Iterable[pa.Table]) -> ChunkPlan:
         none = np.zeros((0, width), np.uint64)
-        return plan_chunks(encoding, np.concatenate([none, *map(words_of, tables)]), leaf)
+        return plan_chunks(encoding, np.concatenate([none, *map(packed_of, tables)]), leaf)
 
     some = records if share >= 1.0 else mapped(records, sampled, records.schema)
     return in_one_task(some, planned)
@@ -298,15 +298,15 @@ def _count_places(placed: DataFrame, places: int) -> Labels:
 
 def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
     """Send each record to its chunk."""
-    words = words_of(rows)
-    return in_bundles(word_columns(words), places_of(encoding, plan, words))
+    packed = packed_of(rows)
+    return in_bundles(word_columns(packed), places_of(encoding, plan, packed))
 
 
 def _judged(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
     """Say what the records of a chunk break, as one group, of all that is required."""
-    words = words_of(rows)
-    broken = broken_requirement(encoding, words)
-    return pa.table({"chunk": [number], "records": [len(words)], "broken": [broken]})
+    packed = packed_of(rows)
+    broken = broken_requirement(encoding, packed)
+    return pa.table({"chunk": [number], "records": [len(packed)], "broken": [broken]})
 
 
 def _moved(
@@ -325,8 +325,8 @@ def _worked(
 ) -> pa.Table:
     """Return all records of a chunk with their groups, and their chunk in the next turn."""
     groups = numbers_of(rows.column("group")) if turn else None
-    moved = work_on_chunk(encoding, plan, number, words_of(rows), groups, turn)
-    return in_bundles({**word_columns(moved.words), "group": moved.groups}, moved.chunks)
+    moved = work_on_chunk(encoding, plan, number, packed_of(rows), groups, turn)
+    return in_bundles({**word_columns(moved.packed), "group": moved.groups}, moved.chunks)
 
 
 def _finished_chunk(
@@ -334,12 +334,12 @@ def _finished_chunk(
 ) -> pa.Table:
     """Return what all records of a chunk release after the last turn."""
     groups = numbers_of(rows.column("group")) if plan.rounds else None
-    moved = work_on_chunk(encoding, plan, number, words_of(rows), groups, plan.rounds)
-    return _finished(encoding, secret, number, moved.words, moved.groups)
+    moved = work_on_chunk(encoding, plan, number, packed_of(rows), groups, plan.rounds)
+    return _finished(encoding, secret, number, moved.packed, moved.groups)
 
 
 def _finished(
-    encoding: Encoding, secret: bytes, number: int, words: Words, groups: Labels
+    encoding: Encoding, secret: bytes, number: int, packed: PackedRows, groups: Labels
 ) -> pa.Table:
     """Return what each record of a chunk releases, by the key of its row.
 
@@ -348,7 +348,7 @@ def _finished(
     :attr:`Grouped.key_columns`) are keys. ``whole_group`` is the group of records in the sample of whole
     groups, −1 of others. At one bundle stand the figures of the chunk.
     """
-    chunk = finish_chunk(encoding, words, groups, number, secret)
+    chunk = finish_chunk(encoding, packed, groups, number, secret)
     records, shared = chunk.records, chunk.shared
     share = min(1.0, 0.9 * SAMPLE_IN_PARTS / encoding.records)
     chosen = np.flatnonzero(in_sample(records.keys, share))
@@ -361,14 +361,14 @@ def _finished(
         Seen(records.keys[chosen], Sought(before, after, records.extra[chosen])),
         records.keys[chunk.sampled, 0],
     )
-    out = shared.words()
+    out = shared.packed()
     whole = np.full(len(records), -1, dtype=np.int64)
     whole[chunk.sampled] = (number << 32) + chunk.labels[chunk.sampled]
     first, second = np.ascontiguousarray(records.keys.T).view(np.int64)
     if shared.dealt is not None:
         values = classes = np.ascontiguousarray(shared.dealt[:, 0]).view(np.int64)
     else:
-        values = _one_word(word_columns(shared._replace(weights=None).words()).values())
+        values = _one_word(word_columns(shared._replace(weights=None).packed()).values())
         classes = _one_word([*word_columns(out).values(), encoding.strata_of(records)])
     columns: dict[str, Labels] = {
         "h1": first,
@@ -397,7 +397,7 @@ def _one_word(columns: Iterable[Labels]) -> Labels:
 
 
 def _schema_of_released(encoding: Encoding, keyed: int) -> str:
-    width = Shared.of_no_record(encoding).words().shape[1]
+    width = ReleasedValues.of_no_record(encoding).packed().shape[1]
     names = ["h1", "h2", "values", "class", "whole_group", *word_names(width, "s")]
     names += [*["unit"] * (encoding.unit is not None), *word_names(keyed, "v"), _REPORT]
     return bundle_schema(names, "bucket")

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.encoding import Words
+from microagg.engines.encoding import PackedRows
 from microagg.engines.spark.spark_frames import mapped
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ def bundle_schema(names: Iterable[str], way: str = "chunk") -> str:
 
 
 def word_names(width: int, letter: str = "w") -> list[str]:
-    """Names of the columns of some words."""
+    """Names of the columns of packed records."""
     return [f"{letter}{j}" for j in range(width)]
 
 
-def word_columns(words: Words, letter: str = "w") -> dict[str, Labels]:
-    """Words as columns of whole numbers."""
-    signed, names = words.view(np.int64), word_names(words.shape[1], letter)
+def word_columns(packed: PackedRows, letter: str = "w") -> dict[str, Labels]:
+    """Packed records as columns of whole numbers."""
+    signed, names = packed.view(np.int64), word_names(packed.shape[1], letter)
     return {name: signed[:, j] for j, name in enumerate(names)}
 
 
@@ -81,7 +81,7 @@ def numbers_of(column: pa.ChunkedArray) -> Labels:
     return np.concatenate(pieces)
 
 
-def words_of(table: pa.Table, letter: str = "w") -> Words:
+def packed_of(table: pa.Table, letter: str = "w") -> PackedRows:
     """Read what :func:`word_columns` gave from bundles."""
     names = [name for name in table.column_names if name[0] == letter and name[1:].isdigit()]
     names.sort(key=lambda name: int(name[1:]))

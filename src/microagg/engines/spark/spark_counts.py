@@ -170,8 +170,8 @@ def _hashed(frame: DataFrame, asked: Question, columns: Sequence[str]) -> DataFr
     rows = rows.select(*(rows[whole.place(name)].alias(f"c{j}") for j, name in enumerate(columns)))
 
     def hashed(rows: pa.Table) -> pa.Table:
-        words = np.hstack(keys_of(Frame(layout.table(rows)), asked)).view(np.int64)
-        return pa.table(dict(zip(names, np.ascontiguousarray(words.T), strict=True)))
+        packed = np.hstack(keys_of(Frame(layout.table(rows)), asked)).view(np.int64)
+        return pa.table(dict(zip(names, np.ascontiguousarray(packed.T), strict=True)))
 
     return mapped(rows, hashed, ", ".join(f"{name} long" for name in names))
 

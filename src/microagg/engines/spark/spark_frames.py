@@ -2,8 +2,8 @@
 
 A step is a function of an Arrow table, or of all rows with one key. It is sent to the workers, keeps nothing
 between calls, and whatever Spark does twice, or in another order, gives the same. Columns have plain names
-on the way: ``c0``, ``c1``, … are those of the user, ``w0``, … the words of records as whole numbers,
-``s0``, … the words of what they release (see :mod:`microagg.engines.spark.spark_bundles`). Errors that leave
+on the way: ``c0``, ``c1``, … are those of the user, ``w0``, … the whole numbers of packed records,
+``s0``, … those of what they release (see :mod:`microagg.engines.spark.spark_bundles`). Errors that leave
 a worker hold no value of the table, for they end up in logs.
 """
 

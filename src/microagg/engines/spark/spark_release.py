@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import Shared, Sums, required
+from microagg.engines.aggregates import ReleasedValues, Sums, required
 from microagg.engines.encoding import Encoding
 from microagg.engines.evidence_at_scale import measured_at_scale
-from microagg.engines.release_counts import Counts, Places, count_release
+from microagg.engines.release_counts import CountedColumns, Counts, count_release
 from microagg.engines.spark.on_spark import BEFORE, Grouped
-from microagg.engines.spark.spark_bundles import numbers_of, words_of
+from microagg.engines.spark.spark_bundles import numbers_of, packed_of
 from microagg.engines.spark.spark_counts import CountsOnSpark, KeysOnSpark
 from microagg.engines.spark.spark_frames import on_spark, reduced
 from microagg.engines.spark.spark_rows import measured_in_one_task, released_rows
@@ -175,7 +175,7 @@ class SparkRelease:
         grouped, encoding, key_of = self._grouped, self._grouped.encoding, self._grouped.key_columns
         rows = KeysOnSpark(grouped.released, records=self.records)
         typed = CountsOnSpark(self.data).typed
-        at = Places(
+        at = CountedColumns(
             values=["values"],
             shared=["class" if self.plan.also_shared() else "values"],
             known=[key_of["known"]] if self.roles.known else [],
@@ -233,11 +233,11 @@ def _count_near(
     encoding: Encoding, sought: Mapping[str | None, _SoughtBy], rows: pa.Table
 ) -> dict[str | None, Labels]:
     """Count, for each view, the records in some bundles that are as near to each sought one as its twin."""
-    words, counts = words_of(rows, "s"), {}
+    packed, counts = packed_of(rows, "s"), {}
     for view, wanted in sought.items():
-        classes, known = numbers_of(rows.column(wanted.classes)), np.zeros(len(words), np.int64)
+        classes, known = numbers_of(rows.column(wanted.classes)), np.zeros(len(packed), np.int64)
         if encoding.is_swapped:  # rows of a group differ
-            classes = np.arange(len(words))
+            classes = np.arange(len(packed))
         order = np.argsort(classes, kind="stable")
         if wanted.known is not None:
             known = numbers_of(rows.column(wanted.known))
@@ -245,7 +245,7 @@ def _count_near(
         ordered = np.column_stack([classes, known])[order]
         begins = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
         first, sizes = order[begins], np.diff(np.append(begins, len(order)))
-        shared = Shared.of(words[first], encoding)
+        shared = ReleasedValues.of(packed[first], encoding)
         keys = None if wanted.known is None else known[first].view(np.uint64)
         released = ReleasedRows(shared.values, shared.states, sizes, keys)
         counts[view] = count_near(encoding.attacker, wanted.sought, [released])

@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import Shared, dealt_columns, put_back
-from microagg.engines.encoding import Encoding, Words
+from microagg.engines.aggregates import ReleasedValues, dealt_columns, put_back
+from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.evidence_at_scale import Sample
 from microagg.engines.spark.on_spark import Grouped, buckets_of
-from microagg.engines.spark.spark_bundles import bundle_schema, in_bundles, numbers_of, words_of
+from microagg.engines.spark.spark_bundles import bundle_schema, in_bundles, numbers_of, packed_of
 from microagg.engines.spark.spark_frames import MOST_TASKS, Layout, joined, mapped, pack, unpack
 from microagg.errors import InputError
 from microagg.evidence.measured import Measured
@@ -57,14 +57,14 @@ def released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
 
 
 def released_words(released: DataFrame) -> list[str]:
-    """Columns of the words of what records release."""
+    """Columns of what records release, packed."""
     return [name for name in released.columns if re.fullmatch(r"s\d+", name)]
 
 
-def _keyed_rows(grouped: Grouped, buckets: int, wanted: Words | None = None) -> DataFrame:
+def _keyed_rows(grouped: Grouped, buckets: int, wanted: PackedRows | None = None) -> DataFrame:
     """Return the rows of the table that are released, with their keys and buckets.
 
-    ``wanted`` are the first words of the keys of some rows, ascending; None: of all.
+    ``wanted`` are the first halves of the keys of some rows, ascending; None: of all.
     """
     from pyspark.sql.types import LongType, StructField, StructType
 
@@ -75,7 +75,7 @@ def _keyed_rows(grouped: Grouped, buckets: int, wanted: Words | None = None) -> 
 
 
 def _keyed(
-    encoding: Encoding, layout: Layout, buckets: int, wanted: Words | None, rows: pa.Table
+    encoding: Encoding, layout: Layout, buckets: int, wanted: PackedRows | None, rows: pa.Table
 ) -> pa.Table:
     table = layout.with_nested_as_text(rows)
     keys = row_keys([table.column(j) for j in range(table.num_columns)])
@@ -106,12 +106,12 @@ def _put_back(
     does not matter which of them gets which of their values. ``unit`` is the place of a dropped unit, to be
     added. The random numbers follow from the secret and the bucket, row by row in the order of the keys.
     """
-    words = words_of(values, "s")
+    packed = packed_of(values, "s")
     order, keys = _by_key(_keys_of(rows, pa.ChunkedArray.to_numpy))
-    other, their_keys = _by_key(_keys_of(values, numbers_of), words)
+    other, their_keys = _by_key(_keys_of(values, numbers_of), packed)
     if not np.array_equal(keys, their_keys):
         raise _rows_changed()
-    rows, shared = rows.take(pa.array(order)), Shared.of(words[other], encoding)
+    rows, shared = rows.take(pa.array(order)), ReleasedValues.of(packed[other], encoding)
     columns = list(put_back(encoding, layout.table(rows), shared).columns)
     if unit is not None:
         columns.append(rows.column(f"c{unit}"))
@@ -131,12 +131,12 @@ def _keys_of(rows: pa.Table, read: Callable[[pa.ChunkedArray], Labels]) -> Label
     return np.column_stack([read(rows.column(name)) for name in ("h1", "h2")])
 
 
-def _by_key(keys: Labels, words: Words | None = None) -> tuple[Labels, Labels]:
-    """Order of the keys, and of the words of equal ones, and the sorted keys."""
+def _by_key(keys: Labels, packed: PackedRows | None = None) -> tuple[Labels, Labels]:
+    """Order of the keys, and of the packed values of equal ones, and the sorted keys."""
     order = np.argsort(keys[:, 0], kind="stable")
     first = keys[order, 0]
     if (first[1:] == first[:-1]).any():  # equal rows, mostly
-        more = () if words is None else tuple(words.T[::-1])
+        more = () if packed is None else tuple(packed.T[::-1])
         order = np.lexsort((*more, keys[:, 1], keys[:, 0]))
     return order, keys[order]
 
@@ -158,7 +158,7 @@ def _schema(
     """
     rows, encoding, layout = grouped.parts.rows, grouped.encoding, grouped.parts.layout
     table = grouped.parts.empty()
-    out = put_back(encoding, table, Shared.of_no_record(encoding))
+    out = put_back(encoding, table, ReleasedValues.of_no_record(encoding))
     names, fields = list(out.column_names), list(out.schema)
     unit, extra = None, list[str]()
     if encoding.is_swapped:
@@ -213,18 +213,18 @@ def _in_whole_groups(names: Sequence[str], rows: pa.Table) -> pa.Table:
 
 def _sample(encoding: Encoding, layout: Layout, rows: pa.Table, values: pa.Table) -> Sample:
     """Rows of whole groups, before and after."""
-    words = words_of(values, "s")
-    own, other = _matched(rows, values, words)
-    shared = Shared.of(words[other], encoding)
+    packed = packed_of(values, "s")
+    own, other = _matched(rows, values, packed)
+    shared = ReleasedValues.of(packed[other], encoding)
     before = layout.table(rows.take(pa.array(own)))
     labels = numbers_of(values.column("whole_group"))[other]
     return Sample(before, put_back(encoding, before, shared), None, labels, shared)
 
 
-def _matched(rows: pa.Table, values: pa.Table, words: Words) -> tuple[Labels, Labels]:
+def _matched(rows: pa.Table, values: pa.Table, packed: PackedRows) -> tuple[Labels, Labels]:
     """Places of rows and of their values, by key; of equal rows as many as have values here."""
     order, theirs = _by_key(_keys_of(rows, pa.ChunkedArray.to_numpy))
-    other, wanted = _by_key(_keys_of(values, numbers_of), words)
+    other, wanted = _by_key(_keys_of(values, numbers_of), packed)
     both = np.concatenate([theirs, wanted])
     ranks = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
     own, sought = ranks[: len(theirs)], ranks[len(theirs) :]
