@@ -12,13 +12,12 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from microagg.base.formatting import plural, table_size
+from microagg.base.formatting import byte_size, plural, table_size
 from microagg.base.free_memory import free_memory
 from microagg.errors import TableError, listed, shown
 from microagg.formats.file_errors import needed
@@ -92,20 +91,11 @@ def _column_letters(position: int) -> str:
     return letters
 
 
-# Calamine makes room for every cell up to the last one: 5 kB with a cell in row 1,048,576 and column 200 take
-# 7 GB. Binary workbooks and OpenDocument are judged by the sizes alone that the zip file declares.
-
-_BYTES_OF_A_CELL = 100  # in calamine and in Python's lists, an empty one too
 _BYTES_OF_TEXT = 3  # for each byte of shared text: as read, as text of Python, as Arrow
-_ROW = re.compile(rb"<(?:\w+:)?row[\s>/]")
-_ADDRESS = re.compile(
-    rb"\sr=[\"']([A-Z]{0,4})(\d{1,9})[\"']"
-)  # of a cell; of a row without letters
-_RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}id"
 
 
-def _refuse_too_large(path: Path, sheet: str | None) -> None:
-    """Refuse a workbook whose sheet takes more memory than there is; None: its first sheet."""
+def _refuse_too_large(path: Path) -> None:
+    """Refuse a workbook that, by the sizes its zip file declares, takes more memory than there is."""
     if not zipfile.is_zipfile(path):
         return  # of Excel 97, in which a sheet has at most 65,536 rows and 256 columns
     free = free_memory()
@@ -114,95 +104,18 @@ def _refuse_too_large(path: Path, sheet: str | None) -> None:
             entry.file_size * (_BYTES_OF_TEXT if "sharedstrings" in entry.filename.lower() else 1)
             for entry in book.infolist()
         )
-        if unpacked > free:
-            raise TableError(
-                f"A workbook is read into memory as a whole; {shown(str(path), 300)} unpacks to more than "
-                f"the {_amount(free)} that are free. Save the sheet as CSV, which is read in parts, or check "
-                "where the file comes from."
-            )
-        for part_name in _parts_of(book, sheet):
-            rows, columns = _size_of(book, part_name)
-            if rows > _MOST_ROWS:
-                raise TableError(
-                    f"A sheet has at most {plural(_MOST_ROWS, 'row')}; {shown(str(path), 300)} has {rows:,}. "
-                    "Write the table as CSV, which is read in parts."
-                )
-            needed_bytes = rows * columns * _BYTES_OF_A_CELL
-            if needed_bytes > free:
-                raise TableError(
-                    "A sheet is read into memory as a whole, with all empty cells before the last one; "
-                    f"{shown(str(path), 300)} has {plural(rows, 'row')} and {plural(columns, 'column')}, "
-                    f"which take about {_amount(needed_bytes)} where {_amount(free)} are free. Delete the "
-                    "cells that lie far from the table, or save the sheet as CSV, which is read in parts."
-                )
-
-
-def _parts_of(book: zipfile.ZipFile, sheet: str | None) -> list[str]:
-    """Return the name of the part that holds a sheet; of all sheets where it is not found."""
-    sheets = [name for name in book.namelist() if re.fullmatch(r"xl/worksheets/.*\.xml", name)]
-    try:
-        names = ElementTree.fromstring(book.read("xl/workbook.xml"))
-        relations = ElementTree.fromstring(book.read("xl/_rels/workbook.xml.rels"))
-    except (KeyError, ElementTree.ParseError):
-        return sheets
-    targets = {relation.get("Id"): relation.get("Target", "") for relation in relations}
-    for tag in names.iter():
-        if tag.tag.endswith("}sheet") and sheet in (None, tag.get("name")):
-            target = targets.get(tag.get(_RELATION), "").lstrip("/").removeprefix("xl/")
-            return [f"xl/{target}"] if f"xl/{target}" in sheets else sheets
-    return sheets
-
-
-def _size_of(book: zipfile.ZipFile, part_name: str) -> tuple[int, int]:
-    """Return the numbers of rows and columns up to the last cell of a sheet.
-
-    A row of cells without addresses counts as wide as a fourth of its tags: a cell with a value has four.
-    """
-    rows = columns = last_row = 0
-    rest = b""
-    with book.open(part_name) as content:
-        while piece := content.read(1 << 20):
-            rest += piece
-            end = max(rest.rfind(b"<"), 0)
-            text, rest = rest[:end], rest[end:]
-            rows, columns, last_row = _with_rows(text, rows, columns, last_row)
-    rows, columns, last_row = _with_rows(rest, rows, columns, last_row)
-    return max(rows, last_row), columns
-
-
-def _with_rows(text: bytes, rows: int, columns: int, last_row: int) -> tuple[int, int, int]:
-    """Add the rows of a piece of a sheet to the number of rows, of columns, and the last row's address."""
-    addresses = _ADDRESS.findall(text)
-    letters = {letter for letter, _ in addresses if letter}
-    if letters:
-        columns = max([columns, *map(_column_number, letters)])
-    else:
-        columns = max([columns, *(row.count(b"<") // 4 for row in _ROW.split(text))])
-    last_row = max([last_row, *map(int, {number for _, number in addresses})])
-    return rows + len(_ROW.findall(text)), columns, last_row
-
-
-def _column_number(letters: bytes) -> int:
-    """Return the number, from 1, of a column that Excel names.
-
-    >>> [_column_number(name) for name in (b"A", b"Z", b"AA", b"XFD")]
-    [1, 26, 27, 16384]
-    """
-    number = 0
-    for letter in letters:
-        number = 26 * number + letter - ord("A") + 1
-    return number
-
-
-def _amount(size: float) -> str:
-    """Write a number of bytes for a message."""
-    return f"{size / 1e9:,.1f} GB" if size >= 1e8 else f"{size / 1e6:,.1f} MB"
+    if unpacked > free:
+        raise TableError(
+            f"A workbook is read into memory as a whole; {shown(str(path), 300)} unpacks to more than the "
+            f"{byte_size(free)} that are free. Save the sheet as CSV, which is read in parts, or check where "
+            "the file comes from."
+        )
 
 
 def _read_sheet(path: Path, sheet: str | None = None) -> tuple[pa.Table, ExcelFormat]:
     """Read a sheet with a row of column names, every cell as text; blank rows are skipped."""
     calamine = needed("python_calamine")
-    _refuse_too_large(path, sheet)
+    _refuse_too_large(path)
     with path.open("rb") as file:
         book = calamine.CalamineWorkbook.from_filelike(file)
         names = list(book.sheet_names)
@@ -214,6 +127,11 @@ def _read_sheet(path: Path, sheet: str | None = None) -> tuple[pa.Table, ExcelFo
             )
         chosen = names[0] if sheet is None else sheet
         rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
+    if len(rows) > _MOST_ROWS:
+        raise TableError(
+            f"A sheet has at most {plural(_MOST_ROWS, 'row')}; {shown(chosen)} in {shown(str(path), 300)} "
+            f"has {len(rows):,}. Write the table as CSV, which is read in parts."
+        )
     rows = [row for row in rows if any(cell != "" for cell in row)]
     if not rows:
         raise TableError(
