@@ -174,7 +174,6 @@ ERRORS: list[Callable[[], Any]] = [
     lambda: protect(with_cell("income", [918273.64551])),
     lambda: protect(gamma=0.1),
     lambda: protect(kinds={"income": "CANARY".lower()}),
-    lambda: protect().measure(analyses=["income by name"], dominance=["name"]),
     lambda: protect().measure(analyses=["income ~ name"]),
     lambda: protect().measure(analyses=["income of region"]),
     lambda: protect(drop=["name"]).measure(analyses=["income by name"]),

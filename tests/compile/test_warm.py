@@ -62,7 +62,7 @@ def test_what_is_compiled_is_noted_and_said_once(tmp_path, monkeypatch, table):
     assert "compiling" not in here(*words).stderr
 
 
-@pytest.mark.parametrize("flag", ["--columns", "--drop", "--unit", "--dominance"])
+@pytest.mark.parametrize("flag", ["--columns", "--drop", "--unit"])
 def test_a_wrong_name_is_refused_before_anything_is_compiled(tmp_path, monkeypatch, table, flag):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr("microagg.compile.warm._worker", None)

@@ -286,18 +286,6 @@ def test_groups_that_agree_in_a_secret():
     assert not found(with_column(mixed, confidential=["other"]), "confidential value")
 
 
-def test_dominance():
-    sums = BASE.assign(turnover=1.0)
-    sums.loc[0, "turnover"] = 1e6
-    release = protected(sums, drop=["turnover"])
-    evidence = release.evidence_with(dominance=["turnover"])
-    (caution,) = (c for c in evidence.cautions if "of the total of turnover" in c.words)
-    assert caution.severity == "warning"
-    assert "In 1 group one record makes up more than 80 %" in caution.words
-    evidence = release.evidence_with(dominance=["rent"])
-    assert not any("of the total" in c.words for c in evidence.cautions)
-
-
 def test_a_caution_shows_names_but_never_as_markup():
     caution = Caution("amber", ("a\x1b[31m",), "A fact.", "Do this.")
     assert caution.sentence == "A fact. Do this."

@@ -189,28 +189,11 @@ def test_share_of_records_under_k():
     assert microagg.risk(X, X).below_k is None
 
 
-def test_dominance(patients):
-    safe = released(patients, ["age", "bmi"])
-    r = microagg.risk(patients, safe, ["age", "bmi"], dominance=["turnover"], dominance_percent=70)
-    shares = naive.dominance(safe[["age", "bmi"]].to_numpy().tolist(), patients["turnover"])
-    found = r.dominance["turnover"]
-    assert found.largest == pytest.approx(max(shares))
-    assert found.classes_over == sum(share > 0.7 for share in shares) > 0
-    assert not found.holds
-
-
-def test_dominance_of_nothing_and_of_negative_values():
-    frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "m": [0.0, 0.0, -3.0, 1.0]})
-    found = microagg.risk(frame, frame, ["a"], dominance=["m"]).dominance["m"]
-    assert (found.largest, found.holds) == (0.75, True)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"sample": 0}, "at least one record"),
         ({"percents": [0]}, "percentage above 0"),
-        ({"dominance_percent": 0}, "percentage from 0 to 100"),
         ({"confidential": ["b"]}, "which arrays do not have"),
         ({"k": 0}, "at least 1"),
     ],

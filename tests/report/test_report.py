@@ -259,7 +259,6 @@ def test_no_original_record_appears(frame, tmp_path, public, k):
         tmp_path / "report.html",
         public=public,
         analyses=["income by region", "income ~ age", "age by illness"],
-        dominance=["income"],
     )
     for text in (page, json.dumps(twin), Texts(page).text):
         assert "CANARY" not in text
@@ -303,18 +302,13 @@ def test_public_holds_what_is_listed_and_nothing_else(frame, tmp_path):
         max_loss=17,
     )
     release.write(tmp_path / "safe.csv")
-    settings = {
-        "source": source,
-        "analyses": ["income by region"],
-        "dominance": ["income"],
-        "dominance_percent": 50,
-    }
+    settings = {"source": source, "analyses": ["income by region"]}
     page, twin = written(release, tmp_path / "p.html", public=True, **settings)
     board, full = written(release, tmp_path / "b.html", **settings)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     assert digest in board
     assert set(twin) == PUBLIC
-    for word in (digest, "secret-folder", "4711", "dominance", str(tmp_path)):
+    for word in (digest, "secret-folder", "4711", str(tmp_path)):
         assert word not in json.dumps(twin), word
         assert word not in page, word
     assert twin["files"]["output"]["path"] == "safe.csv"
@@ -331,7 +325,6 @@ def test_public_holds_what_is_listed_and_nothing_else(frame, tmp_path):
         "tables_three": band_of_times(release.fidelity.multiple(3)),
         "over_time": None,
     }
-    assert full["risk"]["alone"]["dominance"]["income"]["largest"] > 0.5
     assert "computed from the released file and the plan" in Texts(page).text
     assert "computed from the released file and the plan" not in Texts(board).text
 

@@ -93,14 +93,6 @@ def closeness(protected, secret, ordered):
     return found
 
 
-def dominance(protected, magnitude):
-    found = []
-    for rows in members(protected):
-        sizes = [abs(magnitude[i]) for i in rows]
-        found.append(max(sizes) / sum(sizes) if sum(sizes) else 0.0)
-    return found
-
-
 def known_linkage(original, protected, known):
     """Compare every original record with the protected ones of equal known values, one by one."""
     units = [sd(column) or math.inf for column in columns(original)]

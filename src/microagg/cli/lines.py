@@ -111,7 +111,6 @@ def _cost_lines(evidence: Evidence) -> list[MessageLine]:
         MessageLine("", evidence.known_words),
         MessageLine("", evidence.guessed_words),
         MessageLine("", evidence.claim_words),
-        *dominance_lines(evidence.alone),
     ]
     return [line for line in found if line.words]
 
@@ -140,17 +139,6 @@ def _limit_lines(evidence: Evidence) -> list[MessageLine]:
 
 def _result(passed: bool) -> str:
     return "pass" if passed else "fail"
-
-
-def dominance_lines(risk: Risk) -> list[MessageLine]:
-    """Say whether the dominance rules that were asked for hold."""
-    found = []
-    for name, rule in risk.dominance.items():
-        broken = f"is broken in {plural(rule.classes_over, 'group')}"
-        words = f"{names([name])}: the (1, {rule.percent:g} %) rule"
-        words += " holds" if rule.holds else f" {broken}"
-        found.append(MessageLine("", words, optional=rule.holds))
-    return found
 
 
 def analysis_lines(utility: Utility) -> list[MessageLine]:

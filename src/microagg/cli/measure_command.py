@@ -12,13 +12,11 @@ from microagg.base.formatting import names, number, percent, plural, share, tabl
 from microagg.base.progress import Clock
 from microagg.cli.lines import (
     analysis_lines,
-    dominance_lines,
     say_caution,
     say_diversity,
     say_lines,
 )
 from microagg.cli.show import Speaker
-from microagg.evidence.cautions import about_dominance
 from microagg.evidence.column_cautions import about_agreement, about_known
 from microagg.evidence.sentences import (
     attacker_words,
@@ -59,7 +57,6 @@ def measure_files(
     plan: Plan,
     *,
     confidential: list[str],
-    dominance: list[str],
     sample: int | None,
     **settings: Any,
 ) -> bool:
@@ -67,7 +64,7 @@ def measure_files(
     clock = Clock()
     check_sample(sample)
     with clock.time("read"), local_copies(original, protected) as files:
-        numbers = _numbers(plan, [*(columns or ()), *dominance])
+        numbers = _numbers(plan, columns or [])
         before, after = (read_file(path, numbers, csv).table for path in files)
     for path, table in ((original, before), (protected, after)):
         speaker.say("read", f"{path}: {table_size(table.num_rows, table.num_columns)}")
@@ -99,7 +96,6 @@ def measure_files(
     ask = Ask(
         k=plan.blocks[0].k,
         confidential=tuple(confidential),
-        dominance=tuple(dominance),
         sample=sample or sample_for(len(both)),
         **settings,
     )
@@ -226,11 +222,7 @@ def _say_risk(
             "then unique",
         )
     say_diversity(speaker, alone)
-    say_lines(speaker, dominance_lines(alone))
-    cautions = [
-        *about_agreement({n: one.agreement for n, one in alone.diversity.items()}),
-        *about_dominance(alone.dominance),
-    ]
+    cautions = about_agreement({n: one.agreement for n, one in alone.diversity.items()})
     if with_known.below_k and k is not None:
         harms, drop = rank(both, known, k), enough(both, known, k)
         cautions = [*about_known(k, len(known), with_known.below_k, harms, drop), *cautions]

@@ -17,7 +17,6 @@ from microagg.cli.flags import (
     Json,
     Quiet,
     csv_of,
-    given_by,
     plan_of,
     with_plan_flags,
 )
@@ -25,14 +24,13 @@ from microagg.cli.show import WATCHED, Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
 from microagg.plan.flag_values import split_names
-from microagg.plan.job_settings import JobSettings
 
 _PACKAGES_OF_PAGE = ("starlette", "uvicorn")
 
 
 @with_plan_flags(
     only=("k", "kind", "weight", "analysis", "max_loss", "max_linkage", "max_tables"),
-    more=["dominance", "dominance_percent", *CSV_FLAGS],
+    more=CSV_FLAGS,
 )
 def measure(
     original: Annotated[
@@ -88,7 +86,6 @@ def measure(
             plan_of(flags),
             confidential=split_names(confidential) or [],
             sample=sample,
-            **{"dominance": [], **given_by(flags, JobSettings)},
         )
         speaker.exit_unless(holds)
 

@@ -28,7 +28,6 @@ from microagg.evidence.measured import Signs
 from microagg.evidence.sentences import Caution
 from microagg.evidence.usable import about_spikes, about_use
 from microagg.measure.before_and_after import Summary
-from microagg.measure.diversity import DominanceFigures
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.releasing.release_values import MissingCounts
@@ -44,7 +43,6 @@ def cautions_of(
     losses: Mapping[Any, float],
     summaries: Sequence[Summary],
     *,
-    dominance: Mapping[Any, DominanceFigures] | None = None,
     formulas: Mapping[str, int] | None = None,
     sampled: int | None = None,
 ) -> list[Caution]:
@@ -56,7 +54,6 @@ def cautions_of(
     signs : what calls for a caution
     losses : loss of each column, in percent
     summaries : figures of the protected columns, in the order of the roles, and of others behind them
-    dominance : rules of dominance that were measured, by column
     formulas : texts in a CSV file that a spreadsheet program would take for formulas, by column
     sampled : size of the sample from which some figures come; None: all come from all records
     """
@@ -88,7 +85,6 @@ def cautions_of(
         *about_groups(signs.unmixed, roles.dropped),
         *about_agreement(signs.agreements, plan.accept.agreeing, signs.cure, _asked_distinct(plan)),
         *about_pairing(signs.pairing, roles.confidential, plan.k, plan.accept.pairing),
-        *about_dominance(dominance or {}),
         *about_use(protected, rows),
         *about_spikes(plan, protected, rows),
         *about_formulas(formulas or {}),
@@ -309,18 +305,3 @@ def _about_digits(columns: Sequence[Any]) -> list[Caution]:
 def _asked_distinct(plan: Plan) -> set[Any]:
     """Return the columns that must have different values in every group."""
     return {name for block in plan.blocks for name in block.require.distinct}
-
-
-def about_dominance(rules: Mapping[Any, DominanceFigures]) -> list[Caution]:
-    """Warn of broken rules of dominance."""
-    return [
-        Caution(
-            "warning",
-            (name,),
-            f"In {plural(rule.classes_over, 'group')} one record makes up more than {rule.percent:g} % of "
-            f"the total of {names([name])}.",
-            "Raise k.",
-        )
-        for name, rule in rules.items()
-        if not rule.holds
-    ]

@@ -104,7 +104,6 @@ class Evidence(Measured):
             self.signs,
             self.utility.by_column,
             self.summaries,
-            dominance=self.alone.dominance,
             formulas=self.formulas,
             sampled=self.sampled,
         )

@@ -50,21 +50,13 @@ class Measuring(TableFigures):
         """What calls for a caution."""
         return _signs_of(self)
 
-    def measure(
-        self,
-        *,
-        analyses: Iterable[Any] = (),
-        dominance: Iterable[Any] = (),
-        dominance_percent: float = 80.0,
-    ) -> tuple[Utility, Risk]:
-        """Loss and risk with more to measure, see :func:`microagg.utility` and :func:`microagg.risk`."""
+    def measure(self, *, analyses: Iterable[Any] = ()) -> tuple[Utility, Risk]:
+        """Return loss and risk, with analyses as for :func:`microagg.utility`."""
         analyses = [analyses] if isinstance(analyses, str) else list(analyses)
         gone = {*self.roles.dropped, *self.roles.renumbered}  # whose values would be reported
         frame = self.intake.original or self.intake.frame
         check_analyses(analyses, frame, gone, whole=False)
-        utility = self.with_analyses(self.utility, analyses)
-        dominance = tuple(dominance)
-        return utility, self.risk_with(dominance, dominance_percent) if dominance else self.risk
+        return self.with_analyses(self.utility, analyses), self.risk
 
     def measured(
         self,

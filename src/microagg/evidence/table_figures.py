@@ -260,15 +260,9 @@ class TableFigures:
     @cached_property
     def risk(self) -> Risk:
         """What an attacker gains from the protected columns alone."""
-        return self.risk_with((), 80.0)
-
-    def risk_with(self, dominance: tuple[Any, ...], dominance_percent: float) -> Risk:
-        """Return the risk, with rules of dominance for some columns."""
         ask = Ask(
             k=self.plan.k,
             confidential=self.plan.confidential,
-            dominance=dominance,
-            dominance_percent=dominance_percent,
             sample=sample_for(len(self.both)),
             units=self.intake.units,
         )

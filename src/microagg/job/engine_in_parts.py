@@ -85,8 +85,6 @@ class EngineInParts(Engine):
         return self.release.measured(
             pictures=job.report is not None,
             attack=self.attacks_itself,
-            dominance=job.dominance,
-            dominance_percent=job.dominance_percent,
         )
 
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -24,7 +24,6 @@ from microagg.formats.remote import Destination, fetched, naming
 from microagg.job.delivery import Gate
 from microagg.measure.analyses import check_analyses
 from microagg.plan.analysis_formulas import computed_with
-from microagg.plan.checks import no_column
 from microagg.plan.column import CATEGORIES
 from microagg.plan.job_settings import JobSettings
 from microagg.plan.plan import Plan
@@ -85,7 +84,7 @@ class Job(JobSettings):
     @property
     def numbers(self) -> list[Any]:
         """Columns that are numbers even if they look like codes."""
-        return numbers_of(self.plan, self.dominance)
+        return numbers_of(self.plan)
 
     @property
     def about_records(self) -> int | None:
@@ -253,9 +252,6 @@ class Job(JobSettings):
     def check_names(self, names: Collection[Any]) -> None:
         """Refuse columns that the table does not have."""
         self.plan.roles(names)
-        for name in self.dominance:
-            if name not in names:
-                raise no_column(name, names)
 
     @property
     def reports(self) -> list[tuple[Path, bool]]:
@@ -264,7 +260,7 @@ class Job(JobSettings):
         return reports if self.public_report is None else [*reports, (self.public_report, True)]
 
 
-def numbers_of(plan: Plan, dominance: Sequence[Any] = ()) -> list[Any]:
+def numbers_of(plan: Plan) -> list[Any]:
     """Columns that are numbers even if they look like codes, since the plan says so or computes with them.
 
     A column that is only named is read as what it looks like: 01067 stays a code, with its zero.
@@ -274,6 +270,6 @@ def numbers_of(plan: Plan, dominance: Sequence[Any] = ()) -> list[Any]:
         for name, column in plan.columns.items()
         if column.kind in QUANTITIES or (column.kind is None and column.transform is not None)
     ]
-    said += [*plan.related, *(() if plan.weight is None else (plan.weight.column,)), *dominance]
+    said += [*plan.related, *(() if plan.weight is None else (plan.weight.column,))]
     said += [name for name in map(computed_with, plan.analyses) if name is not None]
     return [name for name in dict.fromkeys(said) if plan.column(name).kind not in _NO_NUMBERS]

@@ -194,9 +194,7 @@ class MemoryEngine(Engine):
         job = self.job
         if self.attacks_itself:
             self._attack()
-        measured = self._release.measured(
-            dominance=job.dominance, dominance_percent=job.dominance_percent
-        )
+        measured = self._release.measured()
         if FORMATS[job.kind_of_target].has_formulas and not job.escape_formulas:
             measured = replace(measured, formulas=formula_cells(self._released))
         if job.prices:

@@ -8,9 +8,7 @@ their value is known all the same. Measured for each class of equal protected ro
 - t-closeness: the earth mover's distance of the class to the whole table (Li, Li &
   Venkatasubramanian 2007). For numbers, values are ranked 1..m and the distance of two
   neighbours is 1/(m−1): EMD = Σᵢ|Σ_{j≤i}(p_j−q_j)|/(m−1). For other values all are equally far:
-  EMD = ½·Σ|p−q|;
-- dominance: the largest record's share of the class total of a magnitude, the (1, p) rule of
-  tabular data (here of absolute original values).
+  EMD = ½·Σ|p−q|.
 """
 
 from __future__ import annotations
@@ -125,28 +123,3 @@ def _area(P: Floats, start: Labels, end: Labels, Q: Floats, prefix: Floats) -> F
     below = P * (crossing - start) - (prefix[crossing] - prefix[start])
     above = (prefix[end] - prefix[crossing]) - P * (end - crossing)
     return np.asarray(below + above)
-
-
-@dataclass(frozen=True)
-class DominanceFigures:
-    """The (1, p) rule: no record may make up more than p % of its class's total."""
-
-    percent: float
-    largest: float
-    """Largest share of one record in the total of its class, 0 to 1."""
-    classes_over: int
-    """Classes in which one record has more than p %."""
-    holds: bool
-
-
-def dominance(values: Floats, own: Labels, percent: float) -> DominanceFigures:
-    """Measure a magnitude column by its original values; absolute ones, if some are negative."""
-    size = np.abs(values)
-    unit = max(float(size.max(initial=0.0)), 1e-300)
-    size = size / unit
-    total = np.bincount(own, weights=size)
-    largest = np.zeros(len(total))
-    np.maximum.at(largest, own, size)
-    share = np.divide(largest, total, out=np.zeros_like(total), where=total > 0)
-    over = int(np.sum(share > percent / 100))
-    return DominanceFigures(percent, float(share.max()), over, holds=over == 0)

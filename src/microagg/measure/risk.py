@@ -8,21 +8,18 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from microagg.base.formatting import names, plural
 from microagg.base.typing import Labels
 from microagg.errors import DisclosureRiskWarning, InputError, shown
 from microagg.measure.agreement import Agreement
 from microagg.measure.both_tables import Pair, pair, replace_keeping_cache
 from microagg.measure.classes import ClassSizes
-from microagg.measure.diversity import Diversity, DominanceFigures, diversity, dominance
+from microagg.measure.diversity import Diversity, diversity
 from microagg.measure.intervals import PERCENTS, check_percents, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.population_risk import IndividualRisk, sample_risk
 from microagg.plan.checks import no_column
 from microagg.plan.settings import check_k
-from microagg.tables.finite import check_finite
 from microagg.tables.frame import Frame
 
 _NAMED = 6  # columns that a sentence names
@@ -34,8 +31,6 @@ class Ask:
 
     k: int | None = None
     confidential: tuple[Any, ...] = ()
-    dominance: tuple[Any, ...] = ()
-    dominance_percent: float = 80.0
     percents: tuple[float, ...] = PERCENTS
     sample: int | None = None
     random_state: int | None = 0
@@ -65,8 +60,6 @@ class Risk:
     """Share of records that an attacker links who guesses without looking: 1/n."""
     diversity: dict[Any, Diversity]
     """Each confidential column: l-diversity and t-closeness of the classes."""
-    dominance: dict[Any, DominanceFigures]
-    """Each magnitude column: the (1, p) rule in the classes."""
     _pair: Pair = field(repr=False, compare=False)
     _ask: Ask = field(repr=False, compare=False)
 
@@ -163,7 +156,6 @@ class Risk:
                 }
                 for name, column in self.diversity.items()
             },
-            "dominance": {str(name): asdict(column) for name, column in self.dominance.items()},
             **({} if self.individual is None else {"individual": self.individual.as_dict()}),
         }
 
@@ -175,8 +167,6 @@ def risk(
     *,
     k: int | None = None,
     confidential: Iterable[Any] = (),
-    dominance: Iterable[Any] = (),
-    dominance_percent: float = 80.0,
     percents: Iterable[float] = PERCENTS,
     sample: int | None = None,
     random_state: int | None = 0,
@@ -194,7 +184,6 @@ def risk(
     k : promised class size, for ``below_k``
     confidential : columns whose values must not come out although records look alike: l-diversity
         and t-closeness of each class, as released
-    dominance, dominance_percent : magnitude columns for the (1, p) rule, and its p
     percents : widths p of the intervals of ``sd_disclosure``
     sample : link this number of records only, chosen at random; ``linkage`` then has an interval
     kinds : of some columns, where their type does not say it, as for :func:`microagg.utility`
@@ -220,8 +209,6 @@ def risk(
     ask = Ask(
         k=k,
         confidential=_names(confidential),
-        dominance=_names(dominance),
-        dominance_percent=dominance_percent,
         percents=check_percents(percents),
         sample=sample,
         random_state=random_state,
@@ -244,10 +231,6 @@ def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
     """Measure the risk of a pair of matrices."""
     ask = ask or Ask()
     check_sample(ask.sample)
-    if not 0 < ask.dominance_percent <= 100:
-        raise InputError(
-            f"The p of the (1, p) rule is a percentage from 0 to 100; got {shown(ask.dominance_percent)}."
-        )
     n = len(both)
     before, after = map(ClassSizes.of_labels, (both.classes_before, both.classes))
     if ask.k is not None:
@@ -260,7 +243,6 @@ def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
         unique_after=after.unique / n,
         blind_guess=1 / n,
         diversity=_diversity(both, ask),
-        dominance=_dominance(both, ask),
         _pair=both,
         _ask=ask,
     )
@@ -307,21 +289,6 @@ def _counted(records: Mapping[Any, int]) -> str:
     ranked = sorted(((name, n) for name, n in records.items() if n), key=lambda item: -item[1])
     first = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in ranked[:_NAMED])
     return first + (f" and {len(ranked) - _NAMED} more columns" if len(ranked) > _NAMED else "")
-
-
-def _dominance(both: Pair, ask: Ask) -> dict[Any, DominanceFigures]:
-    by_column = {}
-    for name in ask.dominance:
-        before, _ = both.frames("A magnitude column")
-        _check_column(before, name)
-        if not before.is_numeric(name):
-            raise before.not_numbers(name)
-        values = before.doubles(name)
-        # Nobody has a part in a total by a value that is missing.
-        values = np.where(np.isnan(values), 0.0, values)
-        check_finite(values, name)
-        by_column[name] = dominance(values, both.released_classes, ask.dominance_percent)
-    return by_column
 
 
 def _check_column(frame: Frame, name: Any) -> None:

@@ -6,13 +6,12 @@ As for the plan, a setting is one row, from which its flag is made.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from microagg.errors import InputError, shown
-from microagg.plan.flag_values import NAMES, NUMBER, SWITCH, WORD
+from microagg.plan.flag_values import SWITCH, WORD
 from microagg.plan.settings import bytes_of
 from microagg.plan.settings_table import Section, setting
 
@@ -78,18 +77,6 @@ class JobSettings(Section):
         flag="--prices",
         form=SWITCH,
         help="Show in the report what other decisions about each column would cost; about 20 seconds.",
-    )
-    dominance: Sequence[Any] = setting(
-        (),
-        flag="--dominance",
-        form=NAMES,
-        help="Magnitudes, such as sales: no record may hold most of its group's total (the (1, p) rule).",
-    )
-    dominance_percent: float = setting(
-        80.0,
-        flag="--dominance-percent",
-        form=NUMBER._replace(metavar="P"),
-        help="The p of the (1, p) rule: largest share of one record; 80 if left out.",
     )
     sheet: str | None = setting(
         None, flag="--sheet", help="Excel: name of the sheet; the first if left out."

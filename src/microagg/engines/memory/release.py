@@ -136,8 +136,7 @@ class Release:
         Parameters
         ----------
         **measures
-            ``analyses``, ``dominance`` and ``dominance_percent`` as for :func:`microagg.utility` and
-            :func:`microagg.risk`; confidential columns are named in the plan.
+            ``analyses`` as for :func:`microagg.utility`; confidential columns are named in the plan.
         """
         return self._measuring.measure(**measures)
 
@@ -292,7 +291,7 @@ class Release:
         compare : show what other k would give, see :attr:`alternatives`; the records are grouped anew
         prices : what :func:`microagg.prices` found, to be shown in a report for the board
         **measures
-            As for :meth:`measure`: ``analyses``, ``dominance``.
+            As for :meth:`measure`: ``analyses``.
         """
         check_report_target(Path(path))
         measured = self if public else self.with_bound()  # no bound is shown in public
