@@ -28,7 +28,6 @@ _REQUIRED: dict[str, dict[str, Any]] = {
     "together": {"unit": {"column": "household", "mode": "together"}},
     "distinct": {"require": {"distinct": {"illness": 3}}},
     "entropy": {"require": {"entropy": {"illness": 2.0}}},
-    "recursive": {"require": {"recursive": {"illness": [2.0, 2]}}},
     "closeness": {"require": {"closeness": {"illness": 0.4}}},
     "p_percent": {"require": {"p_percent": {"turnover": 10}}},
     "population": {"require": {"population": 30}, "weight": "w"},

@@ -30,7 +30,6 @@ from microagg.grouping.require.value_rules import (
     Closeness,
     Distinct,
     Entropy,
-    RecursiveDiversity,
     Units,
 )
 from microagg.grouping.require.weight_rules import Population, RiskLimit
@@ -248,7 +247,6 @@ def each() -> list[list[object]]:
     on_census: list[tuple[str, Requirement]] = [
         ("distinct, 4 of 10 income classes", Distinct(tenths, 4)),
         ("entropy, 4 of 10 income classes", Entropy(tenths, 4.0)),
-        ("recursive (2, 3), income classes", RecursiveDiversity(tenths, 2.0, 3)),
         ("closeness .2, income classes", Closeness(tenths, 0.2)),
         ("p % = 20, federal tax", PPercent(tax, 20)),
         ("(2, 70), federal tax", LargestShare(tax, 2, 70)),

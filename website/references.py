@@ -9,7 +9,7 @@ from typing import Any
 import typer
 
 from microagg.cli.main import app
-from microagg.plan.block import Block, Dominance, Recursive, Require
+from microagg.plan.block import Block, Dominance, Require
 from microagg.plan.column import Coarsen, Column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
@@ -22,7 +22,6 @@ PARTS: dict[type[Any], str] = {
     Plan: "at the top of the file",
     Block: "`[[block]]`, one for each block",
     Require: "`[block.require]`",
-    Recursive: "`recursive = { COLUMN = [c, l] }` of `[block.require]`",
     Dominance: "`n_k = { COLUMN = [n, k] }` of `[block.require]`",
     Column: "`[columns.NAME]`",
     Coarsen: "`[columns.NAME]`, `coarsen = { … }`",

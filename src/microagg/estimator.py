@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
-from scipy.spatial import KDTree
 
 from microagg.algorithms.result import Partition
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Encoder
 from microagg.encode.number import group_aggregates
-from microagg.encode.space import encoder_of
 from microagg.engines.memory.protect import protect_table
-from microagg.engines.memory.release import Release
 from microagg.errors import InputError, shown
-from microagg.kernels.labels import group_means
 from microagg.plan.checks import check_word
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import is_frame
-from microagg.tables.variable import Variable, variable_of
 
 try:
     from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
@@ -40,7 +34,7 @@ except ImportError as error:
 __all__ = ["Microaggregator"]
 
 _OWN_SETTINGS = {"method", "scale", "aggregate", "missing", "kinds", "random_state", "progress"}
-_NEW_ROWS = ("refuse", "unchanged", "nearest")
+_NEW_ROWS = ("refuse", "unchanged")
 _ROWS_AT_ONCE = 100_000
 _MISSING = ("pattern", "majority", "fill", "error")
 
@@ -62,12 +56,11 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         As for :func:`microagg.protect`. Columns of an array are numbers; those of a data frame may be
         of any kind, as there. By default a group releases what most of its records have, a value or
         none; "drop" is refused, since rows would no longer match ``y``.
-    new_rows : {"refuse", "unchanged", "nearest"}
+    new_rows : {"refuse", "unchanged"}
         What ``transform`` does with a table that was not fitted. "refuse": an error, since a record that is
         put into a group later breaks the promise. "unchanged": the rows come back as they are, so that a
         pipeline learns from protected rows and is judged on original ones (``cross_val_score``,
-        ``GridSearchCV``, ``predict``). "nearest": each row gets the values of the nearest group. Rows
-        that were transformed in either of these two ways are not protected and must not be published.
+        ``GridSearchCV``, ``predict``). Such rows are not protected and must not be published.
     random_state : int, None, numpy Generator or RandomState
         As for :func:`microagg.partition`; of a generator one number is drawn.
     options : dict, optional
@@ -84,8 +77,8 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
     >>> X = np.array([[1.0], [9.0], [2.0], [8.0]])
     >>> Microaggregator(k=2).fit_transform(X).ravel().tolist()
     [1.5, 8.5, 1.5, 8.5]
-    >>> Microaggregator(k=2, new_rows="nearest").fit(X).transform([[3.0], [7.0]]).ravel().tolist()
-    [1.5, 8.5]
+    >>> Microaggregator(k=2, new_rows="unchanged").fit(X).transform([[3.0], [7.0]]).ravel().tolist()
+    [3.0, 7.0]
     """
 
     def __init__(
@@ -132,8 +125,6 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
             return self._values_of(self.labels_, given)
         if self.new_rows == "unchanged":
             return given.as_given
-        if self.new_rows == "nearest":
-            return self._values_of(self._nearest.groups_of(given.table), given)
         raise InputError(
             "A microaggregated release holds for the table that was fitted, as a whole; these are "
             "other rows. Putting new records into its groups, or releasing a part of them, would "
@@ -180,8 +171,6 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         if given.is_array and sample_weight is None and not np.isnan(given.as_given).any():
             self._released = self._exactly(given.as_given, names)
         self._fitted = _fingerprint(given.table)
-        if self.new_rows == "nearest":
-            self._nearest = _Nearest.of(given.table, release)
         return given
 
     def _exactly(self, matrix: Floats, names: list[str]) -> pa.Table:
@@ -242,58 +231,6 @@ class _Given:
     table: Frame
     as_given: Any
     is_array: bool
-
-
-@dataclass(frozen=True)
-class _Nearest:
-    """Finds the group nearest to a new row; holds no record."""
-
-    encoders: tuple[Encoder, ...]
-    columns: tuple[Variable, ...]
-    """How each column is read, without values; categories of fewer than k records are left out."""
-    centroids: Floats
-    """Shape (groups, coordinates)."""
-
-    @classmethod
-    def of(cls, table: Frame, release: Release) -> _Nearest:
-        plan, labels = release.plan, release.partition.labels
-        encoders, columns, coordinates = [], [], []
-        for name in table.names:
-            column = variable_of(table, name, plan.column(name), plan.missing.codes.get(name, ()))
-            encoder = encoder_of(column, plan.blocks[0].scale)
-            encoders.append(encoder)
-            coordinates.append(encoder.apply(column.values))
-            columns.append(_without_values(column, plan.k))
-        means = [group_means(coordinate, labels) for coordinate in np.hstack(coordinates).T]
-        return cls(tuple(encoders), tuple(columns), np.column_stack(means))
-
-    def groups_of(self, table: Frame) -> Labels:
-        """Return the group with the nearest centroid for each row; O(n log g) for few columns."""
-        coordinates = []
-        for encoder, column in zip(self.encoders, self.columns, strict=True):
-            setting = replace(column.setting, kind=column.kind, levels=None)
-            found = variable_of(table, column.name, setting, column.codes)
-            coordinates.append(encoder.apply(_in_terms_of(column, found)))
-        return np.asarray(KDTree(self.centroids).query(np.hstack(coordinates))[1], dtype=np.int64)
-
-
-def _without_values(column: Variable, k: int) -> Variable:
-    """Return how a column is read; categories that fewer than k records have become unknown."""
-    kept = replace(column, values=np.zeros(0), tags=None)
-    if not column.is_category:
-        return kept
-    often = np.bincount(column.level_numbers[~column.missing], minlength=len(column.levels))
-    levels = zip(column.levels, often, strict=True)
-    return replace(kept, levels=tuple(level if count >= k else None for level, count in levels))
-
-
-def _in_terms_of(column: Variable, found: Variable) -> Floats:
-    """Return new values in the numbering of a fitted column; NaN where it does not know them."""
-    if not column.is_category:
-        return found.values + (found.origin - column.origin)
-    number = {level: float(j) for j, level in enumerate(column.levels) if level is not None}
-    here = np.array([number.get(level, np.nan) for level in found.levels] + [np.nan])
-    return here[found.level_numbers]
 
 
 def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:

@@ -338,7 +338,6 @@ def _requirements(rng: np.random.Generator) -> Require:
         {"p_percent": {"turnover": SECRET_P}},
         {"n_k": {"turnover": (1, SECRET_K)}},
         {"population": 12},
-        {"recursive": {"illness": (3, 2)}},
     ]
     chosen: dict[str, Any] = {}
     for at in rng.permutation(len(rules))[: rng.integers(1, 3)]:

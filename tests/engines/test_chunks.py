@@ -219,7 +219,6 @@ def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
 _ASKED: dict[str, object] = {
     "distinct": {"town": 2},
     "entropy": {"town": 1.5},
-    "recursive": {"town": (3, 2)},
     "closeness": {"town": 0.4},
     "hidden": {"town": 5},
     "p_percent": {"amount": 10},

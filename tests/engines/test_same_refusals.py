@@ -154,7 +154,6 @@ def test_spark_refuses_every_wrong_plan_as_memory_does(spark, source, wrong):
 
 # What the table breaks even as one group, where groups cannot cross strata.
 TOO_MUCH = {
-    "recursive": {"strata": ["half"], "require": {"recursive": {"ill": {"c": 0.5, "l": 2}}}},
     "entropy": {"strata": ["half"], "require": {"entropy": {"ill": 2.0}}},
     "dominance": {"strata": ["half"], "require": {"n_k": {"age": {"n": 1, "k": 0.1}}}},
     "dominance of units": {
@@ -164,11 +163,11 @@ TOO_MUCH = {
     },
     "in one stratum": {
         "strata": ["mostly_flu"],
-        "require": {"recursive": {"ill": {"c": 3, "l": 2}}},
+        "require": {"entropy": {"ill": 1.5}},
     },
     "in one stratum, and many values to blank": {
         "strata": ["mostly_flu"],
-        "require": {"recursive": {"ill": {"c": 3, "l": 2}}},
+        "require": {"entropy": {"ill": 1.5}},
         "missing": {"policy": "pattern", "most": 0.0},
         "k": 15,
     },

@@ -81,7 +81,7 @@ def test_one_mean_weight_needs_one_partition():
 
 
 def test_what_must_stay_different_is_not_protected():
-    for rule, value in (("distinct", 2), ("entropy", 2), ("recursive", (2, 2)), ("closeness", 0.5)):
+    for rule, value in (("distinct", 2), ("entropy", 2), ("closeness", 0.5)):
         with pytest.raises(InputError, match="'a' is protected in this block"):
             Plan.of(columns=["a"], require={rule: {"a": value}})
     # Dominance is about quantities, which are protected.

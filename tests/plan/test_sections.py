@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg.errors import InputError
-from microagg.plan.block import Block, Dominance, Recursive, Require
+from microagg.plan.block import Block, Dominance, Require
 from microagg.plan.column import KINDS, Column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Missing, Strata, Unit, Weight
@@ -156,9 +156,7 @@ def test_the_rounding_of_the_plan_is_filled_in_where_it_fits(column, rounding):
             "n_k of column 'a': n, of n_k, must be a whole number",
         ),
         (lambda: Require(n_k={"a": (2, 100)}), "below 100"),
-        (lambda: Require(recursive={"a": (0, 3)}), "c, of recursive, is a number above 0"),
-        (lambda: Require(recursive={"a": (2, 1)}), "l, of recursive, must be a whole number of at"),
-        (lambda: Require(recursive={"a": "2,3"}), "two numbers, c and l"),
+        (lambda: Require(n_k={"a": "2,85"}), "two numbers, n and k"),
         (lambda: Require(population=0), "population is a number above 0"),
         (lambda: Require(individual_risk=0), "individual_risk is a share above 0"),
     ],
@@ -280,8 +278,9 @@ def test_none_takes_a_part_away():
 
 
 def test_pairs_of_numbers_as_tables_or_in_order():
-    found = Require(n_k={"a": {"k": 85, "n": 2}}, recursive={"b": [2.5, 3]})
-    assert found == Require(n_k={"a": Dominance(2, 85)}, recursive={"b": Recursive(2.5, 3)})
+    found = Require(n_k={"a": {"k": 85, "n": 2}}, entropy={"b": 2.5})
+    assert found == Require(n_k={"a": Dominance(2, 85)}, entropy={"b": 2.5})
+    assert Require(n_k={"a": [2, 85]}) == Require(n_k={"a": (2, 85)})
     assert (found.columns, found.diverse, bool(found)) == (("b", "a"), ("b",), True)
     assert not Require()
 

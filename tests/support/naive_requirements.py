@@ -22,11 +22,6 @@ def entropy(codes, least, rows):
     return max(0.0, 1 - H / math.log(least))
 
 
-def recursive_holds(codes, c, least, rows):
-    counts = sorted(Counter(codes[i] for i in rows).values(), reverse=True)
-    return counts[0] < c * sum(counts[least - 1 :])
-
-
 def transport(p, q, ordered):
     """Earth mover's distance, by carrying earth from the left to the right, or all that is too much."""
     values = sorted(q)

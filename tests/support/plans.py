@@ -88,7 +88,6 @@ NOUNS = st.none() | st.sampled_from(["household", "sick child", "größe", "a=b"
 REASONS = NAMES.filter(str.strip)
 SHARES = st.floats(0.001, 1)
 PERCENTS = st.floats(0.5, 99.5) | st.integers(1, 99)
-PAIRS_CL = st.fixed_dictionaries({"c": NUMBERS, "l": st.integers(2, 9)})
 PAIRS_NK = st.fixed_dictionaries({"n": st.integers(1, 9), "k": PERCENTS})
 
 
@@ -99,7 +98,6 @@ def requirements(draw, names):
     return Require(
         distinct=draw(some(st.integers(2, 10**6))(names)),
         entropy=draw(some(st.floats(1.001, 1e6) | st.integers(2, 99))(names)),
-        recursive=draw(some(PAIRS_CL)(names)),
         closeness=draw(some(SHARES)(names)),
         p_percent=draw(some(PERCENTS)(names)),
         n_k=draw(some(PAIRS_NK)(names)),

@@ -220,10 +220,6 @@ def required_words(require: Require) -> list[str]:
     """
     found = [f"at least {n} different values of {names([c])}" for c, n in require.distinct.items()]
     found += [f"entropy l-diversity of {names([c])}, l = {v:g}" for c, v in require.entropy.items()]
-    found += [
-        f"recursive ({rule.c:g}, {rule.l})-diversity of {names([c])}"
-        for c, rule in require.recursive.items()
-    ]
     found += [f"t-closeness of {names([c])}, t = {t:g}" for c, t in require.closeness.items()]
     found += [f"{names([c])} is given away by no group" for c in require.hidden]
     found += [f"a p % rule for {names([c])}" for c in require.p_percent]

@@ -27,7 +27,6 @@ from microagg.kernels.require_kinds import (
     ORDERED,
     P_PERCENT,
     POPULATION,
-    RECURSIVE,
     TOLERANCE,
 )
 
@@ -163,11 +162,6 @@ def shortage(rule, table, code, tally, entries, size, total):
         lacking = (level - have) / level
     elif kind == ENTROPY:
         lacking = 1 - _entropy(tally, entries, size) / np.log(level) if level > 1 else 0.0
-    elif kind == RECURSIVE:
-        most = _largest_sum(tally, entries, 1)
-        rest = size - _largest_sum(tally, entries, int(rule[EXTRA]) - 1)
-        # The rule is strict, and counts are whole: one record more would break a tie.
-        lacking = (most - level * rest + 1) / size if most >= level * rest else 0.0
     elif kind == ORDERED:
         lacking = _ordered_distance(table, begin, int(rule[CODES]) - 1, code, tally, entries, size)
         lacking -= level

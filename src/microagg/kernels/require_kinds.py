@@ -7,9 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 # Kinds of requirements.
-DISTINCT, ENTROPY, RECURSIVE, ORDERED, EQUAL, P_PERCENT, LARGEST, POPULATION, RISK, HIDDEN = range(
-    10
-)
+DISTINCT, ENTROPY, ORDERED, EQUAL, P_PERCENT, LARGEST, POPULATION, RISK, HIDDEN = range(9)
 
 # Shortages below this are rounding: a group right at a threshold satisfies it.
 TOLERANCE = 1e-12
@@ -25,7 +23,7 @@ class Demands(NamedTuple):
     Few arrays, since kernels hand them on in their innermost loops.
     """
 
-    rule: Any  # (requirements, 5) kind; what is asked; l of (c, l) or n of (n, k); where in the table its
+    rule: Any  # (requirements, 5) kind; what is asked; n of (n, k); where in the table its
     # codes begin; how many there are, 0 for requirements that do not look at the whole table
     table: Any  # (entries, 2) share of each code in the whole table, for ordered closeness of all
     # up to it; and the sum of the shares of the codes before. For hidden values the number of each code,

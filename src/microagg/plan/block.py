@@ -37,58 +37,12 @@ from microagg.plan.settings import (
 )
 from microagg.plan.settings_table import Section, plain, rows_of, setting
 
-
-class _TwoNumbers(Section):
-    """A rule that has two numbers, given as a table or in the order of the rule's name."""
-
-    @classmethod
-    def checked(cls, what: str, given: Any) -> Self:
-        """Build the rule; the message about a mistake begins with what it is about."""
-        names = [row.name for row in rows_of(cls)]
-        if isinstance(given, list | tuple) and len(given) == 2:
-            given = dict(zip(names, given, strict=True))
-        rule = f"{what} has two numbers, {names[0]} and {names[1]}"
-        if isinstance(given, cls):
-            return given
-        if not isinstance(given, Mapping):
-            raise InputError(f"{rule}; got {shown(given)}.")
-        check_keys(what, given, names)
-        if len(given) != 2:
-            raise InputError(f"{rule}; got {shown(dict(given))}.")
-        try:
-            return cls(**given)
-        except InputError as error:
-            raise InputError(f"{what}: {error}") from None
-
-
-@dataclass(frozen=True)
-class Recursive(_TwoNumbers):
-    """Recursive (c, l)-diversity.
-
-    The most frequent value of a group is rarer than c times all values from the l-th most frequent on
-    together.
-    """
-
-    called = "recursive"
-
-    c: float = setting(
-        MISSING,
-        check=number("a number above 0", lambda x: x > 0),
-        help="How many times the rest the most frequent value may be.",
-    )
-    l: int = setting(  # noqa: E741 - the letter of the literature
-        MISSING,
-        check=lambda what, value: check_count(what, value, 2),
-        help="From which most frequent value on the rest is counted.",
-    )
-
-
 _PERCENTAGE = number("a percentage above 0 and below 100", lambda x: 0 < x < 100)
 _SHARE = number("a share above 0 and up to 1", lambda x: 0 < x <= 1)
 
 
 @dataclass(frozen=True)
-class Dominance(_TwoNumbers):
+class Dominance(Section):
     """(n, k) rule: the n largest contributors of a group have at most k percent of its total."""
 
     called = "n_k"
@@ -97,6 +51,22 @@ class Dominance(_TwoNumbers):
     k: float = setting(
         MISSING, check=_PERCENTAGE, help="Their largest share of the total, in percent."
     )
+
+    @classmethod
+    def checked(cls, what: str, given: Any) -> Self:
+        """Build the rule from a table or [n, k]; the message about a mistake begins with what it is about."""
+        if isinstance(given, list | tuple) and len(given) == 2:
+            given = dict(zip(("n", "k"), given, strict=True))
+        if isinstance(given, cls):
+            return given
+        if isinstance(given, Mapping):
+            check_keys(what, given, ("n", "k"))
+        if not isinstance(given, Mapping) or len(given) != 2:
+            raise InputError(f"{what} has two numbers, n and k; got {shown(given)}.")
+        try:
+            return cls(**given)
+        except InputError as error:
+            raise InputError(f"{what}: {error}") from None
 
 
 def _by_column(check: Check) -> Check:
@@ -132,12 +102,6 @@ class Require(Section):
         check=_by_column(number("a number above 1", lambda x: x > 1)),
         help="Entropy l-diversity: the entropy of the values is at least log l.",
         label="l of entropy l-diversity",
-    )
-    recursive: Mapping[Name, Recursive] = setting(
-        dict,
-        check=_by_column(Recursive.checked),
-        help="Recursive (c, l)-diversity: the two numbers.",
-        label="c, l",
     )
     closeness: Mapping[Name, float] = setting(
         dict,
@@ -182,7 +146,7 @@ class Require(Section):
     @property
     def diverse(self) -> Names:
         """Columns whose values must differ within a group, which protecting them would undo."""
-        rules = (self.distinct, self.entropy, self.recursive, self.closeness, self.hidden)
+        rules = (self.distinct, self.entropy, self.closeness, self.hidden)
         return tuple(dict.fromkeys(name for rule in rules for name in rule))
 
     @property
@@ -257,7 +221,7 @@ class Block(Section):
         flag="--require",
         form=RULES,
         help="What each group must satisfy other than k. Of a column: distinct:job=3 (l-diversity; also "
-        "entropy and recursive), closeness:job=0.2, hidden:job=5, p_percent:tax=10, n_k:tax=2,85. Of a "
+        "entropy), closeness:job=0.2, hidden:job=5, p_percent:tax=10, n_k:tax=2,85. Of a "
         "group: population=100, or individual_risk with a number up to 1. May be given several times.",
     )
     method: str = setting(

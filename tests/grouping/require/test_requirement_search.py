@@ -20,7 +20,6 @@ from microagg.grouping.require.value_rules import (
     Closeness,
     Distinct,
     Entropy,
-    RecursiveDiversity,
     Units,
     distinct_units,
 )
@@ -31,7 +30,6 @@ KINDS = {
     "units": lambda rng, n: Units(rng.integers(0, max(n // 3, 4), n), 3),
     "distinct": lambda rng, n: Distinct(rng.integers(0, 4, n), 2),
     "entropy": lambda rng, n: Entropy(rng.integers(0, 4, n), 1.8),
-    "recursive": lambda rng, n: RecursiveDiversity(rng.integers(0, 4, n), 2.0, 2),
     "ordered": lambda rng, n: Closeness(rng.integers(0, n, n), 0.25),
     "equal": lambda rng, n: Closeness(rng.integers(0, 3, n), 0.4, ordered=False),
     "p_percent": lambda rng, n: PPercent(rng.lognormal(size=n), 20.0),

@@ -18,7 +18,6 @@ from microagg.grouping.require.value_rules import (
     Distinct,
     Entropy,
     HiddenValues,
-    RecursiveDiversity,
     Units,
 )
 from microagg.grouping.require.weight_rules import Population, RiskLimit, individual_risk
@@ -50,7 +49,6 @@ def requirements(draw):
                 Units(units, draw(st.integers(1, 4))),
                 Distinct(codes, draw(st.integers(1, 4))),
                 Entropy(codes, draw(st.floats(1, 4))),
-                RecursiveDiversity(codes, draw(st.floats(0.3, 4)), draw(st.integers(2, 4))),
                 Closeness(codes, draw(st.floats(0, 0.6)), ordered=draw(st.booleans())),
                 HiddenValues(codes + 2, 5),
                 HiddenValues(ranked(amounts), draw(st.floats(0.5, 80)), amounts),
@@ -96,7 +94,6 @@ def test_closed_under_union(requirement, data):
     [
         lambda codes, amounts: Distinct(codes, 3),
         lambda codes, amounts: Entropy(codes, 2.5),
-        lambda codes, amounts: RecursiveDiversity(codes, 1.5, 2),
         lambda codes, amounts: Closeness(codes, 0.3),
         lambda codes, amounts: Closeness(codes, 0.5, ordered=False),
         lambda codes, amounts: HiddenValues(codes, 5),
@@ -157,23 +154,6 @@ def test_values_equally_frequent_are_just_enough():
     for least in range(1, 30):
         assert Entropy(np.arange(least), float(least)).violation(np.arange(least)) == 0
         assert Entropy(np.arange(least), least + 1e-6).violation(np.arange(least)) > 0
-
-
-@given(columns(), st.data())
-def test_recursive_diversity_equals_its_twin(table, data):
-    codes = table[0]
-    rows = subset(data.draw, len(codes))
-    c, least = data.draw(st.sampled_from([0.5, 1.0, 1.7, 3.0])), data.draw(st.integers(2, 5))
-    found = RecursiveDiversity(codes, c, least).violation(rows)
-    assert (found == 0) == naive.recursive_holds(codes, c, least, rows)
-
-
-def test_recursive_diversity_is_strict():
-    codes = np.array([0, 0, 1, 2])
-    assert (
-        RecursiveDiversity(codes, 1.0, 2).violation([0, 1, 2, 3]) > 0
-    )  # 2 < 1·(1 + 1) does not hold
-    assert RecursiveDiversity(codes, 1.01, 2).violation([0, 1, 2, 3]) == 0
 
 
 @given(columns(), st.booleans(), st.data())
@@ -302,7 +282,6 @@ def test_words_name_the_column_and_keep_thresholds_of_dominance_secret():
         Units(codes, 3, "firm"),
         Distinct(codes, 3, "firm"),
         Entropy(codes, 2.5, "firm"),
-        RecursiveDiversity(codes, 3.0, 2, "firm"),
         Closeness(codes, 0.25, column="firm"),
         PPercent(amounts, 17.0, column="firm"),
         LargestShare(amounts, 2, 83.0, column="firm"),

@@ -23,7 +23,6 @@ from microagg.kernels.require_kinds import (
     LARGEST,
     ORDERED,
     P_PERCENT,
-    RECURSIVE,
     Demands,
 )
 
@@ -34,7 +33,7 @@ _BUDGETS = {
 }
 _RECORDS = 512  # in a pool at most
 # How many times longer a step takes, about, for requirements that look at all codes of a pool.
-_SLOWER = {ENTROPY: 2, RECURSIVE: 2, P_PERCENT: 2, LARGEST: 2, HIDDEN: 2, EQUAL: 3, ORDERED: 6}
+_SLOWER = {ENTROPY: 2, P_PERCENT: 2, LARGEST: 2, HIDDEN: 2, EQUAL: 3, ORDERED: 6}
 _QUANTILES = (
     16_384  # records that groups of quantiles are made of at once, since their time is quadratic
 )

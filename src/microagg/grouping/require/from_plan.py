@@ -19,7 +19,6 @@ from microagg.grouping.require.value_rules import (
     Distinct,
     Entropy,
     HiddenValues,
-    RecursiveDiversity,
     Units,
 )
 from microagg.grouping.require.weight_rules import Population, RiskLimit
@@ -53,9 +52,6 @@ class RuleContext(NamedTuple):
 RULES: dict[str, Rule] = {
     "distinct": Rule("values", lambda x, least, by: Distinct(x, least, by.column)),
     "entropy": Rule("values", lambda x, least, by: Entropy(x, least, by.column)),
-    "recursive": Rule(
-        "values", lambda x, rule, by: RecursiveDiversity(x, rule.c, rule.l, by.column)
-    ),
     "closeness": Rule(
         "values", lambda x, most, by: Closeness(x, most, by.ordered, by.column), in_parts=False
     ),

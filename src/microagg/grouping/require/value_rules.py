@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from microagg.base.formatting import number, plural, share
+from microagg.base.formatting import number, share
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError
 from microagg.grouping.require.requirement import Demand, Requirement, column_words, violations_of
-from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, HIDDEN, ORDERED, RECURSIVE
+from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, HIDDEN, ORDERED
 
 WITHIN = 5.0
 """A number is given away if it is known to within this percentage of itself."""
@@ -105,7 +105,7 @@ class Entropy(Requirement):
               as if they were equally frequent.
     Union     H is concave: H(λp + (1−λ)q) ≥ λH(p) + (1−λ)H(q) ≥ min(H(p), H(q)), so both ≥ ln l gives ≥ ln l.
     Note      The whole table must have entropy ln l itself: a column with one very common value allows
-              no l much over 1. :class:`RecursiveDiversity` is milder.
+              no l much over 1.
     Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
 
     >>> wanted = Entropy(np.array([0, 0, 0, 1]), 2.0)
@@ -136,64 +136,7 @@ class Entropy(Requirement):
         most = self.figure(np.zeros(len(self.codes), np.int64))
         return (
             f"Entropy diversity {self.least:g} of {column_words(self.column)} is asked in each group; the "
-            f"whole table has {most:.4g}, and no partition has more in its poorest group. Ask for less, or "
-            "for recursive diversity."
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class RecursiveDiversity(Requirement):
-    """Recursive (c, l)-diversity: the most frequent value is not too frequent compared with the rare ones.
-
-    Protects  against an attacker who can rule out l−2 values: what remains is still no clear majority.
-    Rule      r₁ < c·(r_l + r_{l+1} + … + r_m), where r₁ ≥ r₂ ≥ … count the values in the group.
-    Union     Write S_j for the sum of the j largest counts and N for the size. For two vectors of
-              counts a and b over the same values, S_j(a+b) ≤ S_j(a) + S_j(b): the j values that are
-              most frequent in the union are some j values in each group. So the rest N − S_{l−1} of the
-              union is at least the sum of both rests, and r₁ = S₁ at most the sum of both r₁:
-              r₁(a+b) ≤ r₁(a) + r₁(b) < c·rest(a) + c·rest(b) ≤ c·rest(a+b).
-              Strictness is kept, for any c > 0 and l ≥ 1.
-    Paper     Machanavajjhala, Kifer, Gehrke & Venkitasubramaniam 2007, section 4 (l-diversity).
-
-    >>> wanted = RecursiveDiversity(np.array([0, 0, 1, 2]), c=2.0, least=2)
-    >>> wanted.violation([0, 1, 2, 3]), wanted.violation([0, 1]) > 0, wanted.figure(np.zeros(4, int))
-    (0.0, True, 1.0)
-    """
-
-    codes: Labels = field(repr=False)
-    c: float
-    least: int  # the l of the rule, at least 2: with 1 it would say nothing about values
-    column: str = ""
-    larger_is_worse: ClassVar[bool] = True
-
-    def demand(self) -> Demand:
-        return _demand(RECURSIVE, self.c, self.codes, float(self.least))
-
-    def figure(self, labels: Labels) -> float:
-        """Return the largest r₁/(r_l + … + r_m) of a group, which must be below c."""
-        group, counts = _counts(self.codes, labels)
-        order = np.lexsort((-counts, group))
-        group, counts = group[order], counts[order]
-        rank = np.arange(len(group)) - np.searchsorted(group, group)
-        tail = np.bincount(group, weights=np.where(rank >= self.least - 1, counts, 0))
-        first = np.bincount(group, weights=np.where(rank == 0, counts, 0))
-        ratio = np.divide(first, tail, out=np.full(len(first), np.inf), where=tail > 0)
-        return float(ratio.max())
-
-    def describe(self) -> str:
-        return (
-            f"in each group the most frequent value of {column_words(self.column)} under {self.c:g} times "
-            f"the values from the {self.least}. place on"
-        )
-
-    def reason(self) -> str:
-        count = np.sort(np.unique(self.codes, return_counts=True)[1])[::-1]
-        return (
-            f"Recursive diversity with c={self.c:g} and l={self.least} is asked of "
-            f"{column_words(self.column)} in each group. In the whole table the most frequent value has "
-            f"{plural(int(count[0]), 'record')} and those from the {self.least}. place on "
-            f"{count[self.least - 1 :].sum():,}. "
-            "Raise c or lower l."
+            f"whole table has {most:.4g}, and no partition has more in its poorest group. Ask for less."
         )
 
 
