@@ -13,12 +13,11 @@ from typer.testing import CliRunner
 from website.references import keys_of
 
 import microagg
-from microagg.cli.flags import with_plan_flags
+from microagg.cli.flags import flag_rows, keywords_of_flags, with_plan_flags
 from microagg.errors import InputError
 from microagg.page.edits import edited
 from microagg.page.screens import fields_of
 from microagg.plan.block import Block
-from microagg.plan.conversion import flag_rows, keywords_of_flags
 from microagg.plan.flag_values import COUNT
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept

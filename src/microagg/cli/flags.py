@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
@@ -14,12 +14,11 @@ import typer
 
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
-from microagg.plan.conversion import flag_rows, keywords_of_flags
 from microagg.plan.flag_values import FlagForm, split_pair
 from microagg.plan.job_settings import CsvSettings, JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import PlanSettings
-from microagg.plan.registry import find
+from microagg.plan.registry import METHODS, find
 from microagg.plan.settings import check_options
 from microagg.plan.settings_table import Section, Setting, rows_of
 
@@ -53,6 +52,60 @@ _PLAN = Setting(
     flag="--plan",
     form=FlagForm(Path, "FILE"),
 )
+
+
+def flag_rows(settings: type[PlanSettings]) -> list[tuple[tuple[str, ...], Setting]]:
+    """Return all settings that have a flag, each with the place of its value among the keywords.
+
+    A place is a keyword, or a keyword and the name of a setting of its section.
+    """
+    return [place for row in rows_of(settings) for place in _flags_within(row)]
+
+
+def _flags_within(row: Setting) -> Iterator[tuple[tuple[str, ...], Setting]]:
+    if row.flag:
+        yield (row.keyword,), row
+    if row.section is None or row.flag:
+        return
+    for inner in rows_of(row.section):
+        if inner.flag and not row.is_spread:
+            yield (row.keyword, inner.name), inner
+        elif inner.flag:
+            yield from _flags_within(inner)
+        elif inner.name == "options":
+            yield from (((option.name,), option) for option in _options_with_flags())
+
+
+def _options_with_flags() -> list[Setting]:
+    """Return the options of methods that have a flag of their own, as rows."""
+    options = {option.name: option for method in METHODS.values() for option in method.options}
+    return [
+        Setting(
+            f"{choice.help[:1].upper()}{choice.help[1:]}.",
+            flag=choice.flag,
+            form=choice.form,
+            name=choice.name,
+        )
+        for choice in options.values()
+        if choice.flag
+    ]
+
+
+def keywords_of_flags(settings: type[PlanSettings], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords that flags give; a flag that is None is not given."""
+    keywords: dict[str, Any] = {}
+    for path, row in flag_rows(settings):
+        if given.get(row.argument) is None:
+            continue
+        value = row.form.read(row.flag.split(",")[0], given[row.argument])
+        if path[0] == "kinds":
+            for name, setting in value.items():
+                keywords.setdefault("kinds", {}).setdefault(name, {})[path[1]] = setting
+        elif len(path) == 2:
+            keywords.setdefault(path[0], {})[path[1]] = value
+        else:
+            keywords[path[0]] = value
+    return keywords
 
 
 def flag_of(row: Setting) -> Any:

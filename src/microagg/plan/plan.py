@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from microagg.base.formatting import plural
-from microagg.errors import InputError
+from microagg.errors import InputError, shown
 from microagg.plan.analysis_formulas import blaming, read_formula
 from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block
-from microagg.plan.checks import check_table, no_column, unknown
+from microagg.plan.checks import check_keys, check_table, no_column, unknown
 from microagg.plan.column import columns_with
 from microagg.plan.consistency import check_plan
-from microagg.plan.conversion import as_data, fields_of_data
 from microagg.plan.plan_settings import LISTS, PlanSettings
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import (
@@ -29,10 +28,13 @@ from microagg.plan.sections import (
 )
 from microagg.plan.serialise import read_plan_file, read_toml, write_toml
 from microagg.plan.settings import EASILY_BOUND
-from microagg.plan.settings_table import rows_of
+from microagg.plan.settings_table import plain, rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+
+_FORMAT = 1  # version of the plan file
 
 
 class _Unset:
@@ -247,13 +249,26 @@ class Plan(PlanSettings):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain data for JSON and TOML: what differs from the defaults, and every block."""
-        return as_data(self)
+        """Return plain data for JSON and TOML: what differs from the defaults, and every block."""
+        data: dict[str, Any] = {"microagg": _FORMAT}
+        for row in rows_of(type(self)):
+            if row.section is not Block and row.of(self) != row.default:
+                data[row.key] = row.to_file(plain(row.of(self)))
+        return data | {"block": [block.as_dict() for block in self.blocks]}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Plan:
         """Build a plan from what :meth:`as_dict` gives; unknown keys are refused."""
-        return cls(**fields_of_data(cls, given))
+        check_table("A plan", given)
+        version = given.get("microagg", "missing")
+        if version != _FORMAT or isinstance(version, bool):
+            raise InputError(
+                f"A plan begins with the version of its format, microagg = {_FORMAT}; here it is "
+                f"{shown(version)}."
+            )
+        rows = rows_of(cls)
+        check_keys("a plan", given, ["microagg", *(row.key for row in rows)])
+        return cls(**{row.name: row.read(given[row.key]) for row in rows if row.key in given})
 
     def to_toml(self) -> str:
         """Return the plan as the text of a TOML file, with its notes as comments."""
