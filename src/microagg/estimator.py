@@ -217,11 +217,11 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
 
     def _values_of(self, groups: Labels, given: _Given) -> Any:
         """Return what groups release, a row for each record, in the type of the table given."""
-        found = _rows(self._released, groups)
+        released = _rows(self._released, groups)
         if given.is_array:
-            table = Frame(found)
+            table = Frame(released)
             return np.column_stack([table.doubles(name) for name in table.names])
-        return _with_index_of(given.as_given, found)
+        return _with_index_of(given.as_given, released)
 
 
 @dataclass(frozen=True)
@@ -251,10 +251,10 @@ def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:
     return Frame(frame.with_columns(column)), name
 
 
-def _with_index_of(given: Any, found: Any) -> Any:
+def _with_index_of(given: Any, released: Any) -> Any:
     """Return a frame or column with the row labels of another, where its library has any."""
-    wrapped = nw.from_native(found, allow_series=True)
-    return found.set_axis(given.index) if wrapped.implementation.is_pandas_like() else found
+    wrapped = nw.from_native(released, allow_series=True)
+    return released.set_axis(given.index) if wrapped.implementation.is_pandas_like() else released
 
 
 def _rows(native: Any, rows: Labels) -> Any:
@@ -274,7 +274,7 @@ def _seed(random_state: Any) -> Any:
 def _fingerprint(table: Frame) -> str:
     """Return a digest of a table, so that no record is kept."""
     arrow = table.to_arrow(unnamed_index=False).combine_chunks().replace_schema_metadata(None)
-    found = hashlib.sha256(arrow.schema.serialize())
+    digest = hashlib.sha256(arrow.schema.serialize())
     for batch in arrow.to_batches(max_chunksize=_ROWS_AT_ONCE):
-        found.update(batch.serialize())
-    return found.hexdigest()
+        digest.update(batch.serialize())
+    return digest.hexdigest()

@@ -57,26 +57,26 @@ def compare_file(
                 raise StopSearch
 
         try:
-            found = try_prepared(trials, hear)
+            comparison = try_prepared(trials, hear)
         except StopSearch:  # nothing is done yet
             raise KeyboardInterrupt from None
     if not (speaker.quiet or speaker.as_json):
-        _print_table(found)
-    if found.partial is not None:
-        speaker.say("partial", found.partial, style="bold yellow")
-    if found.about_methods is not None:
-        speaker.say("methods", found.about_methods)
-    suggestion = found.suggest()
+        _print_table(comparison)
+    if comparison.partial is not None:
+        speaker.say("partial", comparison.partial, style="bold yellow")
+    if comparison.about_methods is not None:
+        speaker.say("methods", comparison.about_methods)
+    suggestion = comparison.suggest()
     speaker.say("choose", suggestion.words)
     if report is not None:
         of = str(source) if is_plain(source) else None  # the hash of a temporary copy helps nobody
-        found.report(report, public=public, source=of, command=command)
+        comparison.report(report, public=public, source=of, command=command)
         speaker.written = [str(report)]
         speaker.say("report", f"{report}, and every number in {report.with_suffix('.json').name}")
     speaker.give(
         {
             "input": str(source),
-            **found.as_dict(),
+            **comparison.as_dict(),
             "meets": suggestion.meets,
             "suggestion": suggestion.as_dict(),
         }
@@ -84,14 +84,14 @@ def compare_file(
     return suggestion.meets is not False
 
 
-def _print_table(found: Comparison) -> None:
+def _print_table(comparison: Comparison) -> None:
     """Print the comparison on stdout: it is the data that was asked for."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     table = Table(box=None)
-    with_tables, attacked = len(found.settings["release"]) > 1, found.settings["attack"]
+    with_tables, attacked = len(comparison.settings["release"]) > 1, comparison.settings["attack"]
     # Groups and seconds give way, so that a terminal has room for all columns.
     titles = (
         "method",
@@ -108,7 +108,7 @@ def _print_table(found: Comparison) -> None:
     for title in titles:
         right = title not in ("method", "release", "worth choosing")
         table.add_column(title, justify="right" if right else "left")
-    for choice in found.cells:
+    for choice in comparison.cells:
         if choice.information_loss is None or choice.linkage is None:
             why = "cannot" if choice.tried else choice.problem
             blanks = [choice.release if title == "release" else "–" for title in titles[2:-1]]

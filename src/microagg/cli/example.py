@@ -53,19 +53,19 @@ def write_example(folder: Path) -> Example:
         raise TableError(
             f"Cannot make the folder {shown(str(folder))}: {error.strerror}."
         ) from None
-    found = Example(
+    example = Example(
         source=folder / f"{name}.csv",
         target=folder / f"{name}-protected.csv",
         plan=folder / "plan.toml",
         report=folder / "report.html",
         missing_extra=not has_survey,
     )
-    with replacing(found.source) as part:
-        write_file(table, part)
-    with replacing(found.plan) as part:
-        part.write_text(text, encoding="utf-8")
-    Plan.from_toml(found.plan)  # what is shipped is checked like any plan
-    return found
+    with replacing(example.source) as temporary:
+        write_file(table, temporary)
+    with replacing(example.plan) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+    Plan.from_toml(example.plan)  # what is shipped is checked like any plan
+    return example
 
 
 def _survey() -> pa.Table:

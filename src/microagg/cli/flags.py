@@ -55,11 +55,11 @@ _PLAN = Setting(
 
 
 def flag_rows(settings: type[PlanSettings]) -> list[tuple[tuple[str, ...], Setting]]:
-    """Return all settings that have a flag, each with the place of its value among the keywords.
+    """Return all settings that have a flag, each with the path of its value among the keywords.
 
-    A place is a keyword, or a keyword and the name of a setting of its section.
+    A path is a keyword, or a keyword and the name of a setting of its section.
     """
-    return [place for row in rows_of(settings) for place in _flags_within(row)]
+    return [flag for row in rows_of(settings) for flag in _flags_within(row)]
 
 
 def _flags_within(row: Setting) -> Iterator[tuple[tuple[str, ...], Setting]]:
@@ -118,12 +118,12 @@ def flag_of(row: Setting) -> Any:
 
 def plan_flags(settings: type[PlanSettings]) -> dict[str, Any]:
     """Return the flags that build a plan, by the name of their parameter."""
-    found = {}
+    flags = {}
     for _, row in flag_rows(settings):
-        found[row.argument] = flag_of(row)
+        flags[row.argument] = flag_of(row)
         if row.argument == "method":
-            found["option"] = flag_of(_OPTION)
-    return {**found, "plan": flag_of(_PLAN)}
+            flags["option"] = flag_of(_OPTION)
+    return {**flags, "plan": flag_of(_PLAN)}
 
 
 def with_plan_flags(
@@ -139,7 +139,7 @@ def with_plan_flags(
 
     def added(function: F) -> F:
         signature = inspect.signature(function, eval_str=True)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         of_plan = {
             name: kind
             for name, kind in plan_flags(settings).items()
@@ -151,8 +151,8 @@ def with_plan_flags(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
             for name, kind in (of_plan | others).items()
         ]
-        needed = [p for p in own if p.default is p.empty]
-        rest = [p.replace(kind=p.KEYWORD_ONLY) for p in own if p.default is not p.empty]
+        needed = [p for p in parameters if p.default is p.empty]
+        rest = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.default is not p.empty]
         options = [*flags, *rest]
         if not only:  # a few flags need no panels
             options = _in_panels(options)
@@ -209,14 +209,14 @@ def csv_of(flags: dict[str, Any]) -> CsvFormat:
 def plan_of(flags: dict[str, Any]) -> Plan:
     """Build the plan that flags describe."""
     base = Plan() if flags.get("plan") is None else Plan.from_toml(flags["plan"])
-    given = keywords_of_flags(Plan, flags)
+    keywords = keywords_of_flags(Plan, flags)
     pairs = (split_pair("--option", word, "gamma=0.2") for word in flags.get("option") or ())
     options = {name.strip(): _number(value.strip()) for name, value in pairs}
     for block in base.blocks if options else ():
-        check_options(find(given.get("method", block.method)), options)
-    for name in options.keys() & given.keys():
+        check_options(find(keywords.get("method", block.method)), options)
+    for name in options.keys() & keywords.keys():
         raise InputError(f"{shown(name)} is given by --option and by its own flag. Give it once.")
-    return base.override(**given, **options)
+    return base.override(**keywords, **options)
 
 
 def _number(word: str) -> int | float | str:

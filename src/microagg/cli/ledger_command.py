@@ -35,13 +35,13 @@ _FACTS = (
 def tell_ledger(speaker: Speaker, path: Path) -> None:
     """Say what a ledger holds, without giving anybody away."""
     ledger, _ = _read(path)
-    found = recount(ledger)
+    counts = recount(ledger)
     about = ledger.about
     speaker.say(
         "ledger",
         f"{path}: {plural(len(ledger.releases), 'release')}; "
-        f"{plural(found.units, 'unit')} by {names([about['key']])} in "
-        f"{plural(found.groups, 'base group')}; k = {found.k:,}",
+        f"{plural(counts.units, 'unit')} by {names([about['key']])} in "
+        f"{plural(counts.groups, 'base group')}; k = {counts.k:,}",
     )
     for facts, chain in zip(ledger.releases, ledger.chain, strict=True):
         speaker.say(
@@ -49,7 +49,7 @@ def tell_ledger(speaker: Speaker, path: Path) -> None:
             f"{facts['date']}, {Path(facts['path']).name}: {plural(facts['records'], 'record')}, "
             f"k = {facts['k']:,}, {facts['kind']} of {names(facts['columns'], 6)}; chain {chain[:12]}",
         )
-    _say_sentences(speaker, ledger, found)
+    _say_sentences(speaker, ledger, counts)
     speaker.give(
         {
             "ledger": str(path),
@@ -60,8 +60,8 @@ def tell_ledger(speaker: Speaker, path: Path) -> None:
                 {**{name: facts[name] for name in _FACTS}, "chain": chain}
                 for facts, chain in zip(ledger.releases, ledger.chain, strict=True)
             ],
-            **found._asdict(),
-            "holds": found.holds,
+            **counts._asdict(),
+            "holds": counts.holds,
         }
     )
 
@@ -95,10 +95,10 @@ def verify_releases(speaker: Speaker, files: Sequence[Place], path: Path, csv: C
             speaker.say("fails", f"{file}: release {number}; {'; '.join(wrong)}", style="bold red")
         else:
             speaker.say("file", f"{file}: release {number}, with the values that the ledger states")
-    found = recount(ledger)
-    _say_sentences(speaker, ledger, found)
-    holds = found.holds and not faults
-    speaker.give({"ledger": str(path), "numbers": numbers, **found._asdict(), "holds": holds})
+    counts = recount(ledger)
+    _say_sentences(speaker, ledger, counts)
+    holds = counts.holds and not faults
+    speaker.give({"ledger": str(path), "numbers": numbers, **counts._asdict(), "holds": holds})
     return holds
 
 
@@ -111,18 +111,18 @@ def _read(path: Path) -> tuple[Ledger, bytes]:
     return ledger, key
 
 
-def _say_sentences(speaker: Speaker, ledger: Ledger, found: Recount) -> None:
+def _say_sentences(speaker: Speaker, ledger: Ledger, counts: Recount) -> None:
     who = unit_words(ledger.about["key"])
-    sums = found.sums and not found.solved
-    history = History(len(ledger.releases), found.k, found.smallest, sums, {}, "", "")
-    style = "bold green" if found.holds else "bold red"
+    sums = counts.sums and not counts.solved
+    history = History(len(ledger.releases), counts.k, counts.smallest, sums, {}, "", "")
+    style = "bold green" if counts.holds else "bold red"
     first, *others = history_sentences(history, who)
     speaker.say("counted", first, style=style)
     for sentence in others:
         speaker.say("", sentence)
-    if found.solved:
+    if counts.solved:
         speaker.say(
             "fails",
-            f"Sums over fewer than {found.k} {who} follow in {plural(found.solved, 'group')}.",
+            f"Sums over fewer than {counts.k} {who} follow in {plural(counts.solved, 'group')}.",
             style=style,
         )

@@ -46,11 +46,11 @@ def release_lines(evidence: Evidence, drafted: bool) -> list[MessageLine]:
 
 
 def _role_lines(roles: Roles) -> list[MessageLine]:
-    found = [MessageLine("protected", _listed(roles.protected))]
+    lines = [MessageLine("protected", _listed(roles.protected))]
     if roles.dropped:
-        found.append(MessageLine("dropped", _listed(roles.dropped)))
+        lines.append(MessageLine("dropped", _listed(roles.dropped)))
     if roles.renumbered:
-        found.append(MessageLine("renumbered", _listed(roles.renumbered), optional=True))
+        lines.append(MessageLine("renumbered", _listed(roles.renumbered), optional=True))
     for label, columns, who in (
         ("confidential", roles.confidential, "no attacker"),
         ("unprotected", roles.known, "an attacker"),
@@ -58,8 +58,8 @@ def _role_lines(roles: Roles) -> list[MessageLine]:
         if columns:
             them = "it" if len(columns) == 1 else "them"
             words = f"{_listed(columns)}; we assume that {who} knows {them}"
-            found.append(MessageLine(label, words))
-    return found
+            lines.append(MessageLine(label, words))
+    return lines
 
 
 def _group_lines(evidence: Evidence) -> list[MessageLine]:
@@ -83,12 +83,12 @@ def _group_lines(evidence: Evidence) -> list[MessageLine]:
             "drop": "is left out",
         }
         words.append(f"the weight {names([roles.weight])} {how[plan.weight.release]}")
-    found = [MessageLine("grouped", "; ".join(words))]
+    lines = [MessageLine("grouped", "; ".join(words))]
     if len(parts) == 1 and parts[0].partition.gap is not None:
         word, sentence = evidence.proof(parts[0])
         proof = sentence if word == "no" else f"could do better {word} {sentence}"
-        found.append(MessageLine("", proof[0].lower() + proof[1:].rstrip("."), optional=True))
-    return found
+        lines.append(MessageLine("", proof[0].lower() + proof[1:].rstrip("."), optional=True))
+    return lines
 
 
 def _history_lines(evidence: Evidence) -> list[MessageLine]:
@@ -100,7 +100,7 @@ def _history_lines(evidence: Evidence) -> list[MessageLine]:
 def _cost_lines(evidence: Evidence) -> list[MessageLine]:
     """Say what protection cost, and what an attacker still gains."""
     recoded = evidence.recoded_words and f"{evidence.recoded_words}; counted as loss"
-    found = [
+    lines = [
         MessageLine("recoded", recoded, optional=True),
         MessageLine("missing", evidence.missing_words, optional=True),
         MessageLine("lost", evidence.loss_words),
@@ -111,19 +111,19 @@ def _cost_lines(evidence: Evidence) -> list[MessageLine]:
         MessageLine("", evidence.guessed_words),
         MessageLine("", evidence.claim_words),
     ]
-    return [line for line in found if line.words]
+    return [line for line in lines if line.words]
 
 
 def _limit_lines(evidence: Evidence) -> list[MessageLine]:
     """Say whether the limits of the plan and its requirements other than k hold."""
-    found = []
+    lines = []
     if evidence.thresholds:
         words = "; ".join(
             f"{one.what} {one.found} ({one.limit}): {_result(one.passed)}"
             for one in evidence.thresholds
         )
         passed = all(one.passed for one in evidence.thresholds)
-        found.append(MessageLine("accepted", words, "bold" if passed else "bold red"))
+        lines.append(MessageLine("accepted", words, "bold" if passed else "bold red"))
     extra = [one for one in (evidence.counted.required if evidence.counted else ()) if not one.is_k]
     if extra:
         passed = all(one.passed for one in extra)
@@ -132,8 +132,8 @@ def _limit_lines(evidence: Evidence) -> list[MessageLine]:
         )
         if len(extra) > 2 and passed:
             words = f"all {len(extra)} requirements besides k pass"
-        found.append(MessageLine("required", words, optional=passed))
-    return found
+        lines.append(MessageLine("required", words, optional=passed))
+    return lines
 
 
 def _result(passed: bool) -> str:
@@ -186,15 +186,17 @@ def say_caution(speaker: Speaker, caution: Caution) -> None:
 
 def say_diversity(speaker: Speaker, risk: Risk) -> None:
     """Say how many values of confidential columns groups have, the weakest column first."""
-    found = sorted(risk.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t))
-    for name, column in found[:_CONFIDENTIAL]:
+    weakest_first = sorted(
+        risk.diversity.items(), key=lambda item: (item[1].distinct_l, -item[1].t)
+    )
+    for name, column in weakest_first[:_CONFIDENTIAL]:
         least = f"at least {column.distinct_l:,} different values in each group"
         if column.distinct_l == 1:
             least = "in some groups all records have the same value"
         words = f"{names([name])}: {least}, entropy l {column.entropy_l:.2f}, t {column.t:.3f}"
         speaker.say("", words)
-    if len(found) > _CONFIDENTIAL:
-        more = plural(len(found) - _CONFIDENTIAL, "more confidential column")
+    if len(weakest_first) > _CONFIDENTIAL:
+        more = plural(len(weakest_first) - _CONFIDENTIAL, "more confidential column")
         speaker.say("", f"{more} at lower risk; see --json")
 
 

@@ -268,25 +268,25 @@ def compare(
 
 
 def _without_credentials(word: str) -> str:
-    place = as_place(word)
-    return word if isinstance(place, Path) else str(place)
+    address = as_place(word)
+    return word if isinstance(address, Path) else str(address)
 
 
 def _whole_numbers(text: str, flag: str = "--k") -> list[int]:
     """Read numbers and ranges such as 3,5,10-12."""
-    found: list[int] = []
+    numbers: list[int] = []
     try:
         for word in text.split(","):
             first, _, last = word.partition("-")
-            found += range(int(first), int(last or first) + 1)
+            numbers += range(int(first), int(last or first) + 1)
     except ValueError:
-        found = []
-    if not found:
+        numbers = []
+    if not numbers:
         raise InputError(
             f"{flag} takes whole numbers or ranges separated by commas, such as 3,5,10 or 3-6; got "
             f"{shown(text)}."
         )
-    return found
+    return numbers
 
 
 for _command in (

@@ -231,8 +231,8 @@ def _say_risk(
 
 
 def _alone(risk: Any) -> dict[str, Any]:
-    found = risk.as_dict()
-    return {**found, "unique": found["unique_after"]}
+    figures = risk.as_dict()
+    return {**figures, "unique": figures["unique_after"]}
 
 
 def _changed(both: Pair, choose: bool) -> Pair:
@@ -276,18 +276,18 @@ def _gates(
     accept: Accept,
 ) -> list[tuple[str, bool]]:
     """Check the promised k and the targets: a sentence for each, and whether it holds."""
-    found = []
+    gates = []
     if alone.below_k is not None:
         holds = not alone.below_k
         rest = "holds" if holds else f"does not hold for {share(alone.below_k)} of the records"
-        found.append((f"k {rest}", holds))
+        gates.append((f"k {rest}", holds))
     if accept.loss is not None:
-        found.append((f"loss at most {accept.loss:g} %: {percent(loss)}", loss <= accept.loss))
+        gates.append((f"loss at most {accept.loss:g} %: {percent(loss)}", loss <= accept.loss))
     if accept.linkage is not None:
         words = f"linkage with what is known at most {share(accept.linkage)}: {share(linkage)}"
-        found.append((words, linkage <= accept.linkage))
+        gates.append((words, linkage <= accept.linkage))
     if accept.tables is not None:
         times = usable.multiple(usable.order)
         words = f"{tables_words(usable.order)} at most {times_words(accept.tables)} as far as"
-        found.append((f"{words} another sample's: {times_words(times)}", times <= accept.tables))
-    return found
+        gates.append((f"{words} another sample's: {times_words(times)}", times <= accept.tables))
+    return gates

@@ -128,12 +128,12 @@ def _watching(speaker: Speaker, listener: _Listener) -> Iterator[None]:
 def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
     return {
         str(name): {
-            "role": found.role,
-            "looks_like": found.looks_like,
-            "kind": found.kind,
-            "reason": found.reason,
+            "role": guess.role,
+            "looks_like": guess.looks_like,
+            "kind": guess.kind,
+            "reason": guess.reason,
         }
-        for name, found in guesses.items()
+        for name, guess in guesses.items()
     }
 
 
@@ -141,8 +141,8 @@ def _say(speaker: Speaker, job: Job, outcome: JobResult) -> None:
     """Say what was done, what it cost, what is to be decided and the verdict, in twenty lines."""
     evidence, report = outcome.evidence, job.report
     if speaker.verbose:
-        for name, found in (outcome.guesses or {}).items():
-            speaker.say(found.role, f"{names([name])}: {found.reason}")
+        for name, guess in (outcome.guesses or {}).items():
+            speaker.say(guess.role, f"{names([name])}: {guess.reason}")
     lines = release_lines(evidence, outcome.guesses is not None)
     counted = "the rejected file" if evidence.rejected else str(job.target)
     end = [MessageLine("verified", f"{counted}, read back: {evidence.counted_words}")]

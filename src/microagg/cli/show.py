@@ -159,9 +159,9 @@ class Speaker:
 
         def note(done: int, total: int) -> None:
             nonlocal compiling, how_far
-            other = getattr(done, "doing", self.doing)
-            if other != self.doing:
-                compiling = f"{other} {100 * int(done) // max(total, 1)} %"
+            doing_now = getattr(done, "doing", self.doing)
+            if doing_now != self.doing:
+                compiling = f"{doing_now} {100 * int(done) // max(total, 1)} %"
             else:
                 compiling, how_far = "", f" {100 * share.at(self.doing, done, total):.0f} %"
 
@@ -204,9 +204,9 @@ class Speaker:
         self.doing, share = doing, RisingShare()
 
         def show(done: int, total: int) -> None:
-            other = getattr(done, "doing", self.doing)
-            if other != self.doing:  # compiling is no part of a job
-                bar.update(task, description=other, found=f"{done} of {total}")
+            doing_now = getattr(done, "doing", self.doing)
+            if doing_now != self.doing:  # compiling is no part of a job
+                bar.update(task, description=doing_now, found=f"{done} of {total}")
                 return
             full = share.at(self.doing, done, total)
             bar.update(task, description=self.doing, completed=full, found=_found(done))

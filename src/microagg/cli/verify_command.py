@@ -33,7 +33,7 @@ def verify_file(
                 "Which k? Give --k and, if you like, --columns; or --promise with the report's JSON or the "
                 "plan."
             )
-        plan, found = Plan(), _counted(file, [Promise(k, columns, unit)], csv)
+        plan, counts = Plan(), _counted(file, [Promise(k, columns, unit)], csv)
     else:
         if k is not None or columns is not None or unit is not None:
             raise InputError(
@@ -47,25 +47,25 @@ def verify_file(
                     f"The promise is about {who}, which the plan drops from the file: only records can be "
                     "counted in it."
                 )
-        found = _promised(file, plan, csv)
-    least = min(found, key=lambda one: (one.holds, one.smallest))
-    for one in [least] if plan.is_swapped else found:
-        _say_count(speaker, file, one, plan.words_of_unit(one.unit))
+        counts = _promised(file, plan, csv)
+    least = min(counts, key=lambda count: (count.holds, count.smallest))
+    for count in [least] if plan.is_swapped else counts:
+        _say_count(speaker, file, count, plan.words_of_unit(count.unit))
     if plan.is_swapped:
         speaker.say(
             "note",
-            f"Values were swapped within groups: in each of {plural(len(found), 'column')} it was counted "
+            f"Values were swapped within groups: in each of {plural(len(counts), 'column')} it was counted "
             "how many records have each value. Groups, and whose value is whose, cannot be seen in a file.",
         )
     speaker.give(
         {
             "file": str(file),
             **least.as_dict(),
-            "holds": all(one.holds for one in found),
-            "parts": [one.as_dict() for one in found],
+            "holds": all(count.holds for count in counts),
+            "parts": [count.as_dict() for count in counts],
         }
     )
-    return all(one.holds for one in found)
+    return all(count.holds for count in counts)
 
 
 def _read_promise(path: Path) -> Plan:
@@ -73,8 +73,8 @@ def _read_promise(path: Path) -> Plan:
     if path.suffix.lower() != ".json":
         return Plan.from_toml(path)
     try:
-        given = json.loads(path.read_text(encoding="utf-8"))
-        plan = given["plan"]
+        report = json.loads(path.read_text(encoding="utf-8"))
+        plan = report["plan"]
     except OSError as error:
         raise TableError(f"Cannot read {shown(str(path), 300)}: {error.strerror}.") from None
     except (ValueError, KeyError, TypeError):
@@ -91,21 +91,21 @@ def _promised(file: Place, plan: Plan, csv: CsvFormat) -> list[Verification]:
             "The plan does not name the columns to protect; take that of the report, which does."
         )
     promises = [
-        one._replace(
-            columns=[str(name) for name in one.columns or ()],
+        promise._replace(
+            columns=[str(name) for name in promise.columns or ()],
             # A swapped value stands for the units that had it, which the file does not tell.
             unit=None
-            if one.unit is None or one.unit in plan.drop or plan.is_swapped
-            else str(one.unit),
+            if promise.unit is None or promise.unit in plan.drop or plan.is_swapped
+            else str(promise.unit),
         )
-        for one in plan.promises()
+        for promise in plan.promises()
     ]
     return _counted(file, promises, csv)
 
 
-def _counted(place: Place, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
+def _counted(address: Place, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
     """Count in a file, in parts where it does not fit into memory."""
-    with local_copies(place) as (file,):
+    with local_copies(address) as (file,):
         return _counted_locally(file, promises, csv)
 
 
@@ -125,19 +125,19 @@ def _counted_locally(file: Path, promises: list[Promise], csv: CsvFormat) -> lis
     return verify_all(file, promises, csv)
 
 
-def _say_count(speaker: Speaker, file: Place, found: Verification, who: UnitWords) -> None:
-    speaker.say("columns", names(found.columns, 40))
-    if found.left_out:
-        why = "; ".join(f"{names([name])}: {reason}" for name, reason in found.left_out.items())
+def _say_count(speaker: Speaker, file: Place, count: Verification, who: UnitWords) -> None:
+    speaker.say("columns", names(count.columns, 40))
+    if count.left_out:
+        why = "; ".join(f"{names([name])}: {reason}" for name, reason in count.left_out.items())
         speaker.say("left out", f"{why} (name columns to count them)", style="bold yellow")
     counted = (
-        f"{file}: {plural(found.records, 'record')} with {plural(found.combinations, 'combination')}; the "
-        f"rarest is shared by {who.counted(found.smallest)}"
+        f"{file}: {plural(count.records, 'record')} with {plural(count.combinations, 'combination')}; the "
+        f"rarest is shared by {who.counted(count.smallest)}"
     )
-    if found.holds:
-        speaker.say("verified", f"{counted}; k = {found.k:,} holds", style="bold green")
+    if count.holds:
+        speaker.say("verified", f"{counted}; k = {count.k:,} holds", style="bold green")
     else:
-        below = plural(found.records_below_k, "record")
+        below = plural(count.records_below_k, "record")
         speaker.say(
-            "fails", f"{counted}; k = {found.k:,} does not hold for {below}", style="bold red"
+            "fails", f"{counted}; k = {count.k:,} does not hold for {below}", style="bold red"
         )

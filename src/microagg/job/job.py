@@ -157,7 +157,7 @@ class Job(JobSettings):
                 f"{shown(str(self.target), 300)} is none. Write a file, and move it afterwards."
             )
         check_target(self.ledger.absolute())
-        if any(self.ledger.resolve() == other.resolve() for other in taken):
+        if any(self.ledger.resolve() == path.resolve() for path in taken):
             raise InputError(
                 f"--ledger is a file of its own; {shown(str(self.ledger), 300)} is another file of the job. "
                 "Choose another name."
@@ -191,12 +191,12 @@ class Job(JobSettings):
             came, goes = folder / "in", folder / "out"
             with naming({came: self.source, goes: self.target}):
                 job = self
-                for one in (came, goes):
-                    one.mkdir()
+                for directory in (came, goes):
+                    directory.mkdir()
                 if not is_plain(self.source):
-                    found = fetched(self.source, came)
-                    origin = {"path": str(self.source), "sha256": found.sha256}
-                    job = replace(job, source=found.path, origin=origin)
+                    copy = fetched(self.source, came)
+                    origin = {"path": str(self.source), "sha256": copy.sha256}
+                    job = replace(job, source=copy.path, origin=origin)
                 if not is_plain(self.target):
                     name = "stdout.arrow" if kind_of(job.reads) == "arrow" else "stdout.csv"
                     name = name if self.target == STANDARD else plain_name(self.target)

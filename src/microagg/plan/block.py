@@ -45,7 +45,7 @@ _SHARE = number("a share above 0 and up to 1", lambda x: 0 < x <= 1)
 class Dominance(Section):
     """(n, k) rule: the n largest contributors of a group have at most k percent of its total."""
 
-    called = "n_k"
+    title = "n_k"
 
     n: int = setting(MISSING, check=check_count, help="How many contributors.")
     k: float = setting(

@@ -192,9 +192,9 @@ def _take_out(data: dict[str, Any], name: Any) -> None:
         if isinstance(data.get(role), dict):
             data[role].pop(name, None)
         elif role in data:
-            data[role] = [other for other in data[role] if other != name]
+            data[role] = [column for column in data[role] if column != name]
     if name in data.get("strata", {}).get("columns", ()):
-        remaining = [other for other in data["strata"]["columns"] if other != name]
+        remaining = [column for column in data["strata"]["columns"] if column != name]
         data["strata"]["columns"] = remaining
         if not remaining:
             del data["strata"]
@@ -202,4 +202,4 @@ def _take_out(data: dict[str, Any], name: Any) -> None:
         del data["weight"]
     for block in data["block"]:
         if name in block.get("columns", ()):
-            block["columns"] = [other for other in block["columns"] if other != name]
+            block["columns"] = [column for column in block["columns"] if column != name]

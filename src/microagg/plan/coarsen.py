@@ -51,7 +51,7 @@ class Coarsen(Section):
     microagg.errors.InputError: rare and top do not go together: ...
     """
 
-    called = "coarsen"
+    title = "coarsen"
 
     bands: float | tuple[float, ...] | None = setting(
         None,

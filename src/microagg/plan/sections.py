@@ -26,7 +26,7 @@ from microagg.plan.settings_table import Section, setting
 class Strata(Section):
     """Parts of the table that never share a group."""
 
-    short, called = "columns", "strata"
+    shorthand, title = "columns", "strata"
 
     columns: Names = setting(
         (),
@@ -69,7 +69,7 @@ class Strata(Section):
 class Weight(Section):
     """The column of survey weights: how many records of the population a record stands for."""
 
-    short, called = "column", "the weight"
+    shorthand, title = "column", "the weight"
 
     column: Name = setting(
         None,
@@ -121,7 +121,7 @@ def _check_noun(_: str, given: Any) -> str:
 class Unit(Section):
     """The column that tells whose record it is."""
 
-    short, called = "column", "the unit"
+    shorthand, title = "column", "the unit"
 
     column: Name | None = setting(
         None,
@@ -204,7 +204,7 @@ class Missing(Section):
     {'age': (99,), 'income': (-8,)}
     """
 
-    short, called = "policy", "missing"
+    shorthand, title = "policy", "missing"
 
     policy: str = setting(
         "pattern",

@@ -59,7 +59,7 @@ class Setting:
     name: str = ""
     """These three are those of the field: :func:`rows_of` fills them in."""
     default: Any = None
-    said: str = ""
+    message_name: str = ""
     """Its name in messages."""
 
     @property
@@ -70,9 +70,9 @@ class Setting:
     def checked(self, value: Any) -> Any:
         """Return the value as the plan holds it; refuse a wrong one."""
         if self.check is not None:
-            return self.check(self.said, value)
+            return self.check(self.message_name, value)
         if self.choices:
-            check_word(self.said, value, tuple(self.choices))
+            check_word(self.message_name, value, tuple(self.choices))
         return value
 
     def changed(self, before: Any, given: Any) -> Any:
@@ -86,7 +86,7 @@ class Setting:
     def read(self, given: Any) -> Any:
         """Return the value that a file gives."""
         if self.from_file is not None:
-            return self.from_file(self.said, given)
+            return self.from_file(self.message_name, given)
         return given if self.section is None else self.section.from_file(given)
 
     def of(self, section: Any) -> Any:
@@ -118,7 +118,7 @@ def _row(section: type[Section], f: Field[Any]) -> Setting:
         row,
         name=f.name,
         default=f.default if f.default_factory is MISSING else f.default_factory(),
-        said=section.said(f.name, row.keyword),
+        message_name=section.message_name(f.name, row.keyword),
         keyword=row.keyword or f.name,
         key=row.key or f.name,
     )
@@ -127,9 +127,9 @@ def _row(section: type[Section], f: Field[Any]) -> Setting:
 class Section:
     """Settings that belong together: a frozen dataclass whose fields are rows of the table."""
 
-    short: ClassVar[str] = ""
+    shorthand: ClassVar[str] = ""
     """The setting that may stand for the whole section."""
-    called: ClassVar[str] = ""
+    title: ClassVar[str] = ""
     """The section in messages about its settings; empty: they are called by their names alone."""
 
     def __post_init__(self) -> None:
@@ -143,23 +143,23 @@ class Section:
         """Refuse settings that do not fit each other."""
 
     @classmethod
-    def said(cls, name: str, keyword: str = "") -> str:
+    def message_name(cls, name: str, keyword: str = "") -> str:
         """Return the name of a setting in messages.
 
         >>> class Strata(Section):
-        ...     short, called = "columns", "strata"
-        >>> Strata.said("columns"), Strata.said("small")
+        ...     shorthand, title = "columns", "strata"
+        >>> Strata.message_name("columns"), Strata.message_name("small")
         ('strata', 'small, of strata,')
         """
-        if name == cls.short:
+        if name == cls.shorthand:
             return cls.__name__.lower()
-        return f"{name}, of {cls.called}," if cls.called else keyword or name
+        return f"{name}, of {cls.title}," if cls.title else keyword or name
 
     @classmethod
     def table(cls, given: Any) -> dict[str, Any]:
         """Return what is given for the section as a table of known settings."""
-        if not isinstance(given, Mapping) and cls.short:
-            given = {cls.short: given}
+        if not isinstance(given, Mapping) and cls.shorthand:
+            given = {cls.shorthand: given}
         check_keys(cls.__name__.lower(), given, [row.name for row in rows_of(cls)])
         return dict(given)
 
