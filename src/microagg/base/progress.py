@@ -142,7 +142,13 @@ def part(state: State, share: float) -> Iterator[None]:
 
 @contextmanager
 def stop_after(state: State, seconds: float | None, records: int = 0) -> Iterator[None]:
-    """Ask the search in the block to stop when the seconds are over; None asks never.
+    """Ask the search in the block to stop when the seconds are over.
+
+    Parameters
+    ----------
+    state : the array that the search looks at
+    seconds : until the search is asked to stop; None: never
+    records : what the records done rise to meanwhile; 0: only the search counts them
 
     On the way the records done rise with the time. What follows the block goes on, unless
     somebody else asked to stop too.
@@ -202,6 +208,13 @@ def run_watched(
     sst: float | None = None,
 ) -> T:
     """Run ``work(state)`` in a thread; call ``listener(progress)`` ten times a second.
+
+    Parameters
+    ----------
+    work : gets the shared array and looks at ``state[STOP]``; its result is returned
+    listener : called in the caller's thread; may raise :class:`StopSearch`
+    state : of :func:`new_state`, if the caller reads it afterwards; None: a new one
+    sst : sum of squares of the whole table, for the loss in percent; None: no loss is reported
 
     An exception in the caller's thread, such as KeyboardInterrupt, makes the kernel
     stop before it is raised. When ``listener`` raises :class:`StopSearch` and the work holds a valid

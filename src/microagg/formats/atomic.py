@@ -62,8 +62,11 @@ def replacing_all(
 ) -> Iterator[TemporaryFiles]:
     """Yield temporary paths next to several targets, which take their names when the block succeeds.
 
-    With ``folder`` the last target is one, and so is its temporary path. Without ``overwrite`` the last
-    target must not exist; see :func:`check_target`.
+    Parameters
+    ----------
+    targets : files in the order in which they take their names, the largest last
+    folder : whether the last target is a folder, and so is its temporary path
+    overwrite : whether the last target may exist; see :func:`check_target`
 
     They do so in the order given, private ones first, each at once, after all are safely on the disk. When
     the block raises, or a later one cannot take its name, all targets are as they were before: what an
@@ -293,8 +296,12 @@ def private_folder(base: Path, start: str = "microagg-files-") -> Iterator[Path]
 def check_target(target: Path, folder: bool = False, overwrite: bool = True) -> None:
     """Refuse a place where no file (or folder) can be made, before any work is done for it.
 
-    A file, or a folder of Parquet files, that is there already is replaced, unless ``overwrite`` is false. A
-    folder that holds anything else is never replaced.
+    Parameters
+    ----------
+    target : absolute path of the file or folder to be
+    folder : whether it is to be a folder of Parquet files
+    overwrite : whether a file, or a folder of Parquet files, that is there already is replaced; a folder
+        that holds anything else is never replaced
     """
     try:
         if "\0" in str(target):

@@ -144,9 +144,13 @@ class BatchSource(ABC):
 def open_batches(
     path: Path, csv: CsvFormat | None = None, numbers: Collection[str] = ()
 ) -> BatchSource:
-    r"""Open a table to read it in batches: a Parquet file, a folder or pattern of them, or a CSV file.
+    r"""Open a table to read it in batches.
 
-    ``numbers`` are columns of a CSV file that are numbers even if they look like codes, such as 00123.
+    Parameters
+    ----------
+    path : a Parquet file, a folder or pattern of them, or a CSV file
+    csv : how a CSV file is written; None: found out from the file
+    numbers : columns of a CSV file that are numbers even if they look like codes, such as 00123
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "few.csv"

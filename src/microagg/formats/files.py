@@ -189,9 +189,13 @@ def read_file(
 
 
 def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) -> None:  # noqa: A002
-    """Write a table in the format that the ending of the name tells, laid out as ``format`` says.
+    """Write a table in the format that the ending of the name tells.
 
-    A folder gets Parquet files.
+    Parameters
+    ----------
+    table : with facts about its columns as metadata, see :class:`Labelled`
+    path : a file that is written over, or a folder that exists, which gets Parquet files
+    format : how the file is laid out, as :func:`read_file` found it; None: as is usual
     """
     kind, form = kind_of(path, writing=True), format or FileFormat()
     with does_not_fit(kind):
@@ -203,7 +207,14 @@ def _state(found: os.stat_result) -> tuple[int, int, int]:
 
 
 def what_is_left(source: Source, target: Path, dropped: Iterable[Any] = ()) -> list[str]:
-    """Say what of a file that was read its target cannot hold; refuse what would lose values."""
+    """Say what of a file that was read its target cannot hold; refuse what would lose values.
+
+    Parameters
+    ----------
+    source : the file that was read
+    target : path of the file or folder to be, whose ending tells the format
+    dropped : columns that are not written, and need not fit
+    """
     kind = kind_of(target, writing=True) if target.suffix else "parquet"
     sentences = list(FORMATS[source.kind].about(source.format, FORMATS[kind]))
     table = source.table if source.is_text else source.as_written
@@ -214,7 +225,11 @@ def what_is_left(source: Source, target: Path, dropped: Iterable[Any] = ()) -> l
 def cannot_hold(table: pa.Table, kind: str, version: int = 0) -> list[str]:
     """Say what a file of some kind cannot hold of a table; refuse what would lose values.
 
-    The table has facts about its columns as metadata, see :class:`Labelled`.
+    Parameters
+    ----------
+    table : with facts about its columns as metadata, see :class:`Labelled`
+    kind : of the file, see :func:`kind_of`
+    version : of the format, as it counts; 0: not known
 
     >>> facts = Labelled({"age": ColumnFacts(label="Age in years")}, "spss")
     >>> table = pa.table({"age": [1]}).cast(facts.on(pa.schema({"age": pa.int64()})))
@@ -231,8 +246,12 @@ _OF_VALUES = ("storage", "width")  # which follow new values
 def difference(table: pa.Table, back: Source, untouched: Iterable[str]) -> str | None:
     """Say what first differs between a table and the file that it was written to; None: nothing.
 
-    Compared are the names of all columns, the values of those untouched, and the labels, missing codes and
-    formats of all that the format of the file has a place for.
+    Parameters
+    ----------
+    table : what was to be written
+    back : the file, read back
+    untouched : columns whose values are compared; of all columns the names are, and the labels, missing
+        codes and formats that the format of the file has a place for
     """
     read_back, file_format = back.as_written, FORMATS[back.kind]
     if sorted(read_back.column_names) != sorted(table.column_names):

@@ -32,10 +32,13 @@ _OF_THE_PLAN = ("release", "categories", "k")
 def decided(plan: Plan, name: Any, decision: str, kind: str | None = None) -> Plan:
     """Return the plan with one decision, in the words of a price or of a caution's cure.
 
-    A decision is "protect", a role as people call it ("stratum", "drop" …), or a setting with its value:
-    "kind spiked", "coarsen bands:5", "importance 5", "require distinct:2". ``kind`` is that of a column to
-    protect, unless the plan has one. Without a column (None) it is about the whole plan: "release swap",
-    "categories draw" or "k 10".
+    Parameters
+    ----------
+    plan : stays as it is
+    name : the column; None: the decision is about the whole plan: "release swap", "categories draw", "k 10"
+    decision : "protect", a role as people call it ("stratum", "drop" …), or a setting with its value: "kind
+        spiked", "coarsen bands:5", "importance 5", "require distinct:2"
+    kind : of a column to protect, unless the plan has one
 
     >>> plan = Plan.of(k=5, columns=["age", "region"])
     >>> decided(plan, "age", "coarsen bands:5").columns["age"].coarsen.in_words
@@ -138,7 +141,13 @@ def role_of(plan: Plan, name: Any) -> str:
 
 
 def give_role(data: dict[str, Any], name: Any, role: str, kind: str | None = None) -> None:
-    """Give a column another role in the plain data of a plan (:meth:`Plan.as_dict`), in place."""
+    """Give a column another role in the plain data of a plan, in place.
+
+    Parameters
+    ----------
+    data : of :meth:`Plan.as_dict`; changed
+    name, role, kind : as for :func:`with_role`
+    """
     _take_out(data, name)
     if role.startswith("block-"):
         _block_of(data, role.removeprefix("block-"))["columns"].append(name)

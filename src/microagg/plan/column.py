@@ -231,7 +231,13 @@ def fits_kind(row: Setting, word: str, kind: str | None) -> bool:
 
 
 def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[Any, Column]:
-    """Change how some columns are described: by a kind, levels in order, a table, or a Column.
+    """Return how columns are described after some descriptions changed.
+
+    Parameters
+    ----------
+    columns : how they are described now; stays as it is
+    what : the setting that changes them, for messages
+    given : by column: a kind, levels in order, a table of settings, or a Column
 
     >>> found = columns_with({}, "kinds", {"education": ["low", "high"], "sector": "nominal"})
     >>> found["education"].kind, found["sector"].kind

@@ -143,7 +143,14 @@ def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
 def settings_of(
     method: Method, options: dict[str, Any], random_state: int | None
 ) -> dict[str, Any]:
-    """Complete the options by their defaults; refuse those that the method does not have."""
+    """Complete the options by their defaults; refuse those that the method does not have.
+
+    Parameters
+    ----------
+    method : of the registry
+    options : as given; stay as they are
+    random_state : seed for methods that draw; None: a new one each time
+    """
     check_random_state(random_state)
     known = check_options(method, options)
     settings = {**known, **options}

@@ -28,6 +28,16 @@ def values_as_written(frame: Frame, name: Any, from_csv: bool) -> pa.ChunkedArra
 def codes_as_written(frame: Frame, name: Any, from_csv: bool) -> Labels:
     """Return the number of each record's value among the distinct values; −1 where it is missing.
 
+    Parameters
+    ----------
+    frame : the table, for a CSV file as text
+    name : of the column
+    from_csv : whether a CSV file holds the column as text, in which words such as NA mean missing
+
+    Returns
+    -------
+    int64 (n,)
+
     >>> frame = Frame(pa.table({"id": ["100000000000000000001", "", "100000000000000000002"]}))
     >>> codes_as_written(frame, "id", from_csv=True).tolist()
     [0, -1, 1]

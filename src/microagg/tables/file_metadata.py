@@ -330,7 +330,14 @@ class Coded(NamedTuple):
 def coded_numbers(
     column: pa.Field, as_written: pa.ChunkedArray, typed_column: pa.ChunkedArray
 ) -> Coded | None:
-    """Find the codes and tags of a column of numbers; None where there are none."""
+    """Find the codes and tags of a column of numbers; None where there are none.
+
+    Parameters
+    ----------
+    column : the field with its facts
+    as_written : the column as the file has it, with codes and tags
+    typed_column : the same with null in their place, see :func:`typed`
+    """
     if is_number_or_tag(column):
         _, letters = numbers_and_tags(as_written)
         letter_codes = letters.combine_chunks().dictionary_encode()

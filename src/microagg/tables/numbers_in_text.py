@@ -179,8 +179,11 @@ class NumberTest:
 def as_typed(text: pa.Table, decimal: str, numbers: Collection[str] = ()) -> pa.Table:
     """Turn the columns of a table of text that read as numbers into int64 or double.
 
-    Missing values become null. Codes such as 00123 stay text, except in the columns named in
-    ``numbers``.
+    Parameters
+    ----------
+    text : every column as the text that stands in a file; missing values become null
+    decimal : sign for decimals, . or ,
+    numbers : columns that are numbers even if they look like codes, such as 00123, which else stay text
     """
     named = frozenset(numbers)
     typed = in_threads(

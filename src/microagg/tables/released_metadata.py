@@ -104,7 +104,11 @@ def _among(column: Any, codes: Sequence[Any], kind: pa.DataType) -> set[Any]:
 def released_schema(schema: pa.Schema, present: PresentCodes, rows: int | None = None) -> pa.Schema:
     """Return a schema with the metadata that a release needs and no other.
 
-    ``rows`` is the number of records, by which the row numbers of a pandas frame are kept.
+    Parameters
+    ----------
+    schema : of the released table, with the metadata of its source
+    present : the codes that released records have
+    rows : number of records, by which the row numbers of a pandas frame are kept; None: not known
     """
     fields = []
     for column in schema:
