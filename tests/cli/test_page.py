@@ -7,11 +7,11 @@ import importlib.util
 import pytest
 
 from command import here, said
-from microagg.cli import more_commands
+from microagg.cli import main
 
 
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr(more_commands, "find_spec", lambda name: None)
+    monkeypatch.setattr(main, "find_spec", lambda name: None)
     done = here("page")
     assert done.returncode == 2
     assert "needs starlette and uvicorn" in said(done)
@@ -19,7 +19,7 @@ def test_without_the_extra_it_says_how_to_get_it(monkeypatch):
 
 
 def test_what_the_extra_brings_is_what_is_looked_for():
-    assert all(importlib.util.find_spec(name) for name in more_commands._PACKAGES_OF_PAGE)
+    assert all(importlib.util.find_spec(name) for name in main._PACKAGES_OF_PAGE)
 
 
 @pytest.mark.parametrize(

