@@ -16,9 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import microagg
 from attacks.originals import Case, released, same_file, with_value
-from microagg.comparing.comparison import _public_model
 from microagg.engines.memory.release import Release
 from microagg.plan.plan import Plan
 from microagg.report.public import Bands
@@ -147,37 +145,6 @@ def test_one_hundred_solvers():
         f"100 tables, {median:g} candidates by the file (median): none left alone, a band's edge cut "
         f"{cut}; three digits left one candidate in {alone} of 20"
     )
-
-
-# Comparisons
-
-
-def compared(values: np.ndarray) -> Any:
-    return microagg.compare(
-        pa.table({"income": values}), k=[3, 5, 10], methods=["mdav", "mst"], columns=["income"]
-    )
-
-
-def test_a_public_comparison_tells_bands_and_nothing_else():
-    """Candidates for one unknown value give the same public comparison but for bands."""
-    values = table(1)["income"].to_numpy().copy()
-    row = int(np.argsort(values)[15])
-    texts, bare = set(), set()
-    exact = set()
-    candidates = around(values[row], 0.3 * values[row], 15)
-    for value in candidates:
-        values[row] = value
-        found = compared(values)
-        model = _public_model(found)
-        texts.add(json.dumps(model))
-        for cell in model["cells"]:
-            assert set(cell) == {"method", "k", "loss", "linkage"}
-            cell["loss"] = cell["linkage"] = None
-        bare.add(json.dumps(model))
-        exact.add(json.dumps([cell.information_loss for cell in found.cells]))
-    assert len(bare) == 1
-    assert len(exact) == len(candidates)  # full digits tell every candidate from the others
-    assert len(texts) <= 5
 
 
 # Outliers, without any background knowledge

@@ -113,15 +113,6 @@ def test_what_did_not_fit_the_budget_is_shown(survey):
     assert "partial Partial results, since time was over: 1 of 1 choice was not tried" in said(done)
 
 
-def test_the_public_report_has_no_folder_and_no_hash(survey):
-    report = survey.with_name("public.html")
-    done = run(survey, "-k", 3, "-m", "mdav", "--report", report, "--public")
-    assert done.exit_code == 0
-    for path in (report, report.with_suffix(".json")):
-        assert "survey" not in path.read_text()
-        assert str(survey.parent) not in path.read_text()
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -135,7 +126,6 @@ def test_the_public_report_has_no_folder_and_no_hash(survey):
         (["--max-linkage", 20], "for 20 % write 0.2"),
         (["--methods", "magic"], "method='magic' is not known"),
         (["--methods", "simple"], "is for one column"),
-        (["--public"], "say where to write it with --report"),
         (["--report", "x.pdf"], "does not end in .html"),
     ],
 )

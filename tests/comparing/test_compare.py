@@ -1,4 +1,4 @@
-"""compare(): each cell is what partition and the measures give, in time, stopped, told in public."""
+"""compare(): each cell is what partition and the measures give, in time, stopped, reported."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import microagg
 from microagg import InputError, StopSearch
 from microagg.compile.threads import helpers
-from microagg.report.loss_bands import band
 
 module = import_module("microagg.comparing.comparison")
 trials = import_module("microagg.comparing.method_trials")
@@ -391,78 +388,6 @@ def test_the_call_in_the_report_repeats_it(frame, tmp_path, monkeypatch):
     assert [(c.method, c.k, c.information_loss) for c in again.cells] == [
         (c.method, c.k, c.information_loss) for c in found.cells
     ]
-
-
-def public(table, folder, **settings):
-    """What everybody gets to read, as bytes."""
-    found = microagg.compare(table, methods="mdav", budget=None, **settings)
-    found.report(folder / "p.html", public=True, source=__file__, command=["microagg", "compare"])
-    return (folder / "p.html").read_bytes(), (folder / "p.json").read_bytes(), found
-
-
-def test_the_public_report_holds_what_is_listed_and_nothing_else(frame, tmp_path):
-    page, twin, found = public(frame, tmp_path, k=[3, 5], max_loss=40)
-    model = json.loads(twin)
-    assert sorted(model) == ["cells", "kind", "methods", "public", "trade_off", "versions"]
-    assert [sorted(cell) for cell in model["cells"]] == [["k", "linkage", "loss", "method"]] * 2
-    assert [cell["k"] for cell in model["cells"]] == [3, 5]  # not those that the search came to
-    assert len(found.cells) > 2
-    assert {word for cell in model["cells"] for word in (cell["loss"], cell["linkage"])} <= {
-        band(percent) for percent in (0, 1, 2, 5, 10, 20, 50)
-    }
-    text = page.decode()
-    assert "<svg" not in text  # its coordinates would be digits
-    assert "hypothesis" not in text
-    assert str(tmp_path) not in text
-    for cell in found.cells:
-        for digits in (f"{cell.information_loss:.2f}", f"{100 * cell.linkage.share:.1f}"):
-            assert digits not in text.split("<body>")[1].split("<footer>")[0]
-
-
-def differing(n, seed, row, factor):
-    """Two tables that differ in one record."""
-    table = np.random.default_rng(seed).lognormal(size=(n, 2)).round(3)
-    other = table.copy()
-    other[row % n] *= factor
-    return table, other
-
-
-def bands(found):
-    return [(band(c.information_loss), band(100 * c.linkage.share)) for c in found.cells]
-
-
-@settings(max_examples=50)
-@given(
-    n=st.integers(6, 14),
-    seed=st.integers(0, 2**32 - 1),
-    row=st.integers(0, 13),
-    factor=st.sampled_from([0.9, 1.001, 1.1, 3.0]),
-)
-def test_one_record_changes_public_output_only_across_the_edge_of_a_band(n, seed, row, factor):
-    """Whoever knows all records but one must not be able to solve for that one."""
-    one, two = (
-        microagg.compare(table, [2, 3], "mdav", budget=None)
-        for table in differing(n, seed, row, factor)
-    )
-    told = [json.dumps(module._public_model(found)) for found in (one, two)]
-    assert (told[0] == told[1]) == (bands(one) == bands(two))
-
-
-def test_the_public_files_of_tables_within_the_same_bands_are_equal_byte_for_byte(tmp_path):
-    (*one, first), (*two, second) = (
-        public(table, tmp_path, k=[2, 3]) for table in differing(12, 0, 3, 1.001)
-    )
-    assert first.cells[0].information_loss != second.cells[0].information_loss
-    assert bands(first) == bands(second)
-    assert one == two
-
-
-def test_a_public_report_of_many_choices_is_refused(tmp_path):
-    rng = np.random.default_rng(0)
-    found = microagg.compare(rng.normal(size=(60, 2)), k=range(2, 18), methods=["mdav"])
-    with pytest.raises(InputError, match=r"at most 15 choices.* here are 16"):
-        found.report(tmp_path / "p.html", public=True)
-    assert not list(tmp_path.iterdir())
 
 
 def test_kinds_of_release_are_compared_by_tables():

@@ -7,10 +7,10 @@ from typing import Any
 
 from microagg.base.formatting import percent, share, table_size
 from microagg.cli.show import Speaker
-from microagg.comparing.comparison import Comparison, check_public, prepare, try_prepared
+from microagg.comparing.comparison import Comparison, prepare, try_prepared
 from microagg.comparing.method_trials import Tried
 from microagg.engines.memory.table import Table
-from microagg.errors import InputError, StopSearch
+from microagg.errors import StopSearch
 from microagg.formats.addresses import Place, is_plain
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
@@ -27,13 +27,10 @@ def compare_file(
     form: CsvFormat,
     sheet: str | None,
     report: Path | None,
-    public: bool,
     command: list[str],
     **settings: Any,
 ) -> bool:
     """Carry out a plan with several methods and k, say which to choose, return whether it meets targets."""
-    if public and report is None:
-        raise InputError("--public is about the report; say where to write it with --report.")
     if report is not None:
         check_report_target(report, *([source] if isinstance(source, Path) else []))
     with local_copies(source) as (file,):
@@ -41,12 +38,6 @@ def compare_file(
     records = Table.of(read)
     speaker.say("read", f"{source}: {table_size(len(records), len(records.frame.names))}")
     trials = prepare(records, plan, **settings)
-    if public:
-        if plan.accept.targets:
-            raise InputError(
-                "A search for a target tries many k; a public comparison takes no target."
-            )
-        check_public(len(trials.methods) * len(trials.sizes) * len(trials.releases))
     speaker.say("trying", f"{trials.announcement}; Ctrl-C ends it and keeps what is done")
     with speaker.progress("comparing") as bar, speaker.stoppable() as asked:
 
@@ -70,7 +61,7 @@ def compare_file(
     speaker.say("choose", suggestion.words)
     if report is not None:
         of = str(source) if is_plain(source) else None  # the hash of a temporary copy helps nobody
-        comparison.report(report, public=public, source=of, command=command)
+        comparison.report(report, source=of, command=command)
         speaker.written = [str(report)]
         speaker.say("report", f"{report}, and every number in {report.with_suffix('.json').name}")
     speaker.give(

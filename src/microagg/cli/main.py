@@ -193,7 +193,7 @@ def plan(
     *("k", "method", "option", "release", "bound", "keep_order"),
     # which a comparison does not look at
     *("analysis", "max_agreeing", "max_pairing", "max_moved", "max_tables", "max_inference"),
-    more=["report", "public", "sheet", *CSV_FLAGS],
+    more=["report", "sheet", *CSV_FLAGS],
 )
 def compare(
     source: In,
@@ -261,7 +261,6 @@ def compare(
             csv_of(flags),
             flags["sheet"],
             flags["report"],
-            bool(flags["public"]),
             ["microagg", *(_without_credentials(word) for word in sys.argv[1:])],
             k=_whole_numbers(k),
             methods="all" if named == ["all"] else named,

@@ -28,21 +28,17 @@ from microagg.plan.registry import methods as registered
 from microagg.plan.sections import Accept
 from microagg.plan.settings import check_k, check_options
 from microagg.report.html import write_report
-from microagg.report.loss_bands import band
 from microagg.report.provenance import (
     FROM_FILE,
     about_method,
     file_facts,
     now,
     repetition,
-    versions,
 )
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import as_matrix, is_frame
 
 BUDGET = 60.0  # seconds
-
-_MOST_PUBLIC = 15  # choices in a public report: five methods with three k
 
 
 @dataclass(frozen=True)
@@ -140,35 +136,22 @@ class Comparison:
         *,
         max_loss: float | None = None,
         max_linkage: float | None = None,
-        public: bool = False,
         source: str | Path | None = None,
         command: list[str] | None = None,
     ) -> None:
         """Write the table, the risk–utility map and the suggestion as one HTML file, and a JSON twin.
 
+        The report is for the board: losses of several choices would tell the public about single records.
+
         Parameters
         ----------
         path : file to write, such as map.html; its twin is map.json
         max_loss, max_linkage : as for :meth:`suggest`
-        public : show only the methods and k that were tried, and the bands of their loss and linkage; someone
-            who knows all records except one learns no more about that one
-        source : the file that the table came from; the board's report has its hash
+        source : the file that the table came from; the report has its hash
         command : the words to repeat it with; by default the call of :func:`compare`
         """
         accept = self._targets(max_loss, max_linkage)
-        if public:
-            check_public(len(self.cells))
-        model = _public_model(self) if public else _model(self, accept, source, command)
-        write_report(model, Path(path))
-
-
-def check_public(choices: int) -> None:
-    """Refuse a public report of many choices: each band narrows down an unknown record."""
-    if choices > _MOST_PUBLIC:
-        raise InputError(
-            f"A public comparison shows at most {_MOST_PUBLIC} choices, since each reveals a little about "
-            f"the records; here are {choices}. Name fewer methods and k, and no target, which tries more."
-        )
+        write_report(_model(self, accept, source, command), Path(path))
 
 
 def compare(
@@ -446,29 +429,4 @@ def _model(
         "trade_off": TRADE_OFF,
         "files": {"input": file_facts(source), "output": None},
         "repeat": repetition(command, f"microagg.compare(frame, plan={FROM_FILE}{settings})"),
-    }
-
-
-def _public_model(found: Comparison) -> dict[str, Any]:
-    """Return the data of the public report: an allowlist.
-
-    It leaves out the k of a search: where the search ended reveals digits of the loss or linkage.
-    """
-    choices = [
-        {
-            "method": choice.method,
-            "k": choice.k,
-            "loss": None if choice.information_loss is None else band(choice.information_loss),
-            "linkage": None if choice.linkage is None else band(100 * choice.linkage.share),
-        }
-        for choice in found.cells
-        if choice.k in found.settings["k"]
-    ]
-    return {
-        "kind": "public_comparison",
-        "public": True,
-        "cells": choices,
-        "methods": {name: about_method(name) for name in found.settings["methods"]},
-        "trade_off": TRADE_OFF,
-        "versions": versions(),
     }
