@@ -58,7 +58,6 @@ def measure_files(
     *,
     confidential: list[str],
     sample: int | None,
-    **settings: Any,
 ) -> bool:
     """Measure a protected file against its original and say so; return whether all holds."""
     clock = Clock()
@@ -97,7 +96,6 @@ def measure_files(
         k=plan.blocks[0].k,
         confidential=tuple(confidential),
         sample=sample or sample_for(len(both)),
-        **settings,
     )
     with clock.time("risk"):
         alone, with_known = _link(speaker, both, known, ask)
