@@ -59,8 +59,9 @@ _STAGES = {
     "encoding": 0.1,
     "grouping": 0.4,
     "bounding": 0.1,
-    "writing": 0.1,
-    "measuring": 0.1,
+    "writing": 0.05,
+    "measuring": 0.05,
+    "attacking": 0.1,
     "pricing": 0.08,
     "reporting": 0.02,
 }
@@ -72,8 +73,8 @@ class RisingShare:
     >>> share = RisingShare()
     >>> [round(share.at("grouping", done, 10), 2) for done in (0, 5, 3, 10)]
     [0.2, 0.4, 0.4, 0.6]
-    >>> round(share.at("reading", 1, 9), 2)
-    0.6
+    >>> round(share.at("reading", 1, 9), 2), round(share.at("attacking", 1, 1), 2)
+    (0.6, 0.9)
     """
 
     def __init__(self) -> None:

@@ -17,7 +17,8 @@ class Observer:
     def stage(self, name: str, words: str = "") -> None:
         """Note that a stage begins.
 
-        Stages are reading, pricing, grouping, bounding, writing, measuring, attacking and reporting.
+        Stages are reading, steering, grouping, bounding, writing, measuring, attacking, pricing and
+        reporting, in this order; a job has some of them.
         ``words`` describe what was done before it, or why it will take long, if there is anything to say.
         """
 
