@@ -70,24 +70,29 @@ _STAGES = {
 class RisingShare:
     """How much of a bar is full: it never runs backwards, whatever stages and parts report.
 
+    The bar is of a whole job, or of one stage alone, which fills it by itself.
+
     >>> share = RisingShare()
     >>> [round(share.at("grouping", done, 10), 2) for done in (0, 5, 3, 10)]
     [0.2, 0.4, 0.4, 0.6]
     >>> round(share.at("reading", 1, 9), 2), round(share.at("attacking", 1, 1), 2)
     (0.6, 0.9)
+    >>> RisingShare(of_job=False).at("attacking", 1, 2)
+    0.5
     """
 
-    def __init__(self) -> None:
+    def __init__(self, of_job: bool = True) -> None:
+        self._stages = _STAGES if of_job else {}
         self._highest = 0.0
 
     def at(self, stage: str, done: int, total: int) -> float:
-        """Return the share, 0 to 1, after a report; a stage that no job has fills the bar by itself."""
-        names = list(_STAGES)
+        """Return the share, 0 to 1, after a report; a stage that no job has fills the bar."""
+        names = list(self._stages)
         before = (
             sum(_STAGES[name] for name in names[: names.index(stage)]) if stage in names else 0.0
         )
         within = min(int(done) / total, 1.0) if total > 0 else 0.0
-        self._highest = max(self._highest, before + within * _STAGES.get(stage, 1.0))
+        self._highest = max(self._highest, before + within * self._stages.get(stage, 1.0))
         return self._highest
 
 

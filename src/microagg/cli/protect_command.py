@@ -120,7 +120,7 @@ def _as_dict(job: Job, outcome: JobResult) -> dict[str, Any]:
 @contextlib.contextmanager
 def _watching(speaker: Speaker, listener: _Listener) -> Iterator[None]:
     stoppable = speaker.stoppable(lambda: listener.searching)
-    with speaker.progress("grouping") as bar, stoppable as asked:
+    with speaker.progress("grouping", of_job=True) as bar, stoppable as asked:
         listener.bar, listener.asked = bar, asked
         yield
 

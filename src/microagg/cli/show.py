@@ -151,11 +151,11 @@ class Speaker:
             signal.signal(signal.SIGINT, before)
 
     @contextmanager
-    def _beating(self, doing: str) -> Iterator[Callable[[int, int], None]]:
+    def _beating(self, doing: str, of_job: bool) -> Iterator[Callable[[int, int], None]]:
         """Write to a log now and then where a long job is; yield a function that takes the progress."""
         self.doing, ended = doing, threading.Event()
         compiling, how_far = "", ""
-        started, share = time.monotonic(), RisingShare()
+        started, share = time.monotonic(), RisingShare(of_job)
 
         def note(done: int, total: int) -> None:
             nonlocal compiling, how_far
@@ -180,16 +180,19 @@ class Speaker:
             thread.join()
 
     @contextmanager
-    def progress(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
+    def progress(
+        self, doing: str, of_job: bool = False
+    ) -> Iterator[Callable[[int, int], None] | None]:
         """Show a bar with the share of records done; off a terminal a line every 30 seconds instead.
 
-        A number may say by its attribute ``doing`` what else is being done. The bar never runs backwards.
+        The bar is of a whole job, or of one thing that is done. A number may say by its attribute ``doing``
+        what else is being done. The bar never runs backwards.
         """
         if self.quiet:
             yield None
             return
         if not self._err.is_terminal:
-            with self._beating(doing) as note:
+            with self._beating(doing, of_job) as note:
                 yield note
             return
         bar = Progress(
@@ -201,7 +204,7 @@ class Speaker:
             console=self._err,
             transient=True,
         )
-        self.doing, share = doing, RisingShare()
+        self.doing, share = doing, RisingShare(of_job)
 
         def show(done: int, total: int) -> None:
             doing_now = getattr(done, "doing", self.doing)
