@@ -118,7 +118,7 @@ def delivering(
     gate: Gate,
     target: Path,
     reports: Sequence[tuple[Path, bool]],
-    hears: Observer,
+    observer: Observer,
     folder: bool = False,
     destination: Destination | None = None,
     ledger: Path | None = None,
@@ -157,4 +157,4 @@ def delivering(
         if destination is not None:
             destination.remove()
         if parts.named:  # also if an interrupt comes right after
-            hears.written(delivery.files)
+            observer.written(delivery.files)

@@ -33,8 +33,8 @@ class Engine(ABC):
     in_parts = False
     """Whether the table is never in memory as a whole."""
 
-    def __init__(self, job: Job, hears: Observer, clock: Clock, closing: ExitStack) -> None:
-        self.job, self.hears, self.clock, self.closing = job, hears, clock, closing
+    def __init__(self, job: Job, observer: Observer, clock: Clock, closing: ExitStack) -> None:
+        self.job, self.observer, self.clock, self.closing = job, observer, clock, closing
 
     @abstractmethod
     def read(self) -> list[str]:

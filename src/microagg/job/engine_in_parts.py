@@ -123,7 +123,7 @@ class DiskEngine(EngineInParts):
         on_plan(plan)
         with self.clock.time("partition"), self.unchanged():
             self.release = DiskRelease(
-                self.source, plan, self._scratch, memory, self.hears.progress
+                self.source, plan, self._scratch, memory, self.observer.progress
             )
 
     def write(self, delivery: Delivery) -> CountedFile:
@@ -134,7 +134,7 @@ class DiskEngine(EngineInParts):
         form = source if same or job.to_folder else source.format.for_another(job.csv)
         with self.unchanged():
             return self.release.write(
-                delivery.table, job.writes, form, self.hears.progress, job.escape_formulas
+                delivery.table, job.writes, form, self.observer.progress, job.escape_formulas
             )
 
     def metadata_left_out(self) -> list[str]:

@@ -91,7 +91,7 @@ class MemoryEngine(Engine):
         if not completed.plan.analyses or completed.plan.accept.moved is None:
             return completed
         self._table.checked(completed.plan)
-        self.hears.stage("steering")
+        self.observer.stage("steering")
         return replace(completed, plan=steer(self._table, completed.plan))
 
     def prepare(self) -> str:
@@ -110,7 +110,7 @@ class MemoryEngine(Engine):
         self._release = protect_table(
             self._table.frame,
             self.drafted,
-            lambda done: self.hears.progress("grouping", done, self.records),
+            lambda done: self.observer.progress("grouping", done, self.records),
             self._table.text,
             self._table.coded,
             on_plan=on_plan,
@@ -119,11 +119,11 @@ class MemoryEngine(Engine):
         )
         if self.job.report is None or self.job.public:  # no bound is shown in public
             return
-        self.hears.stage("bounding", _words_of_proof(self._release.seconds_of_bound()))
+        self.observer.stage("bounding", _words_of_proof(self._release.seconds_of_bound()))
         n = len(self._release.parts[0].rows)
         with suppress(StopSearch):  # who does not wait for the proof has the groups
             self._release = self._release.with_bound(
-                lambda done: self.hears.progress("bounding", done, n)
+                lambda done: self.observer.progress("bounding", done, n)
             )
 
     def write(self, delivery: Delivery) -> CountedFile:
@@ -198,7 +198,7 @@ class MemoryEngine(Engine):
         if FORMATS[job.kind_of_target].has_formulas and not job.escape_formulas:
             measured = replace(measured, formulas=formula_cells(self._released))
         if job.prices:
-            self.hears.stage("pricing")
+            self.observer.stage("pricing")
             with self.clock.time("price"):
                 measured = replace(measured, prices=self._prices())
         return measured
@@ -214,7 +214,7 @@ class MemoryEngine(Engine):
         def progress(done: int, total: int) -> None:
             nonlocal stopped
             try:
-                self.hears.progress("attacking", done, total)
+                self.observer.progress("attacking", done, total)
             except StopSearch:
                 stopped = True
 
@@ -222,7 +222,7 @@ class MemoryEngine(Engine):
         seconds = seconds_for_evidence(self.records, self.columns, grouping)
         time = plural(math.ceil(seconds), "second")
         words = f"attacks with people put aside as controls take about {time}"
-        self.hears.stage("attacking", words if seconds >= _NOTICED else "")
+        self.observer.stage("attacking", words if seconds >= _NOTICED else "")
         with self.clock.time("attack"):
             self._release.attacked(progress, lambda: stopped)
 
@@ -232,7 +232,7 @@ class MemoryEngine(Engine):
             prices = price_table(
                 self._table,
                 self.drafted.plan,
-                progress=lambda done, total: self.hears.progress("pricing", done, total),
+                progress=lambda done, total: self.observer.progress("pricing", done, total),
                 counted_loss=self._release.utility.information_loss,
             )
         except StopSearch:

@@ -48,12 +48,12 @@ class JobResult:
 
 def run(job: Job, observer: Observer | None = None) -> JobResult:
     """Do a job. Whatever fails before all files are complete, none of them takes its name."""
-    hears = observer or Observer()
+    observer = observer or Observer()
     job.check()
-    hears.stage("reading")
+    observer.stage("reading")
     clock = Clock()
     with job.local_copies() as local, ExitStack() as closing:
-        return _walk(_engine(local)(local, hears, clock, closing))
+        return _walk(_engine(local)(local, observer, clock, closing))
 
 
 def _engine(job: Job) -> type[Engine]:
@@ -77,30 +77,30 @@ def _engine(job: Job) -> type[Engine]:
 
 def _walk(engine: Engine) -> JobResult:
     """Take a table from file to file."""
-    job, hears, clock = engine.job, engine.hears, engine.clock
+    job, observer, clock = engine.job, engine.observer, engine.clock
     with clock.time("read"):
         left_out = engine.read()
     for words in left_out:
-        hears.left_out(words)
+        observer.left_out(words)
     with clock.time("check"):
         engine.drafted = drafted = engine.complete()
         words = engine.prepare()
     size = table_size(engine.records, engine.columns) + (", in parts" if engine.in_parts else "")
-    hears.stage("grouping", "; ".join(filter(None, [size, words])))
-    engine.group(lambda plan: hears.planned(plan, engine.records))
+    observer.stage("grouping", "; ".join(filter(None, [size, words])))
+    engine.group(lambda plan: observer.planned(plan, engine.records))
     with delivering(
         job.gate,
         job.writes,
         job.reports,
-        hears,
+        observer,
         job.to_folder,
         job.destination,
         job.ledger,
     ) as delivery:
-        hears.stage("writing")
+        observer.stage("writing")
         with clock.time("write"):
             counted = engine.write(delivery)
-        hears.stage("measuring")
+        observer.stage("measuring")
         with clock.time("measure"):
             measured = engine.measure()
             origin = job.origin or {"path": str(job.source), "sha256": engine.digest}
@@ -113,12 +113,12 @@ def _walk(engine: Engine) -> JobResult:
             )
             evidence = Evidence.of(drafted.plan, measured)
             for caution in evidence.cautions:
-                hears.caution(caution)
+                observer.caution(caution)
         if not FORMATS[
             job.kind_of_target
         ].is_text:  # which has no place for them, as was said before
             for words in engine.metadata_left_out():
-                hears.left_out(words)
+                observer.left_out(words)
                 left_out.append(words)
         evidence = delivery.judge(evidence)
         _report(engine, evidence, delivery)
@@ -129,15 +129,15 @@ def _walk(engine: Engine) -> JobResult:
 
 def _report(engine: Engine, evidence: Evidence, delivery: Delivery) -> None:
     """Write the reports of a table that was judged."""
-    hears = engine.hears
+    observer = engine.observer
     if engine.job.reports:
-        hears.stage("reporting")
+        observer.stage("reporting")
     for number, (_, public) in enumerate(engine.job.reports):
         with engine.clock.time("report"):
             model = engine.report_model(evidence, public)
             delivery.write_report(number, report_texts(model))
         if not public:
-            hears.reported(model)
+            observer.reported(model)
 
 
 def protect_file(

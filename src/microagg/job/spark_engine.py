@@ -56,7 +56,7 @@ class SparkEngine(EngineInParts):
         opened = session_on(self.job.master, self.records)
         self._session = session = self.closing.enter_context(opened)
         if words := exposure_words(session):
-            self.hears.exposed(words)
+            self.observer.exposed(words)
         nanoseconds = with_nanoseconds(self.source.schema)
         if nanoseconds:
             left_out = [*left_out, microsecond_words(nanoseconds)]
@@ -91,7 +91,7 @@ class SparkEngine(EngineInParts):
         with self.clock.time("partition"):
             if not is_warm(self._session, plan):
                 warm_executors(self._session, plan)
-            with _progress_of(self._session, partial(self.hears.progress, "grouping")):
+            with _progress_of(self._session, partial(self.observer.progress, "grouping")):
                 self.release = SparkRelease.of(group_in_spark(self._frame, plan))
         self.closing.callback(self._unpersist)
 
