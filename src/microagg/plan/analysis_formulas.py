@@ -83,25 +83,17 @@ def formulas_of(given: Any) -> tuple[Any, ...]:
         return ()
     if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
         given = (given,)
-    formulas = tuple(
-        formula if isinstance(formula, str) else tuple(formula)
-        for formula in given
-        if _sensible(formula)
-    )
+    formulas = list(given)
     for formula in formulas:
+        if not isinstance(formula, str | list | tuple):
+            raise _no_formula(formula)
         read_formula(formula)
-    return formulas
+    return tuple(formula if isinstance(formula, str) else tuple(formula) for formula in formulas)
 
 
 def as_lists(analyses: Iterable[Any]) -> list[Any]:
     """Return analyses as a file holds them: texts, or lists of their parts."""
     return [formula if isinstance(formula, str) else list(formula) for formula in analyses]
-
-
-def _sensible(one: Any) -> bool:
-    if isinstance(one, str | list | tuple):
-        return True
-    raise _no_formula(one)
 
 
 def computed_with(wanted: Any) -> Any:

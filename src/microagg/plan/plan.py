@@ -148,6 +148,7 @@ class Plan(PlanSettings):
             )
         changes = {name: value for name, value in given.items() if name in BLOCK_SETTINGS}
         added = {name: value for name, value in given.items() if name not in BLOCK_SETTINGS}
+        options_of_methods = {option.name for m in METHODS.values() for option in m.options}
         blocks = []
         for block in self.blocks:
             if "require" in given:
@@ -158,7 +159,7 @@ class Plan(PlanSettings):
             has = {option.name for option in method.options}
             for name in added:
                 # A word that no method knows is a slip; a word of another method is refused by its check.
-                if name not in has | set(method.refuses) and not _is_option(name):
+                if name not in has | set(method.refuses) | options_of_methods:
                     raise unknown("setting", name, has | self._keywords())
             options = {name: value for name, value in block.options.items() if name in has}
             blocks.append(replace(block, **changes, options={**options, **added}))
@@ -297,7 +298,3 @@ def _k(block: Block) -> int:
             "k = 5 in the block of the plan."
         )
     return block.k
-
-
-def _is_option(name: str) -> bool:
-    return any(name == option.name for m in METHODS.values() for option in m.options)
