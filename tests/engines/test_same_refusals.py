@@ -162,11 +162,11 @@ TOO_MUCH = {
     },
     "in one stratum": {
         "strata": ["mostly_flu"],
-        "require": {"entropy": {"ill": 1.5}},
+        "require": {"entropy": {"ill": 1.8}},
     },
     "in one stratum, and many values to blank": {
         "strata": ["mostly_flu"],
-        "require": {"entropy": {"ill": 1.5}},
+        "require": {"entropy": {"ill": 1.8}},
         "missing": {"policy": "pattern", "most": 0.0},
         "k": 15,
     },
