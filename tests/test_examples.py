@@ -25,7 +25,7 @@ from conftest import reference_file
 from microagg.plan.block import Block, Require
 from microagg.plan.column import KINDS, Column
 from microagg.plan.plan import Plan
-from microagg.plan.sections import Accept, Missing, Strata, Unit, Weight
+from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings_table import rows_of
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
@@ -203,7 +203,7 @@ def test_the_plan_page_has_every_key():
     for text in MARKED.findall((DOCS / "plan.md").read_text(encoding="utf-8")):
         keys |= set(re.findall(r"(?<![\w\"])(\w+) = ", text))
         keys |= set(re.findall(r"^\[+(?:columns\.|block\.)?(\w+)\]", text, re.M))
-    parts = [Plan, Block, Column, Missing, Strata, Weight, Unit, Accept, Require]
+    parts = [Plan, Block, Column, Missing, Strata, Weight, Unit, Accept, Require, Suppress]
     wanted = {row.key for part in parts for row in rows_of(part)} - {"options"}
     wanted |= {"holds", "effort"}
     assert not wanted - keys

@@ -12,7 +12,7 @@ from microagg.cli.main import app
 from microagg.plan.block import Block, Dominance, Require
 from microagg.plan.column import Coarsen, Column
 from microagg.plan.plan import Plan
-from microagg.plan.sections import Accept, Missing, Strata, Unit, Weight
+from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings_table import Section, rows_of
 
 __all__ = ["PARTS", "command_page", "keys_of", "plan_page"]
@@ -29,6 +29,7 @@ PARTS: dict[type[Any], str] = {
     Unit: "`unit = { … }`, of the plan or of a block",
     Weight: "`weight = { … }`",
     Missing: "`[missing]`",
+    Suppress: "`suppress = { … }`",
     Accept: "`[accept]`",
 }
 

@@ -84,6 +84,10 @@ from microagg.plan.sections import Missing, Strata, Weight
         ({"max_moved": 0.5}, {"max_moved": 0.5}),
         ({"max_tables": 1.5}, {"max_tables": 1.5}),
         ({"max_inference": 0.2}, {"max_inference": 0.2}),
+        (
+            {"suppress": 0.01, "suppress_weighted": True},
+            {"suppress": {"most": 0.01, "weighted": True}},
+        ),
         ({"analysis": ["income ~ age", "gini(age)"]}, {"analyses": ["income ~ age", "gini(age)"]}),
         ({"missing": "majority"}, {"missing": "majority"}),
         ({"missing_most": 0.02}, {"missing": {"most": 0.02}}),

@@ -153,6 +153,7 @@ ALMOST = st.fixed_dictionaries(
         | st.fixed_dictionaries(
             {}, optional=dict.fromkeys(["loss", "linkage", "agreeing", "moved"], WRONG)
         ),
+        "suppress": WRONG | table(most=WRONG, weighted=WRONG),
         "analyses": WRONG | st.lists(WRONG, max_size=2),
         "block": WRONG
         | st.lists(
@@ -207,6 +208,12 @@ def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
         ({"accept": {"agreeing": 20}}, "max_agreeing is a share of the records"),
         ({"accept": {"tables": -1}}, "max_tables is a multiple from 0 up"),
         ({"accept": {"moved": -1}}, "max_moved is a share of a 95 % interval"),
+        ({"suppress": {"most": 1}}, "share of the records from 0 to 0.5"),
+        ({"suppress": {"most": 0.1, "weighted": "yes"}}, "true or false"),
+        (
+            {"suppress": {"most": 0.1}, "weight": {"column": "w"}},
+            "the weight is 'w'. If the totals may change, say weighted = true",
+        ),
         ({"analyses": ["income"]}, "An analysis is written .* got 'income'"),
         ({"analyses": {"income": "~"}}, "An analysis is written"),
         (

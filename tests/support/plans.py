@@ -12,7 +12,7 @@ from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS
 from microagg.plan.relations import Relation
-from microagg.plan.sections import Accept, Missing, Strata, Unit, Weight
+from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings import AGGREGATES, EFFORTS, SCALES
 
 # Names as people have them, and as they break parsers; lone surrogates have no place in a text file.
@@ -264,6 +264,9 @@ def plans(draw, several=True):
                 if draw(st.booleans())
             },
         ),
+        suppress=Suppress(draw(st.just(0.0) | st.floats(0.001, 0.5)), True)
+        if draw(st.booleans())
+        else Suppress(),
         keep_order=draw(st.sampled_from([None, False, True])),
         round=draw(st.sampled_from(["no", "no", "nearest", "totals"])),
         digits=draw(st.none() | st.integers(-15, 15)),

@@ -103,6 +103,7 @@ def _cost_lines(evidence: Evidence) -> list[MessageLine]:
     lines = [
         MessageLine("recoded", recoded, optional=True),
         MessageLine("missing", evidence.missing_words, optional=True),
+        MessageLine("left out", evidence.suppressed_words),
         MessageLine("lost", evidence.loss_words),
         MessageLine("usable", evidence.fidelity_words),
         *analysis_lines(evidence.utility),

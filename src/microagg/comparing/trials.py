@@ -30,6 +30,7 @@ from microagg.errors import InputError, MicroaggError, StopSearch
 from microagg.measure.analysis_results import Analysis
 from microagg.plan.checks import real
 from microagg.plan.plan import Plan
+from microagg.plan.sections import Suppress
 
 Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
@@ -236,14 +237,14 @@ def try_plans(
 def for_a_sample(plan: Plan) -> Plan:
     """Return a plan that a sample can carry out too: what is rare there need not be rare in the table.
 
-    Small strata are merged, and values of rare patterns blanked.
+    Small strata are merged, values of rare patterns blanked, and no record is left out.
     """
     one_group = len(plan.blocks) == 1 and not plan.blocks[0].per_column
     strata = plan.strata
     if strata.columns and one_group:
         strata = replace(strata, small="merge")
     missing = replace(plan.missing, most=1.0)
-    return replace(plan, strata=strata, missing=missing)
+    return replace(plan, strata=strata, missing=missing, suppress=Suppress())
 
 
 def sampled(records: Table, plan: Plan, size: int) -> tuple[Table, Figures, float]:

@@ -118,6 +118,12 @@ _IN_PARTS = (
         lambda p, b: p.renumber,
     ),
     _Lack(
+        "all records",
+        "the costliest ones show only once all are grouped",
+        "suppress leaves some out",
+        lambda p, b: p.suppress.most > 0,
+    ),
+    _Lack(
         "recodings of all records",
         "they are fitted before records are left out",
         "missing is drop",

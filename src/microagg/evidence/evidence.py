@@ -43,6 +43,7 @@ from microagg.evidence.sentences import (
     loss_words,
     odds_words,
     pairing_words,
+    percent_words,
     promise_words,
     red_words,
     standing_words,
@@ -210,6 +211,20 @@ class Evidence(Measured):
         return "; ".join(said)
 
     @property
+    def suppressed_words(self) -> str:
+        """How many records were left out, and what that won; empty where none was to be."""
+        found = self.suppressed
+        if found is None:
+            return ""
+        if not found.records:
+            return "no record was left out: that would not lower the loss"
+        return (
+            f"{plural(found.records, 'record was', 'records were')} left out ({share(found.share)}): the "
+            f"others lose {percent_words(self.utility.information_loss)} of their information; all records "
+            f"together would lose {percent_words(found.loss_without)}"
+        )
+
+    @property
     def missing_words(self) -> str:
         """What became of missing values; empty where there were none."""
         missing, blanked, filled, lost = (
@@ -364,6 +379,12 @@ class Evidence(Measured):
             "weight_release": None if self.plan.weight is None else self.plan.weight.release,
             "recoded": {str(n): how.in_words for n, how in self.plan.coarsened.items()},
             "missing": self._missing(),
+            "suppressed": None
+            if self.suppressed is None
+            else {
+                **few_digits(asdict(self.suppressed), DIGITS),
+                "words": self.suppressed_words,
+            },
             "records_in_another_stratum": self.signs.recoded,
             "ledger": self._history(),
             "order": "kept" if self.plan.keep_order else "random",

@@ -150,6 +150,17 @@ class Signs:
     """What the draft found that could not be read."""
 
 
+@dataclass(frozen=True)
+class Suppressed:
+    """Records that were left out since that lowers the loss."""
+
+    records: int
+    share: float
+    """Of all records."""
+    loss_without: float
+    """Percent that all records would lose if none were left out."""
+
+
 class History(NamedTuple):
     """What was counted over this and all earlier releases of a ledger."""
 
@@ -193,6 +204,8 @@ class Measured:
     """Whether the loss counts records by their weights."""
     dropped: int = 0
     """Records that were left out for missing values."""
+    suppressed: Suppressed | None = None
+    """Records that were left out since that lowers the loss; None: none was to be."""
     swap: SwapFigures | None = None
     """What swapped values give away; None: no value is swapped."""
     attacks: Attacks | None = None

@@ -84,6 +84,7 @@ class Measuring(TableFigures):
             summaries=self.summaries,
             weighted=self.both.weights is not None,
             dropped=self.intake.dropped,
+            suppressed=self.suppressed,
             swap=self.swap,
             sampled=len(self.both) if self.is_sample else None,
         )

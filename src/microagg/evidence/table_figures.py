@@ -16,7 +16,7 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.evidence.cure import cure_of
-from microagg.evidence.measured import Cure, Part
+from microagg.evidence.measured import Cure, Part, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
 from microagg.kernels.labels import combine, group_means
@@ -77,6 +77,8 @@ class TableFigures:
     """What the draft found that could not be read."""
     again: Callable[[Plan], TableFigures] | None = field(default=None, repr=False)
     """Protects the same table by another plan; None where it is not at hand."""
+    suppressed: Suppressed | None = None
+    """Records that were left out; None: none was to be."""
     is_frame: bool = False
     """Whether the release is handed over as a frame, and not as a file."""
     records: int | None = None

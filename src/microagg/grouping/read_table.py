@@ -85,7 +85,9 @@ class Intake:
     rows: Labels | None
     """Records of the given table that are kept, where some are left out; None: all."""
     given: int
-    """Records of the given table, or of the rows of it that were asked for."""
+    """Records of the given table."""
+    suppressed: int = 0
+    """Records that are left out since that lowers the loss."""
     recoded: Mapping[Any, Recoded] = field(default_factory=dict)
     """Columns that the plan recoded, as they were before."""
     original: Frame | None = None
@@ -97,7 +99,7 @@ class Intake:
     @property
     def dropped(self) -> int:
         """Records that are left out for missing values."""
-        return self.given - len(self)
+        return self.given - len(self) - self.suppressed
 
     @property
     def units(self) -> Labels | None:
@@ -187,11 +189,12 @@ def _take_in(
     for block in plan.blocks:
         check_k(block.k or 1, len(table))
     variables = _variables(table, plan, roles, text is not None, coded, recoders)
-    given = len(table) if rows is None else len(rows)
+    given, suppressed = len(table), 0 if rows is None else len(table) - len(rows)
     if plan.missing.policy == "drop":
         there = complete_records(variables.values())
+        suppressed = 0 if rows is None else int(there.sum()) - int(there[rows].sum())
         rows = np.flatnonzero(there) if rows is None else rows[there[rows]]
-    if rows is not None and len(rows) < len(table):
+    if rows is not None and len(rows) < given:
         if not len(rows):
             raise no_complete_record()
         table = _of_rows(table, rows)
@@ -217,6 +220,7 @@ def _take_in(
         strata_by={},
         rows=rows,
         given=given,
+        suppressed=suppressed,
     )
     if not of_sample:
         for name, variable in variables.items():

@@ -325,7 +325,7 @@ class Carrying:
 
     def freeze(self, intake: Intake) -> Intake:
         """Return the table with the weights of entry."""
-        new = replace(intake, given=len(intake))
+        new = replace(intake, given=len(intake), suppressed=0)
         policy = new.plan.missing.policy
         # Groups of before do not keep to patterns of missing values of now: each has a value if k units do.
         if policy == "pattern" and (len(self._units) or len(self._of_row) > self._chosen.sum()):

@@ -40,6 +40,7 @@ def check_supported(
         (block.draws, "the most frequent category", "categories is draw"),
         (plan.unit_of(block).mode == "together", "units that are counted", "mode is together"),
         (plan.strata_of(block).small == "merge", "strata of k units", "small is merge"),
+        (plan.suppress.most > 0, "all records", "suppress leaves some out"),
         (plan.missing.policy == "drop", "all records", "missing is drop"),
         (plan.keep_order is True, "rows in random order", "keep_order is true"),
         (bool(untouched), "known columns as they are", f"coarsen names {names(list(untouched))}"),

@@ -22,6 +22,7 @@ def check_plan(plan: PlanSettings) -> None:
         _check_roles,
         _check_weight,
         _check_small_strata,
+        _check_suppress,
         _check_relations,
         _check_swapping,
     ):
@@ -36,6 +37,16 @@ def _check_reasons(plan: PlanSettings) -> None:
                 f"reasons says why a column is confidential; {shown(name)} is not. Name it in "
                 "confidential, or leave its reason out."
             )
+
+
+def _check_suppress(plan: PlanSettings) -> None:
+    """Refuse to leave records out of weighted totals, unless that is asked for."""
+    if plan.suppress.most and plan.weight is not None and not plan.suppress.weighted:
+        raise InputError(
+            f"Weighted totals stay what they are, and suppress leaves records out of them; the weight is "
+            f"{shown(plan.weight.column)}. If the totals may change, say weighted = true in suppress "
+            "(--suppress-weighted); else leave suppress out."
+        )
 
 
 def _check_roles(plan: PlanSettings) -> None:

@@ -34,7 +34,7 @@ from microagg.plan.flag_values import (
     TYPED_SEED,
 )
 from microagg.plan.relations import Relation
-from microagg.plan.sections import Accept, Missing, Strata, Unit, Weight
+from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings import check_random_state
 from microagg.plan.settings_table import Section, setting
 
@@ -137,6 +137,11 @@ class PlanSettings(Section):
         None, section=Weight, help="How many of the population a record stands for."
     )
     missing: Missing = setting(Missing, section=Missing, help="What becomes of missing values.")
+    suppress: Suppress = setting(
+        Suppress,
+        section=Suppress,
+        help="How many records may be left out where that lowers the loss most.",
+    )
     columns: Mapping[Any, Column] = setting(
         dict,
         keyword="kinds",

@@ -1,4 +1,4 @@
-"""The sections of a plan: strata, weight, unit, missing values, what is accepted."""
+"""The sections of a plan: strata, weight, unit, missing values, suppression, what is accepted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from microagg.errors import InputError, shown
 from microagg.plan.checks import (
     Name,
     Names,
+    check_bool,
     check_table,
     column_name,
     column_names,
@@ -18,7 +19,7 @@ from microagg.plan.checks import (
     text_name,
     text_names,
 )
-from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, TEXT, FlagForm
+from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, TEXT, FlagForm
 from microagg.plan.settings_table import Section, setting
 
 
@@ -238,6 +239,31 @@ class Missing(Section):
         flag="--missing-code",
         form=CODES,
         help="Values of a column that mean missing, such as income=-8,-9; may be given for several columns.",
+    )
+
+
+@dataclass(frozen=True)
+class Suppress(Section):
+    """Records that may be left out where that lowers the loss most."""
+
+    shorthand, title = "most", "suppress"
+
+    most: float = setting(
+        0.0,
+        check=number(
+            "a share of the records from 0 to 0.5 (for 1 % write 0.01)", lambda x: 0 <= x <= 0.5
+        ),
+        flag="--suppress",
+        form=SHARE,
+        help="Largest share of the records, 0 to 0.5, that may be left out where that lowers the loss most; "
+        "units are left out as a whole. By default none is.",
+    )
+    weighted: bool = setting(
+        False,
+        check=check_bool,
+        flag="--suppress-weighted",
+        form=SWITCH,
+        help="Leave records out also where there are weights, whose totals then change.",
     )
 
 

@@ -21,6 +21,7 @@ from microagg.drafting.draft import Completed, complete
 from microagg.drafting.guess import Guess
 from microagg.encode.space import Space
 from microagg.engines.memory.release import Release
+from microagg.engines.memory.suppress import with_fewer_records
 from microagg.engines.write_and_count import ReleasedTable
 from microagg.errors import InputError
 from microagg.evidence.cautions import warn_of
@@ -77,6 +78,7 @@ def protect(
     strata: Any = UNSET,
     weight: Any = UNSET,
     missing: Any = UNSET,
+    suppress: Any = UNSET,
     kinds: Mapping[Any, Any] = UNSET,
     coarsen: Mapping[Any, Any] = UNSET,
     relations: Iterable[str] = UNSET,
@@ -146,6 +148,10 @@ def protect(
     missing : {"pattern", "majority", "fill", "drop", "error"}
         What becomes of missing values: by default groups share what is missing. Also ``{"policy": ...,
         "most": 0.01, "codes": {"income": [-8]}}``, see :class:`microagg.plan.sections.Missing`.
+    suppress : float
+        Largest share of the records that may be left out, in whole units, where that lowers the loss most;
+        ``{"most": 0.01, "weighted": True}`` also where there are weights, whose totals then change. The
+        evidence is about the records that stay, and says how many were left out and what that gained.
     kinds : mapping of names to kinds, where the type of the column does not tell
         Numbers that look like codes are nominal unless a kind is given. One of "number", "integer",
         "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy"; a list of levels from low to high for
@@ -241,7 +247,16 @@ def protect_table(
         plan.check_complete()
         with clock.time("check"):
             settled = complete(table, plan, missing_words(text is not None), coded)
-    return _protect(table, settled, progress, text, coded, None, clock, on_plan, is_frame, carrying)
+
+    def protected(plan: Plan, rows: Labels | None) -> Release:
+        completed = Completed(plan, settled.guesses)
+        return _protect(
+            table, completed, progress, text, coded, rows, clock, on_plan, is_frame, carrying
+        )
+
+    if settled.plan.suppress.most:
+        return with_fewer_records(settled.plan, protected)
+    return protected(settled.plan, None)
 
 
 def _protect(

@@ -32,7 +32,7 @@ from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
-from microagg.plan.sections import Roles
+from microagg.plan.sections import Roles, Suppress
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import release_model
 from microagg.report.provenance import file_facts
@@ -171,7 +171,7 @@ class Release:
         if not self._attacked:
             intake = self._measuring.intake
             kept = np.arange(intake.given) if intake.rows is None else intake.rows
-            plan = replace(self.plan, analyses=(), keep_order=None)
+            plan = replace(self.plan, suppress=Suppress(), analyses=(), keep_order=None)
             found = attacks_for_evidence(
                 intake.original or intake.frame,
                 intake.units,
