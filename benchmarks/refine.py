@@ -1,17 +1,22 @@
-"""auto and refine beside MDAV: loss, time, growth with the number of records, threads, memory."""
+"""auto and refine beside MDAV: loss, time, growth, threads, memory; and what each pass of the search wins."""
 
 from __future__ import annotations
 
+import importlib
 import resource
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import ExitStack
+from unittest import mock
 
 import numpy as np
 
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
 from benchmarks.mdav import plain_mdav
+from benchmarks.papers.pages import reference
 from microagg.algorithms.auto import auto
 from microagg.algorithms.fixed_size.mdav import mdav
 from microagg.base.typing import Floats, Labels
@@ -116,6 +121,51 @@ def growth() -> None:
     )
 
 
+def by_pass() -> None:
+    """How much more is lost without a pass, and the processor seconds with and without it.
+
+    A pass that wins nothing on any table could go.
+    """
+    cases: list[tuple[str, str, object, list[tuple[int, str]]]] = [
+        (
+            "recombination",
+            "_recombined",
+            lambda _, partitions, *__: partitions[0],
+            [(3, "best"), (5, "best"), (10, "best")],
+        ),
+        (
+            "parting of pairs",
+            "parted",
+            lambda _, labels, __: labels,
+            [(15, "fast"), (15, "balanced"), (40, "fast"), (40, "balanced")],
+        ),
+    ]
+    search, passes = (
+        importlib.import_module(f"microagg.algorithms.refine.{name}")
+        for name in ("refine", "search_passes")
+    )
+    rows = []
+    for what, function, nothing, settings in cases:
+        for data in ("tarragona", "census", "eia"):
+            raw = reference(data)
+            X = fit_scale(raw).apply(raw)
+            for k, effort in settings:
+                losses, seconds = [], []
+                for leave_out in (False, False, True):  # the first time for compiling
+                    with ExitStack() as stack:
+                        for module in (search, passes):
+                            if leave_out and hasattr(module, function):
+                                stack.enter_context(mock.patch.object(module, function, nothing))
+                        begun = time.process_time()
+                        labels = canonical_labels(auto(X, k, effort=effort).labels)
+                        seconds.append(time.process_time() - begun)
+                    losses.append(sum_of_squares(X, labels))
+                less = f"{100 * (losses[2] / losses[1] - 1):+.3f} %"
+                rows.append([what, data, k, effort, less, seconds[1], seconds[2]])
+    header = ["without", "data", "k", "effort", "SSE", "seconds with", "without"]
+    show("What each pass of the search wins", header, rows)
+
+
 def main() -> None:
     for effort in ("fast", "balanced"):
         auto(records("normal", 3_000), 3, effort=effort)  # compile
@@ -123,6 +173,7 @@ def main() -> None:
     against_mdav()
     on_threads()
     growth()
+    by_pass()
 
 
 if __name__ == "__main__":

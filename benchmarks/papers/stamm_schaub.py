@@ -9,7 +9,7 @@ import microagg
 from benchmarks.harness import best_in_turns
 from benchmarks.papers.pages import save, table, write
 from microagg.base.typing import Floats, Labels
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 
 N = 1_000_000
 SIZES = [2, 5, 10, 30, 100, 300, 1000, 3000, 10000]

@@ -19,8 +19,7 @@ from microagg.errors import (
 from microagg.version import VERSION
 
 if TYPE_CHECKING:
-    from microagg.algorithms.ordering.cut import cut
-    from microagg.algorithms.ordering.orders import order
+    from microagg.algorithms.ordering.cut import cut, order
     from microagg.algorithms.result import Partition
     from microagg.algorithms.univariate.sorted_cut import cut_sorted
     from microagg.algorithms.variable_size.spanning_tree import minimum_spanning_tree
@@ -120,7 +119,7 @@ _HOMES = {
     "lower_bound": "grouping.improve",
     "methods": "plan.registry",
     "minimum_spanning_tree": "algorithms.variable_size.spanning_tree",
-    "order": "algorithms.ordering.orders",
+    "order": "algorithms.ordering.cut",
     "partition": "grouping.partition",
     "prices": "comparing.prices",
     "protect": "engines.memory.protect",

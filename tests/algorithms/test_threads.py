@@ -62,6 +62,8 @@ def test_result_does_not_depend_on_the_number_of_threads():
         {"method": "mdav"},
         {"method": "centroid"},
         {"method": "v-mdav"},
+        {"method": "kmeans-merge"},
+        {"method": "mu-approx"},
         {"method": "auto", "effort": "fast"},
     ],
     ids=lambda options: options["method"],

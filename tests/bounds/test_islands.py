@@ -14,8 +14,7 @@ import microagg
 from bounds.test_semidefinite import prices_of, solver_of, tables
 from microagg.bounds import islands
 from microagg.bounds.islands import right_sides
-from microagg.bounds.multipliers import Size
-from microagg.bounds.semidefinite import proved_by
+from microagg.bounds.semidefinite import Size, proved_by
 
 EAGER = Size(block=8, rounds=60, worth=-1.0, stars=True, islands=True)
 

@@ -11,11 +11,10 @@ import pytest
 
 import microagg
 from microagg.base.progress import STOP, new_state
-from microagg.bounds import multipliers, semidefinite
-from microagg.bounds.multipliers import Size, Solver
+from microagg.bounds import semidefinite
 from microagg.bounds.neighbour_bound import neighbour_bound
 from microagg.bounds.rows import _nearest_row
-from microagg.bounds.semidefinite import proved_by, semidefinite_prices
+from microagg.bounds.semidefinite import Size, Solver, proved_by, semidefinite_prices
 from microagg.compile import threads
 from microagg.compile.jit import kernel
 from microagg.encode.scale import fit_scale
@@ -100,7 +99,7 @@ def test_regions_prove_too(monkeypatch):
 
 
 def test_blocks_of_cheap_records_are_left_and_still_prove(monkeypatch):
-    monkeypatch.setattr(multipliers, "_DEAR_AFTER", 5)
+    monkeypatch.setattr(semidefinite, "_DEAR_AFTER", 5)
     left = 0
     for X, k in tables(30, seed=8):
         solver = solver_of(X, k, Size(4, 25, -1.0, stars=True))
@@ -192,7 +191,7 @@ def test_eigenvalues_that_are_not_found_end_the_proof(monkeypatch):
         raise np.linalg.LinAlgError
 
     X = np.random.default_rng(0).normal(size=(60, 2))
-    monkeypatch.setattr(multipliers, "_positive_parts", gives_up)
+    monkeypatch.setattr(semidefinite, "_positive_parts", gives_up)
     assert microagg.lower_bound(X, 6, effort="balanced", scale="none") >= neighbour_bound(X, 6)
 
 

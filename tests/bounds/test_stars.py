@@ -9,8 +9,7 @@ import numpy as np
 import microagg
 from bounds.test_semidefinite import prices_of, solver_of, tables, worst_group
 from microagg.bounds import stars
-from microagg.bounds.multipliers import Size
-from microagg.bounds.semidefinite import proved_by
+from microagg.bounds.semidefinite import Size, proved_by
 
 EAGER = Size(block=6, rounds=60, worth=-1.0, stars=True)
 

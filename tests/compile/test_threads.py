@@ -8,7 +8,7 @@ from time import sleep
 import numpy as np
 import pytest
 
-from microagg.base.progress import new_state
+from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
 
 
@@ -50,6 +50,17 @@ def test_pieces_shrink_to_the_least(monkeypatch):
     assert max(pieces) == 100
     assert 3 in pieces
     assert len(pieces) < 60
+
+
+def test_sharing_out_stops_when_asked():
+    state, done = new_state(), []
+
+    def work(begin, end, thread):
+        done.append(begin)
+        state[STOP] = 1
+
+    threads.share_out(work, 10_000, state, at_once=1)
+    assert len(done) <= 16
 
 
 def test_helpers_do_every_piece_once(monkeypatch):
@@ -125,6 +136,8 @@ def test_what_a_helper_raises_is_raised(monkeypatch):
 
     with pytest.raises(ValueError, match="piece 8"):
         threads.share_with_helpers(piece, 40, at_once=1)
+    with pytest.raises(ValueError, match="piece 8"):
+        threads.share_out(piece, 40, new_state(), at_once=1)
     with pytest.raises(ValueError, match="piece 8"):
         threads.share_growing(item, [1])
     assert threads.helpers() == 2

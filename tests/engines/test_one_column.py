@@ -7,8 +7,7 @@ import pytest
 
 from microagg.algorithms.univariate import chain
 from microagg.algorithms.univariate.line import SortedLine
-from microagg.algorithms.univariate.sorted_cut import cut_sorted
-from microagg.algorithms.univariate.stretches import cut_stretches
+from microagg.algorithms.univariate.sorted_cut import cut_sorted, cut_stretches
 
 KINDS = {
     "normal": lambda rng, n: rng.normal(size=n),

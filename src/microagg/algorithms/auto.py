@@ -26,7 +26,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_out
 from microagg.errors import InputError, shown
 from microagg.kernels.halve import halves
-from microagg.kernels.mdav_groups import mdav_labels
+from microagg.kernels.outside_in import mdav_labels
 from microagg.plan.settings import LARGE_K, check_effort, check_time_limit
 
 _BLOCK = 65_536  # records at most; smaller ones take less time but give worse groups

@@ -9,14 +9,12 @@ import numpy as np
 
 from microagg.base.progress import DONE, STOP, VALID, State, part, rest_of, seconds_left, stop_after
 from microagg.base.typing import Floats, Labels
-from microagg.bounds.ascent import ascend
-from microagg.bounds.column_generation import ROUNDS_OF_CUTS, Generation
+from microagg.bounds.column_generation import ROUNDS_OF_CUTS, Generation, ascend
 from microagg.bounds.cuts import NO_CUTS, DualPrices
-from microagg.bounds.multipliers import Size
 from microagg.bounds.neighbour_bound import neighbour_bound
 from microagg.bounds.program import solver_unit
 from microagg.bounds.repeated_pricing import Pricer
-from microagg.bounds.semidefinite import proved_by, semidefinite_prices
+from microagg.bounds.semidefinite import Size, proved_by, semidefinite_prices
 from microagg.compile.threads import thread_count
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.settings import EXACT_K

@@ -11,7 +11,7 @@ Idea      The best prices are the duals of the linear program over all groups of
           (larger ones can be split, which never raises the SSE). It is solved with few groups;
           pricing (price_groups.py) finds groups that are worth adding, until there are none.
           First a quick pricing among few candidates, then the exact one. Prices are
-          smoothed with the best so far, and held in boxes (master.py).
+          smoothed with the best so far, and held in boxes (program.py).
 Cuts      Those of cuts.py that the linear program breaks are added to it, round after round.
 Rounding  Floors are lowered by what pricing may be wrong (price_groups.allowance), prices are taken as the
           floats that they are, sums are correctly rounded (math.fsum) and then lowered by a part in
@@ -26,10 +26,9 @@ import numpy as np
 
 from microagg.base.progress import STOP
 from microagg.base.typing import Floats, Labels, Members
-from microagg.bounds.cuts import Cuts, DualPrices, broken_cuts
-from microagg.bounds.master import Master
+from microagg.bounds.cuts import NO_CUTS, Cuts, DualPrices, broken_cuts
 from microagg.bounds.price_groups import allowance
-from microagg.bounds.program import RelaxedProgram
+from microagg.bounds.program import Master, RelaxedProgram
 from microagg.bounds.repeated_pricing import MANY, Pricer
 from microagg.kernels.labels import members_of
 
@@ -145,3 +144,51 @@ class Generation:
         penalties = (1 - weight) * solved.penalties
         penalties[: len(self.best.cuts.penalties)] += weight * self.best.cuts.penalties
         return duals, Cuts(self.master.sets, penalties)
+
+
+# Subgradient ascent: better prices from good ones, without a linear program.
+#
+# Idea      Charge records that the cheapest groups do not hold more, those that several hold less;
+#           the step is Polyak's towards a partition's SSE, and is halved when the bound does not rise
+#           (Held & Karp 1971). Pricing looks at few candidates, so that a round takes about n² steps.
+# Cost      The given number of rounds of quick pricing.
+
+_PATIENCE = 4  # rounds without a better bound, after which steps are halved
+_MEMORY = 0.6  # how much of the direction before is kept
+
+
+def ascend(
+    pricer: Pricer,
+    start: DualPrices,
+    upper: float,
+    *,
+    rounds: int,
+    width: int = 32,
+    nodes: int = 300,
+) -> DualPrices:
+    """Raise the bound that prices prove, from some prices on; ``upper`` is the SSE of a partition."""
+    n, k = len(pricer.X), pricer.k
+    best, duals, direction = start, start.duals, np.zeros(n)
+    unit = np.maximum(duals, 0.1 * duals.mean())  # outliers have high prices, and need large steps
+    step, idle = 1.0, 0
+    for _ in range(rounds + 1):
+        groups, floors = pricer.price(duals, width=width, nodes=nodes, each=1)
+        if pricer.state[STOP]:
+            break
+        bound = proved(pricer, duals, NO_CUTS, floors)
+        if bound > best.bound:
+            best, idle = DualPrices(duals, NO_CUTS, bound), 0
+        else:
+            idle += 1
+            if idle == _PATIENCE:
+                step, idle, duals, direction = step / 2, 0, best.duals, np.zeros(n)
+                continue
+        cheapest = np.argsort(groups.reduced, kind="stable")[: n // k]
+        rows = groups.members[cheapest]
+        cover = np.bincount(rows[rows >= 0], minlength=n)
+        direction = _MEMORY * direction + (1.0 - cover)
+        length = float(direction @ (unit * direction))
+        if length == 0:
+            break
+        duals = duals + step * (upper - bound) / length * unit * direction
+    return best

@@ -17,8 +17,7 @@ import scipy  # its parts are loaded when first used, as few jobs do
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Members
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 
 _VIOLATION = 0.02  # a cut that is broken by less is not worth a row
 _FRACTION = 1e-7  # what is nearer to a whole number counts as one

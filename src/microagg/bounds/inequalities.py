@@ -17,8 +17,7 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.bounds.rows import Blocks, Lists
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 
 _FROM, _EVERY = 20, 10  # rounds in which broken ones are sought
 

@@ -22,8 +22,7 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.bounds.inequalities import Charge, Inequalities, Shares, add
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.jit import kernel, lean_kernel
 
 _PARTS = np.array([0.02, 0.1, 0.3])  # of a record's share with itself
 _WEIGHTS = 24  # values of c

@@ -22,8 +22,7 @@ import numpy as np
 
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
-from microagg.kernels.block_tree import build_tree
-from microagg.kernels.nearest_neighbours import nearest_neighbours
+from microagg.kernels.block_tree import build_tree, nearest_neighbours
 
 
 def neighbour_bound(

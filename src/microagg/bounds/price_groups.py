@@ -32,8 +32,7 @@ import numpy as np
 from microagg.base.progress import STOP
 from microagg.base.typing import Floats
 from microagg.bounds.cuts import NO_CUTS, Cuts
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
 
 

@@ -30,8 +30,7 @@ class Priced(NamedTuple):
 
 def _near_sums(X: Floats, k: int, state: State) -> Floats:
     """For each record the sums of the squared distances to its 0, 1, … 2k − 3 nearest."""
-    from microagg.kernels.block_tree import build_tree
-    from microagg.kernels.nearest_neighbours import nearest_neighbours
+    from microagg.kernels.block_tree import build_tree, nearest_neighbours
 
     most = min(2 * k - 3, len(X) - 1)
     near = np.zeros((len(X), 2 * k - 2))

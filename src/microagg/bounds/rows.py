@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 
 _STEPS = 100  # of bisection, at most
 _SUM = 1e-5  # how far from 1 a row may stay

@@ -17,8 +17,7 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.bounds.inequalities import Charge, Inequalities, Shares, add
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.jit import kernel, lean_kernel
 
 _ARMS = 4  # records of T at most
 _STEP = 0.3  # of the multipliers; with larger ones they swing

@@ -1,4 +1,9 @@
-"""How kernels are compiled and kept: one place for the flags."""
+"""How kernels are compiled and kept: one place for the flags.
+
+Lean kernels count no references: numba counts those of arrays at every call that it does not expand in place,
+which costs more than a small function's own work, and compiles longer. None of them makes or keeps an array,
+so the counting is left out.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +33,10 @@ except (ImportError, AttributeError) as moved:
 else:
     HAS_PRIVATE_PARTS = True
 
-__all__ = ["compiled", "compiled_part", "kernel", "subkernel"]
+__all__ = ["inlined_subkernel", "kernel", "lean_kernel", "lean_subkernel", "scan", "subkernel"]
+
+_LEAN = {"error_model": "numpy", "_nrt": False}
+_MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -39,6 +47,29 @@ def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
 def subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only kernels call, as a part of theirs."""
     return compiled_part(function)
+
+
+def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile what Python calls; it must not make arrays."""
+    return compiled(function, **_LEAN)
+
+
+def lean_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile what only compiled code calls; it must not make arrays."""
+    return compiled_part(function, **_LEAN)
+
+
+def inlined_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Inline a function into its one or two callers; it must not make arrays.
+
+    To hand over many arrays takes longer than a short function.
+    """
+    return compiled_part(function, **_LEAN, forceinline=True)
+
+
+def scan(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a search that may run in any order and round in any way."""
+    return compiled_part(function, **_LEAN, fastmath=_MIN_SCAN)
 
 
 def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
@@ -65,7 +96,11 @@ def _compiled(
     function: Callable[..., Any], options: dict[str, Any], keep: bool
 ) -> Callable[..., Any]:
     options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C
-    dispatcher: Any = njit(**options)(function)
+    dispatcher: Any
+    try:
+        dispatcher = njit(**options)(function)
+    except KeyError:  # a numba that does not know one of the options
+        dispatcher = njit(nogil=True)(function)
     dispatcher.compile = _without_collecting(dispatcher.compile)
     if HAS_PRIVATE_PARTS:
         if keep:

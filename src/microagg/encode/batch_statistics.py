@@ -1,7 +1,7 @@
 """Statistics of a table that is read in batches; those of the batches merge in any order.
 
-Sums are exact (kernels/exact_sums.py), so that a table has the same summary, to the last digit, however it is
-cut into batches and in whatever order these come. Quantiles come from a sketch that counts values; where
+Sums are exact (kernels/doubled_sums.py), so that a table has the same summary, to the last digit, however it
+is cut into batches and in whatever order these come. Quantiles come from a sketch that counts values; where
 very many differ, by their leading bits, and it is off by at most one part in 256 of a value.
 
 Everything merges by addition, so that batches may be summarised in other processes or machines.
@@ -24,7 +24,7 @@ from microagg.encode.number_figures import NumberFigures, Spread
 from microagg.encode.scale import ROUNDING, scaling_of
 from microagg.encode.transform import Transform
 from microagg.errors import InputError, shown
-from microagg.kernels.exact_sums import BINS, LOW_BITS, OFFSET, add_moments
+from microagg.kernels.doubled_sums import BINS, LOW_BITS, OFFSET, add_moments
 
 _LARGEST = 1e150  # whose square is a double
 _MANTISSA = 53

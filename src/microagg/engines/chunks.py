@@ -35,7 +35,7 @@ from microagg.grouping.one_cell import Problem, is_searched, search_by_release
 from microagg.grouping.require.from_plan import RULES, make_requirements, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.requirement_search import satisfy
-from microagg.kernels.halving_tree import leaves_of
+from microagg.kernels.halve import leaves_of
 from microagg.kernels.labels import canonical_labels
 from microagg.measure.row_keys import Keys
 from microagg.plan.registry import find

@@ -44,7 +44,7 @@ from microagg.grouping.partition import partition
 from microagg.grouping.require.requirement import demands_of
 from microagg.grouping.require.value_rules import Closeness, Units
 from microagg.kernels import outside_in
-from microagg.kernels.halving_tree import leaves_of
+from microagg.kernels.halve import leaves_of
 from microagg.kernels.kd_tree import WIDTH, build, for_thread
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.kernels.nearer_counts import count_by_scan, count_by_tree, in_blocks

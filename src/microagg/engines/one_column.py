@@ -7,8 +7,7 @@ Idea      Records are dealt out to stretches of the order, by values of a sample
           beginning meet those that the stretch before it found, back to a column through which all of
           them go, what lies before no longer matters (algorithms/univariate/chain.py has the argument),
           and the cuts are those of the whole column. Where they do not meet, the one before it goes
-          on, value by value (algorithms/univariate/stretches.py). A group belongs to the stretch in which
-          it ends. On Spark a stretch could not be read again: one task cuts the column of a cell as a whole.
+from microagg.algorithms.univariate.sorted_cut import cut_stretches
 Cost      O(n log n) time in all, the memory of a stretch; where partitions never meet, as with values that
           are evenly spaced, the memory of the whole column.
 Same      Equal values are taken in the order of the keys of their rows, whichever engine deals them out.
@@ -24,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.algorithms.univariate.chain import overlap_for
-from microagg.algorithms.univariate.stretches import cut_stretches
+from microagg.algorithms.univariate.sorted_cut import cut_stretches
 from microagg.base.typing import Floats, Labels
 from microagg.engines.chunks import ChunkPlan, plan_chunks
 from microagg.engines.encoding import Encoding, PackedRows, Records

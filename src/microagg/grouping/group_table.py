@@ -25,7 +25,6 @@ from microagg.grouping.improve import lower_bound
 from microagg.grouping.one_cell import Problem, is_searched, solve, with_least_effort
 from microagg.grouping.require.from_plan import within
 from microagg.grouping.require.requirement import Requirement
-from microagg.grouping.require.requirement_search import repair
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.block import Block
 from microagg.plan.registry import find
@@ -91,6 +90,8 @@ def merge_groups(
     requirements : what every group must satisfy
     weights : (n,) relative ones; None: all records count alike
     """
+    from microagg.grouping.require.requirement_search import repair  # loads the compiler
+
     labels, groups = np.empty(len(cells), dtype=np.int64), 0
     for rows in rows_of_each(cells):
         merged = repair(

@@ -159,9 +159,9 @@ def lower_bound(
         "fast" is the neighbour bound (:mod:`microagg.bounds.neighbour_bound`), for any number of records.
         "balanced" raises it by semidefinite programs (:mod:`microagg.bounds.semidefinite`): a single
         one for up to 1,200 records, and programs over neighbours beyond, in a time that is linear in the
-        number of records. For k up to 5 and up to 10,000 records it has better prices instead
-        (:mod:`microagg.bounds.ascent`), and "best" goes on from there by column generation with
-        cuts (:mod:`microagg.bounds.column_generation`); for larger k or more records "best" solves larger
+        number of records. For k up to 5 and up to 10,000 records it has better prices instead,
+        by subgradient ascent, and "best" goes on from there by column generation with cuts (both in
+        :mod:`microagg.bounds.column_generation`); for larger k or more records "best" solves larger
         semidefinite programs, for longer.
     time_limit : float, optional
         Seconds after which the best bound so far is returned.

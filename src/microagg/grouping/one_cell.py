@@ -24,7 +24,6 @@ from microagg.grouping.improve import continued
 from microagg.grouping.partition import partition, with_bound
 from microagg.grouping.require.from_plan import whole_of, within
 from microagg.grouping.require.requirement import Requirement, demands_of
-from microagg.grouping.require.requirement_search import repair, satisfy
 from microagg.grouping.require.value_rules import Closeness
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.block import Block
@@ -211,6 +210,8 @@ def _published(problem: Problem) -> Partition:
     method = find(problem.block.method).function(X.shape[1] + 1)
     labels = method(X, problem.k, demands_of([close]))
     if len(required) > 1:
+        from microagg.grouping.require.requirement_search import repair  # loads the compiler
+
         labels = repair(X, problem.k, required, labels)
     return _measured(problem, X, labels, started)
 
@@ -224,6 +225,8 @@ def _satisfied(
     effort = options.get("effort", "balanced")
 
     def work(state: State) -> Labels:
+        from microagg.grouping.require.requirement_search import repair, satisfy
+
         if found.stopped or not _is_sse(options):  # the search minimises the SSE, and no other cost
             return repair(X, found.k, problem.required, found.labels, weights=weights)
         return satisfy(

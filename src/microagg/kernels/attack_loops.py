@@ -9,7 +9,7 @@ memory, suits any number of categories, and one visit serves all columns that ar
 
 from __future__ import annotations
 
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 
 EQUAL, AT_MOST, AT_LEAST = 0, 1, 2  # operators of a predicate
 MISSING = -10.0

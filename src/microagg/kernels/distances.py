@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import lean_subkernel
 
 
 @lean_subkernel

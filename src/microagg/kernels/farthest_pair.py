@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import lean_subkernel
 from microagg.kernels.distances import squared_distance
 from microagg.kernels.kd_search import farthest
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 from microagg.compile.threads import helpers, share_growing
 
 _MANY = 50_000  # records from which on threads halve them faster than one
@@ -121,3 +120,24 @@ def halves(X: Floats, k: int, most: int) -> tuple[Any, Any]:
 
     share_growing(work, [(0, n)])
     return rows, np.append(np.sort(np.concatenate(places)), n)
+
+
+# Which leaf of a halving tree each record falls into.
+
+
+@lean_kernel
+def leaves_of(X, directions, thresholds, leaves):
+    """Fill in the leaf of each row of X.
+
+    Node i has the children 2i + 1 and 2i + 2; a row goes to the second if its product with the direction
+    of the node is at least the threshold. Below the last node are the leaves, from left to right.
+    """
+    inner, d = directions.shape
+    for i in range(X.shape[0]):
+        node = 0
+        while node < inner:
+            along = 0.0
+            for j in range(d):
+                along += X[i, j] * directions[node, j]
+            node = 2 * node + (2 if along >= thresholds[node] else 1)
+        leaves[i] = node - inner

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import lean_subkernel
 from microagg.kernels.kd_tree import NO_ROW
 
 _ROUNDING = 16 * np.finfo(np.float64).eps  # of a term of the mirror's bound, with room to spare

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.compile.threads import helpers, share_growing, share_with_helpers
 from microagg.kernels.halve import halve
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.jit import kernel, lean_kernel
 from microagg.compile.threads import helpers, share_with_helpers
 
 _MANY = 100_000  # records from which on threads sum them up faster than one

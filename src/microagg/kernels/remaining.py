@@ -16,10 +16,10 @@ import numpy as np
 
 from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_with_helpers
 from microagg.kernels.doubled_sums import add_row, two_sum
-from microagg.kernels.kd_search import farthest, nearest, nearest_one
+from microagg.kernels.kd_search import farthest, in_order, nearest, nearest_one
 from microagg.kernels.kd_tree import NO_ROW, WIDTH, KdTree, build, empty_tree, remove
 from microagg.kernels.shells import (
     Shells,
@@ -209,3 +209,36 @@ def nearest_one_left(tree, shells, point, distances, rows):
         nearest_in_shells(shells, point, 1, distances, rows)
         return rows[0]
     return nearest_one(tree, point, NO_ROW, np.inf, NO_ROW, -1.0)[1]
+
+
+# A group around a record: the others that join it, taken from the records that are left.
+
+
+@lean_subkernel
+def form(left, moving, seed, k, group, distances, rows):
+    """Give a record and the k−1 that join it a label, and take them away."""
+    take(left, seed, group)
+    gather(left, moving, seed, k, group, distances, rows)
+
+
+@lean_subkernel
+def gather(left, moving, seed, k, group, distances, rows):
+    """Give the k−1 that join a record, which is taken away already, a label, and take them away.
+
+    They leave in the order of joining: the last bits of a running total depend on it.
+    """
+    if moving is None:
+        have = nearest_left(left.tree, left.shells, left.X[seed], k - 1, distances, rows)
+        in_order(distances, rows, have)
+        for a in range(have):
+            take(left, rows[a], group)
+    else:
+        total, centre = moving[0], moving[1]
+        for j in range(total.size):
+            total[j] = centre[j] = left.X[seed, j]
+        for size in range(2, k + 1):
+            row = nearest_one_left(left.tree, left.shells, centre, distances, rows)
+            take(left, row, group)
+            for j in range(total.size):
+                total[j] += left.X[row, j]
+                centre[j] = total[j] / size

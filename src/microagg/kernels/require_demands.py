@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.compile.jit import kernel, subkernel
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel, subkernel
 from microagg.kernels.kd_search import in_order, keep
 from microagg.kernels.require_kinds import (
     CODES,

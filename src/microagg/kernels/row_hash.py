@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 
 # Odd numbers drawn at random, about half of their bits set.
 _A1, _A2 = np.uint64(0xBF7DFB226C76C0CD), np.uint64(0x639081F5C99428BB)

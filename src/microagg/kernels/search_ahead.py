@@ -19,12 +19,11 @@ import numpy as np
 
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.compile.threads import helpers, share_with_helpers
-from microagg.kernels.gather import gather
 from microagg.kernels.kd_search import farthest, in_order, nearest, nearest_of_others, some_farthest
 from microagg.kernels.kd_tree import NO_ROW, KdTree, for_thread, remove
-from microagg.kernels.remaining import Left, outermost, settle_centroid, take_but_in_tree
+from microagg.kernels.remaining import Left, gather, outermost, settle_centroid, take_but_in_tree
 from microagg.kernels.shells import some_farthest_in_shells
 
 _FEW_COLUMNS = 7  # with which searches are so quick that threads cost more than they gain

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_with_helpers
 from microagg.kernels.kd_search import in_order, keep
 

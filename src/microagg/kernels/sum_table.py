@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 
 PART_BITS = 6
 PARTS = 1 << PART_BITS

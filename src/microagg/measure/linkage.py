@@ -122,7 +122,7 @@ def count_near(space: AttackerSpace, sought: Sought, released: Iterable[Released
     of sought records fit into the cache; memory a batch. Counts of parts of a release are put together by
     :func:`merged_counts`.
     """
-    from microagg.kernels.ball_grid import build_grid, count_in_grid
+    from microagg.kernels.nearer_counts import build_grid, count_in_grid
 
     wanted = None if sought.known is None else np.unique(sought.known)
     centres = _with_block(sought.before, sought.known, wanted)

@@ -16,14 +16,13 @@ from entries import entry
 from microagg.algorithms.ordering import group_walk
 from microagg.algorithms.ordering.group_walk import neighbour_lists, new_buffers, order_by_groups
 from microagg.algorithms.ordering.npn import farthest_from_centroid
-from microagg.algorithms.ordering.rep_ord_mic import iterations, numbers_of_clusters
+from microagg.algorithms.ordering.rep_ord_mic import iterations, k_means, numbers_of_clusters
 from microagg.base.progress import STOP, new_state
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError
 from microagg.kernels import kd_search, kd_tree
 from microagg.kernels.kd_tree import build
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.kernels.lloyd import k_means
 from published import REP_ORD_MIC
 from strategies import tables
 

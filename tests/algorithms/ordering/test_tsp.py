@@ -10,10 +10,15 @@ from hypothesis import given
 
 import microagg
 from microagg.algorithms.ordering.npn import npn_order
-from microagg.algorithms.ordering.tsp import greedy_tour, tour_length, tsp_order
+from microagg.algorithms.ordering.tsp import greedy_tour, tsp_order
 from microagg.base.progress import new_state
-from microagg.kernels.nearest_neighbours import nearest_rows
+from microagg.kernels.block_tree import nearest_rows
 from strategies import tables
+
+
+def tour_length(X, tour):
+    """Length of the closed tour."""
+    return float(np.linalg.norm(X[tour] - X[np.roll(tour, -1)], axis=1).sum())
 
 
 @given(tables(max_rows=60))

@@ -13,10 +13,11 @@ import microagg
 import naive
 import naive_weighted
 import oracles
-from microagg.algorithms.refine.recombine import RecombineLimits, recombine
-from microagg.algorithms.refine.variants import (
+from microagg.algorithms.refine.recombine import (
+    RecombineLimits,
     measure_columns,
     new_columns,
+    recombine,
     reduced_costs,
     variants,
 )
@@ -24,7 +25,6 @@ from microagg.base.progress import STOP, new_state
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 search = importlib.import_module("microagg.algorithms.refine.refine")
-best = importlib.import_module("microagg.algorithms.refine.best_search")
 
 LIMITS = RecombineLimits(columns=30, groups=8, largest=32, nodes=100)
 
@@ -180,19 +180,19 @@ def test_recombination_returns_at_once_when_asked_to_stop():
 @pytest.fixture
 def short(monkeypatch):
     """A search of few turns, for tests."""
-    monkeypatch.setattr(best, "_TURNS", 2)
+    monkeypatch.setattr(search, "_TURNS", 2)
     few = search._BUDGETS["best"]._replace(each=5, table=1_000, passes=4)
     monkeypatch.setitem(search._BUDGETS, "best", few)
 
 
 @pytest.mark.parametrize("records", [300, 4_000])  # one block, several blocks
 def test_best_is_the_same_for_any_number_of_threads(records, short, monkeypatch):
-    monkeypatch.setattr(best, "_RECORDS_IN_A_BLOCK", records)
+    monkeypatch.setattr(search, "_RECORDS_IN_A_BLOCK", records)
     X = np.random.default_rng(0).normal(size=(200, 2))
     found = []
     for threads in (1, 3):
         monkeypatch.setattr("microagg.compile.threads.thread_count", lambda t=threads: t)
-        monkeypatch.setattr(best, "thread_count", lambda t=threads: t)
+        monkeypatch.setattr(search, "thread_count", lambda t=threads: t)
         found.append(microagg.partition(X, 3, effort="best"))
     assert np.array_equal(found[0].labels, found[1].labels)
     oracles.check_partition(found[0], X, 3)
@@ -211,7 +211,7 @@ def test_best_with_a_time_limit_goes_on_until_it_is_told_to_stop(short, monkeypa
     # The clock is one of turns: after the fifth anneal somebody says that time is over.
     X = np.random.default_rng(0).normal(size=(120, 2))
     turns = []
-    anneal_table = best.anneal_table
+    anneal_table = search.anneal_table
 
     def counted(*arguments):
         turns.append(1)
@@ -219,8 +219,8 @@ def test_best_with_a_time_limit_goes_on_until_it_is_told_to_stop(short, monkeypa
             state[STOP] = 1
         return anneal_table(*arguments)
 
-    monkeypatch.setattr(best, "anneal_table", counted)
-    monkeypatch.setattr(best, "thread_count", lambda: 1)
+    monkeypatch.setattr(search, "anneal_table", counted)
+    monkeypatch.setattr(search, "thread_count", lambda: 1)
     state = new_state()
     labels = search.refine(X, np.arange(120) // 3, 3, effort="best", time_limit=600, state=state)
     assert len(turns) == 5
@@ -231,7 +231,7 @@ def test_best_with_a_time_limit_goes_on_until_it_is_told_to_stop(short, monkeypa
 def test_threads_without_a_cell_anneal_on_their_own(records, threads, walks, short, monkeypatch):
     X = np.random.default_rng(0).normal(size=(records, 2))
     seeds = []
-    anneal_table = best.anneal_table
+    anneal_table = search.anneal_table
 
     def noted(run, *rest):
         seeds.append(run.seed)
@@ -243,51 +243,43 @@ def test_threads_without_a_cell_anneal_on_their_own(records, threads, walks, sho
         return pool[0]
 
     pools = []
-    monkeypatch.setattr(best, "anneal_table", noted)
-    monkeypatch.setattr(best, "_recombined", recombined)
-    monkeypatch.setattr(best, "thread_count", lambda: threads)
+    monkeypatch.setattr(search, "anneal_table", noted)
+    monkeypatch.setattr(search, "_recombined", recombined)
+    monkeypatch.setattr(search, "thread_count", lambda: threads)
     state = new_state()
     search.refine(X, np.arange(records) // 3, 3, effort="best", time_limit=600, state=state)
-    turns = best._ALONE + 1
+    turns = search._ALONE + 1
     assert len(seeds) == len(set(seeds)) == turns * walks
-    assert len(pools[0]) == 1 + min(best._PARTITIONS, turns * walks)
+    assert len(pools[0]) == 1 + min(search._PARTITIONS, turns * walks)
     losses = [sum_of_squares(X, labels) for labels in pools[0]]
     assert losses[0] == min(losses)
 
 
 def test_later_turns_are_longer_and_their_pools_larger():
     first = search._BUDGETS["best"]
-    budgets = [best._longer(first, turn, False, 1.0) for turn in range(6)]
+    budgets = [search._longer(first, turn, False, 1.0) for turn in range(6)]
     assert budgets[0] == first
     assert [b.each // first.each for b in budgets] == [1, 1, 1, 2, 2, 4]
     assert all(b.records > first.records and b.hot < first.hot for b in budgets[1:])
     large = search._LARGE_BUDGETS["best"]
-    assert best._longer(large, 0, True, 1.0) == large
-    assert best._longer(large, 1, True, 1.0).groups > large.groups
+    assert search._longer(large, 0, True, 1.0) == large
+    assert search._longer(large, 1, True, 1.0).groups > large.groups
 
 
 def test_the_last_turn_is_as_long_as_the_time_left(monkeypatch):
-    monkeypatch.setattr(best.time, "monotonic", lambda: 100.0)
-    assert best._share(3, 5.0, None) == 1
-    assert best._share(0, 0.0, 101.0) == 1
-    assert best._share(3, 5.0, 1_000.0) == 1
+    monkeypatch.setattr(search.time, "monotonic", lambda: 100.0)
+    assert search._share(3, 5.0, None) == 1
+    assert search._share(0, 0.0, 101.0) == 1
+    assert search._share(3, 5.0, 1_000.0) == 1
     # Turn 3 is twice as long as the first: 10 seconds, of which 9 · 0.9 are left.
-    assert best._share(3, 5.0, 109.0) == pytest.approx(0.81)
-    assert best._share(3, 5.0, 100.1) == best._SHORTEST
-    short = best._longer(search._BUDGETS["best"], 3, False, 0.5)
-    whole = best._longer(search._BUDGETS["best"], 3, False, 1.0)
+    assert search._share(3, 5.0, 109.0) == pytest.approx(0.81)
+    assert search._share(3, 5.0, 100.1) == search._SHORTEST
+    short = search._longer(search._BUDGETS["best"], 3, False, 0.5)
+    whole = search._longer(search._BUDGETS["best"], 3, False, 1.0)
     assert (short.each, short.table, short.hot) == (whole.each / 2, whole.table / 2, whole.hot)
 
 
-def test_best_with_no_time_at_all_gives_what_was_given():
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    labels = canonical_labels(np.arange(50) % 10)
-    p = microagg.refine(X, labels, 5, effort="best", time_limit=0)
-    assert oracles.same_groups(p.labels.tolist(), labels.tolist())
-    assert not p.stopped
-
-
 def test_one_turn_goes_where_local_moves_do_not(reference, monkeypatch):
-    monkeypatch.setattr(best, "_TURNS", 1)
+    monkeypatch.setattr(search, "_TURNS", 1)
     p = microagg.partition(reference("census"), 3, effort="best")
     assert p.information_loss < 4.70  # balanced stays above 4.74

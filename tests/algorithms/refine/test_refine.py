@@ -261,11 +261,13 @@ def test_large_groups_are_split_first():
     assert p.information_loss < 2
 
 
-def test_time_limit_of_nothing_returns_what_was_given():
+@pytest.mark.parametrize("effort", ["balanced", "best"])
+def test_time_limit_of_nothing_returns_what_was_given(effort):
     X = np.random.default_rng(0).normal(size=(50, 2))
     labels = canonical_labels(np.arange(50) % 10)
-    p = microagg.refine(X, labels, 5, time_limit=0)
+    p = microagg.refine(X, labels, 5, effort=effort, time_limit=0)
     assert oracles.same_groups(p.labels.tolist(), labels.tolist())
+    assert not p.stopped
 
 
 def test_stops_when_asked():

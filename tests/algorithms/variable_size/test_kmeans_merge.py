@@ -95,15 +95,3 @@ def test_ties_go_to_the_lower_cell_whatever_the_factor():
     for factor in (0.5, 1, 2, 50):
         expected = naive.labels_of(naive.kmeans_merge(X.tolist(), 3, factor), 300)
         assert same_groups(kmeans_merge(X, 3, factor=factor).labels.tolist(), expected)
-
-
-@pytest.mark.parametrize("method", ["kmeans-merge", "mu-approx"])
-def test_one_thread_or_five_give_the_same(method, monkeypatch):
-    X = np.random.default_rng(3).normal(size=(20_000, 2))
-    found = []
-    for threads in (1, 5):
-        monkeypatch.setattr(
-            "microagg.compile.threads.thread_count", lambda threads=threads: threads
-        )
-        found.append(microagg.partition(X, 4, method=method).labels.tolist())
-    assert found[0] == found[1]

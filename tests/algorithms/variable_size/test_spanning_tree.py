@@ -96,8 +96,8 @@ def test_a_tree_cannot_be_changed():
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_number_of_threads_changes_nothing(threads, monkeypatch):
+    from microagg.algorithms.variable_size import spanning_tree
     from microagg.compile import threads as module
-    from microagg.kernels import boruvka as spanning_tree
 
     X = np.random.default_rng(1).integers(0, 300, size=(6000, 3)).astype(float)
     expected = microagg.minimum_spanning_tree(X)

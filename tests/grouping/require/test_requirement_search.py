@@ -272,7 +272,7 @@ def test_what_no_groups_could_satisfy_is_refused():
 
 def test_utilities_of_the_reference_table(reference_table):
     from microagg.encode.scale import fit_scale
-    from microagg.kernels.mdav_groups import mdav_labels
+    from microagg.kernels.outside_in import mdav_labels
 
     table = reference_table("eia")
     units = table["UTILITYID"].to_numpy()

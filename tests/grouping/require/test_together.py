@@ -11,7 +11,7 @@ from microagg import InputError
 from microagg.base.progress import new_state
 from microagg.grouping.require.together import household_records, person_labels
 from microagg.kernels.labels import canonical_labels
-from microagg.kernels.mdav_groups import mdav_labels
+from microagg.kernels.outside_in import mdav_labels
 
 
 @st.composite

@@ -22,7 +22,7 @@ from __future__ import annotations
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import State, new_state
 from microagg.base.typing import Floats
-from microagg.kernels.mdav_groups import mdav_labels
+from microagg.kernels.outside_in import mdav_labels
 
 
 def mdav(

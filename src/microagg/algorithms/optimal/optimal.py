@@ -41,9 +41,8 @@ from microagg.base.typing import Floats, Labels, Members
 from microagg.bounds.by_effort import first_prices
 from microagg.bounds.column_generation import ROUNDS_OF_CUTS, Generation
 from microagg.bounds.cuts import DualPrices
-from microagg.bounds.master import costs_of
 from microagg.bounds.neighbour_bound import neighbour_bound
-from microagg.bounds.program import solver_unit
+from microagg.bounds.program import costs_of, solver_unit
 from microagg.bounds.repeated_pricing import MANY, Pricer
 from microagg.errors import InputError
 from microagg.kernels.labels import canonical_labels, labels_of, sum_of_squares

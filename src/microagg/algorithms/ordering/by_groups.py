@@ -24,12 +24,12 @@ from microagg.algorithms.ordering.cut import Order
 from microagg.algorithms.ordering.npn import farthest_from_centroid
 from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
 from microagg.kernels.kd_search import nearest_one
 from microagg.kernels.kd_tree import NO_ROW, build, remove
 from microagg.kernels.labels import canonical_labels, group_means
-from microagg.kernels.mdav_groups import mdav_labels
+from microagg.kernels.outside_in import mdav_labels
 
 _GROUPS_FOR_A_TREE = 64  # with fewer left no new tree is built
 

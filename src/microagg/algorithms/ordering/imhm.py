@@ -30,7 +30,7 @@ from microagg.algorithms.ordering.cut import Order, labels_along
 from microagg.base.progress import DONE, STOP, State, new_state, part
 from microagg.base.typing import Floats
 from microagg.kernels.labels import sum_of_squares
-from microagg.kernels.mdav_groups import mdav_labels
+from microagg.kernels.outside_in import mdav_labels
 
 _LEAST = 1e-7  # by which one iteration lowers the SSE
 _FEW, _WORTHWHILE = 10, 1e-3  # iterations, and by how much they lower it together

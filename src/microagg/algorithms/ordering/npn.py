@@ -17,7 +17,7 @@ import numpy as np
 from microagg.algorithms.ordering.cut import Order
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
-from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.jit import lean_kernel
 from microagg.kernels.kd_search import nearest
 from microagg.kernels.kd_tree import build, remove
 

@@ -23,12 +23,11 @@ import numpy as np
 from microagg.algorithms.ordering.cut import Order
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
+from microagg.kernels.block_tree import nearest_rows
 from microagg.kernels.distances import distance
 from microagg.kernels.kd_search import nearest
 from microagg.kernels.kd_tree import build, remove
-from microagg.kernels.nearest_neighbours import nearest_rows
 
 _NEAR = 10  # neighbours tried of each record
 _LOOK = 256  # records between two reports
@@ -237,12 +236,6 @@ def _improve(X, near, tour, place, queue, waits, state):
                     waits[row] = True
                     queue[(head + count) % n] = row
                     count += 1
-
-
-def tour_length(X: Floats, tour: Order) -> float:
-    """Length of the closed tour."""
-    steps = X[tour] - X[np.roll(tour, -1)]
-    return float(np.sqrt(np.einsum("ij,ij->i", steps, steps)).sum())
 
 
 def tsp_order(X: Floats, k: int, *, state: State | None = None) -> Order:

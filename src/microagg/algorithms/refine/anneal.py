@@ -29,8 +29,7 @@ from microagg.algorithms.refine.pool import (
 )
 from microagg.algorithms.refine.tallies import violation
 from microagg.base.progress import STOP
-from microagg.compile.jit import kernel, subkernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel, subkernel
 from microagg.kernels.random_numbers import draw, draw_exponential
 from microagg.kernels.require_kinds import Demands
 

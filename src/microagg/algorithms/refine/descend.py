@@ -9,7 +9,7 @@ import numpy as np
 
 from microagg.algorithms.refine.pool import UNDERFLOW, cost, join, leave, padded, weigh, weight_of
 from microagg.algorithms.refine.tallies import count, count_violation, violation, violation_after
-from microagg.compile.no_refcount import inlined_subkernel, lean_subkernel
+from microagg.compile.jit import inlined_subkernel, lean_subkernel
 
 _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and could go in circles
 # The same holds for gains below this share of the largest number that they are computed from: records far

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import lean_subkernel
 from microagg.kernels.release_kinds import MEAN, MODE, NEARER_SORT, NEAREST, ROUNDED
 from microagg.kernels.require_demands import shortage
 

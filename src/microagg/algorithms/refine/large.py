@@ -22,8 +22,7 @@ from microagg.algorithms.refine.pairs import centres, part
 from microagg.algorithms.refine.patches import put_back, rows_of, take_rows
 from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import STOP
-from microagg.compile.jit import kernel, subkernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel, subkernel
 from microagg.kernels.halve import select
 from microagg.kernels.random_numbers import draw, draw_exponential
 

@@ -50,8 +50,7 @@ from microagg.algorithms.refine.search_passes import (
 )
 from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel, subkernel
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.random_numbers import draw, draw_exponential
 from microagg.kernels.release_kinds import MODE, Releases

@@ -24,8 +24,7 @@ from microagg.algorithms.refine.patches import groups_in_a_patch, split_groups
 from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.halve import select
 from microagg.kernels.random_numbers import draw

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Labels
-from microagg.compile.jit import kernel, subkernel
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel, subkernel
 from microagg.compile.threads import each, helpers, share_growing
 from microagg.kernels.halve import select
 from microagg.kernels.labels import canonical_labels

@@ -28,8 +28,7 @@ from microagg.algorithms.refine.tallies import (
     violation,
     violation_after,
 )
-from microagg.compile.jit import subkernel
-from microagg.compile.no_refcount import inlined_subkernel, lean_subkernel
+from microagg.compile.jit import inlined_subkernel, lean_subkernel, subkernel
 from microagg.kernels.random_numbers import draw
 from microagg.kernels.require_kinds import TOLERANCE
 

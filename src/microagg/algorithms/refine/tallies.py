@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.compile.jit import subkernel
-from microagg.compile.no_refcount import inlined_subkernel, lean_subkernel
+from microagg.compile.jit import inlined_subkernel, lean_subkernel, subkernel
 from microagg.kernels.require_demands import shortage
 from microagg.kernels.require_kinds import DISTINCT, KIND, LEVEL, POPULATION, RISK, TOLERANCE
 

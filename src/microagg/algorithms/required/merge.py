@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel, subkernel
 from microagg.kernels.heap import Heap, new_heap, pop, put, take_out
 from microagg.kernels.kd_search import nearest
 from microagg.kernels.kd_tree import KdTree, build, move, remove

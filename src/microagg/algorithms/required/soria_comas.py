@@ -24,10 +24,9 @@ import numpy as np
 
 from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, subkernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel, subkernel
 from microagg.kernels.labels import canonical_labels
-from microagg.kernels.mdav_groups import mdav_labels
+from microagg.kernels.outside_in import mdav_labels
 from microagg.kernels.require_demands import violation_of
 from microagg.kernels.require_kinds import LEVEL, TOLERANCE, Demands
 

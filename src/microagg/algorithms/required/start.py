@@ -18,8 +18,7 @@ import numpy as np
 from microagg.algorithms.refine.pool import grow, measure, new_pool
 from microagg.base.progress import STOP, State, part
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.halve import halves
 from microagg.kernels.kd_search import nearest

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from microagg.algorithms.univariate.line import FREE, SortedLine
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.jit import lean_kernel
 from microagg.compile.threads import at_work, helpers
 
 Back = NDArray[np.signedinteger]

@@ -41,7 +41,7 @@ from microagg.algorithms.univariate.exact import (
     residue,
     times,
 )
-from microagg.compile.no_refcount import inlined_subkernel, lean_subkernel, scan
+from microagg.compile.jit import inlined_subkernel, lean_subkernel, scan
 from microagg.kernels.doubled_sums import two_sum
 
 # What Python may be asked for: to compare two starts, to carry costs over to the next window (which

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_product, two_sum
 
 SSE, SAE, MAX, ROUND_UP, ROUND_DOWN = range(5)

@@ -20,7 +20,7 @@ from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.smawk import later_wins, smawk
 from microagg.algorithms.univariate.windows import first_start, next_window, run, window_done
 from microagg.base.progress import STOP, State
-from microagg.compile.no_refcount import inlined_subkernel, lean_kernel
+from microagg.compile.jit import inlined_subkernel, lean_kernel
 
 
 @inlined_subkernel

@@ -16,7 +16,7 @@ from microagg.algorithms.univariate.costs import best_start, settle
 from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.windows import next_window, run, window_done
 from microagg.base.progress import STOP, State
-from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.jit import lean_kernel
 
 
 @lean_kernel

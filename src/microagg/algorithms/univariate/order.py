@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.compile.threads import each
 
 Rows = NDArray[np.signedinteger]

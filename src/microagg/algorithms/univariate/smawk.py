@@ -15,7 +15,7 @@ Here      Without recursion: level l holds every 2^l-th column. Ties go to the l
 from __future__ import annotations
 
 from microagg.algorithms.univariate.costs import prefers
-from microagg.compile.no_refcount import inlined_subkernel
+from microagg.compile.jit import inlined_subkernel
 
 
 @inlined_subkernel

@@ -22,7 +22,7 @@ import numpy as np
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.jit import lean_kernel
 from microagg.kernels.doubled_sums import two_sum
 
 _NOISE = 1e-12  # of the cost of the last groups: what is nearer may be equal

@@ -30,7 +30,7 @@ from microagg.algorithms.univariate.costs import (
 from microagg.algorithms.univariate.exact import SSE, add, minus, prefers_rationally, times
 from microagg.algorithms.univariate.line import SortedLine
 from microagg.base.progress import DONE, State
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_sum
 
 

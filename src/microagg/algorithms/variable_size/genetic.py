@@ -28,8 +28,7 @@ from microagg.algorithms.result import Outcome
 from microagg.base.formatting import plural
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 from microagg.errors import InputError
 from microagg.kernels.random_numbers import draw
 from microagg.plan.registry import find

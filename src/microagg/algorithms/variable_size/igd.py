@@ -22,11 +22,10 @@ from microagg.algorithms.ordering.cut import labels_along
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
 from microagg.kernels.labels import canonical_labels, group_means, sum_of_squares
-from microagg.kernels.mdav_groups import mdav_labels
+from microagg.kernels.outside_in import mdav_labels
 
 # An improvement below this share of the SSE is rounding.
 _LEAST = 1e-12

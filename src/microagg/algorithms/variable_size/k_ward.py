@@ -30,7 +30,7 @@ import numpy as np
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state, part
 from microagg.base.typing import Floats, Labels
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
 from microagg.kernels.farthest_pair import farthest_pair, reach_of
 from microagg.kernels.kd_search import begin, next_leaf

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel
+from microagg.compile.jit import kernel, lean_kernel
 from microagg.compile.threads import share_out
 from microagg.errors import InputError, shown
 from microagg.kernels.halve import halve

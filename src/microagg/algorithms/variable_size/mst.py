@@ -26,8 +26,7 @@ from microagg.algorithms.result import Outcome
 from microagg.algorithms.variable_size.spanning_tree import check_tree, spanning_edges
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 from microagg.kernels.block_tree import Indices
 
 

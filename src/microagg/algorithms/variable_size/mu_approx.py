@@ -37,8 +37,7 @@ from microagg.algorithms.result import Outcome
 from microagg.algorithms.variable_size.mst import cut_edges
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.kd_search import nearest, nearest_one

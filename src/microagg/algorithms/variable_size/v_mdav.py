@@ -30,8 +30,7 @@ import numpy as np
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel
-from microagg.compile.no_refcount import lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 from microagg.compile.threads import share_out
 from microagg.errors import InputError, shown
 from microagg.kernels.doubled_sums import add_row
