@@ -706,7 +706,7 @@ def test_names_that_are_the_same_as_text_are_refused_when_writing(tmp_path):
 
 def test_values_taken_of_a_column_of_objects_stay_objects():
     frame = Frame(pd.DataFrame({"sex": pd.Series(["f", None, "m"], dtype=object)}))
-    assert frame.taken("sex", np.array([2, 2, 0])).dtype == object
-    found = frame.taken("sex", np.array([2, -1, 0]))
+    assert frame.take("sex", np.array([2, 2, 0])).dtype == object
+    found = frame.take("sex", np.array([2, -1, 0]))
     assert found.dtype == object
     assert found.isna().tolist() == [False, True, False]

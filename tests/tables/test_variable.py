@@ -117,7 +117,7 @@ def test_levels_match_numbers_and_texts():
 
 
 def test_some_records_keep_all_levels():
-    found = variable_of(Frame(pa.table({"x": ["a", "b", "c"]})), "x").taken(np.array([2, 0]))
+    found = variable_of(Frame(pa.table({"x": ["a", "b", "c"]})), "x").take(np.array([2, 0]))
     assert found.levels == ("a", "b", "c")
     assert found.values.tolist() == [2, 0]
 

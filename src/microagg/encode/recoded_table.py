@@ -128,7 +128,7 @@ class RecodedTable:
         recoded = {}
         for name, recoder in self.recoders.items():
             before = before_of(self.given, recoder)
-            recoded[name] = Recoded(recoder, before if rows is None else before.taken(rows))
+            recoded[name] = Recoded(recoder, before if rows is None else before.take(rows))
         return recoded
 
 

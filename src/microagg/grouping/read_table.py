@@ -239,7 +239,7 @@ def _of_rows(table: Frame, rows: Labels) -> Frame:
     kept = Frame(reordered(table.native, rows))
     listed = [name for name in kept.names if kept.kind_in_words(name) == "categories"]
     every = np.arange(len(rows))
-    return Frame(kept.with_columns({name: kept.taken(name, every) for name in listed}))
+    return Frame(kept.with_columns({name: kept.take(name, every) for name in listed}))
 
 
 def _variables(

@@ -31,7 +31,7 @@ from microagg.measure.estimates import (
     regression,
     window,
 )
-from microagg.plan.analysis_formulas import Formula, blaming, read_formula
+from microagg.plan.analysis_formulas import Formula, naming_formula, read_formula
 from microagg.plan.checks import no_column
 from microagg.plan.column import CATEGORIES
 from microagg.tables.finite import check_finite
@@ -65,7 +65,7 @@ def analyse(
     later = weights if released_weights is None else _unequal(released_weights)
     typed = zip(both.names, both.variables or (), strict=False)
     codes = {*categories, *(name for name, variable in typed if variable.kind in CATEGORIES)}
-    with blaming(wanted):
+    with naming_formula(wanted):
         for frame in (before, after):
             _check_columns(frame, formula)
         if formula.statistic == "regression":
@@ -98,7 +98,7 @@ def check_analyses(
     """
     for wanted in analyses:
         formula = read_formula(wanted)
-        with blaming(wanted):
+        with naming_formula(wanted):
             for name in formula.columns:
                 if name in gone:
                     raise InputError(

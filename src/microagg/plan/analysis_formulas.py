@@ -103,7 +103,7 @@ def computed_with(wanted: Any) -> Any:
 
 
 @contextmanager
-def blaming(wanted: Any) -> Iterator[None]:
+def naming_formula(wanted: Any) -> Iterator[None]:
     """Say of an error that the formula of an analysis is at fault."""
     try:
         yield
@@ -132,7 +132,7 @@ def read_formula(wanted: str | Sequence[Any]) -> Formula:
     if not isinstance(parts[0], str) or parts[0] not in _STATISTICS or not 2 <= len(parts) <= 3:
         raise _no_formula(wanted)
     name, usual = parts[0], _STATISTICS[parts[0]]
-    with blaming(wanted):
+    with naming_formula(wanted):
         if (len(parts) == 2 and name == "quantile") or (len(parts) == 3 and usual is None):
             takes = "a column and a number, as in quantile(income, 0.9)" if usual else "one column"
             raise InputError(f"{name} takes {takes}.")

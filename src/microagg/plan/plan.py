@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from microagg.base.formatting import plural
 from microagg.errors import InputError, shown
-from microagg.plan.analysis_formulas import blaming, read_formula
+from microagg.plan.analysis_formulas import naming_formula, read_formula
 from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block
 from microagg.plan.checks import check_keys, check_table, no_column, unknown
 from microagg.plan.column import columns_with
@@ -231,7 +231,7 @@ class Plan(PlanSettings):
         for wanted in self.analyses:
             for name in read_formula(wanted).columns:
                 if name not in there:
-                    with blaming(wanted):
+                    with naming_formula(wanted):
                         raise no_column(name, names)
         rest = {*protected, *self.drop, *self.renumber, *self.confidential}
         dropped = list(self.drop)

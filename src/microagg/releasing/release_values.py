@@ -359,7 +359,7 @@ def _native_category(
         coded = np.flatnonzero(variable.tags >= 0)[::-1]
         of_tag[variable.tags[coded]] = coded
         rows = np.where(state >= 2, of_tag[np.maximum(state - 2, 0)], rows)
-    return frame.taken(variable.name, rows)
+    return frame.take(variable.name, rows)
 
 
 def _texts_of_numbers(values: Floats) -> Any:

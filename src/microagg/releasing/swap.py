@@ -257,7 +257,7 @@ def _share_column(
     if len(there):
         inside = within(rules, there)
         values[there] = share(
-            variable.taken(there), labels[there], holders.of(there), rounded, inside
+            variable.take(there), labels[there], holders.of(there), rounded, inside
         )
     values[filled] = np.nan
     _fill(variable, values, np.flatnonzero(filled), labels, holders)
@@ -386,7 +386,7 @@ def _share_tuples(
             continue
         block = Block(k=holders.k, options={"effort": "fast"})
         needed = () if holders.units is None else (Units(holders.units[at], holders.k),)
-        columns = [variable.taken(at) for variable in variables]
+        columns = [variable.take(at) for variable in variables]
         cell = np.zeros(len(at), dtype=np.int64)
         tuple_labels = group(space_of(columns), block, cell, requirements=needed).labels
         for j, column in enumerate(columns):

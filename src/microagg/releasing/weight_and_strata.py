@@ -108,7 +108,7 @@ def release_weight_and_strata(
         recoded = int(np.count_nonzero(released != strata))
         first = np.unique(strata, return_index=True)[1]
         for name in plan.strata_of(block).columns:
-            columns[name] = frame.taken(name, first[released])
+            columns[name] = frame.take(name, first[released])
     return columns, recoded, dealt
 
 

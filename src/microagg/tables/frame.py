@@ -314,9 +314,9 @@ class Frame:
         """Make a native column of doubles, all digits kept, in place of a column of numbers."""
         return self._library.of_doubles(values, self._column(name))
 
-    def taken(self, name: Any, rows: Labels) -> Any:
+    def take(self, name: Any, rows: Labels) -> Any:
         """Make a native column of the values that a column has in some rows, in its type; −1: missing."""
-        return self._library.taken(self._stored(name), rows)
+        return self._library.take(self._stored(name), rows)
 
     def arrow_like(self, name: Any, values: Any) -> Any:
         """Make a native column of an Arrow array, as near to the type of a column as its library allows."""

@@ -155,7 +155,7 @@ class Library:
         """Make a column of an Arrow array, in place of a column."""
         return values if isinstance(values, pa.ChunkedArray) else pa.chunked_array([values])
 
-    def taken(self, column: Any, rows: Labels) -> Any:
+    def take(self, column: Any, rows: Labels) -> Any:
         """Return the values of a column, as it is stored, in some rows; −1: missing.
 
         Categories that none of the rows has are not listed by the type: they would say what other rows
@@ -238,7 +238,7 @@ class _Polars(Library):
         same = column.dtype.is_temporal() and new.dtype != column.dtype
         return new.cast(column.dtype) if same else new
 
-    def taken(self, column: Any, rows: Labels) -> Any:
+    def take(self, column: Any, rows: Labels) -> Any:
         import polars as pl
 
         wanted = pl.Series(rows)
@@ -331,7 +331,7 @@ class _Pandas(Library):
             return new
         return new.astype(column.dtype)
 
-    def taken(self, column: Any, rows: Labels) -> Any:
+    def take(self, column: Any, rows: Labels) -> Any:
         import pandas as pd
 
         if isinstance(column.dtype, pd.CategoricalDtype):
@@ -339,7 +339,7 @@ class _Pandas(Library):
             return pd.Series(values, index=column.index)
         if isinstance(column.dtype, pd.ArrowDtype):
             stored = column.array.__arrow_array__()
-            return _pandas_of_arrow(super().taken(stored, rows), column.index)
+            return _pandas_of_arrow(super().take(stored, rows), column.index)
         if (rows >= 0).all():  # the type is said, since pandas would make its own text of objects
             return pd.Series(column.array.take(rows), index=column.index, dtype=column.dtype)
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":

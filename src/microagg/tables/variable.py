@@ -93,7 +93,7 @@ class Variable:
         """Level of each record; −1: missing."""
         return np.where(self.missing, -1, np.nan_to_num(self.values)).astype(np.int64)
 
-    def taken(self, rows: Labels) -> Variable:
+    def take(self, rows: Labels) -> Variable:
         """Return the variable of some records only; levels stay the same."""
         tags = None if self.tags is None else self.tags[rows]
         return replace(self, values=self.values[rows], tags=tags)
