@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from microagg.algorithms.univariate.sorted_cut import cut_sorted
     from microagg.algorithms.variable_size.spanning_tree import minimum_spanning_tree
     from microagg.comparing.attack import attack
-    from microagg.comparing.comparison import compare, suggest
+    from microagg.comparing.comparison import compare
     from microagg.comparing.prices import Prices, prices
     from microagg.comparing.search import search
     from microagg.datasets import simulate_clusters
@@ -89,7 +89,6 @@ __all__ = [
     "risk",
     "search",
     "simulate_clusters",
-    "suggest",
     "utility",
     "verify",
 ]
@@ -128,7 +127,6 @@ _HOMES = {
     "risk": "measure.risk",
     "search": "comparing.search",
     "simulate_clusters": "datasets",
-    "suggest": "comparing.comparison",
     "utility": "measure.utility",
     "verify": "measure.verify",
 }

@@ -241,23 +241,6 @@ def _of_numbers(values: Any, plan: Plan) -> tuple[Table, Plan]:
     return Table(Frame(pa.table(dict(zip(names, matrix.T, strict=True))))), plan
 
 
-def suggest(
-    frame: Any,
-    *,
-    max_loss: float | None = None,
-    max_linkage: float | None = None,
-    **settings: Any,
-) -> Suggestion:
-    """Compare and say which method and k meets targets.
-
-    ``settings`` are those of :func:`compare`, the targets those of :meth:`Comparison.suggest`.
-
-    >>> suggest([1, 2, 3, 4, 9, 10, 12, 15], max_loss=5, k=[2, 4], methods="simple").words
-    'simple with k = 2 meets the target: it loses 3.19 % (at most 5 % asked for) and ...'
-    """
-    return compare(frame, max_loss=max_loss, max_linkage=max_linkage, **settings).suggest()
-
-
 def prepare(
     records: Table,
     plan: Plan,
