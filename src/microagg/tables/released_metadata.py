@@ -30,8 +30,6 @@ _OWN = b"microagg."
 _PANDAS_TYPES = {"object", "category", "str", "string", "bool", "boolean"}
 _PANDAS_TYPES |= {"string[python]", "string[pyarrow]", "string[pyarrow_numpy]"}
 _PANDAS_UNITS = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)\]")
-_AXIS_TYPES = ("unicode", "string", "empty", "mixed", "mixed-integer", "bytes", "date", "datetime")
-_VERSION = re.compile(r"\d+(\.\d+){1,3}")
 
 
 class PresentCodes:
@@ -160,14 +158,12 @@ def _released_notes(notes: Mapping[str, Any], schema: pa.Schema, rows: int | Non
         if isinstance(note, dict) and isinstance(note.get("field_name"), str)
     }
     columns = [_described(column, noted[column.name]) for column in schema if column.name in noted]
-    axes = notes.get("column_indexes", ())
-    version = str(notes.get("pandas_version", ""))
     return {
         "index_columns": _index_columns(notes.get("index_columns", ()), schema, rows),
-        "column_indexes": [_axis(note) for note in axes if isinstance(note, dict)],
+        "column_indexes": [],
         "columns": columns,
         "creator": {"library": "pyarrow", "version": pa.__version__},
-        "pandas_version": version if _VERSION.fullmatch(version) else None,
+        "pandas_version": None,
     }
 
 
@@ -226,23 +222,6 @@ def _numpy_type(kind: pa.DataType, noted: Any) -> str:
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         moment = re.fullmatch(rf"datetime64\[(s|ms|us|ns), {re.escape(kind.tz)}\]", noted)
     return noted if is_same or moment or noted in _PANDAS_TYPES else plain
-
-
-def _axis(noted: Mapping[str, Any]) -> dict[str, Any]:
-    """Say what the names of the columns are for pandas."""
-    name, kind, numpy = (noted.get(key) for key in ("name", "pandas_type", "numpy_type"))
-    number = re.fullmatch(r"u?int(8|16|32|64)|float(16|32|64)|bool", str(kind))
-    kind = kind if kind in _AXIS_TYPES or number else "unicode"
-    moment = _PANDAS_UNITS.fullmatch(str(numpy))
-    known = numpy in _PANDAS_TYPES or moment or numpy == kind
-    name = name if isinstance(name, str) else None
-    return {
-        "name": name,
-        "field_name": name,
-        "pandas_type": kind,
-        "numpy_type": numpy if known else "object",
-        "metadata": {"encoding": "UTF-8"} if kind == "unicode" else None,
-    }
 
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
