@@ -169,12 +169,15 @@ def test_a_log_hears_where_a_long_job_is(survey, monkeypatch, lines):
 
 def test_who_waits_hears_every_few_seconds_that_kernels_are_compiled(lines):
     speaker = Speaker(as_json=False, quiet=False, every=0.01)
-    with speaker.progress("grouping") as note:
+    with speaker.progress("grouping", of_job=True) as note:
         note(Compiled(1), 4)
         lines.wait_for("working compiling 25 %, ")
         speaker.doing = "writing"
+        note(2, 2)
+        lines.wait_for("working writing 75 %, ")  # of the job
+    with speaker.progress("pricing") as note:
         note(1, 2)
-        lines.wait_for("working writing 75 %, ")
+        lines.wait_for("working pricing 50 %, ")
     assert WATCHED <= 5
 
 
