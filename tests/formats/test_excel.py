@@ -185,21 +185,19 @@ def test_foreign_content(tmp_path):
 # Files that unpack to more than memory holds
 
 
-def sheet_xml(rows: str) -> str:
+def sheet_xml(rows: str, last: str) -> str:
     space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-    return (
-        f'<worksheet xmlns="{space}"><dimension ref="A1"/><sheetData>{rows}</sheetData></worksheet>'
-    )
+    return f'<worksheet xmlns="{space}"><dimension ref="A1:{last}"/><sheetData>{rows}</sheetData></worksheet>'
 
 
-def with_sheet(tmp_path: Path, rows: str) -> Path:
-    """A workbook whose sheet declares one cell and has others."""
+def with_sheet(tmp_path: Path, rows: str, last: str = "A1") -> Path:
+    """A workbook with rows of its own, and the last cell that it declares."""
     plain, path = tmp_path / "plain.xlsx", tmp_path / "large.xlsx"
     write_file(pa.table({"age": AGE}), plain)
     with zipfile.ZipFile(plain) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
         for name in old.namelist():
             own = name == "xl/worksheets/sheet1.xml"
-            new.writestr(name, sheet_xml(rows) if own else old.read(name))
+            new.writestr(name, sheet_xml(rows, last) if own else old.read(name))
     return path
 
 
@@ -214,4 +212,13 @@ def test_a_file_that_unpacks_to_more_than_memory_is_refused(tmp_path, monkeypatc
     assert path.stat().st_size < 50_000
     monkeypatch.setattr("microagg.formats.excel.free_memory", lambda: 1_000_000)
     with pytest.raises(TableError, match=r"unpacks to more than the 1 MB that are free\. Save"):
+        read_file(path)
+
+
+@pytest.mark.parametrize("last", ["XFD1048576", "AAA900000"])
+def test_cells_far_away_are_refused_before_they_take_memory(tmp_path, last):
+    path = with_sheet(tmp_path, f'<row r="1"><c r="{last}"><v>1</v></c></row>', last)
+    with pytest.raises(
+        TableError, match=f"the last one is {last}, too far for .* Delete the cells"
+    ):
         read_file(path)

@@ -92,10 +92,15 @@ def _column_letters(position: int) -> str:
 
 
 _BYTES_OF_TEXT = 3  # for each byte of shared text: as read, as text of Python, as Arrow
+_BYTES_OF_A_CELL = 100  # in calamine and in Python's lists, an empty one too
+_DIMENSION = re.compile(rb'<dimension ref="\w+:([A-Z]{1,3})(\d{1,7})"')
 
 
 def _refuse_too_large(path: Path) -> None:
-    """Refuse a workbook that, by the sizes its zip file declares, takes more memory than there is."""
+    """Refuse a workbook that, by the sizes it declares, takes more memory than there is.
+
+    Calamine makes room for every cell up to the last one, and the process ends if there is none.
+    """
     if not zipfile.is_zipfile(path):
         return  # of Excel 97, in which a sheet has at most 65,536 rows and 256 columns
     free = free_memory()
@@ -104,12 +109,22 @@ def _refuse_too_large(path: Path) -> None:
             entry.file_size * (_BYTES_OF_TEXT if "sharedstrings" in entry.filename.lower() else 1)
             for entry in book.infolist()
         )
+        heads = [book.open(name).read(2000) for name in book.namelist() if "worksheets/" in name]
     if unpacked > free:
         raise TableError(
             f"A workbook is read into memory as a whole; {shown(str(path), 300)} unpacks to more than the "
             f"{byte_size(free)} that are free. Save the sheet as CSV, which is read in parts, or check where "
             "the file comes from."
         )
+    for letters, rows in (cell for head in heads for cell in _DIMENSION.findall(head)):
+        columns = sum(26**j * (letter - 64) for j, letter in enumerate(reversed(letters)))
+        if columns * int(rows) * _BYTES_OF_A_CELL > free:
+            raise TableError(
+                "A sheet is read into memory with all empty cells before the last one; in "
+                f"{shown(str(path), 300)} the last one is {(letters + rows).decode()}, too far for the "
+                f"{byte_size(free)} that are free. Delete the cells that lie far from the table, or save the "
+                "sheet as CSV."
+            )
 
 
 def _read_sheet(path: Path, sheet: str | None = None) -> tuple[pa.Table, ExcelFormat]:
