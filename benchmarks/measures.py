@@ -54,7 +54,6 @@ def main() -> None:
         started = time.perf_counter()
         utility, risk = microagg.utility(X, safe), microagg.risk(X, safe)
         utility.as_dict()
-        _ = risk.sd_disclosure
         others = time.perf_counter() - started
         risk.link()
         total = time.perf_counter() - started

@@ -29,15 +29,14 @@ def board(release: Release, **measures: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", ["by_column", "il1s_by_column"])
-def test_small_changes_are_not_told_to_many_digits(name):
+def test_small_changes_are_not_told_to_many_digits():
     """One record of 200 differs from its group: digits of so small a loss would be its distance."""
     values = np.repeat(np.arange(40) * 1000, 5)
     values[7] += 3
     release = release_of(pa.table({"a": values}), k=5, columns=["a"], method="mdav")
-    exact = release.utility.as_dict()[name]["a"]
+    exact = release.utility.as_dict()["by_column"]["a"]
     assert exact != 0
-    assert board(release)["utility"][name]["a"] == 0
+    assert board(release)["utility"]["by_column"]["a"] == 0
 
 
 def test_six_whole_numbers_are_not_determined_by_the_variance_and_the_file():
@@ -57,11 +56,7 @@ def test_six_whole_numbers_are_not_determined_by_the_variance_and_the_file():
             y = np.array([*one, *other], dtype=float)
             after = np.repeat([sum(one) / 3, sum(other) / 3], 3)
             spread = after.std() / y.std() if y.var() else 1.0
-            il1s = np.abs(y - after).mean() / (np.sqrt(2) * y.std(ddof=1)) if y.var() else 0.0
-            fit += (
-                abs(few_digits(spread, 3) - told["fidelity"]["spreads"]["a"]) < 1e-9
-                and abs(il1s - told["utility"]["il1s_by_column"]["a"]) < 0.0006
-            )
+            fit += abs(few_digits(spread, 3) - told["fidelity"]["spreads"]["a"]) < 1e-9
         assert fit > 1
 
 

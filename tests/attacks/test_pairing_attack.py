@@ -78,6 +78,10 @@ def rate_of(
     known: np.ndarray, released: np.ndarray, secret: np.ndarray, groups: list[np.ndarray]
 ) -> float:
     """Return the share of people who are paired with their own row."""
+    told = ~np.isnan(released).all(
+        axis=0
+    )  # codes of which none has k records are missing throughout
+    known, released = known[:, told], released[:, told]
     released = np.where(np.isnan(released), np.nanmean(released, axis=0), released)
     centre, spread = released.mean(axis=0), known.std(axis=0)
     X = np.array([((released[rows] - centre) / spread).mean(axis=0) for rows in groups])

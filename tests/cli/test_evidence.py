@@ -60,7 +60,6 @@ def test_measure_by_position_and_by_id_agree_with_the_library(files):
         assert found["information_loss"] == pytest.approx(utility.information_loss)
         assert found["record_linkage"] == pytest.approx(risk.record_linkage)
         alone, with_known = found["risk"]["alone"], found["risk"]["with_known"]
-        assert alone["sd_disclosure"]["5"] == risk.sd_disclosure[5]
         assert alone["smallest_class"] == risk.smallest_class == 4
         assert alone["unique"] == risk.unique_after == 0
         # The id that brings records together is no column that an attacker knows.

@@ -48,8 +48,8 @@ from microagg.tables.frame import Frame
 APART = {"files", "verified", "parts", "plan"}
 # What is of a sample, where one is drawn; the note about it says so.
 OF_SAMPLE = {
-    "utility.il1s", "utility.il1s_by_column", "utility.changed", "utility.blanked", "utility.filled",
-    "utility.analyses", "fidelity", "risk.alone.sd_disclosure",
+    "utility.changed", "utility.blanked", "utility.filled",
+    "utility.analyses", "fidelity",
     "risk.alone.diversity", "risk.alone.individual", "risk.alone.linkage", "risk.alone.record_linkage",
     "risk.with_known.linkage", "risk.with_known.record_linkage",
     "risk.if_confidential_known.linkage", "risk.if_confidential_known.record_linkage",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -230,6 +231,45 @@ def test_a_dealing_that_is_not_random_is_rejected(order, words, tmp_path, monkey
     with pytest.raises(VerificationError, match=words):
         swapped(tmp_path, "disk", plan_of())
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
+
+
+@pytest.mark.usefixtures("_small_parts")
+@pytest.mark.parametrize(
+    ("order", "words"),
+    [("None", "kept their own 'age'"), ("''", "'age' and 'income' stayed together")],
+)
+def test_tasks_of_spark_that_do_not_deal_at_random_are_rejected(
+    spark, order, words, tmp_path, monkeypatch
+):
+    """Tasks run in processes of their own, which read another ``dealt_rows`` when they start."""
+    folder = tmp_path / "started"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        "import numpy as np\n"
+        "from microagg.releasing import swap\n"
+        "at_random, order = swap.dealt_rows, " + order + "\n"
+        "def dealt(labels, secret, what):\n"
+        "    return np.arange(len(labels)) if order is None else at_random(labels, secret, order)\n"
+        "swap.dealt_rows = dealt\n"
+    )
+    source = str(Path(swap.__file__).parents[2])
+    started = os.pathsep.join([str(folder), source])
+    monkeypatch.setitem(spark.sparkContext.environment, "PYTHONPATH", started)
+    with pytest.raises(VerificationError, match=words):
+        swapped(tmp_path, "spark", plan_of())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "started"]
+
+
+def test_a_spark_file_whose_groups_have_other_lists_does_not_hold(spark):
+    """Two rows of different groups change their incomes: each value still stands for k records."""
+    table = survey()[PROTECTED]
+    given = spark.createDataFrame(table)
+    release = microagg.spark.protect(given, k=K, columns=PROTECTED, release="swap", effort="fast")
+    rows, schema = [row.asDict() for row in release.data.collect()], release.data.schema
+    assert all(found.holds for found in release.verify(spark.createDataFrame(rows, schema)))
+    other = next(row for row in rows if row["income"] != rows[0]["income"])
+    rows[0]["income"], other["income"] = other["income"], rows[0]["income"]
+    assert not any(found.holds for found in release.verify(spark.createDataFrame(rows, schema)))
 
 
 @pytest.mark.usefixtures("_small_parts")

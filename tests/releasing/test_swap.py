@@ -264,15 +264,42 @@ def test_a_file_with_another_value_is_rejected(tmp_path, monkeypatch):
         release.write(tmp_path / "safe.csv")
 
 
-def test_chance_agrees_with_a_random_dealing_and_not_with_none():
-    labels = np.repeat(np.arange(60), 5)
-    codes = 4 * labels + np.tile([0, 0, 1, 2, 3], 60)
-    far = 0
-    for number in range(200):
-        rows = dealt_rows(labels, number.to_bytes(32, "big"), "age")
-        far += is_beyond_chance(labels, codes, codes, codes, codes[rows])
-    assert far == 0
-    assert is_beyond_chance(labels, codes, codes, codes, codes)
+def test_values_that_were_not_dealt_as_said_are_rejected(tmp_path, monkeypatch):
+    """Rows that keep their own values, and members whose value two rows get, although the rest is random."""
+    table = a_survey()[["age", "income"]]
+    release = microagg.protect(table, k=5, columns=list(table), release="swap")
+    (part,) = release.released_table.dealt
+    codes = {
+        name: np.unique(values, return_inverse=True, equal_nan=True)[1]
+        for name, (values, _) in zip(part.names, part.after, strict=True)
+    }
+    assert part.fault(codes.__getitem__) is None
+    undealt = part._replace(after=part.before)
+    twice = part.donors[0].copy()
+    first, second = np.flatnonzero(part.labels == 0)[:2]
+    twice[first] = twice[second]
+    values, states = part.before[0]
+    of_one = part._replace(
+        donors=[twice, part.donors[1]], after=[(values[twice], states[twice]), part.after[1]]
+    )
+    for wrong in (undealt, of_one):
+        assert "'age' are not those that were dealt" in wrong.fault(codes.__getitem__)
+
+
+@pytest.mark.parametrize("size", [2, 5, 300])
+def test_chance_agrees_with_a_random_dealing_and_not_with_none(size):
+    labels = np.repeat(np.arange(300 // size), size)
+    own = np.arange(300)
+    dealt = [
+        [dealt_rows(labels, number.to_bytes(32, "big"), name) for name in ("age", "income")]
+        for number in range(200)
+    ]
+    assert not any(is_beyond_chance(labels, first, own) for first, _ in dealt)
+    assert not any(is_beyond_chance(labels, first, second) for first, second in dealt)
+    assert is_beyond_chance(labels, own, own)
+    # One row of each group keeps its own value on average, whatever the sizes are; so does the variance.
+    kept = [(first == own).sum() for first, _ in dealt]
+    assert np.mean(kept) == pytest.approx(300 // size, abs=4 * np.sqrt(300 / size / 200))
 
 
 def test_relations_and_columns_named_together_hold_in_every_row(tmp_path):

@@ -129,7 +129,6 @@ def every_chart():
     yield charts.class_sizes([{"size": 5, "classes": 9}, {"size": 800, "classes": 2}], 5)
     yield charts.class_sizes([], 5)
     yield charts.linkage([("blind guess", 0.0), ("protected columns alone", 0.0)])
-    yield charts.intervals({"1": 0.1, "20": 0.9})
     yield charts.scatter(points, "x", "y")
     yield charts.scatter({"before": [], "after": []}, "x", "y")
     yield risk_utility_map(cells(1), 0.01)

@@ -15,14 +15,6 @@ def sd(values):
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
 
-def il1s(original, protected):
-    terms = []
-    for x, y in zip(columns(original), columns(protected), strict=True):
-        if sd(x) > 0:
-            terms += [abs(a - b) / (math.sqrt(2) * sd(x)) for a, b in zip(x, y, strict=True)]
-    return sum(terms) / len(terms) if terms else 0.0
-
-
 def covariance(x, y):
     a, b = statistics.fmean(x), statistics.fmean(y)
     pairs = zip(x, y, strict=True)
@@ -32,17 +24,6 @@ def covariance(x, y):
 def correlation(x, y):
     spread = math.sqrt(covariance(x, x) * covariance(y, y))
     return covariance(x, y) / spread if spread > 0 else 0.0
-
-
-def sd_disclosure(original, protected, percent):
-    units = [sd(column) for column in columns(original)]
-    near = 0
-    for row, other in zip(original, protected, strict=True):
-        near += all(
-            abs(a - b) <= percent / 100 * s * (1 + 1e-9)
-            for a, b, s in zip(row, other, units, strict=True)
-        )
-    return near / len(original)
 
 
 def linkage(original, protected):

@@ -115,7 +115,7 @@ def _card(result: Attacks, original: str, released: str) -> dict[str, Any]:
             {"name": name, "answers": ANSWERS[name], **figure.as_dict()}
             for name, figure in result.questions.items()
         ],
-        "notes": [" ".join(line).strip() for line in result.lines[len(result.questions) :]],
+        "notes": result.notes,
         "columns": [
             {"name": str(name), "residual": risk._asdict()}
             for name, risk in result.at_greatest_risk

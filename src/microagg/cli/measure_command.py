@@ -108,11 +108,7 @@ def measure_files(
         if usable.correlations is None
         else f"correlations off by {number(usable.correlations)} on average; "
     )
-    speaker.say(
-        "more",
-        f"IL1s {number(utility.il1s)}; {off}SDID at 5 % {share(alone.sd_disclosure[5.0])}; all measures with "
-        "--json",
-    )
+    speaker.say("more", f"{off}all measures with --json")
     speaker.give(
         {
             "original": str(original),

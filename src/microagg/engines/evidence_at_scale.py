@@ -10,7 +10,7 @@ sample of records against all released groups.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -34,6 +34,7 @@ from microagg.evidence.measured import Measured, Part
 from microagg.evidence.measuring import Measuring
 from microagg.grouping.read_table import take_in
 from microagg.kernels.labels import canonical_labels
+from microagg.measure.attack import OnProgress
 from microagg.measure.before_and_after import Summary
 from microagg.measure.both_tables import replace_keeping_cache
 from microagg.measure.column_losses import Losses
@@ -182,12 +183,15 @@ def measured_at_scale(
     pictures: bool = False,
     together: Sequence[Any] = (),
     attack: bool = False,
+    progress: OnProgress | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
     **measures: Any,
 ) -> Measured:
     """Measure a release: what was counted in all records as such, all else in the sample.
 
     ``pictures`` tells whether a report is to be drawn; ``together`` are dropped units whose rows lie together
-    in a file whose order is kept; ``attack`` tells whether the sample is attacked with controls;
+    in a file whose order is kept; ``attack`` tells whether the sample is attacked with controls,
+    ``progress`` and ``should_stop`` are of the attacks;
     ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
     """
     n, k = encoding.records, encoding.k
@@ -203,7 +207,7 @@ def measured_at_scale(
         for name, figures in sampled.signs.agreements.items()
     }
     names, lost = losses_of(encoding, sums)
-    attacked = _attacked(sample, measuring) if attack else Attacked(None)
+    attacked = _attacked(sample, measuring, progress, should_stop) if attack else Attacked(None)
     swap = sampled.swap
     if swap is not None:
         lost = lost._replace(
@@ -265,7 +269,12 @@ def losses_of(encoding: Encoding, sums: Sums) -> tuple[list[Any], Losses]:
     return names, Losses(*np.array(shares).T)
 
 
-def _attacked(sample: Sample, measuring: Measuring) -> Attacked:
+def _attacked(
+    sample: Sample,
+    measuring: Measuring,
+    progress: OnProgress | None,
+    should_stop: Callable[[], bool],
+) -> Attacked:
     """Attack the sample: a part of it is put aside, and the rest protected in memory by the same plan."""
     table = Table(Frame(sample.before), sample.text)
     plan = replace(measuring.plan, analyses=(), keep_order=None)
@@ -276,6 +285,8 @@ def _attacked(sample: Sample, measuring: Measuring) -> Attacked:
         plan,
         measuring.parts[0].partition.labels,
         missing_words=table.missing_words,
+        progress=progress,
+        should_stop=should_stop,
     )
 
 

@@ -61,7 +61,6 @@ Verdict = Literal["green", "amber", "red"]
 # Digits alone do not do for what is small: a column that lost 0.00123 % is known to five.
 _DECIMALS_BY_COLUMN = {
     "by_column": 2,  # in percent
-    "il1s_by_column": 3,
     "group_loss_by_column": 2,  # these two where columns are more than complete numbers
     "changed": 3,
 }
@@ -190,7 +189,7 @@ class Evidence(Measured):
     @property
     def not_to_do(self) -> list[str]:
         """What a user may not compute from this file, each with the figure that speaks against it."""
-        return not_to_do(self.fidelity)
+        return not_to_do(self.fidelity, self.swap is not None)
 
     @property
     def hidden_words(self) -> str:
@@ -427,7 +426,7 @@ class Evidence(Measured):
         }
 
     def _part(self, part: Part) -> dict[str, Any]:
-        used = find(part.partition.method)
+        used, block = find(part.partition.method), self.plan.block_of(part.columns)
         word, sentence = self.proof(part)
         return {
             "columns": [str(name) for name in part.columns],
@@ -436,7 +435,8 @@ class Evidence(Measured):
             "paper": used.paper,
             "summary": used.summary,
             "guarantee": guarantee(self.plan, part),
-            "aggregate": self.plan.block_of(part.columns).released,
+            "aggregate": block.released,
+            "swapped": block.is_swapped,
             "could_do_better": word,
             "proof": sentence,
         }

@@ -267,7 +267,9 @@ class TableFigures:
             units=self.intake.units,
         )
         found = risk_of(self.both, ask)
-        given = self.both_as_given.of_columns(range(len(self.both.names)))
+        given = self.both
+        if self.intake.recoded:
+            given = self.both_as_given.of_columns(range(len(self.both.names)))
         return replace(
             found,
             unique_before=share_below(given.classes_before, 2),

@@ -170,9 +170,19 @@ def moved_figures(row: Summary) -> list[str]:
     return found
 
 
-def not_to_do(fidelity: Fidelity) -> list[str]:
-    """List what a user of the file should not compute, each with the figure that speaks against it."""
+def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
+    """List what a user of the file should not compute, each with the figure that speaks against it.
+
+    Parameters
+    ----------
+    fidelity : of the release
+    swapped : whether values are swapped within groups
+    """
     found = []
+    if swapped:
+        found.append(
+            "Do not look at single rows, nor join rows with other files: a row belongs to nobody."
+        )
     wrong = {name: kept for name, kept in fidelity.spreads.items() if kept < SPREAD_KEPT}
     if wrong:
         worst = sorted(wrong, key=lambda name: few_digits(wrong[name], DIGITS))

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from microagg.base.formatting import plural
 from microagg.base.progress import Clock
 from microagg.drafting.draft import Completed
+from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, History, Measured
 from microagg.job.delivery import Delivery
 from microagg.job.job import Job
 from microagg.job.observer import Observer
+from microagg.measure.attack import OnProgress
 from microagg.plan.plan import Plan
+
+NOTICED = 2.0
+"""Seconds after which somebody asks what takes so long."""
 
 
 class Engine(ABC):
@@ -70,6 +77,33 @@ class Engine(ABC):
     @abstractmethod
     def measure(self) -> Measured:
         """Measure loss and risk."""
+
+    def begin_attacks(self) -> tuple[OnProgress, Callable[[], bool]]:
+        """Say how long attacks with people put aside take.
+
+        Returns
+        -------
+        tuple
+            What to call with the steps done and their total, and what tells whether to end early: who does
+            not wait has what was measured.
+        """
+        from microagg.engines.memory.control_group import seconds_for_evidence
+
+        stopped = False
+
+        def progress(done: int, total: int) -> None:
+            nonlocal stopped
+            try:
+                self.observer.progress("attacking", done, total)
+            except StopSearch:
+                stopped = True
+
+        grouping = self.clock.seconds.get("partition", 0.0)
+        seconds = seconds_for_evidence(self.records, self.columns, grouping)
+        time = plural(math.ceil(seconds), "second")
+        words = f"attacks with people put aside as controls take about {time}"
+        self.observer.stage("attacking", words if seconds >= NOTICED else "")
+        return progress, lambda: stopped
 
     @property
     def attacks_itself(self) -> bool:

@@ -35,6 +35,8 @@ class EngineInParts(Engine):
     in_parts = True
     source: BatchSource
     release: DiskRelease | SparkRelease
+    is_far = False
+    """Whether other machines measure, which do not ask whether to go on."""
 
     def read(self) -> list[str]:
         """Open the source."""
@@ -81,11 +83,13 @@ class EngineInParts(Engine):
 
     def measure(self) -> Measured:
         """Measure a sample, and take what was counted in all records."""
-        job = self.job
-        return self.release.measured(
-            pictures=job.report is not None,
-            attack=self.attacks_itself,
-        )
+        attacks = dict[str, Any]()
+        if self.attacks_itself:
+            progress, should_stop = self.begin_attacks()
+            attacks = {"attack": True}
+            if not self.is_far:
+                attacks |= {"progress": progress, "should_stop": should_stop}
+        return self.release.measured(pictures=self.job.report is not None, **attacks)
 
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
         """Gather what the board's report shows."""

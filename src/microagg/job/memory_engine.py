@@ -14,7 +14,6 @@ from microagg.base.formatting import plural
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import steer
 from microagg.drafting.draft import Completed
-from microagg.engines.memory.control_group import seconds_for_evidence
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
@@ -28,7 +27,7 @@ from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.delivery import Delivery
 from microagg.job.earlier_reports import check_newest
-from microagg.job.engine import Engine
+from microagg.job.engine import NOTICED, Engine
 from microagg.ledger.carry import Carrying
 from microagg.ledger.ledger_file import (
     Ledger,
@@ -44,8 +43,6 @@ from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-_NOTICED = 2.0  # seconds after which somebody asks what takes so long
 
 
 class MemoryEngine(Engine):
@@ -193,7 +190,9 @@ class MemoryEngine(Engine):
         """Measure all records, attack them, and price other decisions if asked to."""
         job = self.job
         if self.attacks_itself:
-            self._attack()
+            progress, should_stop = self.begin_attacks()
+            with self.clock.time("attack"):
+                self._release.attacked(progress, should_stop)
         measured = self._release.measured()
         if FORMATS[job.kind_of_target].has_formulas and not job.escape_formulas:
             measured = replace(measured, formulas=formula_cells(self._released))
@@ -206,25 +205,6 @@ class MemoryEngine(Engine):
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
         """Gather what the report for the board, or for the public, shows."""
         return self._release.report_model(evidence, public, self.job.compare)
-
-    def _attack(self) -> None:
-        """Attack the release with people put aside as controls; who does not wait has what was measured."""
-        stopped = False
-
-        def progress(done: int, total: int) -> None:
-            nonlocal stopped
-            try:
-                self.observer.progress("attacking", done, total)
-            except StopSearch:
-                stopped = True
-
-        grouping = self.clock.seconds.get("partition", 0.0)
-        seconds = seconds_for_evidence(self.records, self.columns, grouping)
-        time = plural(math.ceil(seconds), "second")
-        words = f"attacks with people put aside as controls take about {time}"
-        self.observer.stage("attacking", words if seconds >= _NOTICED else "")
-        with self.clock.time("attack"):
-            self._release.attacked(progress, lambda: stopped)
 
     def _prices(self) -> dict[str, Any] | None:
         """Price other decisions; None if somebody does not wait for that."""
@@ -251,7 +231,7 @@ class MemoryEngine(Engine):
 
 def _words_of_proof(seconds: float | None) -> str:
     """Say how long a proof takes, where one has to wait for it."""
-    if seconds is None or seconds < _NOTICED:
+    if seconds is None or seconds < NOTICED:
         return ""
     took = plural(math.ceil(seconds), "second")
     return f"a proof of how near the optimum the groups are takes about {took}"

@@ -43,6 +43,7 @@ class SparkEngine(EngineInParts):
     """
 
     release: SparkRelease
+    is_far = True
     _session: SparkSession
     _frame: DataFrame
     _left_out: list[str]

@@ -97,14 +97,24 @@ class Attacks:
     def lines(self) -> list[tuple[str, str]]:
         """A label and a sentence for each attack, then what to know about all of them."""
         said = [(_LABELS[name], _sentence(name, figure)) for name, figure in self.questions.items()]
-        if self.singling_out and "singling out, several columns" not in self.questions:
-            said.append(("singling out", "the file gives no predicate of several columns"))
         if self.at_greatest_risk:
             riskiest = ", ".join(
                 f"{names([name])} {_interval(risk)}"
                 for name, risk in self.at_greatest_risk[:_NAMED]
             )
             said.append(("most at risk", f"inference beyond controls: {riskiest}"))
+        return said + self._notes
+
+    @property
+    def notes(self) -> list[str]:
+        """What to know about all figures, in sentences."""
+        return [f"{label.capitalize()}: {words.removesuffix('.')}." for label, words in self._notes]
+
+    @property
+    def _notes(self) -> list[tuple[str, str]]:
+        said = []
+        if self.singling_out and "singling out, several columns" not in self.questions:
+            said.append(("singling out", "the file gives no predicate of several columns"))
         if self.controls is None:
             said.append(
                 (

@@ -113,7 +113,11 @@ def count_combinations(columns: Sequence[Any], unit: Any = None) -> tuple[Labels
     import pyarrow.compute as pc
 
     keys = [str(j) for j in range(len(columns))]
-    table = pa.table(dict(zip(keys, map(countable, columns), strict=True)))
+    values = list(map(countable, columns))
+    if len(values) == 1:  # of single numbers of eight bytes, group_by hashes many to one place
+        encoded = pa.chunked_array([values[0].combine_chunks()]).dictionary_encode("encode")
+        values = [pa.chunked_array([chunk.indices for chunk in encoded.chunks])]
+    table = pa.table(dict(zip(keys, values, strict=True)))
     wanted: list[Any] = [([], "count_all")]
     if unit is not None:
         table = table.append_column("unit", countable(unit))
@@ -133,6 +137,8 @@ def classes(X: Floats) -> Labels:
     """
     import pyarrow as pa
 
+    if X.shape[1] == 1:
+        return canonical_labels(np.unique(X[:, 0], return_inverse=True)[1].reshape(-1))
     keys = [str(j) for j in range(X.shape[1])]
     columns = [countable(pa.chunked_array([column])) for column in X.T]
     table = pa.table([*columns, pa.array(np.arange(len(X)))], names=[*keys, "row"])

@@ -15,7 +15,6 @@ from microagg.measure.agreement import Agreement
 from microagg.measure.both_tables import Pair, pair, replace_keeping_cache
 from microagg.measure.classes import ClassSizes
 from microagg.measure.diversity import Diversity, diversity
-from microagg.measure.intervals import PERCENTS, check_percents, sd_disclosure
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.measure.population_risk import IndividualRisk, sample_risk
 from microagg.plan.checks import no_column
@@ -31,7 +30,6 @@ class Ask:
 
     k: int | None = None
     confidential: tuple[Any, ...] = ()
-    percents: tuple[float, ...] = PERCENTS
     sample: int | None = None
     random_state: int | None = 0
     units: Labels | None = None
@@ -42,8 +40,8 @@ class Ask:
 class Risk:
     """Measures of disclosure risk; shares of records are from 0 to 1, lower is safer.
 
-    A class is a set of records with equal protected values; missing is a value. Linkage and interval
-    disclosure are computed when first asked for.
+    A class is a set of records with equal protected values; missing is a value. Linkage is
+    computed when first asked for.
     """
 
     smallest_class: int
@@ -112,11 +110,6 @@ class Risk:
         return self.linkage.share
 
     @cached_property
-    def sd_disclosure(self) -> dict[float, float]:
-        """SDID: share of records with |x−x'| ≤ p/100·s in all columns, by p; s of the original."""
-        return sd_disclosure(self._pair, self._ask.percents)
-
-    @cached_property
     def individual(self) -> IndividualRisk | None:
         """Risk of each record as one of a sample from a population; None without weights."""
         both = self._pair
@@ -143,7 +136,6 @@ class Risk:
             **short,
             "record_linkage": linkage.share,
             "linkage": asdict(linkage),
-            "sd_disclosure": {f"{p:g}": share for p, share in self.sd_disclosure.items()},
             "diversity": {
                 str(name): {
                     "distinct_l": column.distinct_l,
@@ -167,7 +159,6 @@ def risk(
     *,
     k: int | None = None,
     confidential: Iterable[Any] = (),
-    percents: Iterable[float] = PERCENTS,
     sample: int | None = None,
     random_state: int | None = 0,
     kinds: Mapping[Any, Any] | None = None,
@@ -184,7 +175,6 @@ def risk(
     k : promised class size, for ``below_k``
     confidential : columns whose values must not come out although records look alike: l-diversity
         and t-closeness of each class, as released
-    percents : widths p of the intervals of ``sd_disclosure``
     sample : link this number of records only, chosen at random; ``linkage`` then has an interval
     kinds : of some columns, where their type does not say it, as for :func:`microagg.utility`
     weights : name of the original's column of sampling weights, for ``individual``
@@ -209,7 +199,6 @@ def risk(
     ask = Ask(
         k=k,
         confidential=_names(confidential),
-        percents=check_percents(percents),
         sample=sample,
         random_state=random_state,
     )

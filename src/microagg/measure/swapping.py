@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import combine
@@ -97,13 +98,27 @@ def standing(both: Pair) -> tuple[float, int]:
 
     And the number of people who are alone with theirs.
     """
-    n = len(both)
-    everything = classes(np.vstack([both.original, both.protected]))
+    before = both.classes_before
+    alone = np.flatnonzero(np.bincount(before)[before] == 1)
+    states = None
     if both.states is not None and both.variables is not None:
-        before = np.column_stack([variable.states for variable in both.variables])
-        everything = combine([everything, *np.vstack([before, both.states]).T])
-    before, after = everything[:n], everything[n:]
-    sizes = np.bincount(before, minlength=int(everything.max()) + 1)
-    alone = before[sizes[before] == 1]
-    stands = np.isin(alone, after)
-    return (float(stands.mean()) if len(alone) else 0.0), len(alone)
+        states = np.column_stack([variable.states for variable in both.variables]), both.states
+    people, rows = alone, np.arange(len(both))
+    # Most people have some value that no row has: only the others are compared in all columns.
+    for j in range(len(both.names)):
+        true, released = both.original[people, j], both.protected[rows, j]
+        people = people[_is_among(true, released)]
+        rows = rows[_is_among(released, true)]
+    if not len(people):
+        return 0.0, len(alone)
+    labels = classes(np.vstack([both.original[people], both.protected[rows]]))
+    if states is not None:
+        labels = combine([labels, *np.vstack([states[0][people], states[1][rows]]).T])
+    stands = np.isin(labels[: len(people)], labels[len(people) :]).sum()
+    return float(stands / len(alone)), len(alone)
+
+
+def _is_among(values: Floats, others: Floats) -> NDArray[np.bool_]:
+    """Return which values are among others; missing is a value."""
+    found = np.isin(values, others)
+    return found | (np.isnan(values) & np.isnan(others).any())

@@ -60,29 +60,6 @@ class Utility:
         return self._pair.labels is not None
 
     @cached_property
-    def il1s_by_column(self) -> dict[Any, float]:
-        """Mean of |x−x'|/(√2·s) of each number or date; from 0, without an upper limit."""
-        both, moves = self._pair.quantities, {}
-        before, after = both.scaled
-        for j, name in enumerate(both.names):
-            there = both.both_there[:, j]
-            moved = np.abs(before[there, j] - after[there, j]) / np.sqrt(2)
-            moves[name] = (
-                float(np.average(moved, weights=both.row_weights[there])) if len(moved) else 0.0
-            )
-        return moves
-
-    @cached_property
-    def il1s(self) -> float:
-        """IL1s = mean of |x−x'|/(√2·s) over all values of columns that vary.
-
-        √2·s is what two random records of normal data differ by (root mean square): at 0.1 a
-        value moved by a tenth of that.
-        """
-        counted = np.array(list(self.il1s_by_column.values()))[self._pair.quantities.varies]
-        return float(counted.mean()) if counted.size else 0.0
-
-    @cached_property
     def changed(self) -> dict[Any, float]:
         """Share of records whose category changed, of each column of categories, where both are there."""
         both, shares = self._pair, {}
@@ -133,8 +110,6 @@ class Utility:
             }
         return {
             **short,
-            "il1s": self.il1s,
-            "il1s_by_column": named(self.il1s_by_column),
             **mixed,
             "analyses": [analysis.as_dict() for analysis in self.analyses],
         }
@@ -169,8 +144,8 @@ def utility(
         by the standard deviation of its original; columns that are constant do not count.
 
     >>> u = utility([1.0, 2.0, 3.0, 4.0], [1.5, 1.5, 3.5, 3.5])
-    >>> round(u.information_loss, 6), round(u.il1s, 6)
-    (20.0, 0.273861)
+    >>> round(u.information_loss, 6)
+    20.0
     """
     return utility_of(pair(original, protected, columns, kinds=kinds, weights=weights), analyses)
 

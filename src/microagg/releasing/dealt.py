@@ -20,6 +20,7 @@ from microagg.kernels.labels import combine
 
 SECRET_BYTES = 32
 _MOST_DEVIATIONS = 6.0  # by which a dealing may differ from what chance gives
+_MORE_ROWS = 4
 
 
 class Dealt(NamedTuple):
@@ -55,39 +56,49 @@ class Dealt(NamedTuple):
         """Say what is wrong with a file that was read back; None: nothing is.
 
         In each group the file must have the list of values that was dealt. And rows that kept their own
-        value, and pairs of columns that are still together, must be about as many as chance gives.
+        value, and rows in which two columns stayed together, must be about as many as chance gives.
 
         Parameters
         ----------
         written : returns the codes of a column in the file, (n,), in the order of the records
         """
-        twice = np.tile(self.labels, 2)
-        classes: dict[Any, tuple[Labels, Labels]] = {}
-        for name, before, after in zip(self.names, self.before, self.after, strict=True):
-            values, states = (np.concatenate(both) for both in zip(before, after, strict=True))
-            codes = np.unique(values, return_inverse=True, equal_nan=True)[1].reshape(-1)
-            codes = combine([codes, states]) if states.any() else codes
-            released, file = codes[len(codes) // 2 :], written(name)
-            code_of = np.full(int(codes.max()) + 1, -1)
-            code_of[released] = file
-            own, dealt = np.split(combine([twice, codes]), 2)
-            classes[name] = own, dealt
-            same_lists = np.array_equal(np.bincount(own), np.bincount(dealt))
-            if (code_of[released] != file).any() or not same_lists:
+        for at, name in enumerate(self.names):
+            if not (self._is_dealt(at) and _is_written(*self.after[at], written(name))):
                 return f"the values of {shown(name)} are not those that were dealt"
-            if is_beyond_chance(self.labels, own, own, own, dealt):
+            if is_beyond_chance(self.labels, self.donors[at], np.arange(len(self.labels))):
                 return f"rows that kept their own {shown(name)} are not as many as chance gives"
         bundle_of = {name: at for at, bundle in enumerate(self.bundles) for name in bundle}
-        for first, second in pairwise(self.names):
+        for (first, donors), (second, others) in pairwise(
+            zip(self.names, self.donors, strict=True)
+        ):
             if first in bundle_of and bundle_of.get(first) == bundle_of.get(second):
                 continue
-            (one, one_dealt), (other, other_dealt) = classes[first], classes[second]
-            if is_beyond_chance(self.labels, one, other, one_dealt, other_dealt):
+            if is_beyond_chance(self.labels, donors, others):
                 return (
                     f"rows in which {shown(first)} and {shown(second)} stayed together are not as many as "
                     "chance gives"
                 )
         return None
+
+    def _is_dealt(self, at: int) -> bool:
+        """Return whether the rows of each group have the values of its members, each one once."""
+        donors, (values, states) = self.donors[at], self.before[at]
+        dealt_values, dealt_states = self.after[at]
+        return bool(
+            (np.bincount(donors, minlength=len(donors)) == 1).all()
+            and (self.labels[donors] == self.labels).all()
+            and np.array_equal(values[donors], dealt_values, equal_nan=True)
+            and np.array_equal(states[donors], dealt_states)
+        )
+
+
+def _is_written(values: Floats, states: Labels, file: Labels) -> bool:
+    """Return whether a file has one code for each value and state that was dealt, in the same rows."""
+    codes = np.unique(values, return_inverse=True, equal_nan=True)[1].reshape(-1)
+    codes = combine([codes, states]) if states.any() else codes
+    code_of = np.full(int(codes.max(initial=0)) + 1, -1)
+    code_of[codes] = file
+    return np.array_equal(code_of[codes], file)
 
 
 def dealt_rows(labels: Labels, secret: bytes, what: str) -> Labels:
@@ -114,45 +125,26 @@ def dealt_rows(labels: Labels, secret: bytes, what: str) -> Labels:
     return source
 
 
-def is_beyond_chance(
-    labels: Labels, first: Labels, second: Labels, new_first: Labels, new_second: Labels
-) -> bool:
-    """Tell whether rows keep the pairs of two columns more or less often than a random dealing would.
+def is_beyond_chance(labels: Labels, donors: Labels, others: Labels) -> bool:
+    """Tell whether two dealings give rows values of the same member more or less often than chance does.
 
-    In a group of m rows, w(x, y) rows have the pair (x, y). The figure is Σ w over the pairs of the new rows.
-    If one column was dealt at random, its mean is Σw/m over all m² pairs of rows, and its variance
-    Σ(w − row mean − column mean + mean)²/(m − 1) (Hoeffding 1951, theorem 2). Beyond six standard deviations
-    over all groups, it is no accident.
+    If one of them is random, a group of two rows or more has one such row on average, with a variance of 1,
+    whatever its size is (fixed points of a random permutation); a group of one row has always one. Over few
+    groups the number varies like a Poisson count, whose tail is longer than a normal one: four rows more are
+    allowed for that.
 
     Parameters
     ----------
     labels : (n,) group of each row
-    first, second : (n,) the group and the value of a column before, as one number 0, 1, …
-    new_first, new_second : (n,) the same after
+    donors, others : (n,) the member of its group whose value each row got
+
+    >>> labels = np.arange(100) // 2
+    >>> is_beyond_chance(labels, np.arange(100), np.arange(100)), is_beyond_chance(
+    ...     labels, np.arange(100), np.where(labels % 2, np.arange(100), np.arange(100) ^ 1)
+    ... )
+    (True, False)
     """
-    sizes = np.bincount(labels).astype(np.float64)
-    n = len(labels)
-    x, y = np.concatenate([first, new_first]), np.concatenate([second, new_second])
-    often_x, often_y = np.bincount(x[:n]), np.bincount(y[:n])
-    pair = combine([x, y])
-    w = np.bincount(pair[:n], minlength=int(pair.max()) + 1).astype(np.float64)
-    there, at = np.unique(pair[:n], return_index=True)
-    x, y, group_of, w_there = x[at], y[at], labels[at], w[there]
-    cells = often_x[x] * often_y[y].astype(np.float64)
-    total = np.bincount(group_of, w_there * cells)
-    squares = np.bincount(group_of, w_there**2 * cells)
-    rows = np.bincount(x, w_there * often_y[y]) / sizes[_first_label(x, group_of)]
-    columns = np.bincount(y, w_there * often_x[x]) / sizes[_first_label(y, group_of)]
-    of_rows = sizes * np.bincount(_first_label(x, group_of), often_x * rows**2)
-    of_columns = sizes * np.bincount(_first_label(y, group_of), often_y * columns**2)
-    deviations = squares - of_rows - of_columns + (total / sizes) ** 2
-    variance = float((np.maximum(deviations, 0.0) / np.maximum(sizes - 1, 1)).sum())
-    excess = float(w[pair[n:]].sum() - (total / sizes).sum())
-    return bool(abs(excess) > _MOST_DEVIATIONS * np.sqrt(variance) + 1e-6)
-
-
-def _first_label(codes: Labels, labels: Labels) -> Labels:
-    """Return the group of each code, which has one."""
-    group_of = np.zeros(int(codes.max()) + 1, dtype=np.int64)
-    group_of[codes] = labels
-    return group_of
+    sizes = np.bincount(labels)
+    groups = int((sizes > 1).sum())
+    together = int(((donors == others) & (sizes[labels] > 1)).sum())
+    return bool(abs(together - groups) > _MOST_DEVIATIONS * np.sqrt(groups) + _MORE_ROWS)

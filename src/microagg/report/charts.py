@@ -168,23 +168,6 @@ def class_sizes(rows: Sequence[Mapping[str, int]], k: int) -> Markup:
     return plot.svg(title, f"{plural(counts.total(), 'group')} of {spread(least, most)}; k = {k}.")
 
 
-def intervals(shares: Mapping[str, float]) -> Markup:
-    """Draw the share of records near their true values in all columns, by the width of the interval."""
-    plot = Plot(_SMALL, (0.0, 1.03 * max(map(float, shares))), (0.0, 105.0), bottom=34.0)
-    plot.axis_left("% of records")
-    points = [(plot.x(float(p)), plot.y(100 * one)) for p, one in shares.items()]
-    plot.add("polyline", kind="trend after", points=_joined(points))
-    for x, y in points:
-        plot.add("circle", kind="dot after", cx=x, cy=y, r=2.6)
-    plot.axis_below(unit="width p in % of a standard deviation")
-    about = ", ".join(f"{share(one)} at {float(p):g} %" for p, one in shares.items())
-    return plot.svg("True values near the released ones, in all columns", about)
-
-
-def _joined(places: Sequence[tuple[float, float]]) -> str:
-    return " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-
-
 def correlation(title: str, names: Sequence[str], matrix: Sequence[Sequence[float]]) -> Markup:
     """Draw a matrix as shades from −1 (orange) to 1 (blue), with numbers where they fit."""
     d, labels = len(names), [short(name) for name in names]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 
 import numpy as np
@@ -12,7 +13,9 @@ import pytest
 import microagg
 from microagg import Plan
 from microagg.engines.memory import control_group
+from microagg.errors import StopSearch
 from microagg.job.job import Job
+from microagg.job.observer import Observer
 from microagg.job.run import run
 
 
@@ -122,6 +125,44 @@ def test_large_tables_are_attacked_in_a_sample_of_whole_groups(monkeypatch):
     assert np.array_equal(np.flatnonzero(np.isin(labels, labels[rows])), rows)
     assert found.records + found.controls == len(rows)
     assert f"(in a sample of {len(rows)} records)" in release.evidence.guessed_words
+
+
+class _Impatient(Observer):
+    """Hears what is said ahead of attacks, and ends them at the first report of progress."""
+
+    def __init__(self):
+        self.ahead = []
+
+    def stage(self, name, words=""):
+        self.ahead += [words] if name == "attacking" else []
+
+    def progress(self, stage, done, total):
+        if stage == "attacking":
+            raise StopSearch
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_seconds_are_told_ahead_and_who_does_not_wait_has_what_was_measured(
+    tmp_path, engine, monkeypatch
+):
+    monkeypatch.setattr(control_group, "seconds_needed", lambda *_, **__: 7.4)
+    people().to_csv(tmp_path / "in.csv", index=False)
+    job = Job(
+        tmp_path / "in.csv",
+        tmp_path / "out.csv",
+        plan_of(),
+        report=tmp_path / "report.html",
+        engine=engine,
+    )
+    observer = _Impatient()
+    evidence = run(job, observer).evidence
+    (words,) = observer.ahead
+    told = re.fullmatch(
+        r"attacks with people put aside as controls take about (\d+) seconds", words
+    )
+    assert int(told[1]) >= 22  # three trials, and the time that grouping took
+    assert evidence.attacks.stopped
+    assert evidence.attacks.trials == 1
 
 
 def test_a_stop_keeps_what_was_measured(tmp_path):
