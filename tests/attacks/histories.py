@@ -21,7 +21,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -185,15 +185,15 @@ def released(history: History, files: int, folder: Path, ledger: bool) -> list[d
     return found
 
 
-def faults(history: History, files: list[dict[str, Any]]) -> list[str]:
+def faults(history: History, files: list[dict[str, Any]], ledger: bool) -> list[str]:
     """Say what follows about fewer than k units from all files together."""
     files = [one for one in files if "file" in one]
     if not files:
         return []
     found = alone(history, files)
     if not history.swap:
-        for column in ("x", "y", "z"):
-            found += solved(history, files, column)
+        for column in ("x", "y", "z", *["w"] * history.weighted):
+            found += solved(history, files, column, ledger)
     return found
 
 
@@ -204,7 +204,7 @@ def alone(history: History, files: list[dict[str, Any]]) -> list[str]:
     for one in files:
         # The groups of a swapped file do not show; strata and what is known do.
         shown = [*([] if history.swap else one["columns"])]
-        shown += ["region"] * history.strata + ["band"] * history.known
+        shown += ["region"] * history.strata + ["band"] * history.known + ["w"] * history.weighted
         seen = defaultdict(set)
         values = list(zip(*(one["file"][name] for name in shown), strict=True)) if shown else None
         for at, unit in enumerate(one["rows"]["id"]):
@@ -252,8 +252,11 @@ def _alone_without_links(of_unit: dict[str, list[Any]], k: int) -> int:
     return few
 
 
-def solved(history: History, files: list[dict[str, Any]], column: str) -> list[str]:
-    """Look for combinations of all equations in which fewer than k units are left."""
+def solved(history: History, files: list[dict[str, Any]], column: str, ledger: bool) -> list[str]:
+    """Look for combinations of all equations in which fewer than k units are left.
+
+    With a ledger weights are those of entry; they are averaged over rows like any column, unweighted.
+    """
     entry: dict[str, float] = {}
     held: list[dict[str, list[float]]] = []  # in each file, the values of each unit
     classes: list[list[tuple[str, frozenset[str]]]] = []  # in each file, value and members of each
@@ -263,18 +266,19 @@ def solved(history: History, files: list[dict[str, Any]], column: str) -> list[s
             entry.setdefault(unit, weight)
         own: dict[str, list[float]] = {unit: [] for unit in rows["id"]}
         if column in rows:
-            for unit, number in zip(rows["id"], rows[column], strict=True):
+            numbers = rows["id"].map(entry) if column == "w" and ledger else rows[column]
+            for unit, number in zip(rows["id"], numbers, strict=True):
                 own[unit] += [] if np.isnan(number) else [number]
         held.append(own)
         members = defaultdict(set)
-        shown = [*one["columns"], *["region"] * history.strata]
+        shown = [*one["columns"], *["region"] * history.strata, *["w"] * history.weighted]
         for unit, *values in zip(rows["id"], *(file[name] for name in shown), strict=True):
             members[tuple(values)].add(unit)
         at = shown.index(column) if column in shown else None
         classes.append(
             [("" if at is None else values[at], frozenset(c)) for values, c in members.items()]
         )
-    weight_of = entry if history.weighted else dict.fromkeys(entry, 1.0)
+    weight_of = entry if history.weighted and column != "w" else dict.fromkeys(entry, 1.0)
     members_only = [[inside for _, inside in file] for file in classes]
     equations, stated = [], []
     for number, file in enumerate(classes):
@@ -330,11 +334,17 @@ def _covers(
     members: frozenset[str], number: int, classes: list[list[frozenset[str]]]
 ) -> Iterator[list[frozenset[str]]]:
     """List ways to cut what a class may be about into parts: the smallest of all files, those of one file."""
+
+    def by_size(known: Iterable[frozenset[str]]) -> list[frozenset[str]]:
+        return sorted({*known}, key=lambda one: (len(one), *sorted(one)))
+
     every = [one for file in classes for one in file]
     earlier = [one for file in classes[:number] for one in file]
-    for known in (every, earlier, *reversed(classes[:number])):
+    first_seen = [one for file in classes for one in by_size(file)]  # with whoever left since
+    one_file = (by_size(file) for file in reversed(classes[:number]))
+    for known in (by_size(every), by_size(earlier), first_seen, *one_file):
         parts: list[frozenset[str]] = []
-        for one in sorted({*known}, key=lambda one: (len(one), *sorted(one))):
+        for one in known:
             if one & members and not any(one & part for part in parts):
                 parts.append(one)
         if parts:
@@ -394,7 +404,7 @@ def attacked(seed: int, ledger: bool) -> tuple[list[str], int, int]:
     with tempfile.TemporaryDirectory() as folder:
         found = released(history, files, Path(folder), ledger)
     refused = sum("refused" in one for one in found)
-    return faults(history, found), len(found) - refused, refused
+    return faults(history, found, ledger), len(found) - refused, refused
 
 
 def _outcome(seed: int) -> tuple[int, list[tuple[list[str], int, int]], float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import shutil
@@ -12,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import microagg
 from command import here
 from microagg import InputError, TableError, protect_file
 from microagg.ledger.equations import gives_few_away, has_dominant_change
@@ -29,11 +31,9 @@ def release(tmp_path):
         source, target = tmp_path / f"in{number}.csv", tmp_path / f"out{number}.csv"
         frame.to_csv(source, index=False)
         settings = {"drop": ["id"], "key": "id", "ledger": tmp_path / "L.sqlite", **settings}
-        kinds = dict.fromkeys([*columns], "number")
+        settings.setdefault("kinds", dict.fromkeys([*columns], "number"))
         with np.errstate(all="raise"):
-            evidence = protect_file(
-                source, target, k, columns=list(columns), kinds=kinds, **settings
-            )
+            evidence = protect_file(source, target, k, columns=list(columns), **settings)
         return pd.read_csv(target), evidence
 
     return released
@@ -70,6 +70,16 @@ def test_1_a_row_added_to_a_unit(release):
     second, evidence = release(more, unit="id", key=None)
     assert values(second) == values(first) == [10.0]
     assert evidence.history.counts["groups_kept"] == 1
+
+
+def test_1_a_row_added_to_a_unit_with_a_weight(release):
+    """Mean weight 2 of 3 rows, then 2.25 of 4: 4·2.25 − 3·2 = 3 would be the weight of one unit."""
+    rows = pd.DataFrame({"id": ["a", "b", "c"], "x": [5.0, 10.0, 15.0], "w": [1.0, 2.0, 3.0]})
+    settings = {"unit": "id", "key": None, "weight": "w"}
+    release(rows, **settings)
+    table, _ = release(pd.concat([rows, rows[2:].assign(x=50.0)]), **settings)
+    assert values(table, "w") == [2.0]
+    assert len(table) == 4
 
 
 def test_2_weights_that_are_recalibrated(release):
@@ -155,6 +165,35 @@ def test_swapped_lists_are_frozen(release):
     assert evidence.history.counts["waiting"] == 3
     # Means of lists: nothing but what the swapped files say.
     assert means["x"].sum() == pytest.approx(second["x"].sum(), abs=1e-3)
+
+
+def test_columns_with_many_zeros_release_means_of_all_members(release, tmp_path):
+    """The mean of the members that are not 0 would be a number about fewer than k."""
+    table = people([0.0] * 8 + [*range(1000, 1024)]).sample(frac=1, random_state=0)
+    spiked = microagg.Plan.of(columns=["x"]).override(kinds={"x": "spiked"})
+    columns = {"x": dataclasses.replace(spiked.columns["x"], release="spike")}
+    plan = dataclasses.replace(spiked, columns=columns, drop=("id",))
+    source = tmp_path / "in.csv"
+    table.to_csv(source, index=False)
+    with pytest.raises(InputError, match="means of all members"):
+        protect_file(source, tmp_path / "out.csv", 3, plan=plan, key="id", ledger=tmp_path / "L")
+    table["y"] = table["x"].where(table["x"] == 0, table["x"] * 1.5 + 7)
+    table.to_csv(source, index=False)
+    assert any(column.release == "spike" for column in microagg.draft(table).columns.values())
+    evidence = protect_file(source, tmp_path / "out.csv", 3, key="id", ledger=tmp_path / "L")
+    assert not any(column.release == "spike" for column in evidence.plan.columns.values())
+    total = pd.read_csv(tmp_path / "out.csv")["x"].sum()
+    assert total == pytest.approx(table["x"].sum(), rel=0.01)
+
+
+@pytest.mark.parametrize(("first", "second"), [("number", "nominal"), ("nominal", "number")])
+@pytest.mark.parametrize("kind", ["mean", "swap"])
+def test_numbers_do_not_become_categories(release, first, second, kind):
+    table = people([1, 1, 1, 2, 2, 2])
+    release(table, kinds={"x": first}, release=kind)
+    with pytest.raises(InputError, match="keeps its kind"):
+        release(table, kinds={"x": second}, release=kind)
+    release(table, kinds={"x": first}, release=kind)
 
 
 def test_a_column_of_means_is_not_swapped_later(release):

@@ -19,6 +19,7 @@ from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
+from microagg.ledger.checks import with_plain_means
 from microagg.ledger.ledger_file import Ledger, opened_key, read_ledger
 from microagg.plan.plan import Plan
 
@@ -102,7 +103,7 @@ def draft_plan(
             more["prices"] = prices.as_dict()
             lines += prices.lines()
             if ledger is not None:
-                frozen = _price_ledger(records, whole, ledger, key)
+                frozen = _price_ledger(records, whole, plan, ledger, key)
                 more["freezing"] = frozen.as_dict()
                 lines += frozen.lines()
         if not searched and tables is None and not speaker.quiet:
@@ -121,8 +122,11 @@ def draft_plan(
     return meets
 
 
-def _price_ledger(records: Table, plan: Plan, path: Path, column: str | None) -> FreezingPrices:
+def _price_ledger(
+    records: Table, plan: Plan, decided: Plan, path: Path, column: str | None
+) -> FreezingPrices:
     """Price a ledger, which need not exist yet; nothing is written to it."""
+    plan = with_plain_means(plan, decided)
     if not path.exists():
         return freezing_prices(records, plan, Ledger(), b"", column)
     with opened_key(path, make=False) as key:

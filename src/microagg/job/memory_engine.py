@@ -29,6 +29,7 @@ from microagg.job.delivery import Delivery
 from microagg.job.earlier_reports import check_newest
 from microagg.job.engine import NOTICED, Engine
 from microagg.ledger.carry import Carrying
+from microagg.ledger.checks import with_plain_means
 from microagg.ledger.ledger_file import (
     Ledger,
     finish_killed_run,
@@ -85,6 +86,9 @@ class MemoryEngine(Engine):
         They do if the plan says how far an analysis may move, and they move further.
         """
         completed = self._table.completed(self.job.plan)
+        if self._carrying is not None:
+            plan = with_plain_means(completed.plan, self.job.plan)
+            completed = replace(completed, plan=plan)
         if not completed.plan.analyses or completed.plan.accept.moved is None:
             return completed
         self._table.checked(completed.plan)

@@ -82,6 +82,7 @@ class Carrying:
         self._seen: Labels = arrays.get("seen", np.zeros((0, files), np.int64))
         self._shown: Labels = arrays.get("shown", np.zeros((0, files), np.int64))
         self._weights: Floats | None = arrays.get("weights")
+        self._rows_at_entry: Labels = arrays.get("rows", np.zeros(0, np.int64))
         self._release_of = dict(ledger.about.get("release", {}))
         self._histories: dict[str, ColumnHistory] = {}
         self.counts: dict[str, int] = {}
@@ -476,12 +477,31 @@ class Carrying:
         seen[: len(self._seen), :-1] = self._seen
         seen[place[self._chosen], -1] = self._known[self._chosen]
         self._seen, self._place = seen, place[self._of_row]
+        rows = np.bincount(self._of_row, minlength=len(self._at))
+        self._rows_at_entry = np.concatenate([self._rows_at_entry, rows[new]])
         if self._plan.weight is not None:
             weights = np.full(len(self._units), np.nan)
             if self._weights is not None:
                 weights[: len(self._weights)] = self._weights
             weights[place[self._chosen]] = self._entry_weights[self._chosen]
             self._weights = weights
+
+    def mean_weights(self) -> Floats | None:
+        """Return for each record the mean weight of its group, over all who entered in it; None: no weights.
+
+        Rows that are added later would make it another equation in the same weights.
+        """
+        if self._weights is None:
+            return None
+        groups, members = self._groups, self.values.members
+        rows = self._rows_at_entry
+        union = np.empty(len(members.here), np.int64)
+        union[members.labels] = members.unions
+        sums, masses = (
+            np.bincount(union, np.bincount(groups, parts)[members.here])
+            for parts in (rows * self._weights, rows)
+        )
+        return np.asarray((sums / masses)[members.unions])
 
     def cohorts(self, strata: Labels) -> Labels:
         """Return strata in which newcomers are apart: they share values among themselves."""
@@ -549,6 +569,7 @@ class Carrying:
             "merged": self._merged,
             "seen": self._seen,
             "shown": self._shown,
+            "rows": self._rows_at_entry,
         }
         if self._weights is not None:
             arrays["weights"] = self._weights

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from microagg.base.formatting import names
@@ -11,6 +12,29 @@ from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 
 LEAVERS = ("withhold", "accept")
+
+
+def with_plain_means(plan: Plan, decided: Plan) -> Plan:
+    """Let columns with many zeros release means of all members, unless somebody decided otherwise.
+
+    The draft lets them release the mean of the members that are not 0, which may be fewer than k.
+
+    Parameters
+    ----------
+    plan : with a role for every column
+    decided : what was said before the draft
+    """
+    drafted = {
+        name: column
+        for name, column in plan.columns.items()
+        if column.release == "spike" and name not in decided.columns
+    }
+    reason = "Protected as spiked: with a ledger a group releases its mean."
+    return replace(
+        plan,
+        columns={**plan.columns, **{n: replace(c, release=None) for n, c in drafted.items()}},
+        notes={**plan.notes, **{name: reason for name in drafted if name in plan.notes}},
+    )
 
 
 def check_supported(
@@ -27,6 +51,7 @@ def check_supported(
     """
     block = plan.blocks[0]
     unit = plan.unit_of(block).column
+    spikes = [name for name, column in plan.columns.items() if column.release == "spike"]
     untouched = {*roles.known} & {*plan.coarsened}
     swapped = block.is_swapped
     lacks = (
@@ -36,6 +61,11 @@ def check_supported(
             not swapped and block.released != "mean",
             "means",
             f"the plan releases the {block.released}",
+        ),
+        (
+            not swapped and bool(spikes),
+            "means of all members",
+            f'{names(spikes)} would release the mean of some (release = "spike")',
         ),
         (block.draws, "the most frequent category", "categories is draw"),
         (plan.unit_of(block).mode == "together", "units that are counted", "mode is together"),

@@ -109,6 +109,8 @@ class ColumnHistory:
         """(groups,) what 0 stands for, of dates."""
         self.lists = whole("lists", np.nan, "f8", units)
         """(units,) swapped values, in each group in ascending order: not those of the unit."""
+        self.category = arrays.get("category", np.zeros(0, np.bool_))
+        """(1,) whether values are categories; empty: none was released yet."""
         texts = arrays.get("texts")
         self.texts: list[str] = [] if texts is None else json.loads(texts.tobytes())
 

@@ -2,8 +2,8 @@
 
 What is in the open: the number of each release, its date, plan digest, k, kind, the hash of its file, counts,
 and a chain of hashes over all of that. What is sealed, so that it can be read with the key only: whose base
-group is which (units as HMACs), the versions of their values, entry weights, and what groups released. A
-seal over everything tells a damaged ledger.
+group is which (units as keyed hashes), the versions of their values, entry weights, and what groups released.
+A seal over everything tells a damaged ledger.
 
 The file is written anew for each release and takes its name in the same step as the release. The key file
 also notes the number and the chain of the last release: a ledger that is older than its key, such as a

@@ -92,7 +92,7 @@ class GroupValues:
         k : of this file
         k_over_time : least number of units about which all files together may tell anything
         """
-        self._members, self._histories, self._swapped = members, histories, swapped
+        self.members, self._histories, self._swapped = members, histories, swapped
         self._key, self._k_of_file, self._k = key, k, k_over_time
         self.counts: dict[str, int] = {}
         self.rounding: dict[str, float] = {}
@@ -105,7 +105,7 @@ class GroupValues:
         ----------
         weights : (n,) of entry; None: all are alike
         """
-        return Earlier(self._members.labels, partial(self.settle, weights=weights))
+        return Earlier(self.members.labels, partial(self.settle, weights=weights))
 
     def settle(
         self,
@@ -124,7 +124,7 @@ class GroupValues:
         rounded : rounds numbers of a column, named by its place, to the digits of the plan
         weights : (n,) of entry; None: all are alike
         """
-        members = self._members
+        members = self.members
         labels, here = members.labels, _flags(members.here, len(members.merged))
         steps = [self._step(variable, here, weights) for variable in variables]
         refused = self._refused(variables, steps)
@@ -187,7 +187,7 @@ class GroupValues:
 
     def _step(self, variable: Variable, here: Flags, weights: Floats | None) -> _Step:
         history = self._histories[str(variable.name)]
-        groups = self._members.groups
+        groups = self.members.groups
         sums, masses = self._parts(variable, weights)
         versions = history.versions_of(sums, masses)
         changed = _flags(groups[versions != history.last], len(here)) & here & history.stated
@@ -196,7 +196,7 @@ class GroupValues:
 
     def _refused(self, variables: Sequence[Variable], steps: Sequence[_Step]) -> Flags:
         """Return the groups of which some column changed in a way that must not show."""
-        members = self._members
+        members = self.members
         g = len(members.merged)
         order = np.argsort(members.groups, kind="stable")
         start = np.searchsorted(members.groups[order], np.arange(g + 1))
@@ -222,7 +222,7 @@ class GroupValues:
         One-column groups are a second partition: means of the values themselves could be solved against
         the values that k units share.
         """
-        members = self._members
+        members = self.members
         at = np.full(len(members.merged), -1)
         at[members.here] = np.arange(len(members.here))
         inside = np.flatnonzero((at[members.groups] >= 0) & history.stated[members.groups])
@@ -243,7 +243,7 @@ class GroupValues:
         variables : the columns, of all n records
         shared : what would be dealt without a ledger
         """
-        members = self._members
+        members = self.members
         values, states = shared.values.copy(), shared.states.copy()
         base = members.here[members.labels]
         order = np.lexsort((members.place, base))
@@ -253,6 +253,7 @@ class GroupValues:
         kept = np.zeros(len(members.merged), bool)
         for j, variable in enumerate(variables):
             history = self._histories[str(variable.name)]
+            sums, masses = self._parts(variable, None)
             old = history.stated[base[order]]
             number = history.lists[place[old]]
             frozen = _numbers(variable, history, number, history.origin[base[order][old]])
@@ -267,7 +268,6 @@ class GroupValues:
             history.lists[place[~old]] = _as_held(variable, history, values[by_value, j])
             groups = np.unique(base[new])
             history.stated[groups], history.origin[groups] = True, variable.origin
-            sums, masses = self._parts(variable, None)
             versions = history.versions_of(sums, masses)
             kept[members.groups[(versions != history.last) & (history.last >= 0)]] = True
             is_new = np.isin(members.groups, groups)
@@ -282,7 +282,7 @@ class GroupValues:
     def _check_shared(self, variables: Sequence[Variable], values: Floats) -> None:
         """Refuse lists whose values stand for fewer than k units, since other groups are withheld."""
         for j, variable in enumerate(variables):
-            pairs = np.column_stack([self._members.strata, values[:, j].view(np.int64)])
+            pairs = np.column_stack([self.members.strata, values[:, j].view(np.int64)])
             counts = np.unique(pairs, axis=0, return_counts=True)[1]
             few = int((counts < self._k_of_file).sum())
             if few:
@@ -301,6 +301,15 @@ class GroupValues:
         """
         numbers = variable.values + (variable.origin if variable.kind == "date" else 0)
         name = str(variable.name)
+        history = self._histories[name]
+        if (history.category != variable.is_category).any():
+            was, now = ("numbers", "categories")[:: 1 if variable.is_category else -1]
+            raise InputError(
+                "A column of a ledger keeps its kind, since means and most frequent values of one group tell "
+                f"more together; {shown(variable.name)} held {was} and now holds {now}. Give it the kind of "
+                "before, or leave it out."
+            )
+        history.category = np.array([variable.is_category])
         if variable.is_category:
             codes = self._codes(name, map(str, variable.levels))
             levels = variable.level_numbers
@@ -309,7 +318,7 @@ class GroupValues:
             distinct, which = np.unique(numbers, return_inverse=True)
             codes = self._codes(name, map(repr, distinct.tolist()))
             numbers = np.where(np.isnan(numbers), np.nan, codes[which.reshape(-1)])
-        at_row, n = self._members.place, len(self._members.groups)
+        at_row, n = self.members.place, len(self.members.groups)
         there = np.flatnonzero(~np.isnan(numbers))
         mass = np.ones(len(there)) if weights is None else weights[there]
         # In ascending order, so that the sum does not depend on the order of the file.

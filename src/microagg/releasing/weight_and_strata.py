@@ -81,12 +81,14 @@ def release_weight_and_strata(
     labels: Labels,
     households: Labels | None,
     swapping: Swapping | None = None,
+    of_entry: Floats | None = None,
 ) -> tuple[dict[Any, Any], int, tuple[Any, Floats, Labels] | None]:
     """Return the weight and the strata that change, by name, and how many records change their stratum.
 
     If the weight was dealt, also its name, its values before, and the record whose value each row got.
 
-    For the weight see :func:`released_weights`, for strata :func:`released_strata`.
+    For the weight see :func:`released_weights`, for strata :func:`released_strata`. ``of_entry`` are mean
+    weights that earlier releases of the same people have settled, (n,).
     """
     frame, plan = intake.frame, intake.plan
     columns: dict[Any, Any] = {}
@@ -94,9 +96,8 @@ def release_weight_and_strata(
     if plan.weight is not None and plan.weight.release == "mean" and intake.weights is not None:
         name = plan.weight.column
         spread, units = standard_deviation(intake.weights), intake.units_of(block)
-        new, of_donors = released_weights(
-            intake.weights, labels, spread, plan, block, units, swapping
-        )
+        weights = intake.weights if of_entry is None else of_entry
+        new, of_donors = released_weights(weights, labels, spread, plan, block, units, swapping)
         dealt = None if of_donors is None else (name, *of_donors)
         # Rounded to the type of the column, as decimals are, they would not keep the totals.
         columns[name] = frame.doubles_like(name, new)

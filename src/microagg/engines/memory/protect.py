@@ -306,6 +306,7 @@ def _protect(
             first.part.partition.labels,
             None if first.households is None else first.households[0],
             first.swapping if wanted[0][0].is_swapped else None,
+            None if carrying is None else carrying.mean_weights(),
         )
         columns |= extra
         data = released_frame(
