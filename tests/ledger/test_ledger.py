@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import re
 import shutil
@@ -288,6 +289,27 @@ def test_nothing_follows_from_groups_that_became_one(release, tmp_path):
 )
 def test_equations(versions, k, few):
     assert gives_few_away(np.array(versions), k) == few
+
+
+def test_equations_that_are_left_out_change_nothing():
+    """Against all sets of fewer than k members, by the rank of the matrix with and without them."""
+    chance = np.random.default_rng(0)
+    kinds = []
+    for _ in range(300):
+        members, equations = int(chance.integers(2, 8)), int(chance.integers(1, 5))
+        k = int(chance.integers(2, 4))
+        versions = chance.integers(-1, 3, (members, equations))
+        unknowns = [(m, v) for m in range(members) for v in range(3)]
+        matrix = np.array([[versions[m, e] == v for m, v in unknowns] for e in range(equations)])
+        few = any(
+            np.linalg.matrix_rank(matrix[:, [m not in some for m, _ in unknowns]])
+            < np.linalg.matrix_rank(matrix)
+            for size in range(1, k)
+            for some in itertools.combinations(range(members), size)
+        )
+        assert gives_few_away(versions, k) == few
+        kinds.append(few)
+    assert 30 < sum(kinds) < 270
 
 
 def test_a_change_that_others_cancel_is_hers():

@@ -36,6 +36,7 @@ from microagg.ledger.checks import check_supported
 from microagg.ledger.columns import ColumnHistory, Flags
 from microagg.ledger.combinations import ABSENT, rarest_of_groups, smallest_combination
 from microagg.ledger.hashing import hashed_rows, hashed_texts
+from microagg.ledger.joining import joined_groups, released_places
 from microagg.ledger.ledger_file import Ledger
 from microagg.ledger.settle import GroupValues, Members
 from microagg.plan.block import Block
@@ -264,10 +265,7 @@ class Carrying:
         return chosen
 
     def _join_groups(self, found: _Figures) -> None:
-        """Let groups that some left become one, where then k or more left and k or more stayed.
-
-        Neighbours along the main direction of what groups have released become one.
-        """
+        """Let groups that some left become one, where then k or more left and k or more stayed."""
         touched = np.flatnonzero(
             (found.present > 0) & ~found.moved & (found.absent > 0) & (found.joint < self._k)
         )
@@ -277,37 +275,24 @@ class Carrying:
         here = self._at >= 0
         now[self._at[here]] = self._known[here]
         groups, seen = self._groups, np.column_stack([self._seen, now])
-        order = np.argsort(groups, kind="stable")
-        start = np.searchsorted(groups[order], np.arange(len(self._merged) + 1))
         histories = {name: self._history(name) for name in self._release_of}
-        along = touched[np.lexsort((_main_direction(touched, histories), found.stratum[touched]))]
-        into = np.arange(len(self._merged))
-        open_groups: list[int] = []
-        last: dict[int, int] = {}  # the last whole of each stratum
-
-        def is_enough(parts: list[int]) -> bool:
-            units = np.concatenate([order[start[part] : start[part + 1]] for part in parts])
-            return bool(smallest_combination(units * 0, seen[units]) >= self._k)
-
-        for at, group in enumerate(along.tolist()):
-            stratum = int(found.stratum[group])
-            open_groups.append(group)
-            if is_enough(open_groups):
-                into[open_groups] = last[stratum] = min(open_groups)
-                open_groups = []
-            is_end = at + 1 == len(along) or found.stratum[along[at + 1]] != stratum
-            if is_end and open_groups and stratum in last:
-                whole = np.flatnonzero(into == last[stratum]).tolist()
-                if is_enough([*whole, *open_groups]):
-                    into[[*whole, *open_groups]] = min(*whole, *open_groups)
-            if is_end:
-                open_groups = []
-        parts = np.flatnonzero(np.isin(into, into[into != np.arange(len(into))]))
-        if not len(parts):
+        into = joined_groups(
+            touched,
+            found.stratum[touched],
+            groups,
+            seen,
+            released_places(touched, histories),
+            self._k,
+        )
+        if not len(into):
             return
+        parts = np.fromiter(into, np.int64, len(into))
+        wholes = np.fromiter(into.values(), np.int64, len(into))
         for history in histories.values():
-            history.join(parts, into[parts], groups)
-        self._merged[:, -1] = into[self._merged[:, -1]]
+            history.join(parts, wholes, groups)
+        renamed = np.arange(len(self._merged))
+        renamed[parts] = wholes
+        self._merged[:, -1] = renamed[self._merged[:, -1]]
         self.counts["groups_joined"] = len(parts)
 
     def _in_large_strata(self, chosen: Flags) -> Flags:
@@ -597,18 +582,6 @@ def _means(X: Floats, labels: Labels) -> Floats:
     sums = np.zeros((int(labels.max()) + 1, X.shape[1]))
     np.add.at(sums, labels, X)
     return np.ascontiguousarray(sums / np.bincount(labels)[:, None])
-
-
-def _main_direction(groups: Labels, histories: Mapping[str, ColumnHistory]) -> Floats:
-    """Return the place of groups along the main direction of the numbers that they have released."""
-    columns = [np.zeros(len(groups))]
-    for history in histories.values():
-        numbers = history.released[groups]
-        spread = np.nanstd(numbers) if np.isfinite(numbers).any() else 0.0
-        if spread > 0 and not history.texts:
-            columns.append(np.nan_to_num((numbers - np.nanmean(numbers)) / spread))
-    centred = np.column_stack(columns)
-    return np.asarray(centred @ np.linalg.svd(centred, full_matrices=False)[2][0])
 
 
 def _large_cells(cells: Labels, strata: Labels, k: int) -> Labels:

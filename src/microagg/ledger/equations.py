@@ -9,6 +9,11 @@ fewer than k members, the matrix of files × (member, version) keeps its rank wh
 The factors that a member brings along (its weight) are the same in every file, since entry weights are
 frozen; dividing a column by its factor changes no rank, so that all entries are 0 or 1 and arithmetic is
 exact. Members with the same pattern of versions are one class: a combination cancels all of them or none.
+
+An equation in which k or more members have a version that is in no other equation is in no combination over
+fewer than k: such equations are left out first, again and again. So a wave of new values needs no search.
+Equations without common members are searched apart.
+
 The search over classes lets a combination cancel a class, which takes away a dimension, or not, which uses up
 members; a class of k or more is always cancelled. Groups and numbers of files are small, and equal patterns
 are looked up.
@@ -16,9 +21,9 @@ are looked up.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
-from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
@@ -28,9 +33,10 @@ from microagg.base.typing import Floats, Labels
 NOT_IN_SUM = -1
 _LEAST_OF_OTHERS = 0.1  # of a member's change, what the others' changes must add up to
 _MOST_STEPS = 2_000  # of a search; a group that needs more keeps its old value
+_MOST_EQUATIONS = 16  # that are searched together; likewise
 
 Pattern = tuple[int, ...]
-_Vectors = tuple[tuple[Fraction, ...], ...]
+_Vectors = tuple[tuple[int, ...], ...]
 
 
 def gives_few_away(versions: Labels, k: int) -> bool:
@@ -51,6 +57,40 @@ def gives_few_away(versions: Labels, k: int) -> bool:
     >>> gives_few_away(np.array([[0, 0], [0, 1], [0, 1]]), 2)
     False
     """
+    versions = _without_large(versions, k)
+    return any(_has_few(versions[:, part], k) for part in _connected(versions))
+
+
+def _without_large(versions: Labels, k: int) -> Labels:
+    """Leave out equations that are in no combination over fewer than k members."""
+    while versions.shape[1]:
+        same = (versions[:, :, None] == versions[:, None, :]).sum(axis=2)
+        large = ((same == 1) & (versions != NOT_IN_SUM)).sum(axis=0) >= k
+        if not large.any():
+            break
+        versions = versions[:, ~large]
+    return versions
+
+
+def _connected(versions: Labels) -> list[list[int]]:
+    """Return the equations that have members in common, directly or by others, together."""
+    is_in = versions != NOT_IN_SUM
+    together = is_in.T.astype(np.int64) @ is_in > 0
+    left, parts = {*range(versions.shape[1])}, []
+    while left:
+        part, near = set[int](), {min(left)}
+        while near:
+            part |= near
+            near = {*np.flatnonzero(together[[*near]].any(axis=0)).tolist()} - part
+        left -= part
+        parts.append(sorted(part))
+    return parts
+
+
+def _has_few(versions: Labels, k: int) -> bool:
+    """Search a combination that is a sum over fewer than k members."""
+    if versions.shape[1] > _MOST_EQUATIONS:
+        return True
     often = Counter(_canonical(pattern) for pattern in versions.tolist())
     return _search(tuple(sorted(often.items())), versions.shape[1], k)
 
@@ -112,12 +152,12 @@ def _search(classes: tuple[tuple[Pattern, int], ...], equations: int, k: int) ->
         used = sum(sizes[at] for at in uncancelled) + sizes[chosen]
         return used < k and few(space, uncancelled | {chosen})
 
-    one = [tuple(Fraction(int(i == j)) for j in range(equations)) for i in range(equations)]
+    one = [tuple(int(i == j) for j in range(equations)) for i in range(equations)]
     return few(tuple(one), frozenset())
 
 
-def _dot(vector: Sequence[Fraction], column: Sequence[int]) -> Fraction:
-    return sum((x for x, y in zip(vector, column, strict=True) if y), Fraction(0))
+def _dot(vector: Sequence[int], column: Sequence[int]) -> int:
+    return sum(x for x, y in zip(vector, column, strict=True) if y)
 
 
 def _cancelled(space: _Vectors, columns: Sequence[Sequence[int]]) -> _Vectors:
@@ -129,8 +169,15 @@ def _cancelled(space: _Vectors, columns: Sequence[Sequence[int]]) -> _Vectors:
             continue
         base, factor = space[pivot], products[pivot]
         space = tuple(
-            tuple(x - product / factor * y for x, y in zip(vector, base, strict=True))
+            _in_lowest_terms([factor * x - product * y for x, y in zip(vector, base, strict=True)])
+            if product
+            else vector
             for at, (vector, product) in enumerate(zip(space, products, strict=True))
             if at != pivot
         )
     return space
+
+
+def _in_lowest_terms(vector: Sequence[int]) -> tuple[int, ...]:
+    divisor = math.gcd(*vector)
+    return tuple(x // divisor for x in vector)
