@@ -166,7 +166,7 @@ def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
         return found
 
     monkeypatch.setattr(disk, "STRETCH", 900)
-    monkeypatch.setattr(one_column, "split_column", split)
+    monkeypatch.setattr(disk, "split_column", split)
     monkeypatch.setattr(one_column, "overlap_for", lambda k: 100)
     source = written(survey(), tmp_path, "in.parquet")
     plan = plan_for(["number"], strata=["region"])

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
+
+from microagg.base.typing import Labels
 
 
 @dataclass(eq=False)
@@ -44,6 +47,26 @@ class Share:
             self.squares + other.squares + step * step * self.weight * part,
             frozenset(held[:most] if most else held),
         )
+
+
+def least_units(numbers: Labels, units: Labels, m: int, most: int) -> list[frozenset[int]]:
+    """Return the least units of the records that have each number, at most some of each.
+
+    Parameters
+    ----------
+    numbers : (n,) of a band, level or stratum, 0 to m − 1
+    units : (n,) whose record it is, the same number in all batches
+    most : units that are listed at most
+
+    >>> least_units(np.array([0, 0, 1, 0]), np.array([7, 5, 5, 7]), 3, 2)
+    [frozenset({5, 7}), frozenset({5}), frozenset()]
+    """
+    order = np.lexsort((units, numbers))
+    numbers, units = numbers[order], units[order]
+    new = np.append(True, (numbers[1:] != numbers[:-1]) | (units[1:] != units[:-1]))[: len(numbers)]
+    numbers, units = numbers[new], units[new]
+    starts = np.searchsorted(numbers, np.arange(m + 1)).tolist()
+    return [frozenset(units[a : min(a + most, b)].tolist()) for a, b in pairwise(starts)]
 
 
 @dataclass(eq=False)

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ import numpy as np
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import band_ends, band_label, level_text, number_text, rounded
-from microagg.encode.level_counts import Share, Tally
+from microagg.encode.level_counts import Share, Tally, least_units
 from microagg.errors import InputError, shown
 from microagg.plan.coarsen import Coarsen
 from microagg.plan.column import Column
@@ -78,7 +77,9 @@ def tally(
         return Tally(every=every, lost=lost)
     which = which.reshape(-1)
     most = how.rare or plan.k
-    held = _holders(which, None if units is None else units[there], len(keys), most)
+    held = [frozenset[int]()] * len(keys)
+    if units is not None:
+        held = least_units(which, units[there], len(keys), most)
     count = np.bincount(which, minlength=len(keys))
     mass = np.maximum(np.bincount(which, weights=w, minlength=len(keys)), 1e-300)
     base = np.zeros(len(keys))
@@ -98,16 +99,6 @@ def tally(
         if count[at]
     }
     return Tally(parts, whole, units is not None, most, every, lost)
-
-
-def _holders(which: Labels, units: Labels | None, m: int, most: int) -> list[frozenset[int]]:
-    if units is None:
-        return [frozenset()] * m
-    pairs = np.unique(np.column_stack([which, units.astype(np.int64)]), axis=0)
-    starts = np.searchsorted(pairs[:, 0], np.arange(m + 1))
-    return [
-        frozenset(pairs[a : min(a + most, b), 1].tolist()) for a, b in pairwise(starts.tolist())
-    ]
 
 
 def before_of(frame: Frame, recoder: Recoder) -> Variable:

@@ -211,8 +211,6 @@ def _numbered_units(records: Records) -> Labels | None:
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
     """Tell whether a column is released as whole numbers."""
-    if encoding.is_swapped and (coder.kind in CATEGORIES or coder.kind == "date"):
-        return False
     return keeps_integers(encoding.plan, coder.name, coder.kind, coder.whole, encoding.is_swapped)
 
 

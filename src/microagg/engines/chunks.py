@@ -135,6 +135,11 @@ class ChunkPlan:
             chunks[rows] = start + self.trees[turn][cell].places(X[rows], keys[rows])
         return np.array(self.joined, dtype=np.int64)[chunks] if turn == 0 else chunks
 
+    def places_of(self, encoding: Encoding, packed: PackedRows) -> Labels:
+        """Chunk of each record in the first turn."""
+        records = encoding.records_of(packed)
+        return self.assign(encoding.coordinates(records), encoding.cell_of(records), records.keys)
+
     def sources(self, turn: int) -> list[tuple[int, list[int]]]:
         """List the chunks of a turn, each with its places."""
         if turn:

@@ -26,6 +26,7 @@ from microagg.engines.chunks import (
     ChunkPlan,
     broken_requirement,
     in_sample,
+    plan_chunks,
     sample_share,
     sound_chunks,
     work_on_chunk,
@@ -37,8 +38,7 @@ from microagg.engines.one_column import (
     Splits,
     ends_by_stretch,
     in_value_order,
-    places_of,
-    plan_places,
+    split_column,
 )
 from microagg.engines.scratch import Scratch, Shelf
 from microagg.engines.table_summary import TableSummary
@@ -97,7 +97,10 @@ def group_from_disk(
                 lambda packed: packed[in_sample(encoding.records_of(packed).keys, share)],
                 lambda batches: np.concatenate(list(batches)),
             )
-        fitted = encoding, summary, plan_places(encoding, sample, leaf, STRETCH)
+        if encoding.is_one_column:
+            fitted = encoding, summary, split_column(encoding, sample, STRETCH)
+        else:
+            fitted = encoding, summary, plan_chunks(encoding, sample, leaf)
         scratch.keep("fitted", fitted)
     encoding, summary, chunk_plan = fitted
     records = STRETCH if isinstance(chunk_plan, Splits) else leaf
@@ -307,7 +310,7 @@ def _shelve(
     def put(number: int) -> None:
         packed = np.concatenate(held)
         held.clear()
-        shelf.put(number, packed, places_of(encoding, plan, packed))
+        shelf.put(number, packed, plan.places_of(encoding, packed))
 
     number, total = 0, source.rows
     for at, batch in enumerate(read_ahead(source)):

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -33,7 +33,7 @@ from microagg.engines.write_and_count import refuse_broken
 from microagg.errors import VerificationError, shown
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256
-from microagg.formats.batches import Batch, BatchSource, BatchWriter, open_batches
+from microagg.formats.batches import BatchSource, BatchWriter, open_batches
 from microagg.formats.csv import cell_texts
 from microagg.formats.formulas import formula_cells, with_escaped_formulas
 from microagg.formats.layouts import CsvFormat, FileFormat, FolderLayout, completed_csv
@@ -77,6 +77,17 @@ class _GroupLists:
         keys = row_keys([groups, *cells])
         first, second = keys.sum(axis=0, dtype=np.uint64).tolist()
         self.sums = (self.sums[0] + first) % 2**64, (self.sums[1] + second) % 2**64
+
+
+class ReleasedBatch(NamedTuple):
+    """Records of a batch that are released, before and after."""
+
+    rows: Labels  # (n,) of the input
+    before: pa.Table
+    text: pa.Table  # the same as a CSV file holds it
+    released: pa.Table
+    written: pa.Table  # with the untouched columns of a CSV file as it holds them
+    dealt: PackedRows | None  # see ReleasedValues
 
 
 def _folders_of(folder: FolderLayout, table: pa.Table) -> Labels:
@@ -159,33 +170,24 @@ class DiskRelease:
                 sizes = packed[:, -1].astype(np.int64)
                 yield ReleasedRows(shared.values, shared.states, sizes)
 
-    def batches(self) -> Iterator[tuple[pa.Table, Batch, Any, PackedRows | None]]:
-        """Yield released tables in the order of the input.
-
-        Each comes with the batch it is made of, the rows kept, and ``ReleasedValues.dealt`` of its rows.
-        """
-        released = (groups.values for groups in self.released_groups())
-        encoding = listing_released_levels(self.encoding, released)
+    def batches(self) -> Iterator[ReleasedBatch]:
+        """Yield the records that are released, before and after, in the order of the input."""
+        values = (groups.values for groups in self.released_groups())
+        encoding = listing_released_levels(self.encoding, values)
         for batch in disk.read_ahead(self.source):
-            n = batch.table.num_rows
-            kept = self.encoding.kept(batch.table)
+            n, kept = batch.table.num_rows, self.encoding.kept(batch.table)
             rows, shared = self.shared(batch.first, batch.first + n)
             wanted = np.arange(n) if kept is None else np.flatnonzero(kept)
             if not np.array_equal(rows - batch.first, wanted):
                 raise AssertionError("records were lost or doubled on the way")
-            table = batch.table if kept is None else batch.table.take(pa.array(wanted))
-            yield put_back(encoding, table, shared), batch, kept, shared.dealt
-
-    def written_tables(self) -> Iterator[tuple[pa.Table, pa.Table, Batch, Any, Any]]:
-        """Yield released tables, as written and as typed, with the rest of :meth:`batches`."""
-        for table, batch, kept, dealt in self.batches():
-            written = table
-            if self.source.is_text:
-                text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
-                for name in self._untouched(table):
-                    at = table.column_names.index(name)
-                    written = written.set_column(at, text.schema.field(name), text[name])
-            yield written, table, batch, kept, dealt
+            before, text = batch.table, batch.as_written
+            if kept is not None:
+                before, text = (table.take(pa.array(wanted)) for table in (before, text))
+            released = written = put_back(encoding, before, shared)
+            for name in self._untouched(released) if self.source.is_text else ():
+                at = released.column_names.index(name)
+                written = written.set_column(at, text.schema.field(name), text[name])
+            yield ReleasedBatch(rows, before, text, released, written, shared.dealt)
 
     def write(
         self,
@@ -261,8 +263,9 @@ class DiskRelease:
         values the groups.
         """
         done = 0
-        for written, typed, batch, kept, dealt in self.written_tables():
-            broken = broken_relation(self.plan, Frame(typed))
+        for batch in self.batches():
+            written = batch.written
+            broken = broken_relation(self.plan, Frame(batch.released))
             if broken is not None:
                 raise VerificationError(
                     f"The released values do not keep the relation {broken}. Nothing was written."
@@ -270,7 +273,7 @@ class DiskRelease:
             if to_csv and not escape:
                 self._formulas.update(formula_cells(written))
             table = with_schema(with_escaped_formulas(written) if escape else written, schema)
-            for keys in self._gather(typed, batch, kept, dealt):
+            for keys in self._gather(batch):
                 table = table.append_column("not written", pa.array(keys))
             yield table
             done += written.num_rows
@@ -299,38 +302,34 @@ class DiskRelease:
         for view in self._views:
             self.scratch.shelf(view).remove()
 
-    def _gather(
-        self, released: pa.Table, batch: Batch, kept: Any, dealt: PackedRows | None
-    ) -> list[Keys]:
+    def _gather(self, batch: ReleasedBatch) -> list[Keys]:
         """Look at a batch before and after; return what :meth:`_gather_keys` needs of its rows.
 
         These are the keys of dropped units and, if values are swapped, what was dealt.
         """
         self._batches += 1
-        table = batch.table if kept is None else batch.table.filter(pa.array(kept))
-        text = batch.as_written if kept is None else batch.as_written.filter(pa.array(kept))
         is_text = self.source.is_text
-        rows = batch.first + (np.arange(table.num_rows) if kept is None else np.flatnonzero(kept))
-        self._uniques.add(row_keys([table[coder.name] for coder in self.encoding.coders]))
-        recoded, written = self.encoding.recoded(table, text if is_text else None)
+        self._uniques.add(row_keys([batch.before[coder.name] for coder in self.encoding.coders]))
+        recoded, written = self.encoding.recoded(batch.before, batch.text if is_text else None)
         whole = Frame(recoded if written is None else written)
         keys = {}
         for view, columns in self._views.items():
             values = [values_as_written(whole, name, is_text) for name in columns]
             keys[view] = row_keys(values)[:, :1]
-            self.scratch.shelf(view).put(self._batches, keys[view], rows // disk.AT_ONCE)
-        at = np.flatnonzero(np.isin(rows, self.run.sampled[:, 0]))
+            self.scratch.shelf(view).put(self._batches, keys[view], batch.rows // disk.AT_ONCE)
+        at = np.flatnonzero(np.isin(batch.rows, self.run.sampled[:, 0]))
         if len(at):
             chosen = pa.array(at)
-            self._before.append(table.take(chosen))
-            self._after.append(released.take(chosen))
+            self._before.append(batch.before.take(chosen))
+            self._after.append(batch.released.take(chosen))
             if is_text:
-                self._text.append(text.take(chosen))
+                self._text.append(batch.text.take(chosen))
             for view, view_keys in keys.items():
                 self._sample_keys[view].append(view_keys[at, 0])
         units = ([values_as_written(whole, name, is_text)] for name in self._dropped)
         unit_keys = [np.ascontiguousarray(row_keys(values)[:, 0]) for values in units]
-        return unit_keys if dealt is None else [*unit_keys, *np.ascontiguousarray(dealt.T)]
+        dealt = () if batch.dealt is None else np.ascontiguousarray(batch.dealt.T)
+        return [*unit_keys, *dealt]
 
     def _gather_keys(self, columns: Sequence[pa.ChunkedArray]) -> None:
         """Keep keys that no file tells, a column for each, in the order in which records are written."""
@@ -441,7 +440,7 @@ class DiskRelease:
 
     def released_schema(self) -> pa.Schema:
         """Return the schema of the released table, with the metadata that a release needs and no other."""
-        tables = (written for written, *_ in self.written_tables())
+        tables = (batch.written for batch in self.batches())
         first = next(tables)
         present = PresentCodes(first.schema)
         if present.any_to_look_for:  # a pass of its own: labels stand in front of the records

@@ -242,7 +242,8 @@ def _coder(
         alike = each.figures()
     axes = Axes(fitted_encoder(variable, fitted), of_states, setting.importance)
     # Digits are rounded by the spread of records that count alike, as in memory.
-    spread, whole = (found.alike or found).moments.deviation, found.moments.whole
+    spread = (found.alike or found).moments.deviation
+    whole = found.moments.whole and not found.levels and variable.kind != "date"
     places = None
     if recoder is None:
         losses = _losses(variable, axes.values, found, mean_weight)

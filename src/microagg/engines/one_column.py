@@ -25,7 +25,6 @@ import numpy as np
 from microagg.algorithms.univariate.chain import overlap_for
 from microagg.algorithms.univariate.sorted_cut import cut_stretches
 from microagg.base.typing import Floats, Labels
-from microagg.engines.chunks import ChunkPlan, plan_chunks
 from microagg.engines.encoding import Encoding, PackedRows, Records
 from microagg.measure.row_keys import Keys
 
@@ -36,15 +35,18 @@ class Splits(NamedTuple):
     """Where the order of a column is split, for each cell: values, and keys among equal ones."""
 
     values: tuple[Floats, ...]
-    keys: tuple[PackedRows, ...]
+    keys: tuple[Keys, ...]
 
     @property
     def first(self) -> list[int]:
         """First place of each cell, and their number."""
         return [0, *np.cumsum([len(borders) + 1 for borders in self.values]).tolist()]
 
-    def assign(self, values: Floats, cells: Labels | None, keys: Keys) -> Labels:
-        """Place of each record."""
+    def places_of(self, encoding: Encoding, packed: PackedRows) -> Labels:
+        """Stretch of each record."""
+        records = encoding.records_of(packed)
+        values, keys = np.ascontiguousarray(records.values[:, 0]), records.keys
+        cells = encoding.cell_of(records)
         which = np.zeros(len(values), dtype=np.int64) if cells is None else cells
         places = np.empty(len(values), dtype=np.int64)
         for cell, start in enumerate(self.first[:-1]):
@@ -96,26 +98,7 @@ def in_value_order(records: Records, packed: PackedRows) -> PackedRows:
     return packed[order]
 
 
-def plan_places(
-    encoding: Encoding, sample: PackedRows, leaf: int, stretch: int = STRETCH
-) -> ChunkPlan | Splits:
-    """Plan, from a sample of the records, the stretches of one column, or chunks for all other plans."""
-    if encoding.is_one_column:
-        return split_column(encoding, sample, stretch)
-    return plan_chunks(encoding, sample, leaf)
-
-
-def places_of(encoding: Encoding, plan: ChunkPlan | Splits, packed: PackedRows) -> Labels:
-    """Stretch, or chunk, of each record."""
-    records = encoding.records_of(packed)
-    if isinstance(plan, Splits):
-        where = np.ascontiguousarray(records.values[:, 0])
-    else:
-        where = encoding.coordinates(records)
-    return plan.assign(where, encoding.cell_of(records), records.keys)
-
-
-def values_to_cut(encoding: Encoding, packed: PackedRows, begin: int) -> Floats:
+def _values_to_cut(encoding: Encoding, packed: PackedRows, begin: int) -> Floats:
     """Return the values by which records in their order are cut; ``begin`` is the column of the first.
 
     Where records release no value, any of them may go together: their columns are cut.
@@ -148,7 +131,7 @@ def ends_by_stretch(
         begins = np.cumsum(sizes) - sizes
 
         def values_of(at: int, low: int = low, begins: Labels = begins) -> Floats:
-            return values_to_cut(encoding, read([low + at]), int(begins[at]))
+            return _values_to_cut(encoding, read([low + at]), int(begins[at]))
 
         if sizes.any():
             cut = cut_stretches(sizes.tolist(), values_of, encoding.k, most=most, folder=folder)

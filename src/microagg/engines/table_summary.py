@@ -13,6 +13,7 @@ import pyarrow as pa
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_keys, mass_by_number
 from microagg.encode.hierarchy import ancestors
+from microagg.encode.level_counts import least_units
 from microagg.encode.missing import complete_records, distinct_rows
 from microagg.encode.number_figures import present
 from microagg.encode.prepare import weights_of
@@ -103,7 +104,7 @@ def summarise(
         columns[name].check_levels(name)
         if units is not None and columns[name].levels:
             there = ~variable.missing
-            columns[name].holders = _least_units(
+            columns[name].holders = _by_value(
                 variable.level_numbers[there], variable.levels, units[there], block.k or 1
             )
             columns[name].most_holders = block.k or 1
@@ -123,7 +124,7 @@ def summarise(
     if units is not None:
         number: dict[Any, int] = {}
         strata = np.array([number.setdefault(stratum, len(number)) for stratum, _ in found])
-        in_strata = _least_units(strata[which], list(number), units, block.k or 1)
+        in_strata = _by_value(strata[which], list(number), units, block.k or 1)
     return TableSummary(columns, counted, masses, len(frame), different, in_strata, block.k or 1)
 
 
@@ -179,21 +180,12 @@ def _summary(
     return statistics
 
 
-def _least_units(
-    numbers: Labels, values: Sequence[Any], units: Any, k: int
+def _by_value(
+    numbers: Labels, values: Sequence[Any], units: Labels, k: int
 ) -> dict[Any, frozenset[int]]:
-    """Find the k least keys of the units that have each value; ``numbers`` are those of the values."""
-    order = np.lexsort((units, numbers))
-    numbers, keys = numbers[order], units[order]
-    new = np.append(True, (numbers[1:] != numbers[:-1]) | (keys[1:] != keys[:-1]))[: len(numbers)]
-    numbers, keys = numbers[new], keys[new]
-    starts = np.searchsorted(numbers, np.arange(len(values)))
-    ends = np.minimum(np.append(starts[1:], len(numbers)), starts + k)
-    return {
-        value: frozenset(keys[start:end].tolist())
-        for value, start, end in zip(values, starts, ends, strict=True)
-        if end > start
-    }
+    """Return the k least units of each value that occurs; ``numbers`` are those of the values."""
+    held = least_units(numbers, units, len(values), k)
+    return {value: keys for value, keys in zip(values, held, strict=True) if keys}
 
 
 def cells_of(

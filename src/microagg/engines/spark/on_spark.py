@@ -36,7 +36,6 @@ from microagg.engines.chunks import (
 )
 from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.fit import fit
-from microagg.engines.one_column import places_of
 from microagg.engines.spark.spark_bundles import (
     bundle_schema,
     in_bundles,
@@ -299,7 +298,7 @@ def _count_places(placed: DataFrame, places: int) -> Labels:
 def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
     """Send each record to its chunk."""
     packed = packed_of(rows)
-    return in_bundles(word_columns(packed), places_of(encoding, plan, packed))
+    return in_bundles(word_columns(packed), plan.places_of(encoding, packed))
 
 
 def _judged(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
