@@ -23,8 +23,6 @@ from numba.core.runtime.nrt import rtsys
 from microagg.compile.source_digest import stamp
 from microagg.errors import InputError, shown
 
-__all__ = ["KernelCache"]
-
 _MAGIC = b"microagg kernel 1\n"
 _DIGEST = hashlib.sha256().digest_size
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
-__all__ = ["sources", "stamp"]
-
 _PACKAGE = Path(__file__).parents[1]
 # How code is kept, or compiled in advance, changes no code.
 _NO_KERNELS = ("disk_cache.py", "source_digest.py", "warm.py")

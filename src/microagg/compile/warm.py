@@ -30,17 +30,6 @@ from microagg.plan.settings import EXACT_K, FEW_RECORDS, LARGE_K
 if TYPE_CHECKING:
     from microagg.plan.plan import Plan
 
-__all__ = [
-    "AFTER_GROUPING",
-    "COMPILED",
-    "PARTS",
-    "WEIGHTED",
-    "Warming",
-    "lacking",
-    "needed",
-    "note",
-]
-
 COMPILED = "compiled"  # the answer of a process; any other one says what went wrong
 
 # Before numba and pyarrow are loaded, which then load less.
