@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from microagg.base.formatting import names, plural, unit_words
+from microagg.base.formatting import names, percent, plural, unit_words
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, TableError, shown
 from microagg.evidence.measured import History
@@ -27,6 +27,7 @@ _FACTS = (
     "kind",
     "columns",
     "records",
+    "loss",
     "smallest",
     "counts",
 )
@@ -47,7 +48,8 @@ def tell_ledger(speaker: Speaker, path: Path) -> None:
         speaker.say(
             f"release {facts['number']}",
             f"{facts['date']}, {Path(facts['path']).name}: {plural(facts['records'], 'record')}, "
-            f"k = {facts['k']:,}, {facts['kind']} of {names(facts['columns'], 6)}; chain {chain[:12]}",
+            f"{percent(facts['loss'])} lost, k = {facts['k']:,}, {facts['kind']} of "
+            f"{names(facts['columns'], 6)}; chain {chain[:12]}",
         )
     _say_sentences(speaker, ledger, counts)
     speaker.give(

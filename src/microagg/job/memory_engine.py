@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microagg.base.formatting import plural
+from microagg.base.formatting import few_digits, plural
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import steer
 from microagg.drafting.draft import Completed
@@ -158,6 +158,7 @@ class MemoryEngine(Engine):
             {
                 "date": datetime.now(UTC).date().isoformat(),
                 "records": counted.least.records,
+                "loss": few_digits(self._release.utility.information_loss, 3),
                 "smallest": carrying.smallest,
                 "path": str(self.job.writes.absolute()),
                 "parts": [
