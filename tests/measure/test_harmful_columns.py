@@ -1,15 +1,14 @@
-"""Shares below k with columns known, left out or coarsened, against naive twins."""
+"""Shares below k with columns known or left out, against naive twins."""
 
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_measures as naive
 from microagg.measure.both_tables import pair
-from microagg.measure.harmful_columns import coarsened, enough, rank
+from microagg.measure.harmful_columns import enough, rank
 from microagg.measure.known_columns import Known
 
 
@@ -22,10 +21,6 @@ def grouped(n, size):
 
 def values(column):
     return [None if code < 0 else code for code in column.codes.tolist()]
-
-
-def coarse_twin(column):
-    return (naive.bins if column.ordered else naive.frequent_levels)(values(column))
 
 
 @st.composite
@@ -51,7 +46,6 @@ def test_shares_equal_the_naive_twin(table):
         assert found[name].distinct == len(set(values(column)) - {None})
         assert found[name].alone == naive.below(safe, k, values(column))
         assert found[name].without == naive.below(safe, k, *others)
-        assert found[name].coarsened == naive.below(safe, k, coarse_twin(column), *others)
 
 
 @given(table=released())
@@ -66,18 +60,6 @@ def test_what_is_enough_to_drop_is_enough_and_not_more(table):
     assert naive.below(safe, k, *kept) == 0
     for name in dropped:
         assert naive.below(safe, k, *kept, values(known[name])) > 0
-
-
-@given(
-    st.lists(st.integers(-1, 40), min_size=1, max_size=80),
-    st.sampled_from(["real", "time", "other"]),
-)
-def test_coarsening_equals_the_naive_twin_and_leaves_ten_levels(codes, kind):
-    column = Known(np.array(codes), kind)
-    found, expected = coarsened(column).tolist(), coarse_twin(column)
-    pairs = set(zip(found, expected, strict=True))
-    assert len(pairs) == len(set(found)) == len(set(expected))
-    assert len({level for level in found if level >= 0}) <= 10
 
 
 def test_a_column_that_decides_comes_first_and_a_constant_one_last():
@@ -110,7 +92,7 @@ def test_of_very_many_columns_those_that_do_little_alone_are_not_tried_in_full()
     assert {harm.name for harm in short[:2]} == {3, 4}  # three and four values fall out alone
     by_name = {harm.name: harm for harm in full}
     assert all(harm == by_name[harm.name] for harm in short[:2])
-    assert all((harm.without, harm.coarsened) == (None, None) for harm in short[2:])
+    assert all(harm.without is None for harm in short[2:])
     assert [harm.alone for harm in short] == sorted((h.alone for h in full), reverse=True)
 
 
@@ -126,8 +108,3 @@ def test_a_column_that_follows_the_groups_can_stay():
     both = grouped(60, 6)
     known = {"id": Known(np.arange(60)), "half": Known((np.arange(60) >= 30).astype(int))}
     assert enough(both, known, 6) == ["id"]
-
-
-def test_coarsening_numbers_gives_bins_of_about_equal_size():
-    column = Known(np.random.default_rng(0).permutation(1000), "real")
-    assert np.bincount(coarsened(column)).tolist() == pytest.approx([100] * 10, abs=1)

@@ -102,31 +102,6 @@ def below(protected, k, *known):
     return sum(size < k for size in class_sizes(protected, *known)) / len(protected)
 
 
-def bins(values):
-    """The bin of each number among ten of about equally many records, by its mean rank."""
-    present = [v for v in values if v is not None]
-    found = []
-    for value in values:
-        if value is None:
-            found.append(None)
-        else:
-            lower = sum(v < value for v in present)
-            same = sum(v == value for v in present)
-            found.append((10 * (2 * lower + same)) // (2 * len(present)))
-    return found
-
-
-def frequent_levels(values):
-    """Values that are not among the most frequent are put together."""
-    counts = Counter(values)
-    kept, covered = [], 0
-    for value in sorted(counts, key=lambda v: (-counts[v], v is not None, v or 0)):
-        if len(kept) < 9 and covered < 0.8 * len(values):
-            kept.append(value)
-        covered += counts[value]
-    return [("kept", v) if v in kept else "rest" for v in values]
-
-
 def homogeneous(labels, values, k):
     """Share of groups with one value, and with fewer than k distinct ones; None is never equal."""
     distinct = []

@@ -45,15 +45,6 @@ def about_known(
         way = f" k holds only if {all_of} dropped: {_drop_flag(drop)}."
     else:
         way = f" This makes k hold: {_drop_flag(drop)}."
-    coarser = min(
-        (harm for harm in harms if harm.coarsened is not None),
-        key=lambda harm: harm.coarsened or 0.0,
-        default=None,
-    )
-    if coarser is not None and (coarser.coarsened or 0.0) < below_k - 0.005:
-        way += (
-            f" With {names([coarser.name])} in ten levels it would be {share(coarser.coarsened)}."
-        )
     fact = narrowed_down(below_k, k, who)
     return [
         Caution(

@@ -13,7 +13,7 @@ their value is known all the same. Measured for each class of equal protected ro
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,6 @@ class Diversity:
     """Records in them."""
     agreement: Agreement
     """Records whose value a class discloses although it is not common."""
-    distinct_by_class: Labels = field(repr=False, compare=False)
-    entropy_by_class: Floats = field(repr=False, compare=False)
-    t_by_class: Floats = field(repr=False, compare=False)
 
 
 def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
@@ -70,9 +67,6 @@ def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
         homogeneous=homogeneous.tolist(),
         records_disclosed=int(sizes[homogeneous].sum()),
         agreement=agreement_of(frame, name, own),
-        distinct_by_class=distinct,
-        entropy_by_class=np.exp(np.maximum(entropy, 0.0)),
-        t_by_class=t,
     )
 
 

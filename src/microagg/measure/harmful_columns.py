@@ -9,10 +9,8 @@ single column, since the others tell records apart as well; then the first decid
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.kernels.labels import combine
@@ -21,9 +19,6 @@ from microagg.measure.classes import share_below
 from microagg.measure.known_columns import Known
 from microagg.plan.settings import check_k
 
-# Levels of a coarsened column, and the share of records in the levels that it keeps.
-_LEVELS = 10
-_COVERED = 0.8
 # Beyond this many known columns, only those that do most harm alone are tried in full.
 _IN_FULL = 50
 
@@ -39,8 +34,6 @@ class Harm:
     """Share if it were the only known column."""
     without: float | None
     """Share if all known columns but this one are known; None if not computed, see :func:`rank`."""
-    coarsened: float | None
-    """Share if this column is coarsened to at most ten levels and the others stay; None as above."""
 
 
 @dataclass(frozen=True)
@@ -103,8 +96,8 @@ def rank(
     (``alone`` − share with none known) + (share with all known − ``without``). Equal ones are in
     order of their distinct values, most of them first, then as given.
 
-    With more than ``in_full`` columns, ``without`` and ``coarsened`` are computed only for those with the
-    largest ``alone``; the rest follows, by ``alone``.
+    With more than ``in_full`` columns, ``without`` is computed only for those with the largest ``alone``;
+    the rest follows, by ``alone``.
 
     O(n log m) for each of m columns.
     """
@@ -114,20 +107,13 @@ def rank(
         for name, column in known.items()
     }
     harms = {
-        name: Harm(name, column.distinct, alone[name], without=None, coarsened=None)
+        name: Harm(name, column.distinct, alone[name], without=None)
         for name, column in known.items()
     }
     by_alone = sorted(known, key=lambda name: (-alone[name], -harms[name].distinct))
     others = combine([both.released_classes, *(known[name].codes for name in by_alone[in_full:])])
     for name, labels in _leaving_out(others, {name: known[name] for name in by_alone[:in_full]}):
-        coarse = combine([labels, coarsened(known[name])])
-        harms[name] = Harm(
-            name,
-            harms[name].distinct,
-            alone[name],
-            share_below(labels, k, units),
-            share_below(coarse, k, units),
-        )
+        harms[name] = replace(harms[name], without=share_below(labels, k, units))
     return sorted(harms.values(), key=_place)
 
 
@@ -156,31 +142,6 @@ def enough(
             kept.add(name)
             held = labels
     return [name for name in known if name not in kept]
-
-
-def coarsened(column: Known) -> Labels:
-    """Put values together so that at most ten levels are left.
-
-    Numbers and dates: bins of about equally many records, and missing stays apart. Others, with
-    missing as a value: the most frequent values are kept until they cover 80 % of the records, nine at
-    most, and the rest is one level.
-
-    >>> coarsened(Known(np.array([0, 0, 0, 0, 1, 2, 0, 0, 0, 0]))).tolist()
-    [0, 0, 0, 0, 1, 1, 0, 0, 0, 0]
-    """
-    if column.ordered:
-        sizes = column.sizes
-        middle = np.cumsum(sizes) - sizes / 2  # rank of the middle record of a value
-        bins = (_LEVELS * middle / max(sizes.sum(), 1)).astype(np.int64)
-        return np.concatenate([bins, [-1]])[column.codes]
-    levels = column.codes + 1
-    sizes = np.bincount(levels)
-    by_size = np.argsort(-sizes, kind="stable")
-    covered = np.cumsum(sizes[by_size]) - sizes[by_size]  # by the levels before this one
-    kept = by_size[: _LEVELS - 1][covered[: _LEVELS - 1] < _COVERED * len(levels)]
-    number = np.full(len(sizes), len(kept))
-    number[kept] = np.arange(len(kept))
-    return number[levels]
 
 
 def _place(harm: Harm) -> tuple[bool, float, int]:
