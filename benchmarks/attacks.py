@@ -113,7 +113,7 @@ def run_part(area: str, tries: int, seed: int) -> tuple[Counter[str], list[str]]
                 elif area == "memory":
                     case = draw_mixed(seed)
                 else:
-                    case = draw_for_engines(seed, keep_rows=area == "spark")
+                    case = draw_for_engines(seed)
             except InputError:  # settings that exclude each other
                 continue
             try:

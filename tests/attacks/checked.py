@@ -12,7 +12,7 @@ import pytest
 
 import naive_requirements as naive
 from attacks.claims import CATEGORIES, check_admissible, check_aggregates, check_verdict
-from attacks.counted import GONE
+from attacks.counted import GONE, steps_of
 from attacks.counted import cells as as_cells
 from attacks.mixed_cases import QUANTITIES, Mixed
 
@@ -216,11 +216,21 @@ class Checked:
                         continue
                     assert np.isfinite(x[there]).all()
                     w, v = self.weight[there], released[there]
-                    # Means and the weight are rounded to a millionth of the standard deviation.
+                    # Means and the weight are rounded to a millionth of the standard deviation, weighted
+                    # means to the steps of the column, so that its total over all strata stays.
                     slack = 1e-6 * spread * max(w.sum(), len(there))
+                    if self.rounds_to_steps(block, name):
+                        step = float(steps_of(x[np.isfinite(x)])[1])
+                        among_all = len(parts) == 1 and name not in self.plan.related
+                        slack += step * (self.weight.mean() if among_all else w.sum())
                     slack += 1e-6 * np.std(self.weight, ddof=1) * np.abs(y[there]).sum()
                     total = float((w * x[there]).sum())
                     assert abs(float((v * y[there]).sum()) - total) <= 1e-9 * abs(total) + slack
+
+    def rounds_to_steps(self, block: Any, name: Any) -> bool:
+        """Whether a column's means are weighted, and so rounded to the steps of its values."""
+        weighted = len(set(self.weight.tolist())) > 1 and block.released == "mean"
+        return weighted and self.plan.digits is None and name not in CATEGORIES
 
     def check_missing(self) -> None:
         for name in self.protected:

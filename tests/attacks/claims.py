@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
+from fractions import Fraction
 from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from attacks.counted import GONE, rare, sets_of_rows
+from attacks.counted import GONE, rare, sets_of_rows, steps_of
 
 # Cautions that come from signs, not from counts of classes: which columns look like ids, or give others away.
 SIGNS = (
@@ -181,12 +182,19 @@ def _check_aggregate(checked: Any, block: Any, name: str, rows: list[int]) -> in
         return 0
     x = np.array([float(checked.before[name][row]) for row in there])
     y = float(released)
-    spread = np.std([float(v) for v in checked.before[name] if str(v) not in gone])
+    all_values = [float(v) for v in checked.before[name] if str(v) not in gone]
+    spread = np.std(all_values)
     slack = 1e-5 * spread + 1e-9 * abs(y)
     if plan.digits is not None:
         slack += 0.5 * 10.0**-plan.digits
     if setting.round != "no":
         slack += {"nearest": 0.5, "totals": 2.0}[setting.round] + 1e-9
+    if checked.rounds_to_steps(block, name):
+        first, step = steps_of(all_values)
+        slack += 2 * float(step)
+        if step > 1e-6 * spread:
+            steps = (Fraction(str(y)) - first) / (step or 1)
+            assert steps.denominator == 1, f"{name}: {y} has finer digits than the values"
     if block.released == "mean" or name == "spiked":  # other aggregates are of numbers and dates
         mean = float((weights * x).sum() / weights.sum())
         assert abs(mean - y) <= slack, f"{name}: {y} is not the mean {mean}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -38,6 +40,14 @@ def rare(kinds: dict[Any, Any], k: int) -> tuple[int, int]:
     return sum(times[kind] == 1 for kind in kinds.values()), sum(
         times[kind] < k for kind in kinds.values()
     )
+
+
+def steps_of(values: Iterable[float]) -> tuple[Fraction, Fraction]:
+    """One of some numbers as they are written, and the step of which all are multiples apart from it."""
+    written = {Fraction(str(value)) for value in values}
+    unit = math.lcm(*(value.denominator for value in written))
+    first = min(written)
+    return first, Fraction(math.gcd(*(int((value - first) * unit) for value in written)), unit)
 
 
 def found_sets(

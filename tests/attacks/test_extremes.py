@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from microagg.drafting.infer import guess
 from microagg.engines.memory.protect import protect_table
-from microagg.errors import MicroaggError
+from microagg.errors import InputError, MicroaggError
+from microagg.job.run import protect_file
 from microagg.plan.plan import Plan
 from microagg.report.html import render
 from microagg.tables.frame import Frame
@@ -143,3 +145,36 @@ def test_the_first_and_last_days():
     assert len(set(found)) == 2
     assert dt.date.min <= found[0] <= dt.date(1, 1, 20)
     assert dt.date(9999, 12, 1) <= found[-1] <= dt.date.max
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tiny", "differ by 1e-150 or more"),
+        ("subnormal", "differ by 1e-150 or more"),
+        ("huge", r"up to 1e\+150"),
+        ("far apart", r"up to 1e\+150"),
+        ("beyond doubles", None),
+        ("nearly equal", None),
+        ("single precision", None),
+    ],
+)
+def test_disk_protects_or_says_which_numbers_it_cannot_hold(tmp_path, name, words):
+    """Numbers whose squares are no doubles are refused as such, not as infinite or missing ones."""
+    table = pa.table({"a": columns()[name], "b": columns()["usual"]})
+    pq.write_table(table, tmp_path / "in.parquet")
+
+    def job() -> Any:
+        return protect_file(
+            tmp_path / "in.parquet",
+            tmp_path / "out.parquet",
+            k=3,
+            columns=["a", "b"],
+            engine="disk",
+        )
+
+    if words is None:
+        assert job().counted.holds
+    else:
+        with pytest.raises(InputError, match=f"read in parts hold numbers .*{words}"):
+            job()

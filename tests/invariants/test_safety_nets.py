@@ -12,9 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
+from microagg.encode.steps import Steps, usual_steps
 from microagg.engines import disk_release, write_and_count
 from microagg.engines.disk_counts import CountsOnDisk
-from microagg.errors import VerificationError
+from microagg.engines.memory import suppress
+from microagg.engines.memory.choices import Choice, next_k_for, with_other_k
+from microagg.errors import InputError, VerificationError
 from microagg.evidence.column_cautions import (
     about_agreement,
     about_determined,
@@ -28,7 +31,11 @@ from microagg.formats.batches import open_batches
 from microagg.job.run import protect_file
 from microagg.measure.agreement import Agreement
 from microagg.measure.attack_rates import wilson
+from microagg.measure.attack_tables import attack_tables
 from microagg.measure.disclosure_signs import Determined, UnitsInGroups
+from microagg.measure.diversity import dominance
+from microagg.measure.estimates import _density, quantile
+from microagg.measure.inference import link
 from microagg.measure.known_columns import Known
 from microagg.measure.linkage import Linkage
 from microagg.measure.linked_rows import LinkedRows, count_row_sets, row_sets
@@ -37,7 +44,7 @@ from microagg.plan.block import Require
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
 from microagg.releasing.release_values import release_column
-from microagg.releasing.rounding import decimals_of, round_related, to_digits
+from microagg.releasing.rounding import round_related
 from microagg.releasing.swap import Holders, _share_states, share_numbers
 from microagg.tables.variable import Variable
 
@@ -172,7 +179,7 @@ def test_a_group_that_misses_a_value_releases_none_and_a_code_only_if_all_have_i
     variable = Variable("a", "number", values, codes=(-8, -9))
     plan = Plan.of(k=3, columns=["a"], missing={"policy": "majority"})
     released, after = release_column(
-        variable, states, np.repeat(np.arange(4), 3), plan, plan.blocks[0], None, False, 1.0
+        variable, states, np.repeat(np.arange(4), 3), plan, plan.blocks[0], None, None, None
     )
     assert after.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [1] * 3
     assert released[:3].tolist() == [1.5] * 3
@@ -187,9 +194,9 @@ def test_a_group_without_a_category_that_k_hold_counts_as_blanked():
     assert (counts.missing, counts.blanked) == (0, 3)
 
 
-@pytest.mark.parametrize("decimals", [decimals_of(1.0), 2])
-def test_a_mean_just_below_zero_is_released_as_zero(decimals):
-    found = to_digits(np.array([-1e-9, 0.25]), decimals)
+@pytest.mark.parametrize("steps", [usual_steps(1.0), Steps.of_decimals(2)])
+def test_a_mean_just_below_zero_is_released_as_zero(steps):
+    found = steps.nearest(np.array([-1e-9, 0.25]))
     assert found.tolist() == [0.0, 0.25]
     assert not np.signbit(found).any()
 
@@ -212,10 +219,13 @@ def test_disk_refuses_a_file_whose_values_break_a_relation(tmp_path, monkeypatch
 def test_rounding_keeps_an_inequality_as_one_and_an_equation_as_one():
     plan = Plan.of(k=3, columns=["a", "b"], relations=["a <= b"])
     values = np.array([[1.26, 5.04], [2.04, 2.04]])
-    rounded = round_related(values, ["a", "b"], [1, 0], plan)
+    steps = [Steps.of_decimals(1), Steps.of_decimals(0)]
+    rounded = round_related(values, ["a", "b"], steps, plan, weighted=False)
     assert rounded.tolist() == [[1.3, 5.0], [2.0, 2.0]]
     equation = Plan.of(k=3, columns=["a", "b"], relations=["b = a + 1"])
-    assert round_related(values, ["a", "b"], [1, 0], equation)[0].tolist() == [1.3, 2.3]
+    assert round_related(values, ["a", "b"], steps, equation, False)[0].tolist() == [1.3, 2.3]
+    # Where means are weighted, b keeps to whole numbers, and a is computed from it.
+    assert round_related(values, ["a", "b"], steps, equation, True)[0].tolist() == [4.0, 5.0]
 
 
 def test_the_interval_of_linkage_is_wilsons():
@@ -311,3 +321,109 @@ def test_values_that_fewer_than_k_units_have_become_plainly_missing_where_values
     shared, filled = _share_states(states, Holders(np.zeros(10, dtype=int), None, 5))
     assert shared.tolist() == [1] * 10
     assert not filled.any()
+
+
+def test_codes_for_missing_tell_original_records_apart():
+    """Two people whose answers differ only in why they are missing are two kinds before, one after."""
+    frame = pd.DataFrame({"pay": [-8.0, -9.0, *[5.0] * 4], "age": [1.0] * 6})
+    codes = {"pay": [-8, -9]}
+    release = microagg.protect(
+        frame, k=3, columns=["pay", "age"], missing={"policy": "majority", "codes": codes}
+    )
+    assert release.risk.unique_before == pytest.approx(2 / 6)
+    plain = frame.assign(pay=[7.0, 7.0, *[5.0] * 4])
+    release = microagg.protect(plain, k=3, columns=["pay", "age"])
+    assert release.risk.unique_before == 0
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_frame_is_not_compared_with_an_array(swapped):
+    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    pair = (frame.to_numpy(), frame) if swapped else (frame, frame.to_numpy())
+    with pytest.raises(InputError, match="two frames or two arrays"):
+        microagg.utility(*pair)
+
+
+def test_the_density_is_that_of_the_sample_and_the_interval_of_a_quantile_covers_it():
+    rng = np.random.default_rng(0)
+    x = rng.normal(10, 2, 4_000)
+    w = np.ones(len(x))
+    for at in (10.0, 12.0):
+        true = np.exp(-((at - 10) ** 2) / 8) / (2 * np.sqrt(2 * np.pi))
+        assert _density(x, w, at) == pytest.approx(true, rel=0.1)
+    covered = 0
+    for _ in range(200):  # of the intervals of so many samples 95 %
+        found = quantile(rng.normal(10, 2, 200), None, 0.5)
+        covered += found.low <= 10 <= found.high
+    assert 180 <= covered <= 198
+
+
+def test_shares_of_enormous_amounts_are_shares():
+    found = dominance(np.array([1e308, 1e308, 5e307, 1.0]), np.array([0, 0, 0, 1]), 50)
+    assert found.largest == 1
+    assert found.classes_over == 1
+    assert dominance(np.full(3, 1e308), np.zeros(3, np.int64), 50).largest == pytest.approx(1 / 3)
+
+
+def test_swapping_leaves_a_value_that_k_hold_as_it_is_and_rounds_means():
+    third = 1 / 3
+    x = np.array([third] * 4 + [10 / 7, 11 / 7, 12 / 7, 13 / 7])
+    found = microagg.protect(pd.DataFrame({"x": x}), k=4, columns=["x"], release="swap").data["x"]
+    assert (found == third).sum() == 4
+    rest = found[found != third]
+    assert (rest == rest.round(7)).all()
+
+
+def test_no_secret_is_pooled_where_there_is_but_one():
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.integers(0, 3, 60), "c": [*"ab"] * 30})
+    found = microagg.attack(frame, frame, known=["a"], secret="c")
+    assert all(rate.attack.weight == 60 for rate in found.inference.values())
+
+
+def test_two_random_rows_are_linked_as_often_as_rows_are_equal():
+    """Of four rows two are equal: the chance is (2² + 1 + 1)/4²; they agree in a column more often."""
+    frame = pd.DataFrame({"a": [1.0, 1.0, 1.0, 2.0], "b": [5.0, 5.0, 6.0, 6.0]})
+    tables = attack_tables(frame, frame, None, seed=0)
+    figure = link(tables, [0], 10, 0, lambda _: False)
+    assert figure.baseline.share == pytest.approx(6 / 16)
+
+
+def test_a_target_for_the_linkage_asks_for_the_smallest_k():
+    def choice(k: int, linked: float) -> Choice:
+        return Choice("mdav", k, linkage=Linkage(linked, linked, linked, 100, False))
+
+    choices = [choice(3, 0.3), choice(20, 0.01)]
+    found = next_k_for(choices, Accept(linkage=0.1), 1_000)
+    assert 3 < found < 20
+    assert next_k_for([choice(3, 0.01)], Accept(linkage=0.1), 1_000) == 2
+
+
+def test_a_map_has_half_twice_and_four_times_k_within_the_table():
+    tried = []
+
+    def carry_out(plan: Plan) -> Choice:
+        tried.append((plan.k, plan.is_swapped))
+        return Choice("mdav", plan.k, release="swap" if plan.is_swapped else "mean")
+
+    plan = Plan.of(k=8, columns=["a"])
+    with_other_k(plan, Choice("mdav", 8, release="mean"), 20, carry_out)
+    assert tried == [(2, False), (4, False), (16, False), (8, True), (16, True), (32, True)]
+    assert with_other_k(Plan.of(k=2, columns=["a"]), Choice("mdav", 2), 3, carry_out) is None
+
+
+def test_as_many_records_are_left_out_as_may_be_and_none_that_costs_nothing(monkeypatch):
+    frame = pd.DataFrame({"x": np.arange(6.0), "unit": [0, 1, 2, 3, 4, 4]})
+    whole = microagg.protect(frame, k=2, columns=["x"], unit="unit", drop=["unit"])
+    monkeypatch.setattr(suppress, "_costs", lambda _: np.array([0.0, 0, 0, 5, 9, 9]))
+    left_out = [
+        np.flatnonzero(~suppress._without_farthest(whole, most)).tolist() for most in range(5)
+    ]
+    assert left_out == [[], [3], [4, 5], [3, 4, 5], [3, 4, 5]]
+
+
+@pytest.mark.parametrize(("target", "mark"), [("out.csv", ","), ("out.txt", ";")])
+def test_the_marks_of_a_text_file_are_kept_for_the_same_ending_alone(tmp_path, target, mark):
+    (tmp_path / "in.txt").write_text("a;b\n" + "1;2\n2;3\n" * 4)
+    protect_file(tmp_path / "in.txt", tmp_path / target, k=3, columns=["a", "b"])
+    assert mark in (tmp_path / target).read_text().splitlines()[0]

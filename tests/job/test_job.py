@@ -10,6 +10,7 @@ import threading
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -429,3 +430,30 @@ def test_a_value_longer_than_a_block_is_read_from_the_file_that_was_hashed(tmp_p
     found = read_file(source, hashed=True)
     assert len(found.as_written["text"][9].as_py()) == 3 << 20
     assert found.sha256 == hashlib.sha256(source.read_bytes()).hexdigest()
+
+
+def test_spark_replaces_a_folder_that_is_there_and_no_file(tmp_path):
+    for folder in ("in", "out"):
+        (tmp_path / folder).mkdir()
+        pq.write_table(pa.table({"a": np.arange(9.0)}), tmp_path / folder / "0.parquet")
+    (tmp_path / "file").write_text("somebody's")
+    plan = Plan.of(k=3, columns=["a"])
+    Job(tmp_path / "in", tmp_path / "out", plan, engine="spark").check()
+    with pytest.raises(TableError, match=r"is a folder of Parquet files; .*file' is a file"):
+        Job(tmp_path / "in", tmp_path / "file", plan, engine="spark").check()
+
+
+def test_a_compressed_output_may_not_be_another_file_of_the_run(source, tmp_path):
+    target = tmp_path / "out.csv.gz"
+    with pytest.raises(InputError, match="report"):
+        run(Job(source, target, Plan.of(k=3, columns=["age"]), report=target))
+    assert not target.exists()
+
+
+@pytest.mark.parametrize("endings", [("csv", "csv.gz"), ("csv.gz", "csv")])
+def test_only_one_of_two_files_may_be_compressed(source, tmp_path, endings):
+    given, wanted = (tmp_path / f"{name}.{end}" for name, end in zip("ab", endings, strict=True))
+    table = pd.read_csv(source)
+    table.to_csv(given, index=False)
+    run(Job(given, wanted, Plan.of(k=3, columns=["age"], drop=[*table.columns.drop("age")])))
+    assert len(pd.read_csv(wanted)) == len(table)

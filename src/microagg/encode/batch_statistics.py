@@ -22,6 +22,7 @@ from microagg.base.formatting import plural
 from microagg.base.typing import Floats
 from microagg.encode.number_figures import NumberFigures, Spread
 from microagg.encode.scale import ROUNDING, scaling_of
+from microagg.encode.steps import Steps
 from microagg.encode.transform import Transform
 from microagg.errors import InputError, shown
 from microagg.kernels.doubled_sums import BINS, LOW_BITS, OFFSET, add_moments
@@ -41,8 +42,8 @@ class Moments:
     count: int = 0
     low: float = np.inf
     high: float = -np.inf
-    whole: bool = True
-    """Whether all are whole numbers."""
+    steps: Steps = field(default_factory=Steps)
+    """In which the values move."""
 
     def add(self, values: Floats, weights: Floats | None = None) -> Moments:
         """Count values, none of them missing; the same object comes back.
@@ -63,7 +64,7 @@ class Moments:
         add_moments(np.ascontiguousarray(values), np.ascontiguousarray(w), self.sums)
         self.count += len(values)
         self.low, self.high = min(self.low, low), max(self.high, high)
-        self.whole = self.whole and bool((values == np.rint(values)).all())
+        self.steps = self.steps.merge(Steps.of(values))
         return self
 
     def merge(self, other: Moments) -> Moments:
@@ -73,7 +74,7 @@ class Moments:
             self.count + other.count,
             min(self.low, other.low),
             max(self.high, other.high),
-            self.whole and other.whole,
+            self.steps.merge(other.steps),
         )
 
     def _sum(self, which: int) -> Fraction:
@@ -133,6 +134,12 @@ class Moments:
         if scale == "robust":
             quartiles = sketch.quantile(0.25), sketch.quantile(0.75)
         deviation = self.deviation_by(mean_weight)
+        if not deviation and self.low < self.high:
+            raise InputError(
+                f"Tables that are read in parts hold numbers that differ by {1 / _LARGEST:g} or more in "
+                "columns to protect; those of the table differ by less. Multiply the column, or protect the "
+                "table in memory."
+            )
         scaling = scaling_of(scale, self.low, self.high, self.mean, deviation, quartiles)
         return Spread(self.count, self.weight / mean_weight, self.low, self.high, scaling)
 

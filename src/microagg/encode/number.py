@@ -26,6 +26,7 @@ from microagg.plan.settings import check_aggregate
 from microagg.tables.variable import Variable
 
 _HALF = 0.5
+_DIGITS = 9  # by which groups are told apart
 _TRIED = 2_000  # groups that are tried in pairs
 
 
@@ -114,24 +115,29 @@ def totals(means: Floats, mass: Floats) -> Floats:
     """
     there = np.flatnonzero(~np.isnan(means) & (mass > 0))
     released = nearest(means)
-    # The heaviest first, so that light groups can make up for the rest.
-    order = there[np.lexsort((there, -mass[there]))]
-    error = 0.0
-    for at in order:
-        low = np.floor(means[at])
-        up = error + mass[at] * (low + 1 - means[at])
-        down = error + mass[at] * (low - means[at])
-        if low == means[at] or abs(down) <= abs(up):
-            released[at], error = low, down
-        else:
-            released[at], error = low + 1, up
+    if not len(there):
+        return released
+    # The heaviest first, so that light groups can make up for the rest; not by the numbers of groups, which
+    # differ between engines, nor by last digits, which depend on the order of records.
+    weights = np.round(mass[there] / mass[there].max(), _DIGITS)
+    order = there[np.lexsort((there, np.round(means[there], _DIGITS), -weights))]
+    lower = np.floor(means[order])
+    ups, error = [], 0.0
+    # Plain floats: one by one, elements of arrays take several times as long.
+    for weight, above in zip(mass[order].tolist(), (means[order] - lower).tolist(), strict=True):
+        down = error - weight * above
+        up = down + weight
+        ups.append(above > 0 and abs(up) < abs(down))
+        error = up if ups[-1] else down
+    released[order] = lower + np.array(ups)
     # Round one or two light groups to the other side to remove the rest of the error; if that is not
-    # enough, change them by one more.
+    # enough, change them by one more, but to no number below or above all means.
     light = order[::-1][:_TRIED]
+    least, most = np.floor(means[there].min()), np.ceil(means[there].max())
     for beyond in (False, True):
         if abs(error) > _HALF:
-            up = beyond | (released[light] <= means[light])
-            down = beyond | (released[light] >= means[light])
+            up = (released[light] < means[light]) | (beyond & (released[light] < most))
+            down = (released[light] > means[light]) | (beyond & (released[light] > least))
             error, steps = _correction(mass[light], error, up, down)
             for place, step in steps:
                 released[light[place]] += step

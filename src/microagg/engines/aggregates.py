@@ -36,6 +36,7 @@ from microagg.releasing.release_values import (
     release_records,
     with_codes,
 )
+from microagg.releasing.rounding import rounding_of
 from microagg.releasing.swap import Swapping
 from microagg.releasing.weight_and_strata import released_weights
 from microagg.tables.frame import Frame
@@ -134,18 +135,31 @@ def shared_values(
     """
     plan, block = encoding.plan, encoding.block
     variables, origins = _columns_of_chunk(encoding, records)
-    units = _numbered_units(records)
+    units, relative_weights = _numbered_units(records), encoding.relative_weights(records)
+    whole = [keeps_whole(encoding, coder) for coder in encoding.coders]
+    roundings = [
+        rounding_of(
+            coder.variable,
+            plan,
+            block,
+            is_whole,
+            coder.spread,
+            None if relative_weights is None else coder.steps.from_origin(origin),
+        )
+        for coder, is_whole, origin in zip(encoding.coders, whole, origins.tolist(), strict=True)
+    ]
     values, states, dealt = release_records(
         variables,
         encoding.states(records),
         [labels] * len(variables),
         block,
         plan,
-        encoding.relative_weights(records),
-        [keeps_whole(encoding, coder) for coder in encoding.coders],
-        [coder.spread for coder in encoding.coders],
+        relative_weights,
+        whole,
+        roundings,
         units,
         swapping,
+        encoding.cell_of(records),
     )
     weights = None
     if encoding.releases_weight and plan.weight is not None and records.weights is not None:
@@ -211,7 +225,9 @@ def _numbered_units(records: Records) -> Labels | None:
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
     """Tell whether a column is released as whole numbers."""
-    return keeps_integers(encoding.plan, coder.name, coder.kind, coder.whole, encoding.is_swapped)
+    numeric = coder.kind not in CATEGORIES and coder.kind != "date"
+    is_whole = numeric and coder.steps.are_whole
+    return keeps_integers(encoding.plan, coder.name, coder.kind, is_whole, encoding.is_swapped)
 
 
 def put_back(encoding: Encoding, table: pa.Table, shared: ReleasedValues) -> pa.Table:

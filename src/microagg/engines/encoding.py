@@ -27,6 +27,7 @@ from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
 from microagg.encode.recoded_table import recoded_batch
 from microagg.encode.space import Axes
+from microagg.encode.steps import Steps
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
 from microagg.measure.column_losses import LossScale
@@ -56,7 +57,8 @@ class Coder(NamedTuple):
     places: Floats | None = None
     """Of a recoded category: the place of each level in the numbering of the original."""
     spread: float = 0.0
-    whole: bool = False
+    steps: Steps = Steps()
+    """In which the values of the table move."""
 
     @property
     def name(self) -> Any:

@@ -243,13 +243,12 @@ def _coder(
     axes = Axes(fitted_encoder(variable, fitted), of_states, setting.importance)
     # Digits are rounded by the spread of records that count alike, as in memory.
     spread = (found.alike or found).moments.deviation
-    whole = found.moments.whole and not found.levels and variable.kind != "date"
     places = None
     if recoder is None:
         losses = _losses(variable, axes.values, found, mean_weight)
     else:
         losses, places = _losses_of_original(recoder, variable, mean_weight)
-    coder = Coder(variable, axes, recoder, losses, places, spread, whole)
+    coder = Coder(variable, axes, recoder, losses, places, spread, found.moments.steps)
     return coder, fitted_encoder(variable, alike)
 
 

@@ -294,7 +294,7 @@ def _about_digits(columns: Sequence[Any]) -> list[Caution]:
         Caution(
             "amber",
             tuple(columns),
-            f"{names(columns, _NAMED)}: means have digits finer than a millionth of the standard deviation. "
+            f"{names(columns, _NAMED)}: means have finer digits than by default. "
             "Somebody who has some of the values can find out which of them are in a group, and with all "
             "but one of them compute the last.",
             "Leave digits out (--digits).",

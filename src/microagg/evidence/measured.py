@@ -127,7 +127,7 @@ class Signs:
     sorted_by: Sequence[SortedColumn] = ()
     """Columns by which the rows of a file are sorted, or nearly so, if their order is kept."""
     fine_digits: Sequence[Any] = ()
-    """Columns released with digits finer than a millionth of their standard deviation, as the plan says."""
+    """Columns whose means have finer digits by the plan than by default."""
     frame_in_order: bool = False
     """Whether this is about a frame that has the order and index of the original."""
     unmixed: Mapping[Any, tuple[UnitsInGroups, int]] = field(default_factory=dict)

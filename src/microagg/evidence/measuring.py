@@ -10,6 +10,7 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.drafting.unit_and_weight import seen_again, tells_time
+from microagg.encode.steps import Steps
 from microagg.evidence.measured import Measured, Signs
 from microagg.evidence.table_figures import TableFigures
 from microagg.kernels.labels import combine, standard_deviation
@@ -39,7 +40,7 @@ from microagg.measure.linked_rows import (
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan.plan_settings import EXACT
-from microagg.releasing.rounding import decimals_of
+from microagg.releasing.rounding import default_steps
 
 
 class Measuring(TableFigures):
@@ -165,7 +166,7 @@ def _sorted_by(table: TableFigures) -> list[SortedColumn]:
 
 
 def _fine_digits(table: TableFigures) -> list[Any]:
-    """Return columns whose means the plan gives more decimals than a millionth of the deviation."""
+    """Return columns whose means have finer digits by the plan than by default."""
     digits, columns = table.plan.digits, []
     for name, variable in table.intake.variables.items() if digits is not None else ():
         block = table.plan.block_of([name])
@@ -173,8 +174,15 @@ def _fine_digits(table: TableFigures) -> list[Any]:
             continue
         if table.plan.column(name).round != "no" or block.released not in ("mean", "midrange"):
             continue
-        usual = decimals_of(standard_deviation(variable.values[~variable.missing]))
-        if usual is not None and (not isinstance(digits, int) or digits > usual):
+        values = variable.values[~variable.missing]
+        weighted = table.intake.relative_weights is not None and not block.is_swapped
+        usual = default_steps(
+            standard_deviation(values),
+            Steps.of(values) if weighted and block.released == "mean" else None,
+        )
+        if usual is not None and (
+            not isinstance(digits, int) or Steps.of_decimals(digits).size < usual.size
+        ):
             columns.append(name)
     weight = table.plan.weight
     if digits == EXACT and weight is not None and weight.release == "mean":

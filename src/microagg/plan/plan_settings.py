@@ -208,8 +208,9 @@ class PlanSettings(Section):
         flag="--digits",
         form=DIGITS,
         help="Decimals of released values; by default they are rounded to a millionth of the standard "
-        "deviation, and so is the released weight. Finer ones, and the word exact, which keeps all digits, "
-        "make the verdict amber.",
+        "deviation, and so is the released weight. Weighted means are rounded to the steps of the column's "
+        "own values (whole numbers, cents). Finer ones, and the word exact, which keeps all digits, make "
+        "the verdict amber.",
         label="Decimals",
     )
     keep_order: bool | None = setting(

@@ -17,13 +17,13 @@ from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_with_helpers
 from microagg.encode.missing import group_states
 from microagg.encode.space import names_of_levels, released_values, with_admissible
+from microagg.encode.steps import Steps
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import standard_deviation
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
-from microagg.plan.plan_settings import EXACT
 from microagg.releasing.dealt import Dealt
-from microagg.releasing.rounding import decimals_of, round_related, rounded, to_digits
+from microagg.releasing.rounding import Rounding, round_related, rounded, rounding_of
 from microagg.releasing.swap import Swapping, deal, drawn_category, share_block
 from microagg.tables.dates import to_arrow
 from microagg.tables.frame import Frame
@@ -85,6 +85,7 @@ def release_block(
     units: Labels | None = None,
     swapping: Swapping | None = None,
     earlier: Earlier | None = None,
+    cells: Labels | None = None,
 ) -> Released:
     """Release the columns of a block by the groups of its records.
 
@@ -101,17 +102,20 @@ def release_block(
     units : (n,) unit of each record; a category that fewer than k of them hold is not released
     swapping : with the random numbers, if the block asks for some
     earlier : where earlier releases of the same people have a say in it
+    cells : (n,) records of different ones, such as strata, never share a group: rounding keeps their totals
     """
-    whole = [
-        keeps_integers(plan, v.name, v.kind, _is_whole(v), block.is_swapped) for v in variables
-    ]
-    for variable, is_whole in zip(variables, whole, strict=True):
+    whole, roundings = [], []
+    for v in variables:
+        numbers = np.zeros(0) if v.is_category else v.values[~v.missing]
+        own = Steps.of(numbers)
+        numeric = not v.is_category and v.kind != "date"
+        is_whole = keeps_integers(plan, v.name, v.kind, numeric and own.are_whole, block.is_swapped)
         if is_whole:
-            frame.check_roundable(variable.name, variable.values[~variable.missing])
-    spreads = [
-        0.0 if v.is_category or v.kind == "date" else standard_deviation(v.values[~v.missing])
-        for v in variables
-    ]
+            frame.check_roundable(v.name, numbers)
+        spread = standard_deviation(numbers) if numeric else 0.0
+        weighted = own if weights is not None else None
+        whole.append(is_whole)
+        roundings.append(rounding_of(v, plan, block, is_whole, spread, weighted))
     groups = [labels] * len(variables)
     if of_households is not None:
         groups = [of_households[0] if shared else labels for shared in of_households[1]]
@@ -119,21 +123,19 @@ def release_block(
     if not block.is_swapped:
         able = [with_admissible(variable, block.k or 1, units) for variable in variables]
     values, released, dealt = release_records(
-        able, states, groups, block, plan, weights, whole, spreads, units, swapping
+        able, states, groups, block, plan, weights, whole, roundings, units, swapping, cells
     )
     if earlier is not None and dealt is None:
         of_base = values, released
         if earlier.labels is not labels:
             base = [earlier.labels] * len(able)
-            of_base = release_records(able, states, base, block, plan, weights, whole, spreads)[:2]
+            of_base = release_records(able, states, base, block, plan, weights, whole, roundings)[
+                :2
+            ]
 
         def rounded(j: int, numbers: Floats) -> Floats:
-            if variables[j].is_category:
-                return numbers
-            if whole[j] or variables[j].kind == "date":
-                return np.rint(numbers) + 0.0
-            decimals = decimals_of(spreads[j]) if plan.digits is None else plan.digits
-            return to_digits(numbers, None if decimals == EXACT else decimals)
+            rounding = roundings[j]
+            return numbers if rounding is None else rounding.steps.nearest(numbers)
 
         values, released = earlier.settle(variables, of_base, (values, released), rounded)
     columns, missing_counts = {}, {}
@@ -155,9 +157,10 @@ def release_records(
     plan: Plan,
     weights: Floats | None,
     whole: Sequence[bool],
-    spreads: Sequence[float],
+    roundings: Sequence[Rounding | None],
     units: Labels | None = None,
     swapping: Swapping | None = None,
+    cells: Labels | None = None,
 ) -> tuple[Floats, Labels, Dealt | None]:
     """Release columns by the groups of records, on all engines: aggregates, or swapped values.
 
@@ -169,10 +172,11 @@ def release_records(
     block, plan : with the aggregate, digits, policy of missing values and relations
     weights : (n,) with a mean of 1 over the whole table; None: all records count alike
     whole : for each column, whether it is released as whole numbers, see :func:`keeps_integers`
-    spreads : for each column, its standard deviation in the whole table, which sets the digits of means
+    roundings : for each column, how it is rounded, see :func:`.rounding.rounding_of`
     units : (n,) unit of each record; None: every record is one
     swapping : with the random numbers and strata, if values are swapped or groups release the category of
         a random member
+    cells : (n,) records of different ones never share a group
 
     Returns
     -------
@@ -180,14 +184,20 @@ def release_records(
     of swapped values what was dealt
     """
     if swapping is not None and block.is_swapped:
-        dealt = _swap(variables, states, groups[0], block, plan, units, whole, spreads, swapping)
+        dealt = _swap(variables, states, groups[0], block, plan, units, whole, roundings, swapping)
         return *dealt.released(len(variables)), dealt
     values = np.empty((len(states), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
+    # Columns that relations bind are rounded together, but for whole numbers.
+    bound = [
+        plan.digits is None and not is_whole and v.name in plan.related and v.kind != "date"
+        for v, is_whole in zip(variables, whole, strict=True)
+    ]
 
     def release(j: int) -> None:
+        alone = None if bound[j] else roundings[j]
         values[:, j], released[:, j] = release_column(
-            variables[j], states[:, j], groups[j], plan, block, weights, whole[j], spreads[j]
+            variables[j], states[:, j], groups[j], plan, block, weights, alone, cells
         )
         if block.draws and variables[j].is_category and swapping is not None:
             drawn = drawn_category(
@@ -198,11 +208,12 @@ def release_records(
 
     by_columns(release, len(variables))
     if plan.relations and plan.digits is None:
-        decimals = [
-            None if v.is_category or v.kind == "date" or is_whole else decimals_of(spread)
-            for v, is_whole, spread in zip(variables, whole, spreads, strict=True)
+        together = [
+            None if own is None or not is_bound else own.steps
+            for is_bound, own in zip(bound, roundings, strict=True)
         ]
-        values = round_related(values, [v.name for v in variables], decimals, plan)
+        names = [v.name for v in variables]
+        values = round_related(values, names, together, plan, weights is not None)
     return values, released, None
 
 
@@ -224,23 +235,21 @@ def _swap(
     plan: Plan,
     units: Labels | None,
     whole: Sequence[bool],
-    spreads: Sequence[float],
+    roundings: Sequence[Rounding | None],
     swapping: Swapping,
 ) -> Dealt:
     """Share the values of columns and deal them to the rows of their groups; see :func:`release_records`."""
     names = [variable.name for variable in variables]
     is_whole = dict(zip(names, whole, strict=True))
-    spread_of = dict(zip(names, spreads, strict=True))
+    rounding_by = dict(zip(names, roundings, strict=True))
 
     def in_digits(variable: Variable, values: Floats, are_means: bool) -> Floats:
-        if variable.kind == "date" or is_whole[variable.name]:
-            return np.rint(values) + 0.0
-        if plan.digits is None and (not are_means or variable.name in plan.related):
+        rounding = rounding_by[variable.name]
+        is_any = are_means and variable.name not in plan.related
+        rounds = variable.kind == "date" or is_whole[variable.name] or plan.digits is not None
+        if rounding is None or not (rounds or is_any):
             return values + 0.0
-        if plan.digits == EXACT:
-            return values + 0.0
-        usual = decimals_of(spread_of[variable.name])
-        return to_digits(values, usual if plan.digits is None else plan.digits)
+        return rounding.steps.nearest(values)
 
     bundles = [[names.index(name) for name in bundle] for bundle in plan.bundles_of(block)]
     shared = share_block(
@@ -266,13 +275,12 @@ def release_column(
     plan: Plan,
     block: Block,
     weights: Floats | None,
-    whole: bool,
-    spread: float,
+    rounding: Rounding | None,
+    cells: Labels | None,
 ) -> tuple[Floats, Labels]:
     """Return the released value of each record in a column, in the numbering of the variable, and its state.
 
-    ``states`` includes values that the join of patterns blanked; for ``whole`` see :func:`keeps_integers`;
-    ``spread`` is the standard deviation of the column in the whole table.
+    ``states`` includes values that the join of patterns blanked; rounding keeps the totals of ``cells``.
     """
     g = int(labels.max()) + 1
     # What the join of patterns blanked is missing for its whole group.
@@ -280,7 +288,8 @@ def release_column(
     values = released_values(variable, labels, g, block.released, weights)
     # A group without an admissible value releases a missing one.
     new_states = np.where((new_states == 0) & np.isnan(values), 1, new_states)
-    values = rounded(values, variable, labels, plan, block, weights, whole, spread)
+    if rounding is not None:
+        values = rounded(values, variable, labels, weights, rounding, cells)
     values[new_states != 0] = np.nan
     return values[labels], new_states[labels]
 
@@ -303,14 +312,6 @@ def keeps_integers(
         return is_whole and name not in plan.related
     kept = kind == "integer" or (kind == "spiked" and is_whole)
     return kept and plan.column(name).round in ("nearest", "totals")
-
-
-def _is_whole(variable: Variable) -> bool:
-    """Return whether all numbers of a column are whole, also if they are written as text."""
-    if variable.is_category or variable.kind == "date":
-        return False
-    there = variable.values[~variable.missing]
-    return bool((there == np.rint(there)).all())
 
 
 def native_column(

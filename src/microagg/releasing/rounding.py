@@ -1,106 +1,124 @@
-"""How released numbers are rounded: by the plan, or to a millionth of a column's standard deviation.
+"""How released numbers are rounded: by the plan, to a millionth of the deviation, or to the column's steps.
 
 Sixteen digits of a mean are of no use, but the fractions reveal the sizes of groups, and, to somebody who has
-part of the values, the members. Columns that a relation binds are rounded together, so that it still holds.
+part of the values, the members. Weighted means do so with far fewer digits (:mod:`microagg.encode.steps`):
+they are rounded to the steps in which the column moves, so that its weighted total stays. Columns that a
+relation binds are rounded together, so that it still holds.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode import number
+from microagg.encode.steps import Steps, usual_steps
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
-from microagg.plan.plan_settings import EXACT
 from microagg.plan.relations import Relation
 from microagg.tables.variable import Variable
 
-# Released means keep this share of a column's standard deviation, unless digits are given.
-_KEPT = 1e-6
 _NO_FACTOR = 1e-12  # of a column that cancels out
+
+
+def default_steps(spread: float, own: Steps | None) -> Steps | None:
+    """Return the steps to which means are rounded unless the plan has digits; None: they are not.
+
+    Parameters
+    ----------
+    spread : standard deviation of the column
+    own : where means are weighted, the steps of the column's values; None: means are not weighted. The mean
+        of k whole numbers times k is always whole: it offers nothing to test a guess by.
+    """
+    usual = usual_steps(spread)
+    return usual if own is None else own.no_finer(usual)
+
+
+class Rounding(NamedTuple):
+    """How the aggregates of a column are rounded."""
+
+    steps: Steps
+    keeps_totals: bool
+    """Whether groups are rounded up or down so that totals stay, and not each to the nearest step."""
+
+
+def rounding_of(
+    variable: Variable, plan: Plan, block: Block, whole: bool, spread: float, own: Steps | None
+) -> Rounding | None:
+    """Return how a column's aggregates are rounded; None: they are not.
+
+    Parameters
+    ----------
+    variable : the column
+    plan, block : with digits, and what groups release
+    whole : whether the column is released as whole numbers
+    spread : standard deviation of the column in the whole table
+    own : where means are weighted, the steps of the column's values in the whole table
+    """
+    if variable.is_category:
+        return None
+    own = own if block.released == "mean" and not block.is_swapped else None
+    if whole or variable.kind == "date":
+        units = Steps.of_decimals(0)
+        keeps_totals = whole and plan.column(variable.name).round == "totals"
+        return Rounding(units if own is None else own.no_finer(units), keeps_totals)
+    if plan.digits is not None:
+        some = isinstance(plan.digits, int)
+        return Rounding(Steps.of_decimals(int(plan.digits)), False) if some else None
+    means = block.is_swapped or block.released in ("mean", "midrange")
+    steps = default_steps(spread, own) if means else None
+    return None if steps is None else Rounding(steps, steps is own)
 
 
 def rounded(
     values: Floats,
     variable: Variable,
     labels: Labels,
-    plan: Plan,
-    block: Block,
     weights: Floats | None,
-    whole: bool,
-    spread: float,
+    rounding: Rounding,
+    cells: Labels | None,
 ) -> Floats:
-    """Round the released values of groups by the plan.
+    """Round the released values of groups.
 
     Parameters
     ----------
     values : (g,) of the groups, NaN for none
     variable : the column, of all n records
     labels : (n,) group of each record
-    plan, block : with digits, and what groups release
     weights : (n,) with a mean of 1; None: all records count alike
-    whole : whether the column is released as whole numbers
-    spread : standard deviation of the column in the whole table
+    rounding : see :func:`rounding_of`
+    cells : (n,) records of different ones, such as strata, never share a group: totals stay in each
     """
-    if variable.is_category:
-        return values
-    if variable.kind == "date":
-        return np.rint(values)
-    if whole:
-        if plan.column(variable.name).round == "nearest":
-            return number.nearest(values)
-        there = ~variable.missing
-        counted = None if weights is None else weights[there]
-        mass = np.bincount(labels[there], weights=counted, minlength=len(values)).astype(np.float64)
-        return number.totals(values, mass)
-    if plan.digits == EXACT or (plan.digits is None and variable.name in plan.related):
-        return values  # columns that relations bind are rounded together
-    decimals = plan.digits
-    if decimals is None:
-        decimals = decimals_of(spread) if block.released in ("mean", "midrange") else None
-    return to_digits(values, decimals)
-
-
-def decimals_of(spread: float) -> int | None:
-    """Return the decimals of a millionth of a column's standard deviation; None: all of them.
-
-    >>> decimals_of(25.0), decimals_of(3e7), decimals_of(0.0)
-    (5, 0, None)
-    """
-    finest = _KEPT * spread
-    return max(0, int(np.ceil(-np.log10(finest)))) if 0 < finest < np.inf else None
-
-
-def to_digits(released: Floats, decimals: Any) -> Floats:
-    """Round to some decimals; None leaves the values as they are."""
-    if decimals is None:
-        return released
-    # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
-    with np.errstate(over="ignore", invalid="ignore"):
-        rounded = np.round(released, decimals)
-    # Adding 0 turns −0 into 0: −0 would reveal that a mean is just below.
-    return np.where(np.isfinite(rounded), rounded + 0.0, released)
+    if not rounding.keeps_totals:
+        return rounding.steps.nearest(values)
+    there = ~variable.missing
+    counted = None if weights is None else weights[there]
+    mass = np.bincount(labels[there], weights=counted, minlength=len(values)).astype(np.float64)
+    of_groups = np.zeros(len(values), dtype=np.int64)
+    if cells is not None:
+        of_groups[labels] = cells
+    return rounding.steps.keeping_totals(values, mass, of_groups)
 
 
 def round_related(
-    values: Floats, names: Sequence[Any], decimals: Sequence[int | None], plan: Plan
+    values: Floats, names: Sequence[Any], steps: Sequence[Steps | None], plan: Plan, weighted: bool
 ) -> Floats:
     """Round columns that relations bind, so that every relation still holds.
 
-    Each equation is solved for its column with the fewest decimals, which is computed from the others once
-    they are rounded, and so has no digit of its own. Where rounding breaks an inequality, its terms
-    are rounded to the side that keeps it.
+    Each equation is solved for one column, which is computed from the others once they are rounded, and so
+    has no digit of its own: for the one with the longest steps, whose spread is the largest; where means are
+    weighted, for the one with the shortest, since another one would get finer digits than its own values.
+    Where rounding breaks an inequality, its terms are rounded to the side that keeps it.
 
     Parameters
     ----------
     values : (n, columns) released values, exact in the columns that relations name; NaN is missing
     names : of the columns
-    decimals : to which each column is rounded; None: it stays as it is
+    steps : to which each column is rounded; None: it stays as it is
     plan : with the relations
+    weighted : whether means are weighted
 
     Returns
     -------
@@ -110,13 +128,22 @@ def round_related(
     there = [one for one in plan.relations if set(one.columns) <= at.keys()]
     bound = sorted({at[name] for one in there for name in one.columns})
     solved: dict[int, Floats] = {}  # column: its factors of the others, and a constant
+
+    def length(j: int) -> float:
+        own = steps[j]
+        return np.inf if own is None or not own.size else own.size  # a column of one value keeps it
+
+    def rounded_alone(j: int, numbers: Floats) -> Floats:
+        own = steps[j]
+        return numbers if own is None else own.nearest(numbers)
+
     for one in there:
         if one.comparison != "=":
             continue
         row = _without_solved(_factors(one, at), solved)
-        free = [j for j in bound if decimals[j] is not None and abs(row[j]) > _NO_FACTOR]
+        free = [j for j in bound if steps[j] is not None and abs(row[j]) > _NO_FACTOR]
         if free:
-            chosen = min(free, key=lambda j: decimals[j] or 0)
+            chosen = min(free, key=lambda j: length(j) if weighted else -length(j))
             own = -row / row[chosen]
             own[chosen] = 0.0
             solved = {
@@ -131,16 +158,17 @@ def round_related(
             # No matrix product: its last digits may differ between equal rows.
             new = factors[-1] + sum(factors[i] * found[:, i] for i in used)
             if (factors == np.rint(factors)).all():
-                new = np.round(new, max((decimals[i] or 0 for i in used), default=0))
+                decimals = (own.decimals for own in (steps[i] for i in used) if own is not None)
+                new = np.round(new, max(decimals, default=0))
             found[:, j] = np.where(np.isnan(values[:, j]), np.nan, new)
             # Without the others it is rounded by itself.
             alone = np.isnan(found[:, j]) & ~np.isnan(values[:, j])
-            found[alone, j] = to_digits(values[alone, j], decimals[j])
+            found[alone, j] = rounded_alone(j, values[alone, j])
         return found
 
     found = values.copy()
     for j in bound:
-        found[:, j] = to_digits(values[:, j], decimals[j])
+        found[:, j] = rounded_alone(j, values[:, j])
     found = computed(found)
     for one in there:
         if one.comparison == "=":
@@ -150,10 +178,9 @@ def round_related(
             continue
         row = _without_solved(_factors(one, at), solved) * (1 if one.comparison == "<=" else -1)
         for j in bound:
-            if decimals[j] is not None and j not in solved and abs(row[j]) > _NO_FACTOR:
-                unit = 10.0 ** (decimals[j] or 0)
-                side = np.floor if row[j] > 0 else np.ceil
-                found[wrong, j] = np.round(side(values[wrong, j] * unit) / unit, decimals[j] or 0)
+            own = steps[j]
+            if own is not None and j not in solved and abs(row[j]) > _NO_FACTOR:
+                found[wrong, j] = own.rounded(values[wrong, j], np.floor if row[j] > 0 else np.ceil)
         found[wrong] = computed(found.copy())[wrong]
     return found
 

@@ -9,13 +9,13 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.encode.nominal import modes
 from microagg.encode.space import released_values, with_admissible
+from microagg.encode.steps import usual_steps
 from microagg.grouping.read_table import Intake, PartInput
 from microagg.kernels.labels import canonical_labels, group_means, standard_deviation
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import EXACT
 from microagg.releasing.dealt import dealt_rows
-from microagg.releasing.rounding import decimals_of, to_digits
 from microagg.releasing.swap import Holders, Swapping, share_numbers
 from microagg.tables.variable import Variable
 
@@ -48,11 +48,16 @@ def released_weights(
     >>> released_weights(weights, labels, 2.0, Plan(), Block(k=1))[0].tolist()
     [2.0, 2.0, 5.0]
     """
-    decimals = None if plan.digits == EXACT else decimals_of(spread)
+    # Mean weights are not weighted themselves: a millionth of the spread will do.
+    steps = None if plan.digits == EXACT else usual_steps(spread)
+
+    def in_digits(means: Floats) -> Floats:
+        return means if steps is None else steps.nearest(means)
+
     if swapping is None:
-        return to_digits(group_means(weights, labels), decimals)[labels], None
+        return in_digits(group_means(weights, labels))[labels], None
     holders = Holders(canonical_labels(swapping.strata), units, block.k or 1)
-    shared = share_numbers(weights, holders, lambda means: to_digits(means, decimals))
+    shared = share_numbers(weights, holders, in_digits)
     donors = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
     return shared[donors], (shared, donors)
 

@@ -170,9 +170,10 @@ def protect(
         Round the aggregates of whole-number columns, which then keep their type. Groups stay
         indistinguishable; column means are kept up to rounding only, with "totals" their total to the unit.
     digits : int or "exact", optional
-        Decimals of released values. By default means, weighted ones and the released weight are rounded to
-        a millionth of the column's standard deviation: a weighted total then moves by less than a
-        millionth of it for each record. Finer digits, and "exact" ones, make the verdict amber.
+        Decimals of released values. By default means and the released weight are rounded to a millionth of
+        the column's standard deviation, and weighted means to the steps in which the column moves (whole
+        numbers, cents): finer digits would show who is in a group. Groups are rounded up or down so that
+        weighted totals stay. Finer digits, and "exact" ones, make the verdict amber.
     keep_order : bool, optional
         Whether rows keep their order. By default a file is written in random order, which differs from file
         to file and comes from no seed, and ``data`` keeps the order and index of ``frame``: do not publish
@@ -448,6 +449,7 @@ def _group_and_release(
             intake.units_of(block),
             swapping,
             None if carrying is None else carrying.values.earlier(intake.weights),
+            given.cells,
         )
     return _GroupedBlock(part, released, households, swapping)
 
