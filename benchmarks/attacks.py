@@ -5,7 +5,8 @@ Every try goes from file to file by the command; what it claims is counted again
 area all of them run, with ``--processes=16`` in as many processes (by default one for each processor, for
 Spark one for two). Results are kept in ``benchmarks/attacks.json``, and the table of docs/disclosure.md is
 written from there while it runs. A long run can be made in pieces: ``--from=1000`` leaves out the first
-thousand tries and adds what it finds to what is kept of them.
+thousand tries and adds what it finds to what is kept of them. ``--area=known`` repeats the attacks that broke
+green files once (``known_attacks.py``).
 """
 
 from __future__ import annotations
@@ -23,10 +24,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from benchmarks.known_attacks import known_attacks, table_of_known
+
 HERE = Path(__file__).parent
 KEPT = HERE / "attacks.json"
+KNOWN = HERE / "known_attacks.json"
 PAGE = HERE.parent / "docs" / "disclosure.md"
 BEGIN, END = "<!-- attacks -->", "<!-- end of attacks -->"
+BEGIN_KNOWN, END_KNOWN = "<!-- known attacks -->", "<!-- end of known attacks -->"
 _FIRST_SEED = 1_000_000
 _AT_ONCE = 25  # tries that a process does before it tells how they ended
 _AT_ONCE_ON_SPARK = 4
@@ -45,6 +50,12 @@ def main() -> None:
     asked = dict(
         word[2:].split("=") for word in sys.argv[1:] if word.startswith("--") and "=" in word
     )
+    if asked.get("area", "known") == "known":
+        rows = list(known_attacks())
+        KNOWN.write_text(json.dumps(rows, indent=1) + "\n")
+        _put(table_of_known(rows), BEGIN_KNOWN, END_KNOWN)
+        if "area" in asked:
+            return
     results = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     for area in [asked["area"]] if "area" in asked else AREAS:
         tries = int(asked.get("tries", AREAS[area][0]))
@@ -154,8 +165,11 @@ def table_of(results: dict[str, Any]) -> str:
 
 
 def write_table(results: dict[str, Any]) -> None:
-    """Put the table into the page."""
+    """Put the table of random plans into the page."""
+    _put(table_of(results), BEGIN, END)
+
+
+def _put(table: str, begin: str, end: str) -> None:
     text = PAGE.read_text(encoding="utf-8")
-    before, rest = text.split(BEGIN)
-    after = rest.split(END)[1]
-    PAGE.write_text(f"{before}{BEGIN}\n{table_of(results)}\n{END}{after}", encoding="utf-8")
+    before, rest = text.split(begin)
+    PAGE.write_text(f"{before}{begin}\n{table}\n{end}{rest.split(end)[1]}", encoding="utf-8")

@@ -252,7 +252,7 @@ def searched(browser, words: str) -> list[tuple[str, str]]:
         "one => [one.querySelector('a').getAttribute('href'), one.textContent])); })()"
     )
     found: list[list[str]] = []
-    for _ in range(100):  # until the index is read and the page listens
+    for _ in range(3_000):  # until the index is read and the page listens
         last, found = found, json.loads(browser.evaluate(typed))
         if found and found == last:
             break

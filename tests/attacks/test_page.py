@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import socket
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pandas as pd
 import pyreadstat
 import pytest
 
+from microagg.page.uploads import RequestLimits
 from microagg.plan.plan import Plan
 from visitor import Visitor, served
 
@@ -78,9 +78,16 @@ def open_line(server: object, words: bytes) -> socket.socket:
 
 
 def test_slow_senders_keep_nobody_waiting(tmp_path):
-    """Forty who send half of a request, a byte at a time, while a visitor works."""
+    """Forty who send half of a request, a byte at a time, while a visitor works.
+
+    They may go on for longer than the visitor waits for an answer.
+    """
     pd.DataFrame({"x": range(30), "y": range(30)}).to_csv(tmp_path / "in.csv", index=False)
-    with served(tmp_path / "in.csv", temporary=tmp_path) as server, contextlib.ExitStack() as open_:
+    patient = RequestLimits(seconds=1e6, silent=1e6)
+    with (
+        served(tmp_path / "in.csv", temporary=tmp_path, limits=patient) as server,
+        contextlib.ExitStack() as open_,
+    ):
         lines = []
         for i in range(40):
             half = [
@@ -91,14 +98,10 @@ def test_slow_senders_keep_nobody_waiting(tmp_path):
             ]
             lines.append(open_.enter_context(contextlib.closing(open_line(server, half[i % 4]))))
         visitor = Visitor(server)
-        slowest = 0.0
         for line in lines[:20]:
             with contextlib.suppress(OSError):
                 line.sendall(b"x")
-            began = time.monotonic()
             assert visitor.get("open").status == 200
-            slowest = max(slowest, time.monotonic() - began)
-        assert slowest < 10
 
 
 def test_many_tabs_see_one_plan(tmp_path):

@@ -148,7 +148,7 @@ def press_ctrl_c(monkeypatch, times, first=True):
 
     def work(X, k, *, method, progress=None, **settings):
         if len(X) > 50 and method == "mdav":
-            assert finished.wait(60)
+            assert finished.wait(600)
             for _ in range(times):
                 listening = signal.getsignal(signal.SIGINT)
                 os.kill(os.getpid(), signal.SIGINT)

@@ -14,6 +14,7 @@ from command import here
 from conftest import reference_file
 from microagg.cli.lines import MOST_LINES, say_decisions
 from microagg.cli.show import Speaker
+from microagg.cli.warmup_command import Compiling
 from microagg.evidence.sentences import Caution
 
 FAST = ["--effort", "fast"]
@@ -48,6 +49,12 @@ CASES = {
         "amber",
     ),
 }
+
+
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take all kernels as compiled: on a machine where some are not, a line says so."""
+    monkeypatch.setattr(Compiling, "ask", lambda *_: [])
 
 
 def table_of(name: str, folder: Path) -> Path:

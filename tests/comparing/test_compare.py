@@ -34,7 +34,7 @@ def frame():
 
 
 def test_each_cell_counts_as_a_thread_at_work(frame, monkeypatch):
-    both, found, original = threading.Barrier(2, timeout=60), [], grouping.partition
+    both, found, original = threading.Barrier(2, timeout=600), [], grouping.partition
 
     def watched(*arguments, **settings):
         if len(arguments[0]) > 50:  # not while it is compiled

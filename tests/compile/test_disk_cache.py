@@ -182,6 +182,21 @@ def test_what_is_kept_can_be_written_by_nobody_else(tmp_path):
     assert files(tmp_path).load("types") == "fast"
 
 
+FULL = """
+import resource, sys
+from microagg.compile.disk_cache import _Files
+resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+_Files(sys.argv[1], "kernel").save("types", "x" * 1000)
+"""
+
+
+@pytest.mark.linux
+def test_a_full_disk_keeps_nothing_and_stops_nobody(tmp_path):
+    """A limit of the system stands for the disk. The kernel runs; the next process compiles it again."""
+    subprocess.run([sys.executable, "-B", "-c", FULL, str(tmp_path)], check=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(not hasattr(os, "getuid"), reason="no owners of files here")
 def test_a_folder_of_another_user_is_refused(tmp_path, monkeypatch):
     kept._refuse_foreign(str(tmp_path))

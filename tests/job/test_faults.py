@@ -35,7 +35,8 @@ def write_half(table, path, form=None):
     with open(path, "rb+") as file:
         file.truncate(path.stat().st_size // 2)
     print("writing", path.name, flush=True)
-    time.sleep(60)
+    while True:  # until it is ended
+        time.sleep(60)
 
 whole, writing.write_file = writing.write_file, write_half
 from microagg.cli.main import main
@@ -54,7 +55,7 @@ def command(*words: object, first: str = "pass") -> subprocess.CompletedProcess[
         [sys.executable, "-c", f"import os, resource, sys; {first}; {become}", *map(str, words)],
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
 
@@ -167,7 +168,7 @@ def test_a_run_killed_while_writing(tmp_path, sent, code, same):
         assert word == "writing"
         assert names(tmp_path) == sorted([source.name, part])  # the half file is there
         run.send_signal(signal.Signals[sent])
-        _, errors = run.communicate(timeout=60)
+        _, errors = run.communicate(timeout=600)
 
     assert run.returncode == code
     assert "Traceback" not in errors

@@ -20,6 +20,7 @@ from command import here
 from microagg import Block, InputError, Plan, StopSearch, TableError
 from microagg.formats.atomic import sha256
 from microagg.formats.files import read_file
+from microagg.job import memory_engine
 from microagg.job.job import Job
 from microagg.job.observer import Observer
 from microagg.job.run import run
@@ -171,6 +172,24 @@ def test_so_is_that_of_a_proof_that_was_asked_for(source, tmp_path, monkeypatch,
     run(Job(source, tmp_path / "safe.csv", plan), diary)
     takes = "; a proof of how near the optimum the groups are takes about 12 seconds"
     assert diary.words[1] == "60 records, 5 columns" + (takes if told else "")
+
+
+def test_a_search_of_minutes_is_announced(tmp_path, monkeypatch):
+    """A category counts by the levels that it has; a million texts of 5,000 levels take four minutes."""
+    names = [f"{i // 4:03d}n" for i in range(400)]
+    table = pd.DataFrame({"name": names, "x": np.arange(400.0)})
+    table.to_csv(tmp_path / "in.csv", index=False)
+
+    def words_with(**settings):
+        diary = Diary()
+        plan = Plan.of(k=3, columns=["name", "x"], kinds={"name": "nominal"}, **settings)
+        run(Job(tmp_path / "in.csv", tmp_path / "out.csv", plan), diary)
+        return diary.words[1]
+
+    assert words_with() == "400 records, 2 columns"
+    monkeypatch.setattr(memory_engine, "_SECONDS_A_COORDINATE", 0.01)  # times 400 records and 65
+    assert words_with().endswith("; about 4 minutes of computing, shared by all cores")
+    assert words_with(method="mdav") == "400 records, 2 columns"
 
 
 def test_who_does_not_wait_for_the_proof_has_the_groups(source, tmp_path):

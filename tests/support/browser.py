@@ -139,7 +139,7 @@ class Browser:
         while not any(loaded(event) for event in self.events):
             self.events.append(self._receive())
 
-    def wait(self, expression: str, seconds: float = 60) -> None:
+    def wait(self, expression: str, seconds: float = 600) -> None:
         """Wait until an expression is true in the page."""
         ends = time.monotonic() + seconds
         while not self.holds(expression):

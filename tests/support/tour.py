@@ -73,7 +73,7 @@ class Tour:
         step = f"step {self.server.session.at + 1} of"
         self.browser.wait(f"document.querySelector('.toolbar')?.innerText.includes({step!r})")
 
-    def until(self, holds, seconds=60):
+    def until(self, holds, seconds=600):
         told = "[...document.querySelectorAll('.problem:not([hidden]), .toolbar')].map(e => e.innerText)"
         ends = time.monotonic() + seconds
         while not holds():

@@ -49,7 +49,7 @@ def served(*paths, temporary, limits=None):
         yield server
     finally:
         server.end()
-        thread.join(30)
+        thread.join(600)
         assert not thread.is_alive()
 
 
@@ -71,7 +71,7 @@ class Visitor:
         if method == "GET":
             given["Origin"] = None
         given |= headers or {}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=600)
         with contextlib.closing(connection):
             connection.putrequest(
                 method,
@@ -108,7 +108,7 @@ class Visitor:
     def put(self, name, body):
         return self.ask("PUT", "open/upload", body, {"X-Name": quote(name)})
 
-    def wait(self, holds=None, seconds=90):
+    def wait(self, holds=None, seconds=600):
         """Wait until the queue is empty, or until something holds."""
         ends = time.monotonic() + seconds
         session = self.server.session

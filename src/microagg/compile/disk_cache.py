@@ -15,6 +15,7 @@ import hashlib
 import os
 import pickle
 import stat
+from contextlib import suppress
 from typing import Any
 
 from numba.core.caching import FunctionCache, IndexDataCacheFile
@@ -66,9 +67,9 @@ class _Files(IndexDataCacheFile):
         return pickle.loads(content) if head == self._head(key, content) else None
 
     def save(self, key: Any, data: Any) -> None:
-        """Keep what was compiled for these types."""
+        """Keep what was compiled for these types; on a full disk only this process has it."""
         content = self._dump(data)
-        with self._open_for_write(self._path(key)) as file:
+        with suppress(OSError), self._open_for_write(self._path(key)) as file:
             if hasattr(os, "fchmod"):  # whatever the umask, others do not write here
                 os.fchmod(file.fileno(), 0o644)
             file.write(self._head(key, content) + content)

@@ -267,7 +267,7 @@ def test_progress_counts_all_threads(monkeypatch):
     x = np.sort(np.random.default_rng(3).random(n))
     watched = Thread(target=lambda: chain.best_ends(fill, x, 3, 0, state))
     watched.start()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 600
     while state[DONE] < 0.7 * n and time.monotonic() < deadline:
         seen.append(int(state[DONE]))
         time.sleep(1e-4)
