@@ -167,3 +167,20 @@ def test_the_order_of_two_hundred_green_files_tells_nothing(tmp_path, orders, re
     assert abs(found["pairs"]) < 6
     assert abs(found["mean rank"]) < 6
     assert found["largest rank"] < 6.5
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+@pytest.mark.parametrize("together", [True, False])
+def test_kept_order_is_amber_only_where_rows_of_a_household_follow_each_other(
+    tmp_path, engine, together
+):
+    rng = np.random.default_rng(2)
+    homes = np.arange(150)
+    homes = np.repeat(homes, 2) if together else np.tile(homes, 2)
+    noise = rng.normal(size=(300, 2))
+    table = pd.DataFrame({"home": homes * 7 + 1001, "a": noise[:, 0], "b": noise[:, 1]})
+    table.to_parquet(tmp_path / "in.parquet", index=False)
+    plan = Plan.of(k=3, columns=["a", "b"], unit="home", drop=["home"], keep_order=True)
+    job = Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine=engine)
+    words = " ".join(caution.words for caution in run(job).evidence.cautions)
+    assert ("lie together" in words) == together

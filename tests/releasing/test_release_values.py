@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 
 import mixed
+from microagg.releasing.weight_and_strata import _merged_strata
 
 # Two clear groups of two and two missing values, in an order that is not theirs.
 NEAR, FAR = (0, 2), (1, 4)
@@ -267,3 +268,14 @@ def test_merged_strata_are_released_as_most_of_the_group_have_them():
         frame, k=3, columns=["x"], strata={"columns": ["s"], "small": "merge"}
     )
     assert release.data["s"].tolist() == ["a", "a", "a", "a", "c", "c", "c"]
+
+
+def test_merged_strata_release_one_that_k_units_hold():
+    """The most frequent of the group that is held; else the largest of the table; else the group's own."""
+    strata = np.array([0, 0, 1, 2, 2, 2, 3, 3, 1])
+    groups = np.array([0, 0, 0, 1, 1, 1, 2, 2, 2])
+    assert _merged_strata(strata, groups, 3, None).tolist() == [2] * 9  # only 2 is held by three
+    found = _merged_strata(strata, groups, 2, None).tolist()
+    assert found == [0] * 3 + [2] * 3 + [3] * 3
+    units = np.zeros(9, dtype=np.int64)  # nothing is held by two units
+    assert _merged_strata(strata, groups, 2, units).tolist() == [0] * 3 + [2] * 3 + [3] * 3

@@ -241,13 +241,13 @@ def _swap(
     """Share the values of columns and deal them to the rows of their groups; see :func:`release_records`."""
     names = [variable.name for variable in variables]
     is_whole = dict(zip(names, whole, strict=True))
-    rounding_by = dict(zip(names, roundings, strict=True))
+    rounding_by: dict[Any, Rounding | None] = dict(zip(names, roundings, strict=True))
 
     def in_digits(variable: Variable, values: Floats, are_means: bool) -> Floats:
         rounding = rounding_by[variable.name]
-        is_any = are_means and variable.name not in plan.related
-        rounds = variable.kind == "date" or is_whole[variable.name] or plan.digits is not None
-        if rounding is None or not (rounds or is_any):
+        by_default = are_means and variable.name not in plan.related
+        always = variable.kind == "date" or is_whole[variable.name] or plan.digits is not None
+        if rounding is None or not (always or by_default):
             return values + 0.0
         return rounding.steps.nearest(values)
 
