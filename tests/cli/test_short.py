@@ -12,6 +12,7 @@ import pytest
 
 from command import here
 from conftest import reference_file
+from microagg.cli import show
 from microagg.cli.lines import MOST_LINES, say_decisions
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
@@ -52,9 +53,10 @@ CASES = {
 
 
 @pytest.fixture(autouse=True)
-def compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take all kernels as compiled: on a machine where some are not, a line says so."""
+def compiled_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take kernels as compiled and the machine as fast: on another one a few lines more say so."""
     monkeypatch.setattr(Compiling, "ask", lambda *_: [])
+    monkeypatch.setattr(show, "_SECONDS_BETWEEN_LINES", 1e9)
 
 
 def table_of(name: str, folder: Path) -> Path:
