@@ -12,10 +12,8 @@ import pytest
 
 from command import here
 from conftest import reference_file
-from microagg.cli import show
 from microagg.cli.lines import MOST_LINES, say_decisions
 from microagg.cli.show import Speaker
-from microagg.cli.warmup_command import Compiling
 from microagg.evidence.sentences import Caution
 
 FAST = ["--effort", "fast"]
@@ -50,13 +48,6 @@ CASES = {
         "amber",
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def compiled_and_quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take kernels as compiled and the machine as fast: on another one a few lines more say so."""
-    monkeypatch.setattr(Compiling, "ask", lambda *_: [])
-    monkeypatch.setattr(show, "_SECONDS_BETWEEN_LINES", 1e9)
 
 
 def table_of(name: str, folder: Path) -> Path:

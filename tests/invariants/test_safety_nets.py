@@ -33,7 +33,6 @@ from microagg.measure.agreement import Agreement
 from microagg.measure.attack_rates import wilson
 from microagg.measure.attack_tables import attack_tables
 from microagg.measure.disclosure_signs import Determined, UnitsInGroups
-from microagg.measure.diversity import dominance
 from microagg.measure.estimates import _density, quantile
 from microagg.measure.inference import link
 from microagg.measure.known_columns import Known
@@ -356,13 +355,6 @@ def test_the_density_is_that_of_the_sample_and_the_interval_of_a_quantile_covers
         found = quantile(rng.normal(10, 2, 200), None, 0.5)
         covered += found.low <= 10 <= found.high
     assert 180 <= covered <= 198
-
-
-def test_shares_of_enormous_amounts_are_shares():
-    found = dominance(np.array([1e308, 1e308, 5e307, 1.0]), np.array([0, 0, 0, 1]), 50)
-    assert found.largest == 1
-    assert found.classes_over == 1
-    assert dominance(np.full(3, 1e308), np.zeros(3, np.int64), 50).largest == pytest.approx(1 / 3)
 
 
 def test_swapping_leaves_a_value_that_k_hold_as_it_is_and_rounds_means():

@@ -34,32 +34,17 @@ def needed(source: BatchSource, plan: Plan, looked: bool = True) -> int:
     The coordinates of categories are estimated by the levels that the first records have, or, unless these
     are ``looked`` at, are the most that there can be.
     """
-    protected = _protected(source, plan)
+    named = {n for block in plan.blocks for n in block.columns or ()}
+    protected = [name for name in source.names if name in named or not named]
+    protected = [name for name in protected if name not in plan.drop]
     coordinates = (MOST_COORDINATES - 1) * len(protected)
     if looked:
-        coordinates = coordinates_of(source, plan) - len(protected)
+        kinds = {name: plan.column(name).kind for name in protected}
+        coordinates = sum(_coordinates(source, source.head[n], kinds[n]) for n in protected)
     others = len(source.names) - len(protected)
     per_record = _RECORD + _VALUE * len(protected) + _KNOWN * others + _COORDINATE * coordinates
     text = _TEXT * source.bytes_in_memory if source.is_text else 0
     return int(_BASE + source.about_rows * per_record + text)
-
-
-def coordinates_of(source: BatchSource, plan: Plan) -> int:
-    """Count the coordinates by which records are grouped, by the levels that the first records have.
-
-    Parameters
-    ----------
-    source : the table, of which the first records are read
-    plan : with the protected columns and their kinds
-    """
-    columns = _protected(source, plan)
-    return sum(1 + _coordinates(source, source.head[n], plan.column(n).kind) for n in columns)
-
-
-def _protected(source: BatchSource, plan: Plan) -> list[str]:
-    """List the columns that are protected, or may be where the plan does not name them."""
-    named = {n for block in plan.blocks for n in block.columns or ()}
-    return [n for n in source.names if (n in named or not named) and n not in plan.drop]
 
 
 def _coordinates(source: BatchSource, column: pa.ChunkedArray, kind: str | None) -> int:
