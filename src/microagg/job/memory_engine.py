@@ -14,6 +14,7 @@ from microagg.base.formatting import few_digits, plural
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import steer
 from microagg.drafting.draft import Completed
+from microagg.encode.nominal import MOST_COORDINATES
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
@@ -44,6 +45,11 @@ from microagg.tables.released_metadata import left_out_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+_MINUTE = 60.0
+# Of a search with the effort of the default, measured: 250 s for a million records of 65 coordinates, a
+# number and a category of 5,000 levels.
+_SECONDS_A_COORDINATE = 4e-6
 
 
 class MemoryEngine(Engine):
@@ -96,15 +102,31 @@ class MemoryEngine(Engine):
         return replace(completed, plan=steer(self._table, completed.plan))
 
     def prepare(self) -> str:
-        """Say how long a proof takes that was asked for."""
+        """Say how long a search over many coordinates takes, and a proof that was asked for."""
         plan = self.job.plan
-        return _words_of_proof(
-            sum(
-                seconds_of_proof(block.bound or False, self.records, block.k, bool(plan.weight))
-                for block in plan.blocks
-                if block.k is not None and len(block.columns or "some") > 1 and not block.per_column
-            )
+        seconds = sum(
+            seconds_of_proof(block.bound or False, self.records, block.k, bool(plan.weight))
+            for block in plan.blocks
+            if block.k is not None and len(block.columns or "some") > 1 and not block.per_column
         )
+        return "; ".join(filter(None, [self._words_of_search(), _words_of_proof(seconds)]))
+
+    def _words_of_search(self) -> str:
+        """Say how long the search takes where it takes minutes, as it does over categories of many levels."""
+        plan, frame = self.drafted.plan, self._table.frame
+        columns = [name for block in plan.blocks for name in block.columns or ()]
+        a_coordinate = _SECONDS_A_COORDINATE * self.records
+        if any(block.method != "auto" or block.options for block in plan.blocks):
+            return ""
+        if a_coordinate * MOST_COORDINATES * len(columns) < _MINUTE:
+            return ""
+        nominal = [name for name in columns if plan.column(name).kind in ("nominal", "hierarchy")]
+        levels = [len(frame.levels(name)[1]) for name in nominal]
+        coordinates = len(columns) + sum(min(n, MOST_COORDINATES) - 1 for n in levels)
+        if a_coordinate * coordinates < _MINUTE:
+            return ""
+        minutes = plural(round(a_coordinate * coordinates / _MINUTE), "minute")
+        return f"about {minutes} of computing, shared by all cores"
 
     def group(self, on_plan: Callable[[Plan], None]) -> None:
         """Group the records, and prove a bound for the board's report where that takes seconds."""
