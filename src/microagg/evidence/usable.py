@@ -181,7 +181,8 @@ def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
     found = []
     if swapped:
         found.append(
-            "Do not look at single rows, nor join rows with other files: a row belongs to nobody."
+            "Do not look at single rows, nor join rows with other files: the protected values of a row were "
+            "dealt, and are not one person's."
         )
     wrong = {name: kept for name, kept in fidelity.spreads.items() if kept < SPREAD_KEPT}
     if wrong:
