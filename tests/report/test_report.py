@@ -413,8 +413,6 @@ def test_a_report_of_a_comparison(frame, tmp_path):
     assert "meets the target" in page
     assert "Risk–utility map" in page
     assert twin["comparison"]["cells"][0]["information_loss"] == found.cells[0].information_loss
-    found.report(tmp_path / "p.html", public=True)
-    assert json.loads((tmp_path / "p.json").read_text())["public"] is True
 
 
 def test_many_columns(tmp_path):
