@@ -108,12 +108,6 @@ def test_times_are_without_loading_and_compiling(frame, monkeypatch):
     assert called == [(50, 3, "mdav"), (150, 7, "mdav"), (150, 3, "mdav")]
 
 
-def test_progress_reaches_the_end(frame):
-    seen = []
-    microagg.compare(frame, k=[3, 5], methods="mdav", progress=lambda *now: seen.append(now))
-    assert seen[-1] == (300, 300)
-
-
 def test_an_interruption_stops_the_work(frame):
     def stop(done, total):
         raise KeyboardInterrupt
@@ -158,8 +152,9 @@ def test_a_method_that_refuses_leaves_a_reason(frame, monkeypatch):
         ({"workers": 1.5}, r"a whole number from 1 up; got 1\.5"),
         ({"random_state": -1}, "random_state must be a whole number"),
         ({"methods": 5}, "method=5 is not known"),
-        ({"options": {"mdav": 3}}, "options= names methods, and the settings of each"),
-        ({"options": {"auto": {"random_state": 1}}}, "Give it to compare itself"),
+        ({"max_linkage": 20}, r"from 0 to 1 \(for 20 % write 0\.2\); got 20"),
+        ({"max_loss": -1}, "percentage from 0 up"),
+        ({"columns": ["a"], "drop": ["nobody"]}, "no column 'nobody'"),
         ({"max_loss": "5"}, "max_loss is a percentage from 0 up; got '5'"),
         ({"methods": ["magic"]}, "method='magic' is not known"),
         ({"methods": ["simple"]}, "is for one column"),
@@ -173,30 +168,11 @@ def test_wrong_settings_are_refused_before_any_work(frame, settings, message):
         microagg.compare(frame, **settings)
 
 
-def test_wrong_targets(frame):
-    with pytest.raises(
-        InputError, match=r"share of the records from 0 to 1 \(for 20 % write 0\.2\); got 20"
-    ):
-        microagg.compare(frame, max_linkage=20)
-    with pytest.raises(InputError, match="percentage from 0 up"):
-        microagg.compare(frame, max_loss=-1)
-
-
 def test_large_tables_are_linked_by_a_sample():
     X = np.random.default_rng(0).normal(size=(21_000, 1))
     (found,) = microagg.compare(X, k=[500], methods=["auto"]).cells
     assert found.linkage.sampled
     assert found.linkage.low < found.linkage.share < found.linkage.high
-
-
-def test_settings_of_methods(frame):
-    found = microagg.compare(frame, 5, ["v-mdav", "mdav"], options={"v-mdav": {"gamma": 0}})
-    alone = microagg.protect(frame, 5, method="v-mdav", gamma=0).utility
-    assert found.cells[0].information_loss == pytest.approx(alone.information_loss)
-    with pytest.raises(InputError, match="'mdav' has no option 'gamma'"):
-        microagg.compare(frame, 5, "mdav", options={"mdav": {"gamma": 0}})
-    with pytest.raises(InputError, match="for methods that are tried; 'mst' is none of 'mdav'"):
-        microagg.compare(frame, 5, "mdav", options={"mst": {}})
 
 
 def test_one_choice_is_named_once(frame):
@@ -253,17 +229,10 @@ def test_what_does_not_fit_the_budget_is_told(frame, monkeypatch):
     for module in ("method_trials", "trials"):
         monkeypatch.setattr(f"microagg.comparing.{module}.time", clock)
     slow(monkeypatch, 60, clock=clock)
-    found = microagg.compare(
-        frame,
-        [3, 5],
-        ["auto", "mdav", "mst"],
-        budget=3,
-        workers=1,
-        options={"auto": {"effort": "fast"}},
-    )
+    found = microagg.compare(frame, [3, 5], ["kmeans-merge", "mdav", "mst"], budget=3, workers=1)
     by = {(cell.method, cell.k): cell for cell in found.cells}
     assert len(by) == 6
-    assert by["auto", 3].problem is None
+    assert by["kmeans-merge", 3].problem is None
     assert by["mdav", 3].problem == "not finished: out of time"
     assert not by["mdav", 3].tried
     # Half of the time that is left goes to each, so that the quick ones behind get their turn.
@@ -338,8 +307,14 @@ def test_progress_tells_cells_time_and_compilation(frame, monkeypatch):
     monkeypatch.setattr(trials, "_SECONDS_TO_LOAD", -1.0)
     seen = []
     microagg.compare(
-        frame, [3, 5], ["mdav", "mst"], budget=30, progress=lambda done, total: seen.append(done)
+        frame,
+        [3, 5],
+        ["mdav", "mst"],
+        budget=30,
+        progress=lambda done, total: seen.append((done, total)),
     )
+    assert seen[-1] == (600, 600)
+    seen = [done for done, _ in seen]
     assert seen[0].words == "compiling for the first job of this kind on this machine"
     assert (seen[-1].tried, seen[-1].cells) == (4, 4)
     assert 0 < seen[-1].seconds_left <= 30
@@ -360,12 +335,12 @@ def test_a_target_is_searched_beyond_the_k_listed(frame):
 
 
 def test_a_target_of_the_loss_is_searched_too(frame):
-    answer = microagg.compare(frame, max_loss=30, k=3, methods="mdav").suggest()
+    answer = microagg.compare(frame, 3, "mdav", max_loss=30).suggest()
     more = microagg.protect(frame, answer.cell.k + 1, method="mdav").utility.information_loss
     assert answer.cell.k > 3
     assert answer.cell.information_loss <= 30 < more
     # Released means are rounded, so that one group of all records loses a little more than 100 %.
-    assert microagg.compare(frame, max_loss=100.01, k=3, methods="mdav").suggest().cell.k == 150
+    assert microagg.compare(frame, 3, "mdav", max_loss=100.01).suggest().cell.k == 150
 
 
 def test_no_time_is_left_for_the_search(frame, monkeypatch):

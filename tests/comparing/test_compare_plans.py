@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import microagg
-from microagg import InputError, Plan, StopSearch
+from microagg import Plan
 from microagg.cli.main import app
 from microagg.comparing.comparison import prepare, try_prepared
 from microagg.engines.memory.table import Table
@@ -169,27 +169,6 @@ def test_a_target_of_the_plan_is_searched_for(survey):
     assert max(within) + 1 in beyond
 
 
-def test_who_stops_keeps_what_is_done(survey):
-    heard = []
-
-    def hear(done, total):
-        heard.append(len(done.found))
-        assert 0 <= done <= total
-        if len(done.found) >= 2:
-            raise StopSearch
-
-    records = Table.of(read_file(survey))
-    plan = PLAN.override(drop=["house", "sex", "w", "age", "ill"])
-    found = try_prepared(prepare(records, plan, [3, 4, 5, 6, 7, 8], "mdav", workers=1), hear)
-    assert heard[0] == 0
-    assert [cell.tried for cell in found.cells][:2] == [True, True]
-    assert {cell.problem for cell in found.cells if not cell.tried} <= {
-        "not finished: stopped",
-        "not tried: stopped",
-    }
-    assert found.stopped
-
-
 def test_the_command_takes_a_plan(survey, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN.override(method="auto").to_toml())
     words = ["compare", survey, "--plan", tmp_path / "plan.toml", "-k", "3,5", "--json"]
@@ -205,9 +184,3 @@ def test_the_command_takes_a_plan(survey, tmp_path):
     assert "Since k counts households, the same search follows every method" in page
     assert "records below k" in page
     assert "[[block]]" in page
-
-
-def test_a_plan_that_cannot_be_carried_out_at_all_is_refused_before_any_work(survey):
-    frame = pd.read_csv(survey)
-    with pytest.raises(InputError, match="no column 'nobody'"):
-        microagg.compare(frame, plan=PLAN.override(drop=["nobody"]))

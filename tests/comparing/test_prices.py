@@ -125,8 +125,9 @@ def test_strata_too_small_are_refused_by_the_whole_table():
     assert "fewer than 3" in problem
 
 
-def test_what_does_not_fit_into_the_time_is_told():
-    found = price_table(Table(Frame(survey())), PLAN, budget=1e-9)
+@pytest.mark.parametrize("n", [240, 2000])  # the larger one is sampled again, in whole units
+def test_what_does_not_fit_into_the_time_is_told(n):
+    found = price_table(Table(Frame(survey(n))), PLAN, budget=1e-9)
     problems = {p.problem for one in found.columns for p in one.decisions}
     assert problems == {"not tried in time"}
     assert "did not fit into 1e-09 s" in found.about

@@ -76,6 +76,31 @@ def test_a_dropped_column_counts_as_lost_whole():
     assert "--may-drop" in found.words
 
 
+def test_spiked_columns_stay_spiked():
+    """As a number, a column with many zeros seems to lose less: who has none does not count then."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.normal(size=(300, 4)), columns=list("abcd"))
+    frame["benefit"] = np.where(rng.random(300) < 0.5, 0.0, rng.lognormal(3, 1, 300))
+    start = Plan.of(k=5, columns=list(frame), kinds={"benefit": "spiked"}, method="mdav")
+    as_number = start.override(kinds={"benefit": "number"})
+    losses = [microagg.protect(frame, plan=p).utility.even_loss for p in (start, as_number)]
+    assert losses[1] < losses[0] - 0.1  # so the figure would tempt
+    found = search(frame, start, max_loss=1, decided=(), budget=300)
+    assert found.columns["benefit"].kind == "spiked"
+
+
+def test_no_drop_raises_a_loss_that_is_above_its_limit(monkeypatch):
+    """Dropping columns would lower the linkage, which is too high, too: the loss says no."""
+    monkeypatch.setattr("microagg.comparing.search.releases", lambda plan: {})  # swapping is random
+    monkeypatch.setattr("microagg.comparing.search._LARGER", ())
+    found = search(survey(), START, max_loss=20, max_linkage=0.0, budget=300)
+    assert not found.meets
+    dropped = [step for step in found.steps if step.decision == "drop"]
+    assert all(step.after <= max(step.before, 20) for step in dropped)
+    only_linkage = search(survey(), START, max_linkage=0.0, budget=300)
+    assert any(step.decision == "drop" for step in only_linkage.steps)
+
+
 def test_a_plan_that_meets_the_target_is_left_alone():
     found = search(survey(), START, max_loss=60, budget=300)
     assert found.meets

@@ -61,6 +61,25 @@ def test_texts_without_an_order_have_none(texts):
 
 
 @pytest.mark.parametrize(
+    ("shares", "reason"),
+    [
+        ({"1": 20, "2": 25, "3": 20, "4": 20, "5": 15}, "A scale without a gap."),
+        ({"2": 48, "3": 25, "4": 15, "5": 7, "6": 3, "7": 1, "9": 1}, "Counts: larger ones are rarer."),
+    ],
+)  # fmt: skip
+def test_numbers_with_a_word_for_none_are_a_scale_or_counts_with_their_levels_in_order(
+    shares, reason
+):
+    """As NIST's table writes them: N for not applicable. Sizes of families have a gap at 8."""
+    texts = [text for text, share in shares.items() for _ in range(5 * share)] + ["N"] * 100
+    plan = draft(pd.DataFrame({"NPF": RNG.permutation(texts), "amount": AMOUNTS}))
+    column = plan.columns["NPF"]
+    assert (column.kind, column.levels) == ("ordinal", tuple(shares))
+    assert plan.missing.codes["NPF"] == ("N",)
+    assert reason in plan.notes["NPF"]
+
+
+@pytest.mark.parametrize(
     ("name", "values", "levels"),
     [
         ("x", ["high", "low", "middle"], ("low", "middle", "high")),

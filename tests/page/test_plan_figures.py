@@ -191,7 +191,10 @@ def test_cautions_of_a_release_have_buttons(visitor):
     assert (place, "protect", "Protect age") in [way for one in cures for way in one["ways"]]
     for path in ("plan", "see"):
         text = visitor.get(path).text
-        assert re.search(rf'name="column" value="{place}"><button[^>]*value="protect"', text)
+        button = rf'name="column" value="{place}"><button[^>]*value="protect"'
+        (form,) = re.findall(rf'<form method="post" action="[^"]*"([^>]*)>[^\n]*{button}', text)
+        # On See there is no plan that htmx could replace: the answer is the Plan screen.
+        assert ("hx-post" in form) == (path == "plan")
     visitor.post("plan", what="decide", column=place, decision="protect")
     assert "age" in session.plan.blocks[0].columns
     assert "needs a decision" not in visitor.get("plan").text  # they were of another plan

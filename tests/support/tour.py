@@ -17,6 +17,7 @@ from browser import Browser
 
 AXE = Path(importlib.util.find_spec("axe_core_python").origin).with_name("axe.min.js")
 WIDE, NARROW = 1280, 390
+PHONE, MOST_SCREENS = 844, 3  # height of the narrow window, and how many of it See may take
 
 
 @dataclass
@@ -88,6 +89,8 @@ class Tour:
             self.browser.resize(width)
             size = self.browser.call("Page.getLayoutMetrics")["cssContentSize"]
             assert size["width"] <= width, screen
+            if (screen, width) == ("see", NARROW):
+                assert size["height"] <= MOST_SCREENS * PHONE, size["height"]
         stored = "localStorage.length + sessionStorage.length + document.cookie.length"
         assert self.browser.evaluate(stored) == 0
         self.browser.evaluate(AXE.read_text(encoding="utf-8") + "; 0")

@@ -21,12 +21,12 @@ from microagg.engines.memory.choices import (
     suggestion,
 )
 from microagg.engines.memory.table import Table
-from microagg.errors import InputError, listed, shown
+from microagg.errors import InputError, shown
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.registry import methods as registered
 from microagg.plan.sections import Accept
-from microagg.plan.settings import check_k, check_options
+from microagg.plan.settings import check_k
 from microagg.report.html import write_report
 from microagg.report.provenance import (
     FROM_FILE,
@@ -162,7 +162,6 @@ def compare(
     release: str | Iterable[str] | None = None,
     plan: Plan | None = None,
     budget: float | None = BUDGET,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
     attack: bool = False,
     progress: OnProgress | None = None,
@@ -183,7 +182,6 @@ def compare(
     budget : seconds to spend at most, not counting the time to load and compile the methods; None: as
         long as it takes. A choice may take half of the remaining time while others wait. Choices that did
         not fit are reported as not tried.
-    options : settings of methods by their names, such as ``{"v-mdav": {"gamma": 0.2}}``
     workers : choices computed at a time; by default as many as there are processors
     attack : attack each choice with people put aside as controls, see :func:`microagg.attack`. Then
         ``inference`` is the share of values that are guessed beyond those of the controls, and takes the
@@ -221,7 +219,6 @@ def compare(
         methods,
         release,
         budget=budget,
-        options=options,
         workers=workers,
         attack=attack,
     )
@@ -249,7 +246,6 @@ def prepare(
     release: str | Iterable[str] | None = None,
     *,
     budget: float | None = BUDGET,
-    options: Mapping[str, Mapping[str, Any]] | None = None,
     workers: int | None = None,
     attack: bool = False,
 ) -> Trials:
@@ -275,7 +271,6 @@ def prepare(
         methods=chosen,
         sizes=sizes,
         releases=kinds,
-        options=_options(options, chosen),
         about_methods=about,
         budget=None if seconds == math.inf else seconds,
         workers=workers,
@@ -292,7 +287,6 @@ def try_prepared(trials: Trials, progress: OnProgress | None = None) -> Comparis
         "release": trials.releases,
         "budget": trials.budget,
         "attack": trials.attack,
-        "options": {name: dict(own) for name, own in trials.options.items()},
     }
     return Comparison(
         len(trials.records),
@@ -360,34 +354,6 @@ def _methods(methods: Any, plan: Plan, moot: bool) -> list[str]:
                 "it out."
             )
     return list(dict.fromkeys(method.name for method in chosen))
-
-
-def _options(
-    options: Mapping[str, Mapping[str, Any]] | None, chosen: list[str]
-) -> Mapping[str, Mapping[str, Any]]:
-    """Refuse settings of methods that are not tried, and settings that a method does not have."""
-    by_method = isinstance(options, Mapping) and all(
-        isinstance(own, Mapping) for own in options.values()
-    )
-    if options is not None and not by_method:
-        raise InputError(
-            "options= names methods, and the settings of each, such as {'v-mdav': {'gamma': 0.2}}; got "
-            f"{shown(options)}."
-        )
-    for method, settings in (options or {}).items():
-        if method not in chosen:
-            raise InputError(
-                f"options= is for methods that are tried; {shown(method)} is none of {listed(chosen)}."
-            )
-        if "random_state" in settings:
-            raise InputError(
-                f"random_state holds for all methods alike; options= has one for {shown(method)}. Give "
-                "it to compare itself."
-            )
-        # Every method can be refined; that is a setting of partition() rather than of the method.
-        own = {name: value for name, value in settings.items() if name != "refine"}
-        check_options(find(method), own)
-    return options or {}
 
 
 def _model(

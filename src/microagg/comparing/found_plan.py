@@ -40,6 +40,7 @@ class Step:
             "stratum": "; its values stay exact",
             "drop": ", the dropped column counted whole",
             "importance": ", all columns counted alike",
+            "release": "; that is what the groups lose, so not like for like",
         }
         return f"{decision_words(self.decision, self.column)}: {lost}{why.get(what, '')}{self.more}"
 

@@ -114,7 +114,7 @@ def freezing_prices(
         history = History(
             len(chain), after.about["k"], carrying.smallest, sums, carrying.counts, "", ""
         )
-    part, now, _ = sampled(records, quick, min(SAMPLE, len(records)))
+    part, now = sampled(records, quick, SAMPLE)
     standing = Standing.of(part, now, quick, len(records))
     quick = replace(quick, missing=replace(quick.missing, most=1.0))
     in_waves: dict[int, float | None] = {}

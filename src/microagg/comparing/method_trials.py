@@ -82,8 +82,6 @@ class Trials:
     sizes: list[int]
     releases: list[str]
     """Kinds of release; with several, fidelity is measured."""
-    options: Mapping[str, Mapping[str, object]]
-    """Settings by method."""
     about_methods: str | None
     """Why the method matters little, where it does."""
     budget: float | None
@@ -105,8 +103,7 @@ class Trials:
     def plan_of(self, choice: Key) -> Plan:
         """Return the plan with a method and a k in every block; nothing is proved about its groups."""
         method, k, release = choice
-        own = self.options.get(method, {})
-        return self.plan.override(method=method, k=k, release=release, bound=False, **own)
+        return self.plan.override(method=method, k=k, release=release, bound=False)
 
 
 def run_trials(trials: Trials, progress: OnProgress | None) -> tuple[list[Choice], bool]:

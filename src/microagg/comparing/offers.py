@@ -17,7 +17,7 @@ from microagg.comparing.prices import BUDGET, SAMPLE, Price, price_of, standing_
 from microagg.comparing.trials import (
     Figures,
     check_budget,
-    for_a_sample,
+    quickly,
     try_plan,
     try_plans,
 )
@@ -45,7 +45,7 @@ def swapping_words(records: Table, plan: Plan) -> str | None:
     part = records if n <= _SAMPLE else records.taken(records.some(plan, _SAMPLE))
     if plan.is_swapped or 2 * k > len(part):
         return None
-    quick = for_a_sample(plan.with_little_effort())
+    quick = quickly(plan)
     try:
         swapped = try_plan(part, quick.override(release="swap", k=k))
     except InputError:
@@ -89,16 +89,13 @@ def price_answers(
             raise no_column(name, records.frame.names)
     claims = [[name] for name in answers] + ([list(answers)] if answers[1:] else [])
     ends = time.monotonic() + check_budget(budget)
-    standing = standing_of(records, full.with_little_effort(), sample, len(claims), ends, None)
+    standing = standing_of(records, full, sample, len(claims), ends, None)
     plans = {}
     for number, claim in enumerate(claims):
         plans[number] = full
         for name in claim:
             plans[number] = decided(plans[number], name, "confidential")
-    quick = {
-        number: for_a_sample(changed.with_little_effort()) for number, changed in plans.items()
-    }
-    figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
+    figures = try_plans(standing.part, plans, ends=ends, on_progress=progress)
     return [
         (claim, price_of("confidential", figures[number], standing, plans[number]))
         for number, claim in enumerate(claims)

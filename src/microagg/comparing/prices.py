@@ -23,7 +23,7 @@ from microagg.comparing.trials import (
     Figures,
     Standing,
     check_budget,
-    for_a_sample,
+    quickly,
     sampled,
     try_plan,
     try_plans,
@@ -37,7 +37,6 @@ from microagg.tables.frame import Frame
 
 SAMPLE = 5_000
 BUDGET = 20.0
-_LEAST_SAMPLE = 1_000
 # What a decision must save to be shown: points of loss, or a share of the records below k; and the least
 # part of a column that it counts as giving up.
 _LEAST_WON, _LEAST_FEWER, _LEAST_GIVEN_UP = 0.1, 0.005, 0.1
@@ -394,11 +393,7 @@ def price_table(
     if columns is None:
         wanted |= releases(full)
     wanted |= decisions(records, full, records.guessed(full, columns))
-    quick = {
-        key: for_a_sample(changed.with_little_effort())
-        for key, changed in wanted.items()
-        if isinstance(changed, Plan)
-    }
+    quick = {key: changed for key, changed in wanted.items() if isinstance(changed, Plan)}
     # Whether a column is dropped or confidential, the others are grouped alike: one trial serves both.
     # But an analysis needs its columns in the released table.
     twice = {
@@ -407,15 +402,14 @@ def price_table(
         if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in full.analysed
     }
     quick = {key: changed for key, changed in quick.items() if key not in twice}
-    base = full.with_little_effort()
     # Loading and compiling kernels is no part of the time.
-    try_plan(records.taken(np.arange(min(len(records), 50))), for_a_sample(base))
+    try_plan(records.taken(np.arange(min(len(records), 50))), quickly(full))
     started = time.monotonic()
     ends = started + budget
     if progress is not None:
         progress(0, len(quick))
     if standing is None:
-        standing = standing_of(records, base, sample, len(quick), ends, counted_loss)
+        standing = standing_of(records, full, sample, len(quick), ends, counted_loss)
     figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
     figures |= {(name, "drop"): figures[name, "confidential"] for name, _ in twice}
     priced = {
@@ -452,11 +446,7 @@ def standing_of(
     counted_loss: float | None,
 ) -> Standing:
     """Try the plan as it stands on a sample, small enough for all trials to fit into the time."""
-    part, now, seconds = sampled(records, plan, min(sample, len(records)))
-    remaining = max(ends - time.monotonic(), 0.0)
-    if seconds * tries > remaining and len(part) > _LEAST_SAMPLE:
-        smaller = max(_LEAST_SAMPLE, int(len(part) * remaining / (seconds * tries)))
-        part, now, _ = sampled(records, plan, smaller)
+    part, now = sampled(records, plan, sample, tries, max(ends - time.monotonic(), 0.0))
     if counted_loss is not None and now.loss > 0:
         return Standing(part, now, counted_loss / now.loss)
     return Standing.of(part, now, plan, len(records))

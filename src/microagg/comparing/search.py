@@ -4,9 +4,9 @@ The plan starts as the draft: every column protected. While it misses a target, 
 price is taken, one after the other. First come decisions that keep every column: columns of analyses that
 moved too far count more, other kinds, coarser values, strata; then values that are swapped instead of
 averaged, and a larger k; a column is dropped last. A dropped column counts as lost whole, so dropping one
-helps only if it costs the others more than it holds itself. Prices are of a sample; each step is then counted
-on the whole table, and a step that does not bring the plan nearer to its targets there is not taken. Nothing
-is ever called confidential.
+helps only if it costs the others more than it holds itself, and no drop raises a loss above its limit. Prices
+are of a sample; each step is then counted on the whole table, and a step that does not bring the plan nearer
+to its targets there is not taken. Nothing is ever called confidential.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ from microagg.comparing.found_plan import FoundPlan, Step
 from microagg.comparing.trials import (
     Figures,
     check_budget,
-    for_a_sample,
     sampled,
     try_plan,
     try_plans,
@@ -52,7 +51,6 @@ BUDGET = 45.0
 MOST_MOVED = 0.5
 """Share of its 95 % interval by which an analysis may move if the plan says nothing: half of it, so that the
 estimate stays within."""
-_LEAST_SAMPLE = 1_000
 _SECONDS_A_ROUND = 8.0  # for the first prices, which are those of all decisions
 _AGAIN = 6  # decisions that are priced again in later rounds: those that looked best before
 _LEAST_WON = 0.1  # points of loss, or as much of another target, that a step must win
@@ -307,17 +305,17 @@ class _Search:
                 plans = {key: plans[key] for key in best[:_AGAIN]}
             if not plans:
                 break
-            if part is None:
-                part = self._part(len(plans))
-            quick = {
-                key: for_a_sample(plan.with_little_effort()) for key, plan in plans.items()
-            } | {(None, ""): for_a_sample(self.plan.with_little_effort())}
+            if part is None:  # small enough for the trials to fit into the time of a round
+                part, _ = sampled(
+                    self.records, self.plan, self.sample, len(plans), _SECONDS_A_ROUND
+                )
 
             def on_progress(done: int, total: int, turn: int = turn) -> None:
                 left = 0.5 ** (turn + done / total)
                 self._report(start + (until - start) * (1 - left))
 
-            figures = try_plans(part, quick, ends=self.ends, on_progress=on_progress)
+            tried = {**plans, (None, ""): self.plan}
+            figures = try_plans(part, tried, ends=self.ends, on_progress=on_progress)
             now = self._excess(figures.pop((None, "")), sample=True)
             for key, priced in figures.items():
                 worth[key] = now - self._excess(priced, plans[key], sample=True)
@@ -338,11 +336,18 @@ class _Search:
         """Take the first of some decisions that brings the whole table nearer to the targets."""
         for key in ranked[:_FAILURES]:
             figures = self.counted(plans[key])
-            if self._excess(figures, plans[key]) < self._excess(self.now) - least:
+            nearer = self._excess(figures, plans[key]) < self._excess(self.now) - least
+            if nearer and not (key[1] == "drop" and self._costs_too_much(figures, plans[key])):
                 self._take(key, plans[key], figures)
                 return True
             refuted.add(key)
         return False
+
+    def _costs_too_much(self, figures: Figures, plan: Plan) -> bool:
+        """Return whether a drop loses more than before and than allowed, whatever else it brings nearer."""
+        most = self.accept.loss
+        lost, before = self._loss(figures, plan), self._loss(self.now, self.plan)
+        return most is not None and lost > max(most, before)
 
     def _take(self, key: Decision, plan: Plan, figures: Figures) -> None:
         before, after = self._loss(self.now, self.plan), self._loss(figures, plan)
@@ -362,21 +367,16 @@ class _Search:
             )
         return more
 
-    def _part(self, tries: int) -> Table:
-        """Draw a sample, small enough for some trials to fit into the time of a round."""
-        quick = self.plan.with_little_effort()
-        part, _, seconds = sampled(self.records, quick, self.sample)
-        if seconds * tries > _SECONDS_A_ROUND and len(part) > _LEAST_SAMPLE:
-            smaller = max(_LEAST_SAMPLE, int(len(part) * _SECONDS_A_ROUND / (seconds * tries)))
-            part = self.records.taken(self.records.some(quick, smaller))
-        return part
-
     def _open_columns(self) -> list[Any]:
         protected = _protected(self.plan)
         return [name for name in self.open if name in protected]
 
     def _gentle(self) -> dict[Decision, Plan]:
-        """List the decisions that keep a column: kinds, coarser values, strata."""
+        """List the decisions that keep a column: kinds, coarser values, strata.
+
+        A spiked column stays so: its loss counts who has none and who has some, that of a number does not, so
+        that another kind would lower the figure and not the loss.
+        """
         guesses = {name: self.guesses[name] for name in self._open_columns()}
         all_plans = decisions(self.records, self.plan, guesses)
         return {
@@ -384,6 +384,7 @@ class _Search:
             for (name, decision), plan in all_plans.items()
             if isinstance(plan, Plan)
             and decision.partition(" ")[0] in ("kind", "coarsen", "stratum")
+            and decision != "kind number"
             and not (name in self.needed and decision.startswith("coarsen"))
         }
 

@@ -37,6 +37,7 @@ Result = TypeVar("Result")
 
 LATE = "not tried in time"
 _SECONDS_BETWEEN_REPORTS = 0.1
+_LEAST_SAMPLE = 1_000
 _PARTS = 4  # of the sample, to see how the loss falls with the number of records
 _MARGIN = 3.18 / 2  # half of Student's 95 % quantile for three degrees of freedom: four parts
 _LARGEST_FALL = 0.5  # of the exponent a: outliers keep losing however many records there are
@@ -213,13 +214,18 @@ def try_plans(
     ends: float = math.inf,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> dict[Key, Figures]:
-    """Try plans, the first ones first, until a moment by ``time.monotonic``.
+    """Try plans on a sample with little effort, the first ones first.
 
-    ``on_progress`` is called with the number of plans tried and of all; it may raise
-    :class:`microagg.StopSearch`.
+    Parameters
+    ----------
+    records : the sample
+    plans : for the whole table; see :func:`quickly`
+    ends : a moment by ``time.monotonic``; what is not tried then has the problem :data:`LATE`
+    on_progress : called with the number of plans tried and of all; it may raise
+        :class:`microagg.StopSearch`
     """
     tries = TimedTries[Key, Figures](
-        lambda key, watch: _figures(records, plans[key], watch),
+        lambda key, watch: _figures(records, quickly(plans[key]), watch),
         lambda _, problem, tried: Figures(problem=problem if tried else LATE),
         ends=ends,
     )
@@ -247,19 +253,44 @@ def for_a_sample(plan: Plan) -> Plan:
     return replace(plan, strata=strata, missing=missing, suppress=Suppress())
 
 
-def sampled(records: Table, plan: Plan, size: int) -> tuple[Table, Figures, float]:
-    """Draw whole units until there are enough records, and carry out the plan on them.
+def quickly(plan: Plan) -> Plan:
+    """Return the plan that a trial on a sample carries out, with little effort."""
+    return for_a_sample(plan.with_little_effort())
 
-    Returns the sample, what the plan gives there, and the seconds that it took.
+
+def sampled(
+    records: Table, plan: Plan, size: int, tries: int = 1, seconds: float = math.inf
+) -> tuple[Table, Figures]:
+    """Draw whole units until there are enough records, but few enough for some trials to fit into a time.
+
+    Parameters
+    ----------
+    records : the whole table
+    plan : carried out on the sample with little effort
+    size : most records
+    tries, seconds : number of trials that the sample is for, and the time for all of them
+
+    Returns
+    -------
+    pair
+        The sample, and what the plan gives there.
     """
-    part = records
-    if size < len(records):
-        part, plan = records.taken(records.some(plan, size)), for_a_sample(plan)
-    before = time.monotonic()
-    now = try_plan(part, plan)
-    if now.problem is not None:
-        raise InputError(f"The plan cannot be carried out on a sample of the table: {now.problem}")
-    return part, now, time.monotonic() - before
+
+    def draw(size: int) -> tuple[Table, Figures, float]:
+        is_whole = size >= len(records)
+        part = records if is_whole else records.taken(records.some(plan, size))
+        before = time.monotonic()
+        now = try_plan(part, plan.with_little_effort() if is_whole else quickly(plan))
+        if now.problem is not None:
+            raise InputError(
+                f"The plan cannot be carried out on a sample of the table: {now.problem}"
+            )
+        return part, now, time.monotonic() - before
+
+    part, now, spent = draw(size)
+    if spent * tries > seconds and len(part) > _LEAST_SAMPLE:
+        part, now, _ = draw(max(_LEAST_SAMPLE, int(len(part) * seconds / (spent * tries))))
+    return part, now
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +309,7 @@ class Standing:
         """Compare the sample with its quarters, and follow the fall of the loss to n records."""
         if len(part) == n or not now.loss > 0:
             return cls(part, now)
-        plan = for_a_sample(plan)
+        plan = quickly(plan)
         quarters = [try_plan(part.taken(rows), plan) for rows in part.shared_out(plan, _PARTS, 1)]
         losses = np.array([quarter.loss for quarter in quarters if quarter.problem is None])
         if len(losses) < _PARTS:

@@ -64,9 +64,7 @@ def settle_computed(table: Frame, found: Mapping[Any, Guess]) -> dict[Any, Guess
     }
     for name, (base, how) in _followers(columns, found).items():
         one = found[name]
-        why = (
-            f"it follows from {names([base])} ({how}), and is computed again from the released one."
-        )
+        why = f"it follows from {names([base])} ({how}): compute it from the released one."
         settled[name] = replace(one, role="follows", action=f"Dropped: {why}", codes=(), levels=())
     return settled
 

@@ -126,13 +126,16 @@ def _numbers(column: NamedProfile) -> Guess:
     numbers = texts.numbers
     if numbers is not None and len(numbers.levels) <= FEW:
         readable = texts.odd == 0 or bool(texts.odd_words)
-        if readable and (is_scale(column, numbers) or thins_out(numbers)):
+        scale_or_counts = "A scale without a gap." if is_scale(column, numbers) else ""
+        if not scale_or_counts and thins_out(numbers):
+            scale_or_counts = "Counts: larger ones are rarer."
+        if readable and scale_or_counts:
             levels = sorted(
                 (text for text in texts.levels if text.strip() not in texts.odd_words),
                 key=lambda text: float(text.replace(",", ".")),
             )
-            scale = protected(looks, "ordinal", fact, f"A scale without a gap. {apart}".strip())
-            return replace(scale, levels=tuple(levels), codes=codes)
+            ordinal = protected(looks, "ordinal", fact, f"{scale_or_counts} {apart}".strip())
+            return replace(ordinal, levels=tuple(levels), codes=codes)
         hint = 'If it is a quantity, say kind = "number".'
         return too_many(column, protected(looks, "nominal", fact, hint))
     if column.reads_as_numbers:

@@ -124,9 +124,14 @@ def _brief(text: str) -> str:
 
 
 def _sentence(text: str) -> str:
-    """Turn words into a sentence."""
+    """Turn words into a sentence; k stays small.
+
+    >>> _sentence("k = 5: at most one in five"), _sentence("most in age")
+    ('k = 5: at most one in five.', 'Most in age.')
+    """
     text = _text(text)
-    return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+    first = text[:1] if text.startswith("k ") else text[:1].upper()
+    return first + text[1:] + ("" if text.endswith(".") else ".")
 
 
 def _breakable(name: str) -> Markup:
