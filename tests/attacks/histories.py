@@ -133,6 +133,8 @@ class History:
             "columns": columns,
             "kinds": {name: "nominal" if name == "c" else "number" for name in columns},
             "round": False,
+            # By default weighted means are in the steps of their columns: too coarse to read equations from.
+            "digits": 6 if self.weighted else None,
             "release": "swap" if self.swap else "mean",
             "drop": [*drop, "id"],
             "unit": "id" if self.several else None,
