@@ -323,9 +323,10 @@ def _explained(
         return unknowns
     # Parts that some file shows: whoever left is in them, too.
     for cover in _covers(members, number, classes):
-        for then in itertools.product(range(number, -1, -1), repeat=min(len(cover), 6)):
-            if len(then) < len(cover):
-                continue
+        moments = itertools.product(range(number, -1, -1), repeat=len(cover))
+        if len(cover) > 6:  # too many: all of them at one moment
+            moments = ((at,) * len(cover) for at in range(number, -1, -1))
+        for then in moments:
             mean, unknowns = mean_and_unknowns(cover, then)
             if abs(mean - value) < 1e-3:
                 return unknowns
