@@ -45,6 +45,7 @@ class History:
         self.confidential = chance.random() < 0.3
         self.leavers = "accept" if not self.weighted and chance.random() < 0.1 else "withhold"
         self.coarser = not self.swap and chance.random() < 0.3
+        self.draws = seed % 4 == 0 and not self.swap
         self.count = 0
         self.table = self.enter(int(chance.integers(5, 10)) * self.k)
         self.was = self.table.copy()
@@ -136,6 +137,7 @@ class History:
             # By default weighted means are in the steps of their columns: too coarse to read equations from.
             "digits": 6 if self.weighted else None,
             "release": "swap" if self.swap else "mean",
+            "categories": "draw" if self.draws else "mode",
             "drop": [*drop, "id"],
             "unit": "id" if self.several else None,
             "weight": "w" if self.weighted else None,

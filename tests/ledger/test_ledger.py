@@ -19,6 +19,9 @@ from command import here
 from microagg import InputError, TableError, protect_file
 from microagg.ledger.equations import gives_few_away, has_dominant_change
 from microagg.ledger.ledger_file import key_file, read_ledger, write_ledger
+from microagg.releasing.swap import Swapping, drawn_category
+from microagg.tables.frame import Frame
+from microagg.tables.variable import variable_of
 
 
 @pytest.fixture
@@ -201,6 +204,61 @@ def test_a_column_of_means_is_not_swapped_later(release):
     release(people([1.0, 2, 3, 4, 5, 6]))
     with pytest.raises(InputError, match="solved against the means"):
         release(people([1.0, 2, 3, 4, 5, 6]), release="swap")
+
+
+JOBS = [*"abcdefghijk"]
+
+
+def drawn(release, jobs, k: int = 6) -> list[str]:
+    """Return the category that each group of eleven releases: the first has these jobs, eleven others JOBS."""
+    x = np.repeat(100.0 * np.arange(12), 11)
+    kinds = {"x": "number", "job": {"kind": "nominal", "importance": 1e-9}}
+    table = people(x, job=[*jobs, *JOBS * 11])
+    table, evidence = release(table, k, ["x", "job"], kinds=kinds, categories="draw")
+    assert evidence.verdict == "green"
+    categories = table.groupby("x")["job"].unique()
+    assert categories.map(len).max() == 1
+    return [category for [category] in categories]
+
+
+def test_a_category_is_drawn_once_whatever_comes_and_goes(release):
+    others = JOBS[::-1]
+    first, second = drawn(release, JOBS), drawn(release, others)
+    assert len(first) == 12
+    for jobs, before in ([JOBS, first], [others, second]) * 2:
+        assert drawn(release, jobs) == before  # there and back: an old list draws what it drew
+
+
+def test_drawn_anew_in_each_file_a_group_shows_its_members():
+    """What is not done with a ledger."""
+    states = np.zeros(132, np.int64)
+    column = variable_of(Frame(pd.DataFrame({"job": JOBS * 12})), "job")
+    labels = np.repeat(np.arange(12), 11)
+    shown = {
+        drawn_category(column, states, labels, None, 6, Swapping(bytes([file]), states))[0]
+        for file in range(10)
+    }
+    assert len(shown) > 5
+
+
+@pytest.mark.parametrize("changed", [range(6), range(5, 11), range(11)])
+def test_whoever_did_not_change_is_drawn_only_if_the_one_drawn_did(release, changed):
+    jobs = [JOBS[at - 1] if at in changed else job for at, job in enumerate(JOBS)]
+    before, now = drawn(release, JOBS), drawn(release, jobs)
+    assert now[1:] == before[1:]
+    assert (
+        now[0] == before[0]
+        or before[0] in {JOBS[at] for at in changed}
+        or now[0] in {jobs[at] for at in changed}
+    )
+
+
+def test_unions_draw_what_one_of_their_groups_draws(release):
+    fine = drawn(release, JOBS)
+    coarse = drawn(release, JOBS, k=12)
+    assert len(coarse) < 12
+    assert {*coarse} <= {*fine}
+    assert drawn(release, ["b", *JOBS[1:]], k=12) == coarse  # a change that must not show
 
 
 def test_a_coarser_file_has_unions_of_base_groups(release):

@@ -288,8 +288,11 @@ class Carrying:
             return
         parts = np.fromiter(into, np.int64, len(into))
         wholes = np.fromiter(into.values(), np.int64, len(into))
-        for history in histories.values():
-            history.join(parts, wholes, groups)
+        for name, history in histories.items():
+            lots = None
+            if self._plan.blocks[0].draws:
+                lots = hashed_texts(self._key, "join", (f"{name}\0{part}" for part in into))
+            history.join(parts, wholes, groups, lots)
         renamed = np.arange(len(self._merged))
         renamed[parts] = wholes
         self._merged[:, -1] = renamed[self._merged[:, -1]]
@@ -441,7 +444,13 @@ class Carrying:
             self._groups, self._entry, self._merged, self._place, here, base, unions, strata
         )
         self.values = GroupValues(
-            members, self._histories, self._swapped, self._key, self._plan.k, self._k
+            members,
+            self._histories,
+            self._swapped,
+            self._key,
+            self._plan.k,
+            self._k,
+            self._plan.blocks[0].draws,
         )
 
     def _extend(self, labels: Labels) -> None:

@@ -67,7 +67,6 @@ def check_supported(
             "means of all members",
             f'{names(spikes)} would release the mean of some (release = "spike")',
         ),
-        (block.draws, "the most frequent category", "categories is draw"),
         (plan.unit_of(block).mode == "together", "units that are counted", "mode is together"),
         (plan.strata_of(block).small == "merge", "strata of k units", "small is merge"),
         (plan.suppress.most > 0, "all records", "suppress leaves some out"),

@@ -23,7 +23,13 @@ _MOST_VERSIONS = 120  # of one value, so that their numbers fit into a byte
 Flags = NDArray[np.bool_]
 
 
-def joined_values(values: Floats, masses: Floats, of_value: Labels, are_categories: bool) -> Floats:
+def joined_values(
+    values: Floats,
+    masses: Floats,
+    of_value: Labels,
+    are_categories: bool,
+    lots: Labels | None = None,
+) -> Floats:
     """Return the mean of values, or the category with the largest mass, of each union.
 
     Parameters
@@ -32,6 +38,7 @@ def joined_values(values: Floats, masses: Floats, of_value: Labels, are_categori
     masses : (values,) how much each weighs
     of_value : (values,) union of each, 0, 1, …
     are_categories : whether values are numbers of categories
+    lots : (values,) the category with the lowest one is drawn instead; None: none is drawn
 
     >>> joined_values(np.array([1.0, 4.0, np.nan]), np.array([1.0, 2.0, 9.0]), np.array([0, 0, 1]), False)
     array([ 3., nan])
@@ -39,6 +46,10 @@ def joined_values(values: Floats, masses: Floats, of_value: Labels, are_categori
     unions = int(of_value.max(initial=-1)) + 1
     there = np.flatnonzero(~np.isnan(values) & (masses > 0))
     at, joined = of_value[there], np.full(unions, np.nan)
+    if are_categories and lots is not None:
+        order = np.argsort(-lots[there], kind="stable")  # the lowest comes last
+        joined[at[order]] = values[there][order]
+        return joined
     if are_categories:
         pairs, which = np.unique(np.column_stack([at, values[there]]), axis=0, return_inverse=True)
         mass = np.bincount(which.reshape(-1), masses[there], minlength=len(pairs))
@@ -130,7 +141,7 @@ class ColumnHistory:
         weights = self.masses[at, self.last[at]] if len(at) else None
         return np.bincount(groups[at], weights, minlength=len(self.stated)).astype(np.float64)
 
-    def join(self, parts: Labels, into: Labels, groups: Labels) -> None:
+    def join(self, parts: Labels, into: Labels, groups: Labels, lots: Labels | None = None) -> None:
         """Let groups release one value from now on: that of all of them together.
 
         Parameters
@@ -138,12 +149,13 @@ class ColumnHistory:
         parts : groups
         into : the group that each of them becomes a part of
         groups : (units,) group of each before
+        lots : (parts,) of categories that are drawn, as for :func:`joined_values`
         """
         stated = self.stated[parts]
         values = self.released[parts] + self.origin[parts]
         masses = np.where(stated, self.group_masses(groups)[parts], 0.0)
         whole, of_part = np.unique(into, return_inverse=True)
-        joined = joined_values(values, masses, of_part.reshape(-1), bool(self.texts))
+        joined = joined_values(values, masses, of_part.reshape(-1), bool(self.texts), lots)
         self.released[whole] = joined - self.origin[whole]
         self.stated[whole] = np.bincount(of_part.reshape(-1), stated) > 0
 

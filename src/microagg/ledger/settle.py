@@ -80,6 +80,7 @@ class GroupValues:
         key: bytes,
         k: int,
         k_over_time: int,
+        draws: bool = False,
     ) -> None:
         """Take what is known.
 
@@ -91,9 +92,10 @@ class GroupValues:
         key : of the ledger
         k : of this file
         k_over_time : least number of units about which all files together may tell anything
+        draws : whether groups release the category of a random member
         """
         self.members, self._histories, self._swapped = members, histories, swapped
-        self._key, self._k_of_file, self._k = key, k, k_over_time
+        self._key, self._k_of_file, self._k, self._draws = key, k, k_over_time, draws
         self.counts: dict[str, int] = {}
         self.rounding: dict[str, float] = {}
         """Of columns that release means, what rounding changes at most."""
@@ -171,7 +173,11 @@ class GroupValues:
                 values[:, j], states[:, j] = group_values[labels], group_states[labels]
                 continue
             union = members.unions[row]
-            joined = joined_values(group_values, masses, union, variable.is_category)
+            lots = None
+            if self._draws and variable.is_category:
+                lots = np.full(len(members.here), np.iinfo(np.int64).max)
+                np.minimum.at(lots, labels, self.lots(variable))
+            joined = joined_values(group_values, masses, union, variable.is_category, lots)
             joined = rounded(j, joined)
             # Where all its groups release what their members have now, it is the union's own value.
             as_groups = (np.bincount(union, stays) > 0)[members.unions]
@@ -330,6 +336,23 @@ class GroupValues:
             sums[at[first]] = np.add.reduceat((mass * numbers[there])[order], first)
             masses[at[first]] = np.add.reduceat(mass[order], first)
         return sums, masses
+
+    def lots(self, variable: Variable) -> Labels:
+        """Return for each record a number that decides whose category its group draws: the lowest one's.
+
+        It depends on the unit, the column and the category alone. So the same members draw the same one in
+        every file, also after changes back and forth; where some changed, whoever did not is drawn anew only
+        if the one drawn before did; and a wave of new values is drawn by itself.
+
+        Parameters
+        ----------
+        variable : a column of categories, of all n records
+        """
+        texts = [*map(str, variable.levels), ""]  # the last: missing
+        pairs = zip(self.members.place.tolist(), variable.level_numbers.tolist(), strict=True)
+        return hashed_texts(
+            self._key, "draw", (f"{variable.name}\0{unit}\0{texts[level]}" for unit, level in pairs)
+        )
 
     def _codes(self, name: str, texts: Iterable[str]) -> Floats:
         codes = hashed_texts(self._key, "value", (f"{name}\0{text}" for text in texts))

@@ -129,9 +129,9 @@ def release_block(
         of_base = values, released
         if earlier.labels is not labels:
             base = [earlier.labels] * len(able)
-            of_base = release_records(able, states, base, block, plan, weights, whole, roundings)[
-                :2
-            ]
+            of_base = release_records(
+                able, states, base, block, plan, weights, whole, roundings, units, swapping
+            )[:2]
 
         def rounded(j: int, numbers: Floats) -> Floats:
             rounding = roundings[j]

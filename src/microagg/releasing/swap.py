@@ -97,6 +97,8 @@ class Swapping(NamedTuple):
     """Names the part of the table that these records are."""
     frozen: Callable[[Sequence[Variable], Shared], Shared] | None = None
     """Returns what is dealt, where earlier releases of the same people have settled it."""
+    lots: Callable[[Variable], Labels] | None = None
+    """Returns (n,) numbers, of which the lowest of a group draws its category, if earlier releases have drawn."""
 
 
 def share_block(
@@ -207,9 +209,11 @@ def drawn_category(
     """
     holders = Holders(canonical_labels(swapping.strata), units, k)
     shared, _ = _share_column(variable, states, labels, holders, lambda _, values, __: values, ())
-    rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/draw/{variable.name}")
-    first = np.unique(labels, return_index=True)[1]
-    return shared[rows[first]]
+    if swapping.lots is None:
+        rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/draw/{variable.name}")
+        return shared[rows[np.unique(labels, return_index=True)[1]]]
+    order = np.lexsort((swapping.lots(variable), labels))
+    return shared[order[np.unique(labels[order], return_index=True)[1]]]
 
 
 def deal(

@@ -434,9 +434,11 @@ def _group_and_release(
         if block.is_swapped or block.draws:
             strata = released_strata(intake, block, given, partition.labels)
             swapping = Swapping(secret, strata, given.requirements, str(names[0]))
-            if carrying is not None:
+            if carrying is not None and block.is_swapped:
                 frozen = carrying.values.share
                 swapping = swapping._replace(strata=carrying.cohorts(strata), frozen=frozen)
+            elif carrying is not None:
+                swapping = swapping._replace(lots=carrying.values.lots)
         released = release_block(
             intake.frame,
             given.variables,
