@@ -195,6 +195,7 @@ def protect(tour):
     )
     tour.until(lambda: tour.server.session.plan == plan)
     tour.go("protect")
+    tour.do("document.querySelector('#with-ledger').open = true")
     tour.do("document.querySelector('#protect form.fields').requestSubmit()")
     tour.browser.wait("document.querySelector('.verdict')")
     tour.look("protect")

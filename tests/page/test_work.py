@@ -277,7 +277,7 @@ def test_another_table_takes_the_place_of_the_first(visitor, folder):
     visitor.post("protect", ending=".parquet")
     visitor.wait()
     (release,) = session.releases
-    assert (release.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
+    assert (release.task.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
     body = (folder / "survey.csv").read_bytes()
     for answer in ("stay", "open"):  # work stands against it, so the page asks
         visitor.put("second.csv", body)
@@ -295,7 +295,7 @@ def test_another_table_takes_the_place_of_the_first(visitor, folder):
     assert session.table.opened.path.name == "second.csv"
     assert session.work == ""  # so the next table is opened at once
     assert session.releases == []
-    assert not release.folder.exists()
+    assert not release.task.folder.exists()
     # A release of an upload names it as the user does.
     visitor.plan(k=3)
     visitor.post("protect", ending=".csv")
@@ -345,7 +345,9 @@ def test_stop_and_keep(slow):
     slow.wait(lambda: not entry.open)
     assert entry.state == "done", entry.words
     assert "stopped early as asked" in session.releases[-1].model["words"]["parts"][0]
-    assert microagg.verify(session.releases[-1].folder / "slow-safe.csv", 3, ["x", "y", "z"]).holds
+    assert microagg.verify(
+        session.releases[-1].task.folder / "slow-safe.csv", 3, ["x", "y", "z"]
+    ).holds
 
 
 def test_stopped_trials_keep_what_was_tried(slow):

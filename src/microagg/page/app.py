@@ -49,7 +49,7 @@ class Page:
         self.session, self._folders, self._home, self._limits = session, folders, home, limits
         self.last_asked = time.monotonic()
         self._templates = environment(_HERE / "templates")
-        self._templates.filters["bytes"] = byte_size
+        self._templates.filters |= {"bytes": byte_size, "paged": screens.in_page_words}
         self._style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
 
     def app(self) -> Starlette:
@@ -409,8 +409,16 @@ class Page:
         return self._protect(request)
 
     def _protect(self, request: Request, problem: str | None = None) -> Response:
-        values = screens.protect_screen(self.session, self._table, problem)
+        table, folder = self._table, self._folder_of_ledgers
+        ledgers = self._folders.ledgers(folder)
+        values = screens.protect_screen(self.session, table, problem)
+        values |= screens.ledger_form(self.session, table, folder, ledgers)
         return self._part(request, "part_protect.html", "protect.html", "protect", **values)
+
+    @property
+    def _folder_of_ledgers(self) -> Path:
+        opened = self._table.opened
+        return self._folders.roots[0] if opened.uploaded else opened.path.parent
 
     async def protect_start(self, request: Request) -> Response:
         """Queue a release by the plan as it stands."""
@@ -426,7 +434,13 @@ class Page:
             if not table.opened.uploaded:
                 self._folders.check(table.opened.path)
             self.session.plan.check_complete()
-            self.session.new_release(self.session.plan, ending, form.get("prices") == "yes")
+            settings: dict[str, Any] = {"prices": form.get("prices") == "yes"}
+            ledger = form.get("new_ledger", "").strip() or form.get("ledger", "")
+            if ledger:
+                settings["ledger"] = self._folders.check_ledger(self._folder_of_ledgers / ledger)
+                settings["key"] = next(iter(_names_at(form.get("key", ""), table)), None)
+                settings["leavers"] = form.get("leavers", "")
+            self.session.new_release(self.session.plan, ending, **settings)
         except MicroaggError as error:
             problem = str(error)
         return self._protect(request, problem)
@@ -457,7 +471,10 @@ class Page:
         release, table = self._release(request), self._table
         x, y = (request.query_params.get(key, "") for key in "xy")
         values = screens.see_screen(self.session, table, release, x, y)
-        columns, released = (values["x_name"], values["y_name"]), release.folder / release.target
+        columns, released = (
+            (values["x_name"], values["y_name"]),
+            release.task.folder / release.task.target,
+        )
         if (
             all(columns) and values["points"] is None and released.exists()
         ):  # unless it was rejected
@@ -499,7 +516,7 @@ class Page:
             return _download(release.plan.to_toml(), "plan.toml")
         name = files[what][0]
         return FileResponse(
-            release.folder / name, media_type="application/octet-stream", filename=name
+            release.task.folder / name, media_type="application/octet-stream", filename=name
         )
 
     async def style(self, request: Request) -> Response:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from microagg.errors import InputError, shown
 from microagg.formats.endings import ENDINGS
+from microagg.ledger.ledger_file import key_file
 
 _MOST = 500  # entries that a listing shows
 
@@ -48,6 +50,19 @@ class Folders:
                 "that file, or upload it."
             )
         return true
+
+    def check_ledger(self, path: Path) -> Path:
+        """Return the true path of a ledger, which may be new; it and its key are in an opened folder."""
+        folder = self.check(path.parent)
+        for file in (path, key_file(path)):
+            if os.path.lexists(file):
+                self.check(file)
+        return folder / path.name
+
+    def ledgers(self, folder: Path) -> list[str]:
+        """Return the names of the ledgers in a folder: files that have a key next to them."""
+        names = sorted(key.name.removesuffix(".key") for key in folder.glob("[!.]*.key"))
+        return [name for name in names if (folder / name).is_file()][:_MOST]
 
     def listing(self, path: Path) -> Listing:
         """List the folders and tables in a folder; hidden ones and links out of it are left out."""

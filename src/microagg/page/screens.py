@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +22,7 @@ from microagg.plan.block import Block
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, role_of
 from microagg.plan.column import Column, fits_kind
 from microagg.plan.flag_values import SWITCH, write_list
+from microagg.plan.job_settings import JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
@@ -28,6 +31,8 @@ from microagg.report.loss_bands import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)
 _MOST_K = 50  # at the right end of the slider
+_NAMED_ON_PAGE = {row.flag: f"“{row.label}”" for row in rows_of(JobSettings) if row.label}
+_NAMED_ON_PAGE |= {f"--{role}": f"the role “{role}”" for role in ("unit", "drop", "renumber")}
 # Offered in addition to that of the source.
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")
 
@@ -257,6 +262,48 @@ def protect_screen(
     }
 
 
+def ledger_form(
+    session: Session, table: OpenTable, folder: Path, ledgers: Sequence[str]
+) -> dict[str, Any]:
+    """Return the fields for a ledger, as the last release had it: once begun, it is for every release.
+
+    ``folder`` is where ``ledgers`` lie, and where a new one is made.
+    """
+    plan, places = session.plan, {name: str(j) for j, name in enumerate(table.names)}
+    entry = session.latest(ProtectTask)
+    last = None if entry is None or entry.task.opened != table.opened else entry.task
+    used, people, leavers = (
+        (last.ledger, last.key, last.leavers)
+        if isinstance(last, ProtectTask)
+        else (None, None, "withhold")
+    )
+    path = "" if used is None else used.name if used.parent == folder else str(used)
+    named = [("", "none, for this file alone"), *((name, name) for name in ledgers)]
+    if path not in ("", *ledgers):
+        named.append((path, path))
+    columns = [(places[str(name)], str(name)) for name in (*plan.drop, *plan.renumber)]
+    shown_fields = {row.name: _field(row, None, "", None) for row in rows_of(JobSettings)}
+    fields = [
+        shown_fields["ledger"]._replace(choices=named, value=path),
+        shown_fields["key"]._replace(
+            choices=[("", "choose a column"), *columns], value=places.get(people or "", "")
+        ),
+        shown_fields["leavers"]._replace(value=leavers),
+    ]
+    if plan.units:  # which tell people apart
+        del fields[1]
+    return {"ledger_fields": fields, "ledger_folder": folder}
+
+
+def in_page_words(words: str) -> str:
+    """Name the fields and roles of the page where a sentence names flags of the command.
+
+    >>> in_page_words("Name it in --drop, or say it with --ledger.")
+    'Name it in the role “drop”, or say it with “Ledger”.'
+    """
+    return re.sub(r"--[a-z]+", lambda flag: _NAMED_ON_PAGE.get(flag[0], flag[0]), words)
+
+
 def _writable(own: str) -> list[str]:
     """Return the endings that can be written, that of the source first."""
     found = []
@@ -327,7 +374,7 @@ def versions_screen(session: Session, a: WrittenRelease, b: WrittenRelease) -> d
 def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
     """Return the files to take away: name, readers and content of each."""
     files = {
-        "file": (release.target, "everybody", "the protected table"),
+        "file": (release.task.target, "everybody", "the protected table"),
         "report": (
             "report.html",
             "the board",
@@ -343,29 +390,32 @@ def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
         "plan": ("plan.toml", "you", "the plan, to do the same again; no data"),
     }
     # A rejected table is not there.
-    there = {key for key, (name, *_) in files.items() if (release.folder / name).exists()}
+    there = {key for key, (name, *_) in files.items() if (release.task.folder / name).exists()}
     return {key: facts for key, facts in files.items() if key in {*there, "plan"}}
 
 
 def take_screen(session: Session, table: OpenTable, release: WrittenRelease) -> dict[str, Any]:
     """Return the files to take away, and the command that makes them from the plan."""
     source = table.opened.path.name if table.opened.uploaded else str(table.opened.path)
-    words = ["microagg", "protect", source, release.target, "--plan", "plan.toml"]
+    words = ["microagg", "protect", source, release.task.target, "--plan", "plan.toml"]
     return {
         "release": release,
         "releases": session.releases,
         "files": [(key, *facts) for key, facts in take_files(release).items()],
-        "command": shlex.join([*words, *_reading(table)]),
+        "command": shlex.join([*words, *_flags(release.task)]),
     }
 
 
-def _reading(table: OpenTable) -> list[str]:
-    """Return the flags with which the file was read."""
-    opened = table.opened
+def _flags(task: ProtectTask) -> list[str]:
+    """Return the flags with which the file was read and remembered."""
+    opened = task.opened
     flags = {
         "--delimiter": opened.delimiter,
         "--encoding": opened.encoding,
         "--decimal": None if opened.decimal == "." else opened.decimal,
         "--sheet": opened.sheet,
+        "--ledger": None if task.ledger is None else str(task.ledger),
+        "--key": task.key,
+        "--leavers": None if task.leavers == "withhold" else task.leavers,
     }
     return [word for flag, value in flags.items() if value is not None for word in (flag, value)]

@@ -69,9 +69,9 @@ class WrittenRelease:
     """A release that was written into the private folder, with its reports."""
 
     number: int
+    task: ProtectTask
     plan: Plan
-    folder: Path
-    target: str
+    """As it was completed."""
     model: Mapping[str, Any]
     """What the board's report says."""
     left_out: Sequence[str]
@@ -305,15 +305,15 @@ class Session:
         """Find a release by its number."""
         return next((one for one in self.releases if one.number == number), None)
 
-    def new_release(self, plan: Plan, ending: str, prices: bool = False) -> Entry:
-        """Queue a release of the open table by a plan."""
+    def new_release(self, plan: Plan, ending: str, **settings: Any) -> Entry:
+        """Queue a release of the open table by a plan, with settings of :class:`ProtectTask`."""
         assert self.table is not None
         opened = self.table.opened
         folder = self.new_folder("release-")
         if opened.uploaded:  # under its own name, by which the report calls it
             os.link(opened.path, folder / opened.path.name)
         target = f"{opened.path.stem}-safe{ending}"
-        return self.submit(ProtectTask(opened, plan, folder, target, prices))
+        return self.submit(ProtectTask(opened, plan, folder, target, **settings))
 
     # The queue.
 
@@ -450,9 +450,8 @@ class Session:
         else:
             release = WrittenRelease(
                 number=len(self.releases) + 1,
+                task=task,
                 plan=found["plan"],
-                folder=task.folder,
-                target=task.target,
                 model=found["model"],
                 left_out=found["left_out"],
                 when=datetime.now(UTC).strftime("%H:%M UTC"),
@@ -462,7 +461,7 @@ class Session:
     def _open(self, task: ReadTask, found: Mapping[str, Any]) -> None:
         """Put another table into the session; all about the one before goes."""
         for release in self.releases:
-            _remove(release.folder)
+            _remove(release.task.folder)
         if self.table is not None and self.table.opened.uploaded:
             _remove(self.table.opened.path.parent)
         for entry in self.entries:

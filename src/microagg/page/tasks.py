@@ -106,6 +106,10 @@ class ProtectTask:
     """Name of the file within the folder."""
     prices: bool = False
     """Whether the board's report says what other decisions would cost."""
+    ledger: Path | None = None
+    key: str | None = None
+    """Column that tells people apart, where the plan has no unit."""
+    leavers: str = "withhold"
     title = "protecting the table"
 
 

@@ -308,6 +308,9 @@ def _(task: ProtectTask, bench: Bench, tell: Tell) -> dict[str, Any]:
         report=Path("report.html"),
         public_report=Path("public-report.html"),
         prices=task.prices,
+        ledger=task.ledger,
+        key=task.key,
+        leavers=task.leavers,
     )
     teller = _Teller(bench, tell)
     outcome = run(job, teller)

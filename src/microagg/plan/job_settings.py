@@ -105,6 +105,9 @@ class JobSettings(Section):
         None,
         flag="--ledger",
         form=_FILE,
+        label="Ledger",
+        hint="A private file that remembers who is in which group, so that later files of the same people "
+        "use these groups too. Its key is made next to it. Once begun, choose it for every release.",
         help="Remember groups in this private file, so that later releases of the same people use them too; "
         "its key is made next to it. Once begun, give it for every release.",
     )
@@ -112,6 +115,8 @@ class JobSettings(Section):
         None,
         flag="--key",
         form=WORD._replace(metavar="COLUMN"),
+        label="Column that tells people apart",
+        hint="One record for each of its values; the plan drops or renumbers it.",
         help="With a ledger: column that tells people apart, if there is no --unit.",
     )
     leavers: str = setting(
@@ -121,6 +126,7 @@ class JobSettings(Section):
             "accept": "they are released by those who stayed, which is amber",
         },
         flag="--leavers",
+        label="If members left a group",
         help="With a ledger: what becomes of groups that some of their members left. withhold (if left out), "
         "or accept: whoever stayed is released, which is amber.",
     )
