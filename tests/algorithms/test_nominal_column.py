@@ -215,9 +215,3 @@ def test_missing_values_in_a_joined_pattern_go_the_usual_way():
     values = release.data["x"].to_pylist()
     assert min(values.count(value) for value in set(values)) >= 3
     assert values.count(None) == 3
-
-
-def test_the_registry_names_it():
-    row = next(m for m in microagg.methods() if m.categories)
-    assert (row.name, row.guarantee, row.exact) == ("nominal-exact", "exact", True)
-    assert row.time.startswith("O(")

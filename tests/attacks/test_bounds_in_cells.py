@@ -8,31 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import naive
 from microagg.engines.memory.protect import protect_table
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
-
-
-def best_of_cell(X: np.ndarray, k: int) -> float:
-    """The least sum of squares of all ways to split records into groups of k to 2k − 1."""
-    n = len(X)
-
-    def squares(mask: int) -> float:
-        own = X[[i for i in range(n) if mask >> i & 1]]
-        return float(((own - own.mean(axis=0)) ** 2).sum())
-
-    groups = [mask for mask in range(1 << n) if k <= mask.bit_count() < 2 * k]
-    cost = {mask: squares(mask) for mask in groups}
-    best = {0: 0.0}
-    for mask in range(1, 1 << n):  # the lowest record is in one of the groups
-        lowest = mask & -mask
-        own = [
-            cost[group] + best[mask ^ group]
-            for group in groups
-            if group & lowest and group & mask == group
-        ]
-        best[mask] = min(own, default=np.inf)
-    return best[(1 << n) - 1]
 
 
 def least_loss(frame: pd.DataFrame, columns: list[str], strata: list[str], k: int) -> float:
@@ -41,7 +20,10 @@ def least_loss(frame: pd.DataFrame, columns: list[str], strata: list[str], k: in
     pattern = frame[columns].isna().astype(int).astype(str).agg("".join, axis=1)
     cells = pattern + "|" + frame[strata].astype(str).agg("|".join, axis=1)
     within = frame.groupby(cells).groups.values()
-    return sum(best_of_cell(scaled.loc[rows].fillna(0.0).to_numpy(), k) for rows in within)
+    return sum(
+        naive.least_sse_of_subsets(scaled.loc[rows].fillna(0.0).to_numpy().tolist(), k)
+        for rows in within
+    )
 
 
 def draw(seed: int) -> tuple[pd.DataFrame, int]:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import csv
-import zipfile
 from pathlib import Path
 
-import openpyxl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -87,17 +85,6 @@ def test_formulas_are_escaped_on_request(tmp_path, engine, ending):
     assert outcome.evidence.counted.holds
 
 
-def test_both_engines_write_the_same(tmp_path):
-    given = source(tmp_path)
-    written = []
-    for engine in ("memory", "disk"):
-        target = tmp_path / f"{engine}.csv"
-        plan = PLAN.override(known=["number"])
-        run(Job(given, target, plan, engine=engine, escape_formulas=True))
-        written.append(cells(target, "note"))
-    assert written[0] == written[1]
-
-
 @pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 def test_frames_are_escaped_on_request(tmp_path):
     release = microagg.protect(table(), plan=PLAN.override(known=["number"]))
@@ -123,18 +110,6 @@ def test_the_command(tmp_path):
         done = here(*words, "--escape-formulas", *engine)
         assert done.returncode == 2
         assert "is about CSV files" in said(done)
-
-
-def test_text_in_a_workbook_is_text(tmp_path):
-    """Excel runs no cell that is text, whatever it begins with."""
-    run(Job(source(tmp_path), tmp_path / "out.xlsx", PLAN.override(known=["number"])))
-    with zipfile.ZipFile(tmp_path / "out.xlsx") as book:
-        sheet = book.read("xl/worksheets/sheet1.xml")
-    assert b"<f>" not in sheet
-    book = openpyxl.load_workbook(tmp_path / "out.xlsx")
-    found = [row[1] for row in book.active.iter_rows(min_row=2)]
-    assert [cell.value for cell in found[:6]] == HOSTILE
-    assert {cell.data_type for cell in found[:6]} <= {"s", "inlineStr"}
 
 
 def test_a_column_named_like_a_formula_is_said(tmp_path):

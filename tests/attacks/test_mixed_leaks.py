@@ -11,7 +11,6 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import microagg
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
 from microagg.errors import InputError
@@ -127,18 +126,6 @@ def test_no_list_of_categories_tells_what_left_out_records_have(tmp_path: Path, 
     assert len(found.data) == 4
 
 
-def test_an_ordered_list_of_categories_keeps_its_order():
-    levels = ["low", "middle", "high", "canary"]
-    values = ["high"] * 4 + ["low"] * 4 + ["middle"] * 4 + ["canary"]
-    kind = pa.dictionary(pa.int8(), pa.string(), ordered=True)
-    indices = pa.array([levels.index(v) for v in values], pa.int8())
-    column = pa.DictionaryArray.from_arrays(indices, pa.array(levels), ordered=True)
-    found = released(pa.table({"c": column}), k=4, columns=["c"])
-    assert found.data["c"].type == kind
-    assert found.data["c"].chunk(0).dictionary.to_pylist() == levels[:3]
-    assert set(found.data["c"].to_pylist()) == set(levels[:3])
-
-
 # Public words about units are counted in units, or say that they are not.
 
 
@@ -229,23 +216,6 @@ def test_no_part_is_called_exact_that_satisfies_more_than_k(settings):
     found = released(table(), k=3, columns=["a"], drop=["b"], **settings).evidence.as_dict()
     assert found["parts"][0]["guarantee"] == "heuristic"
     assert "exact:" not in found["parts"][0]["proof"]
-
-
-def test_groups_of_strata_are_searched_by_the_measure_of_the_loss():
-    """One stratum has a column that hardly varies in it: of its own s.d. it would count as much."""
-    rng = np.random.default_rng(0)
-    n = 40
-    frame = pd.DataFrame(
-        {
-            "a": np.append(rng.normal(size=n), 100 * rng.normal(size=n)),
-            "b": rng.normal(size=2 * n),
-            "s": np.repeat(["x", "y"], n),
-        }
-    )
-    found = released(frame, k=4, columns=["a", "b"], strata=["s"], method="mdav")
-    z = (frame[["a", "b"]] - frame[["a", "b"]].mean()) / frame[["a", "b"]].std()
-    alone = microagg.partition(z[:n].to_numpy(), 4, method="mdav", scale="none")
-    assert found.partition.labels[:n].tolist() == alone.labels.tolist()
 
 
 @pytest.mark.parametrize("keep_order", [None, False, True])

@@ -237,19 +237,3 @@ def test_the_command_writes_the_same_public_report_for_both_originals(tmp_path):
     assert outputs[0] == outputs[1]
     assert b"house-of" not in outputs[0][1] + outputs[0][2]
     assert "max_loss" not in outputs[0][2].decode()
-
-
-def test_an_allowlist_is_all_there_is():
-    """A key added to the public report is a decision: it is made here too."""
-    model = released(draw_case(np.random.default_rng(0))).report_model(public=True)
-    assert set(model) == {
-        "kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands",
-        "cautions", "within_groups", "over_time",
-        "classes", "pictures", "files",
-        "judged", "versions", "promise", "verdict", "counted", "requirements",
-    }  # fmt: skip
-    assert set(model["bands"]) == {
-        "information_loss", "record_linkage_alone", "record_linkage_with_known", "unique_before",
-        "tables_one", "tables_two", "tables_three", "over_time",
-    }  # fmt: skip
-    assert not {"seed", "accept"} & set(model["plan"])

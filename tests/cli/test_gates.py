@@ -276,6 +276,17 @@ def test_verify_reads_the_promise_from_the_report_or_the_plan(survey, tmp_path):
         assert "k = 4 does not hold for 60 records" in said(broken)
 
 
+def test_a_promise_about_units_that_the_plan_drops_is_counted_in_records(survey, tmp_path):
+    plan, safe = tmp_path / "plan.toml", tmp_path / "safe.csv"
+    chosen = {"columns": ["income", "age"], "unit": "household", "drop": ["household", "id"]}
+    plan.write_text(Plan.of(k=4, method="mdav", **chosen).to_toml())
+    here("protect", survey, safe, "--plan", plan, "--quiet")
+    done = here("verify", safe, "--promise", plan, "--json")
+    assert done.returncode == 0, done.stderr
+    assert "about units (household), which the plan drops" in said(done)
+    assert json.loads(done.stdout)["unit"] is None
+
+
 def test_verify_reads_the_promise_of_a_public_report(survey, tmp_path):
     safe, report = tmp_path / "safe.csv", tmp_path / "public.html"
     protect(survey, *GREEN, "--report", report, "--public", "--quiet")

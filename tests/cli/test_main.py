@@ -169,13 +169,6 @@ def test_refine_loses_less_and_bound_says_how_much_less_is_possible(survey, tmp_
     assert "refine is one of" in wrong.stderr
 
 
-def test_round_keeps_integers(survey, tmp_path):
-    out = tmp_path / "safe.csv"
-    assert here("protect", survey, out, "--k", 5, "--round").returncode == 0
-    assert pacsv.read_csv(out)["age"].type == pa.int64()
-    assert here("verify", out, "--k", 5, "-c", "income,age").returncode == 0
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -254,10 +247,6 @@ def test_verify_exits_with_1_if_k_does_not_hold(survey):
     assert done.stderr == ""
     found = json.loads(done.stdout)
     assert (found["holds"], found["smallest"], found["combinations"]) == (False, 1, 60)
-
-
-def test_verify_of_a_column_of_text(survey):
-    assert here("verify", survey, "--k", 20, "--columns", "region").returncode == 0
 
 
 def test_methods_lists_the_registry():
@@ -407,53 +396,6 @@ def test_a_second_ctrl_c_ends_the_command(searched):
     assert sorted(path.name for path in out.parent.iterdir()) == ["in.csv", "safe.csv"]
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--effort", "heroic"], "effort is one of"),
-        (["--time-limit", "-1"], "time_limit is a number of seconds"),
-        (["--method", "mdav", "--effort", "best"], "has no option 'effort'"),
-    ],
-)
-def test_bad_efforts_are_refused(searched, arguments, words):
-    out, command = searched
-    done = here(*command[len(COMMAND) : -4], *arguments)
-    assert done.returncode == 2
-    assert words in done.stderr
-    assert not out.exists()
-
-
-@pytest.mark.posix
-def test_progress_bar_on_a_terminal_only(long_job, tmp_path):
-    leader, follower = os.openpty()
-    process = subprocess.Popen(
-        [
-            *COMMAND,
-            "protect",
-            str(long_job),
-            str(tmp_path / "safe.parquet"),
-            "--k",
-            "2",
-            "-m",
-            "mdav",
-        ],
-        stderr=follower,
-        env={**os.environ, "TERM": "xterm-256color"},
-    )
-    os.close(follower)
-    seen = b""
-    while b"%" not in seen:
-        seen += os.read(leader, 1024)
-    process.send_signal(signal.SIGINT)
-    # A terminal that nobody reads would hold up who writes to it.
-    with contextlib.suppress(OSError):  # at the end
-        while chunk := os.read(leader, 1024):
-            seen += chunk
-    process.wait(timeout=600)
-    os.close(leader)
-    assert b"grouping" in seen
-
-
 def test_a_terminal_that_cannot_show_a_name(tmp_path):
     source = tmp_path / "in.csv"
     source.write_text("größe\n" + "\n".join(f"{i * i}.5" for i in range(9)) + "\n")
@@ -505,39 +447,5 @@ def test_mistakes_are_found_before_the_file_is_read(tmp_path):
     )
 
 
-def test_a_quantity_with_an_odd_cell_is_warned_of(tmp_path):
-    source = tmp_path / "in.csv"
-    rows = [f"{i * i % 90}.5,{i % 25 * 100}" for i in range(40)]
-    rows[7] = "7.5,unknown"
-    source.write_text("age,wage\n" + "\n".join(rows) + "\n")
-    done = here("protect", source, tmp_path / "out.csv", "-k", 3)
-    assert "dropped wage" in said(done)
-    assert "columns whose values cannot be read: wage (one odd cell in row 8)" in said(done)
-
-
-def test_a_forgotten_decimal_comma_is_told_with_the_flag(tmp_path):
-    source = tmp_path / "in.csv"
-    source.write_text("pay;wage\n" + "".join(f"{i * i}.5;{i},25\n" for i in range(40)))
-    asked = ["protect", source, tmp_path / "out.csv", "-k", 3]
-    done = here(*asked)
-    assert "wage (decimal commas, the first in row 1)" in said(done)
-    assert "If the comma is a decimal sign, say so: --decimal , for a CSV file." in said(done)
-
-
 def test_k_of_one_is_warned_of(survey, tmp_path):
     assert "protects nothing" in here("protect", survey, tmp_path / "out.csv", "-k", 1).stderr
-
-
-def test_each_column_by_itself_with_its_own_cost(survey, tmp_path):
-    out = tmp_path / "safe.csv"
-    asked = ["protect", survey, out, "-k", 5, "-c", "income,age", "--known", "id"]
-    done = here(*asked, "--per-column", "--cost", "sae", "--json")
-    assert done.returncode == 0, done.stderr
-    result = json.loads(done.stdout)
-    assert [part["columns"] for part in result["parts"]] == [["income"], ["age"]]
-    assert [part["aggregate"] for part in result["parts"]] == ["median", "median"]
-    assert "grouped income: " in said(done)
-    assert "but combinations of values may be unique" in said(done)
-    assert "amber k = 5 holds in the written file for each column by itself, but" in said(done)
-    assert result["verified"]["holds"] is True
-    assert result["verdict"] == "amber"

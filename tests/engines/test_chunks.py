@@ -13,8 +13,6 @@ import pytest
 
 from engine_tables import mixed_table
 from microagg import InputError, partition
-from microagg.encode.space import space_of
-from microagg.engines.aggregates import shared_values, sums_of
 from microagg.engines.capabilities import check_plan_in_parts
 from microagg.engines.chunks import (
     in_sample,
@@ -23,17 +21,13 @@ from microagg.engines.chunks import (
     sample_share,
     work_on_chunk,
 )
-from microagg.engines.evidence_at_scale import losses_of
 from microagg.engines.fit import encoding_of
-from microagg.engines.memory.protect import protect_table
 from microagg.engines.table_summary import summarise
 from microagg.grouping.require.from_plan import RULES, requirements_of
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.block import Require
-from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
-from microagg.tables.variable import variable_of
 
 
 def table_of(n, seed=0, **more):
@@ -105,35 +99,6 @@ def solved(table, plan, leaf):
     return encoding, labels
 
 
-@pytest.mark.parametrize("settings", [{}, {"weight": "weight"}, {"missing": "majority"}])
-def test_coordinates_are_those_of_the_whole_table(settings):
-    table = mixed(700)
-    plan = plan_for(PROTECTED, kinds=KINDS, **settings)
-    encoding = fitted(table, plan, cuts=(100, 333))
-    found = encoding.coordinates(encoding.records_of(encoding.packed(table)))
-    frame = Frame(table)
-    variables = [variable_of(frame, name, plan.column(name)) for name in PROTECTED]
-    weights = None
-    if "weight" in settings:
-        weights = np.asarray(table["weight"]) / np.asarray(table["weight"]).mean()
-    states = settings.get("missing") == "majority"
-    expected = space_of(variables, "zscore", weights, states=states).scaled
-    # Dates are counted from another day, and the weights of states are not looked at.
-    assert found == pytest.approx(expected, rel=1e-6, abs=1e-6)
-
-
-@pytest.mark.parametrize("scale", ["zscore", "range", "none", "robust"])
-def test_scales_are_those_of_the_whole_table(scale):
-    table = table_of(2000)
-    encoding = fitted(table, plan_for(["a", "b"], scale=scale), cuts=(7,))
-    found = encoding.coordinates(encoding.records_of(encoding.packed(table)))
-    variables = [variable_of(Frame(table), name, Column()) for name in ("a", "b")]
-    expected = space_of(variables, scale).scaled
-    assert found - found.mean(axis=0) == pytest.approx(
-        expected - expected.mean(axis=0), rel=1e-9, abs=1e-9
-    )
-
-
 def test_summaries_do_not_depend_on_cuts_or_order():
     table = mixed(500)
     plan = plan_for(PROTECTED, kinds=KINDS, weight="weight", strata=["region"])
@@ -190,30 +155,6 @@ def test_unsound_places_are_joined_with_their_neighbours():
     assert chunks.n_places() == 8
     found = chunks.with_sound(lambda some: "few" * (5 in some and len(some) < 4))
     assert found.joined == (0, 1, 2, 3, 4, 4, 4, 4)
-
-
-def test_what_is_shared_is_what_the_release_of_a_whole_table_has():
-    """Aggregates of chunks follow the rules of microagg.releasing.release_values, knowing the whole table."""
-    table = mixed(400, seed=3)
-    settings = {"kinds": KINDS, "weight": "weight", "effort": "fast"}
-    plan = plan_for(PROTECTED, **settings, known=["id"])
-    release = protect_table(Frame(table), plan)
-    encoding = fitted(table, plan)
-    records = encoding.records_of(encoding.packed(table))
-    labels = release.partition.labels
-    shared, states = shared_values(encoding, records, labels)
-    expected = release._measuring.values.copy()
-    origin = release._measuring.intake.variables["date"].origin
-    expected[:, PROTECTED.index("date")] += origin
-    assert shared.values == pytest.approx(expected, rel=1e-9, nan_ok=True)
-    sums = sums_of(encoding, records, labels, shared, states)
-    utility, (names, lost) = release.utility, losses_of(encoding, sums)
-    by_column = [utility.by_column[name] for name in names]
-    assert (100 * lost.released).tolist() == pytest.approx(by_column, rel=1e-6)
-    by_column = [utility.group_loss_by_column[name] for name in names]
-    assert (100 * lost.within).tolist() == pytest.approx(by_column, rel=1e-6)
-    assert lost.overall(lost.released) == pytest.approx(utility.information_loss, rel=1e-6)
-    assert lost.overall(lost.within) == pytest.approx(utility.group_loss, rel=1e-6)
 
 
 _ASKED: dict[str, object] = {

@@ -123,16 +123,6 @@ def test_the_written_file_keeps_its_promise(tmp_path, ending, settings):
         assert after.number.mean() == pytest.approx(before.number.mean(), rel=1e-6)
 
 
-@pytest.mark.parametrize("wanted", [400, 40_000])
-def test_a_sample_is_told_of_where_there_is_one(tmp_path, monkeypatch, wanted):
-    monkeypatch.setattr("microagg.engines.aggregates._SAMPLED", wanted)
-    source = written(survey(), tmp_path, "in.parquet")
-    evidence = run(Job(source, tmp_path / "out.parquet", plan_for(), engine="disk")).evidence
-    told = [c.words for c in evidence.cautions if "were counted in all 4,000 records" in c.words]
-    assert len(told) == (wanted < 4000)
-    assert all(words.endswith(" in whole groups.") for words in told)
-
-
 def test_a_sample_in_which_most_categories_differ_is_measured(tmp_path, monkeypatch):
     """More than half of its records may have a category of their own, though fewer do in the table."""
     rng = np.random.default_rng(4)
@@ -143,16 +133,6 @@ def test_a_sample_in_which_most_categories_differ_is_measured(tmp_path, monkeypa
     plan = Plan.of(k=3, columns=["pay", "town"], effort="fast")
     found = run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
     assert found.evidence.sampled < 400
-
-
-def test_the_loss_told_is_that_of_the_written_file(tmp_path):
-    source = written(survey(), tmp_path, "in.parquet")
-    evidence = run(
-        Job(source, tmp_path / "out.parquet", plan_for(["number"], keep_order=True), engine="disk")
-    ).evidence
-    x, y = (pd.read_parquet(tmp_path / name).number for name in ("in.parquet", "out.parquet"))
-    lost = ((x - y) ** 2).sum() / ((x - x.mean()) ** 2).sum()
-    assert evidence.utility.information_loss == pytest.approx(100 * lost, rel=1e-9)
 
 
 def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
@@ -223,16 +203,6 @@ def test_rare_patterns_are_joined(tmp_path):
     blanked = sum(cells.blanked for cells in outcome.evidence.signs.missing_counts.values())
     assert blanked == int(after[PROTECTED].isna().sum().sum() - table[PROTECTED].isna().sum().sum())
     assert 0 < blanked <= 16
-
-
-def test_an_error_tells_from_where_it_counts_rows(tmp_path):
-    """Row 700 is the 188th of the second batch."""
-    frame = survey()
-    frame.loc[699, "weight"] = -1.0
-    source = written(frame, tmp_path, "in.csv")
-    job = Job(source, tmp_path / "out.csv", plan_for(weight="weight"), engine="disk")
-    with pytest.raises(InputError, match=r"row 188 \(row 1 is here row 513 of the table"):
-        run(job)
 
 
 def test_relations_hold_after(tmp_path):
@@ -321,16 +291,6 @@ def test_a_full_disk_is_named_with_the_way_out(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-def test_one_run_at_a_time_writes_a_file(tmp_path):
-    source = written(survey(200), tmp_path, "in.parquet")
-    target = tmp_path / "out.parquet"
-    busy = pytest.raises(TableError, match="another one does now")
-    with opened_scratch(target, {"plan": "another"}) as scratch:
-        with busy:
-            run(Job(source, target, plan_for(["number"]), engine="disk"))
-        assert scratch.folder.exists()
-
-
 @pytest.mark.posix
 def test_a_scratch_folder_that_others_can_write_to_is_refused(tmp_path):
     source = written(survey(200), tmp_path, "in.parquet")
@@ -341,12 +301,6 @@ def test_a_scratch_folder_that_others_can_write_to_is_refused(tmp_path):
     with pytest.raises(TableError, match="owner alone"):
         run(Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk"))
     assert (foreign / "fitted").exists()
-
-
-def test_k_larger_than_the_table_is_said_as_such(tmp_path):
-    source = written(survey(200), tmp_path, "in.parquet")
-    with pytest.raises(InputError, match="the table has 200"):
-        run(Job(source, tmp_path / "out.parquet", plan_for(k=201), engine="disk"))
 
 
 def test_too_little_room_is_said_before_any_work(tmp_path, monkeypatch):

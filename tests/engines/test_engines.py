@@ -56,14 +56,6 @@ def test_a_flag_that_the_engine_does_not_use_is_refused(source, engine, flags, w
     assert sorted(path.name for path in source.parent.iterdir()) == ["in.parquet"]
 
 
-def test_values_that_mean_nothing_are_refused_on_spark_too(source):
-    """Each of these was green."""
-    asked = ["protect", source, source.with_name("out"), "-k", 3, "-c", "x,y", "--engine", "spark"]
-    for flags in (["--memory", "nonsense"], ["--encoding", "klingon"], ["--decimal", "dot"]):
-        assert here(*asked, *flags).returncode == 2
-    assert [path.name for path in source.parent.iterdir()] == ["in.parquet"]
-
-
 @pytest.mark.parametrize("master", ["nosuch", "local[x]", "spark:/host", "", "local[2"])
 def test_a_master_that_does_not_exist_is_refused_before_spark_starts(source, master, monkeypatch):
     def started(*_):

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from microagg.algorithms.univariate import chain
-from microagg.algorithms.univariate.line import SortedLine
 from microagg.algorithms.univariate.sorted_cut import cut_sorted, cut_stretches
 
 KINDS = {
@@ -69,23 +68,3 @@ def test_stretches_that_never_meet_are_not_all_in_memory(exponent, monkeypatch):
     assert np.array_equal(np.concatenate(found), cut_sorted(x, 3))
     assert alive[1] <= 4  # two at a time, one that waits, one that is put to those before
     assert len(read) <= 30 * 4  # a few times each, however many have been put together
-
-
-def test_stretches_that_meet_are_not_put_together(monkeypatch):
-    lengths = []
-
-    class Watched(SortedLine):
-        longer = None
-
-        def __init__(self, x, k, cost):
-            lengths.append(len(x))
-            super().__init__(x, k, cost)
-
-    x = np.sort(np.random.default_rng(1).normal(size=40_000))
-    best = cut_sorted(x, 3)
-    monkeypatch.setattr(chain, "SortedLine", Watched)
-    parts = np.split(x, 4)
-    ends = np.concatenate(cut_stretches([10_000] * 4, parts.__getitem__, 3))
-    assert np.array_equal(ends, best)
-    assert len(lengths) == 4
-    assert max(lengths) < 11_000

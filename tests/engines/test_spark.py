@@ -10,14 +10,12 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from website.execute import Runner, blocks_of
 
 import microagg
 import one_process
-from conftest import reference_file
 from engine_tables import LEAF, in_order, mixed_plan, mixed_table
 from microagg.drafting.draft import complete
 from microagg.engines import complete_plan as completing
@@ -312,13 +310,6 @@ def test_a_plan_is_completed_as_in_memory(spark, monkeypatch):
     late = table.set_column(6, "wave", pa.array([3] * 399 + [4]))
     with pytest.raises(InputError, match="wave has one value there and others later"):
         completed_on_spark(spark.createDataFrame(late), microagg.Plan.of(k=3))
-
-
-def test_eusilc_is_drafted_as_in_memory(spark):
-    table = pacsv.read_csv(reference_file("eusilc"))
-    plan = microagg.Plan.of(k=5)
-    found = completed_on_spark(spark.createDataFrame(table).coalesce(1), plan)
-    assert found.plan == complete(Frame(table), plan).plan
 
 
 def test_what_is_refused(spark, persons):

@@ -81,49 +81,6 @@ def _small_parts(monkeypatch):
     monkeypatch.setattr(disk, "AT_ONCE", 128)
 
 
-def fewest(after: pd.DataFrame, columns: list[str]) -> int:
-    """The fewest rows of a stratum that have the same value of a column."""
-    rows = Counter()
-    for row in after.astype(str).to_dict("records"):
-        rows.update((name, row[name], row["region"]) for name in columns)
-    return min(rows.values())
-
-
-# A job on Spark takes seconds: `make test` runs there what has code of its own.
-AT_LENGTH = ["memory", "disk", pytest.param("spark", marks=pytest.mark.long)]
-
-
-@pytest.mark.usefixtures("_small_parts")
-@pytest.mark.parametrize("engine", AT_LENGTH, indirect=True)
-@pytest.mark.parametrize("missing", ["majority", "pattern", "fill"])
-def test_every_value_of_the_file_stands_for_k_records_of_its_stratum(engine, missing, tmp_path):
-    table, policy = survey(), {"policy": missing, "most": 0.2}
-    said, after = swapped(tmp_path, engine, plan_of(missing=policy), table)
-    assert said.verdict == "green"
-    assert fewest(after, [*PROTECTED, "weight"]) >= K
-    assert len(said.counted.parts) == len(PROTECTED) + 1
-    for found in said.counted.parts:
-        assert found.holds
-        assert found.smallest >= K
-    # Weights are exact but for the mean of neighbours, which is rounded; whole numbers stay whole.
-    assert after["weight"].sum() == pytest.approx(table["weight"].sum(), rel=1e-5)
-    assert after["region"].value_counts().to_dict() == table["region"].value_counts().to_dict()
-    assert after["age"].dtype == table["age"].dtype
-    assert after["age"].std() == pytest.approx(table["age"].std(), rel=0.05)
-
-
-@pytest.mark.usefixtures("_small_parts")
-@pytest.mark.parametrize("engine", AT_LENGTH, indirect=True)
-def test_every_value_stands_for_k_households(engine, tmp_path):
-    table = survey()
-    said, _ = swapped(tmp_path, engine, plan_of(unit="household"), table)
-    assert said.verdict == "green"
-    for found in said.counted.parts:
-        assert found.unit == "household"
-        assert found.smallest >= K
-    assert said.alone.smallest_class >= K
-
-
 def test_a_household_with_many_records_does_not_stand_for_k(engine, tmp_path):
     """Six records with one income are one household: their income is no value that k households share."""
     table = survey()
@@ -164,15 +121,6 @@ def test_relations_and_columns_named_together_hold_in_every_row(engine, tmp_path
     assert np.allclose(after["gross"], after["net"] + after["tax"])
     for names in (["age", "born"], ["net", "tax", "gross"]):
         assert after.groupby(names).size().min() >= K
-
-
-@pytest.mark.parametrize("engine", AT_LENGTH, indirect=True)
-def test_one_column_is_swapped(engine, tmp_path):
-    table = survey()[["income", "region"]]
-    plan = Plan.of(k=K, columns=["income"], strata=["region"], release="swap")
-    said, after = swapped(tmp_path, engine, plan, table)
-    assert said.verdict == "green"
-    assert fewest(after, ["income"]) >= K
 
 
 def test_the_seed_tells_nothing(engine, tmp_path):

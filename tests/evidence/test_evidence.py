@@ -159,12 +159,6 @@ def test_k_of_one():
     assert not found(protected(BASE, k=2), "protects nothing")
 
 
-def test_each_column_by_itself():
-    (caution,) = found(protected(BASE, per_column=True), "are protected one by one")
-    assert (caution.severity, caution.columns) == ("amber", ("income", "rent"))
-    assert not found(protected(BASE[["rent"]], columns=["rent"], per_column=True), "one by one")
-
-
 def test_nothing_confidential_is_a_note_where_something_is_left():
     release = with_column(labels() % 2)
     assert [c.severity for c in found(release, "No column is named as confidential")] == ["note"]
@@ -184,14 +178,6 @@ def test_known_columns_are_ranked_with_a_way_out():
     assert "This makes k hold: --drop parity,person." in caution.advice
     assert release.evidence.harms[0].name == "person"
     assert not found(with_column(labels() % 2), "by someone who knows the unprotected columns")
-
-
-def test_row_labels():
-    labelled = BASE.set_index(pd.Index(IDS))
-    (caution,) = found(protected(labelled), "row labels of the frame")
-    assert (caution.severity, caution.columns) == ("amber", ("(index)",))
-    assert not found(protected(BASE), "row labels")
-    assert not found(protected(BASE.set_index(pd.Index([0] * N))), "row labels")
 
 
 @pytest.mark.parametrize(

@@ -72,22 +72,6 @@ def test_usable_columns_are_no_caution_and_no_python_warning() -> None:
     release(noisy())  # warnings are errors here: loss of information is not a risk of disclosure
 
 
-def test_disk_has_the_same_rule(tmp_path: Path) -> None:
-    noisy().to_csv(tmp_path / "in.csv", index=False)
-    found = [
-        microagg.protect_file(
-            tmp_path / "in.csv",
-            tmp_path / f"{engine}.csv",
-            k=5,
-            columns=["x", "y", "z", "code"],
-            kinds={"code": {"kind": "nominal", "importance": 0.3}},
-            engine=engine,
-        )
-        for engine in ("memory", "disk")
-    ]
-    assert [use_cautions(one)[0].columns for one in found] == [("code",), ("code",)]  # type: ignore[attr-defined]
-
-
 def test_ordered_categories_are_judged_by_how_far_they_are_off() -> None:
     row = Summary("income", kind="ordinal", changed=0.6)
     assert not about_use({"income": 20.0}, [row])

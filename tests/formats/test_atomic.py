@@ -35,12 +35,6 @@ def umask():
     os.umask(before)
 
 
-def test_a_new_file(tmp_path):
-    write(tmp_path / "out.csv")
-    assert (tmp_path / "out.csv").read_text() == "new"
-    assert names(tmp_path) == ["out.csv"]
-
-
 def test_the_old_file_stays_until_the_new_one_is_complete(tmp_path):
     target = tmp_path / "out.csv"
     target.write_text("old")
@@ -91,13 +85,6 @@ def test_a_folder_that_is_missing(tmp_path):
         write(tmp_path / "missing" / "out.csv")
 
 
-def test_a_path_below_a_file(tmp_path):
-    (tmp_path / "file").write_text("old")
-    with pytest.raises(TableError, match=r"Cannot write .*there is no folder"):
-        write(tmp_path / "file" / "out.csv")
-    assert (tmp_path / "file").read_text() == "old"
-
-
 def test_a_folder_that_may_not_be_written(tmp_path, monkeypatch):
     def denied(*_args, **_settings):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -132,13 +119,6 @@ def test_a_file_is_not_replaced_by_a_folder(tmp_path):
         TableError, match=r"is a folder of Parquet files; .*out\.parquet' is a file"
     ):
         check_target(tmp_path / "out.parquet", folder=True)
-
-
-@pytest.mark.posix
-def test_a_device_is_never_replaced():
-    with pytest.raises(TableError, match="must be an ordinary file; '/dev/null' is not one"):
-        write(Path("/dev/null"))
-    assert Path("/dev/null").is_char_device()
 
 
 @pytest.mark.posix

@@ -154,13 +154,6 @@ def test_dictionaries_that_differ_by_chunk(path):
     assert pa.types.is_dictionary(again["city"].type)
 
 
-def test_several_row_groups(tmp_path):
-    path = tmp_path / "groups.parquet"
-    table = pa.table({"age": AGE, "city": list("ABABBA")})
-    pq.write_table(table, path, row_group_size=2)
-    assert read_file(path).table.equals(table)
-
-
 # A file is written back as it was laid out
 
 LAID_OUT = pa.table(
@@ -312,13 +305,6 @@ def test_a_csv_file_is_read_as_text_and_as_numbers(tmp_path):
     assert read.as_written["pay"].to_pylist() == ["1.50", "2"]
     assert read.as_written["kids"].to_pylist() == ["1", "NA"]
     assert read_file(path, ["zip"]).table["zip"].to_pylist() == [123, 124]
-
-
-def test_other_files_are_read_once(tmp_path):
-    path = tmp_path / "in.parquet"
-    write_file(pa.table({"x": [1]}), path)
-    read = read_file(path)
-    assert read.table is read.as_written
 
 
 # Names that are not UTF-8

@@ -14,11 +14,9 @@ import mixed
 import oracles
 from microagg import InputError
 from microagg.encode.space import space_of
-from microagg.grouping.group_table import group
-from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
-from microagg.tables.variable import Variable, variable_of
+from microagg.tables.variable import variable_of
 
 FAST = {"method": "mdav"}
 
@@ -67,69 +65,6 @@ def test_k_units_share_all_that_is_released(
     if policy != "drop":
         assert len(data) == len(frame)
         assert data.index.equals(frame.index)
-
-
-@given(table=mixed.tables(missing=False), k=st.integers(2, 4))
-def test_weighted_totals_by_stratum(table, k):
-    frame, chosen = table
-    numbers = [kind for kind in chosen if kind in ("number", "integer", "spiked")]
-    assume(numbers and frame["region"].value_counts().min() >= k)
-    data = mixed.protected(
-        frame,
-        k=k,
-        columns=chosen,
-        kinds=mixed.kinds_of(chosen),
-        strata=["region"],
-        weight="w",
-        digits="exact",  # rounded values keep totals to the digits that are left
-        **FAST,
-    ).data
-    for region in ("north", "south"):
-        rows = (frame["region"] == region).to_numpy()
-        w, w_after = frame["w"][rows].to_numpy(), data["w"][rows].to_numpy()
-        assert w_after.sum() == pytest.approx(w.sum(), rel=1e-12)
-        for name in numbers:
-            x = frame[name][rows].to_numpy(dtype=float)
-            x_after = data[name][rows].to_numpy(dtype=float)
-            assert w_after @ x_after == pytest.approx(w @ x, rel=1e-12, abs=1e-12)
-
-
-@given(st.integers(0, 2**32 - 1), st.integers(2, 5), st.booleans())
-def test_a_sum_of_columns_is_kept_by_the_mean(seed, k, weighted):
-    rng = np.random.default_rng(seed)
-    a, b = rng.lognormal(3, 1, (2, 30))
-    frame = pd.DataFrame({"a": a, "b": b, "c": a + b, "w": rng.integers(1, 4, 30).astype(float)})
-    data = mixed.protected(
-        frame,
-        k=k,
-        columns=["a", "b", "c"],
-        relations=["a + b = c"],
-        weight="w" if weighted else None,
-        **FAST,
-    ).data
-    assert (data["a"] + data["b"]).to_numpy() == pytest.approx(data["c"].to_numpy(), rel=1e-12)
-
-
-@given(st.lists(st.integers(0, 4), min_size=6, max_size=30), st.integers(2, 3))
-def test_loss_of_the_mode_is_between_sse_and_twice_the_sse(levels, k):
-    values = np.unique(levels, return_inverse=True)[1].reshape(-1)
-    names = tuple(range(int(values.max()) + 1))
-    variable = Variable("x", "nominal", values.astype(float), levels=names)
-    space = space_of([variable])
-    labels = group(space, Block(k=k, method="mdav"), np.zeros(len(values), dtype=np.int64)).labels
-    n = len(values)
-    gini = n / (n - 1) * (1 - sum((levels.count(v) / n) ** 2 for v in set(levels)))
-    assume(gini > 0)
-    sse = loss = 0.0
-    for g in set(labels.tolist()):
-        own = values[labels == g].tolist()
-        counts = [own.count(v) for v in set(own)]
-        sse += (len(own) - sum(c * c for c in counts) / len(own)) / gini
-        # A record that is not the mode moves along an edge of the simplex, of squared length 2/gini.
-        loss += 2 * (len(own) - max(counts)) / gini
-    assert sse == pytest.approx(oracles.squares_within(space.scaled, labels.tolist()), abs=1e-9)
-    assert sse <= loss + 1e-9
-    assert loss <= 2 * sse + 1e-9
 
 
 @given(table=mixed.tables(), k=st.integers(2, 4))

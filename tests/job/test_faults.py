@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
-import os
 import signal
 import subprocess
 import sys
@@ -15,8 +13,8 @@ import pyarrow as pa
 import pytest
 
 import microagg
-from microagg import TableError, VerificationError
-from microagg.formats.files import read_file, write_file
+from microagg import VerificationError
+from microagg.formats.files import write_file
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -63,20 +61,6 @@ def command(*words: object, first: str = "pass") -> subprocess.CompletedProcess[
 # OUT is IN
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_the_output_may_be_the_input(tmp_path, ending):
-    path = tmp_path / f"table.{ending}"
-    write_file(SMALL, path)
-    read = read_file(path)
-    release = microagg.protect(read.table, k=3, columns=["age"], round=True, keep_order=True)
-    release.write(path, read.format)
-    assert read_file(path).table.to_pydict() == {
-        "age": [32, 32, 32, 64, 64, 64],
-        "city": list("ABABBA"),
-    }
-    assert names(tmp_path) == [path.name]
-
-
 # Full disk
 
 
@@ -104,39 +88,6 @@ def test_a_limit_of_the_system_while_writing(tmp_path, ending, same):
     assert "Traceback" not in done.stderr
     assert names(tmp_path) == [source.name]
     assert source.read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("ending", "writer"),
-    [
-        ("csv", "microagg.formats.csv.write_csv"),
-        ("parquet", "microagg.formats.parquet.Parquet.write"),
-        ("arrow", "microagg.formats.arrow.Arrow.write"),
-    ],
-)
-def test_a_full_disk_keeps_the_old_file(tmp_path, monkeypatch, ending, writer):
-    target = tmp_path / f"out.{ending}"
-    target.write_text("old")
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    monkeypatch.setattr(writer, full)
-    release = microagg.protect(SMALL, k=3, columns=["age"])
-    with pytest.raises(TableError, match=r"Cannot write .*No space left.*Nothing was released"):
-        release.write(target)
-    assert names(tmp_path) == [target.name]
-    assert target.read_text() == "old"
-
-
-@pytest.mark.linux
-def test_a_target_that_cannot_be_written_is_told_with_exit_code_2(tmp_path):
-    source = tmp_path / "in.csv"
-    write_file(SMALL, source)
-    done = command("protect", source, source / "out.csv", "--k", 3, "-c", "age")
-    assert done.returncode == 2
-    assert "Error: Cannot write" in done.stderr
-    assert "there is no folder" in done.stderr
 
 
 # Killed while writing
@@ -176,14 +127,6 @@ def test_a_run_killed_while_writing(tmp_path, sent, code, same):
     # Nobody can clean up after SIGKILL, but no name that counts stands for half a file.
     left = [part] if sent == "SIGKILL" else []
     assert names(tmp_path) == sorted([source.name, *left])
-
-
-def test_a_run_after_a_kill_is_not_disturbed_by_what_that_left(tmp_path):
-    target = tmp_path / "out.csv"
-    (tmp_path / ".out.csv.abc.part.csv").write_text("half")
-    found = microagg.protect(SMALL, k=3, columns=["age"]).write(target)
-    assert found.holds
-    assert read_file(target).table.num_rows == 6
 
 
 # A promise not kept

@@ -346,25 +346,6 @@ def test_untouched_columns_of_a_csv_file_come_out_to_the_letter(source, tmp_path
     assert set(sizes.values()) == {3}
 
 
-def test_rows_stay_together_when_shuffled(source, tmp_path):
-    run(Job(source, tmp_path / "safe.csv", PLAN))
-    run(Job(source, tmp_path / "plain.csv", PLAN.override(keep_order=True)))
-    shuffled, plain = read(tmp_path / "safe.csv")[1:], read(tmp_path / "plain.csv")[1:]
-    assert shuffled != plain
-    assert sorted(shuffled) == sorted(plain)
-
-
-def test_units_are_counted_in_the_written_file(source, tmp_path):
-    plan = PLAN.override(unit="household", renumber=["household"], known=[], drop=["id"], k=4)
-    outcome = run(Job(source, tmp_path / "safe.csv", plan))
-    (found,) = outcome.evidence.counted.parts
-    assert (found.unit, found.holds) == ("household", True)
-    groups = {}
-    for row in read(tmp_path / "safe.csv")[1:]:
-        groups.setdefault((row[1], row[2]), set()).add(row[0])
-    assert min(map(len, groups.values())) == found.smallest >= 4
-
-
 def test_a_confidential_number_of_a_csv_file_is_a_number(tmp_path):
     path = tmp_path / "in.csv"
     rows = "".join(f"{i * 7 % 60}.5,{'' if i == 3 else i * 11 % 60}\n" for i in range(60))

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-import microagg
 import naive_mixed as naive
 from measure_mixed import CODES, listed, mixed_pairs, random_pair
 from microagg.encode.space import encoder_of
@@ -84,21 +83,6 @@ def test_for_means_of_numbers_both_losses_are_one(both):
     u = utility_of(both)
     assert u.group_loss == pytest.approx(u.information_loss, abs=1e-9)
     assert u.group_loss_by_column == pytest.approx(u.by_column, abs=1e-9)
-
-
-def test_two_levels_are_a_z_score():
-    values, labels = [0, 1, 1, 0, 0, 1, 0], [0, 0, 0, 1, 1, 1, 1]
-    found = utility_of(pair_of(column("nominal", values, "ab"), [1, 1, 1, 0, 0, 0, 0], labels))
-    means = [2 / 3] * 3 + [1 / 4] * 4
-    assert found.group_loss == pytest.approx(microagg.utility(values, means).information_loss)
-
-
-@given(both=mixed_pairs(kinds=("nominal",), max_columns=1))
-def test_a_hierarchy_of_one_depth_is_nominal(both):
-    old = both.variables[0]
-    new = replace(old, kind="hierarchy", setting=Column("hierarchy"))
-    changed = np.vstack(losses(replace(both, variables=[new])))
-    assert changed == pytest.approx(np.vstack(losses(both)))
 
 
 @given(both=mixed_pairs())

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import microagg
 import naive_measures as naive
 from microagg.measure.both_tables import Pair
 from microagg.measure.disclosure_signs import determines, identifier, units_in_groups
@@ -105,34 +104,6 @@ def test_one_record_is_one_group():
     found = units_in_groups(np.array([0]), known([None], "other"), 2)
     assert (found.groups, found.distinct, found.one_value, found.below_k) == (1, 0, 1.0, 1.0)
     assert not found.looks_like_unit
-
-
-def labels_of(table, columns, k):
-    return microagg.protect(table.select(columns), k=k, columns=columns).partition.labels
-
-
-def test_groups_of_eia_are_months_of_one_utility(reference_table):
-    table = reference_table("eia")
-    labels = labels_of(table, table.column_names[5:], 3)
-    columns = known_columns(Frame(table), table.column_names[:5])
-    found = {name: units_in_groups(labels, column, 3) for name, column in columns.items()}
-    assert found["UTILNAME"].one_value == pytest.approx(0.84, abs=0.01)
-    assert found["UTILNAME"].one_value_by_chance < 0.01
-    units = [name for name, signs in found.items() if signs.looks_like_unit]
-    assert units == ["UTILITYID", "UTILNAME"]
-
-
-def test_groups_of_eusilc_hold_too_few_households(reference_table):
-    table = reference_table("eusilc")
-    columns = ["age", "eqIncome", "hy040n", "hy050n"]
-    labels = labels_of(table, columns, 5)
-    others = [name for name in table.column_names if name not in columns]
-    found = {
-        name: units_in_groups(labels, column, 5)
-        for name, column in known_columns(Frame(table), others).items()
-    }
-    assert found["db030"].below_k == pytest.approx(0.42, abs=0.01)
-    assert [name for name, signs in found.items() if signs.looks_like_unit] == ["db030"]
 
 
 # Identifiers

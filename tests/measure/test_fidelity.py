@@ -176,18 +176,6 @@ def test_a_release_has_its_fidelity_in_evidence_and_json(tmp_path):
     assert json.loads((tmp_path / "board.json").read_text())["fidelity"] == data["fidelity"]
 
 
-def test_the_public_report_has_bands_only(tmp_path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        release = microagg.protect(survey(), k=5, columns=["age", "job", "income", "sex"])
-    release.report(tmp_path / "public.html", public=True)
-    twin = json.loads((tmp_path / "public.json").read_text())
-    bands = ("as another sample", "up to twice", "more")
-    assert all(twin["bands"][f"tables_{word}"] in bands for word in _WORDS)
-    assert "fidelity" not in twin
-    assert "worst" not in (tmp_path / "public.html").read_text()
-
-
 def test_what_not_to_do_follows_from_the_figures():
     frame = survey(4_000)
     assert not_to_do(microagg.fidelity(frame, frame)) == []

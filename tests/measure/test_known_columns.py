@@ -75,40 +75,6 @@ def test_with_nothing_known_it_is_the_risk_of_the_protected_columns(table):
     assert found.unique == alone.unique_after
 
 
-def test_a_constant_column_tells_nothing():
-    X = np.random.default_rng(0).normal(size=(700, 3))
-    both = pair_of(X, 3)
-    assert known_risk(both, {"country": Known(np.zeros(700, int))}, 3) == known_risk(both, {}, 3)
-
-
-def test_an_identifier_tells_all():
-    X = np.random.default_rng(0).normal(size=(50, 2))
-    found = known_risk(pair_of(X, 5), {"id": Known(np.arange(50))}, 5)
-    assert (found.record_linkage, found.unique, found.below_k, found.smallest_class) == (1, 1, 1, 1)
-
-
-def test_one_record():
-    both = pair(np.array([[1.0, 2.0]]), np.array([[1.0, 2.0]]))
-    found = known_risk(both, {"sex": Known(np.array([-1]))}, 3)
-    assert (found.record_linkage, found.smallest_class, found.below_k) == (1.0, 1, 1.0)
-
-
-def test_k_beyond_the_records_puts_all_below():
-    X = np.arange(6.0).reshape(-1, 1)
-    assert known_risk(pair(X, np.full((6, 1), 2.5)), {}, 7).below_k == 1.0
-
-
-def test_by_hand():
-    # Two groups of four; the women are told from the men.
-    X = np.array([[1.0], [2.0], [3.0], [4.0], [11.0], [12.0], [13.0], [14.0]])
-    Y = np.repeat([[2.5], [12.5]], 4, axis=0)
-    women = Known(np.array([1, 0, 0, 0, 1, 1, 0, 0]))
-    found = known_risk(pair(X, Y), {"sex": women}, 3)
-    assert found.record_linkage == (1 + 1 + 1 + 1) / 8  # classes of 1, 3, 2 and 2
-    assert (found.smallest_class, found.below_k, found.unique) == (1, 5 / 8, 1 / 8)
-    assert found.as_dict()["record_linkage"] == 0.5
-
-
 def test_sampled_linkage_has_an_interval_and_few_blocks_or_many_make_no_difference():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(4000, 2))

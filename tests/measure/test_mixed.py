@@ -29,8 +29,6 @@ from microagg.measure.utility import utility_of
 from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 
-NUMBERS = ("number", "date", "spiked")
-
 
 def weights_of(both):
     return np.ones(len(both)) if both.weights is None else both.weights
@@ -362,17 +360,6 @@ def test_equal_weights_do_not_change_an_analysis(frame):
         for settings in ({}, {"weights": "one"})
     )
     assert [a.estimates for a in plain] == [a.estimates for a in weighted]
-
-
-def test_every_kind_goes_through_every_measure():
-    for told, weighted in itertools.product((True, False), repeat=2):
-        both = random_pair(
-            np.random.default_rng(5), KINDS, 50, holes=True, weighted=weighted, told=told
-        )
-        lost, risk = utility_of(both).as_dict(), risk_of(both, Ask(k=2)).as_dict()
-        assert set(lost["by_column"]) == set(both.names)
-        assert 0 < lost["information_loss"] <= 100 + 1e-9
-        assert ("individual" in risk) == weighted
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -34,12 +34,6 @@ def test_nothing_changes_with_units_offsets_and_the_order_of_rows_and_columns():
     assert turned.information_loss == pytest.approx(base["information_loss"])
 
 
-def test_all_at_the_mean_is_lost():
-    X = np.random.default_rng(0).normal(size=(60, 2))
-    u = microagg.utility(X, np.tile(X.mean(axis=0), (60, 1)))
-    assert u.information_loss == pytest.approx(100)
-
-
 @pytest.fixture
 def survey():
     rng = np.random.default_rng(5)

@@ -7,12 +7,9 @@ saved in that folder, for the documentation.
 
 from __future__ import annotations
 
-import http.server
 import json
 import os
 import tempfile
-import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -299,21 +296,6 @@ HOSTILE = [
 ]
 
 
-def test_complaints_of_the_test_before_are_forgotten(browser, tmp_path):
-    with served(tmp_path, temporary=tmp_path) as server:
-        browser.leave()
-        browser.go(server.address, WIDE)
-        browser.wait("document.querySelector('.files')")
-    browser.evaluate("setInterval(() => fetch(location.href).catch(() => 0), 20), 0")
-    ends = time.monotonic() + 60
-    while not browser.complaints:  # polls fail now that the server is gone
-        assert time.monotonic() < ends
-        browser.evaluate("0")
-    browser.leave()
-    browser.evaluate("0")  # answered after all that was said before
-    assert browser.complaints == []
-
-
 def test_hostile_names_and_values_are_text(browser, tmp_path, caplog):
     """Nothing of them runs, and none is in an address, in storage or in the log."""
     import pandas as pd
@@ -365,46 +347,3 @@ def test_hostile_names_and_values_are_text(browser, tmp_path, caplog):
         said = " ".join(words for _, words in server.said) + caplog.text
         assert "canary" not in said
         assert "window.hit" not in said
-
-
-class Spy(http.server.BaseHTTPRequestHandler):
-    """A server of somebody else on the same machine."""
-
-    heard: list = []  # noqa: RUF012 - one spy
-
-    def do_GET(self):
-        self.heard.append((self.path, dict(self.headers)))
-        body = b"<title>spy</title>"
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_):
-        pass
-
-
-def test_other_servers_of_this_machine_get_no_cookie(browser, tmp_path):
-    """Browsers send cookies to all ports of a host: here the cookie stays in a folder nobody knows."""
-    spy = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Spy)
-    thread = threading.Thread(target=spy.serve_forever)
-    thread.start()
-    try:
-        with served(tmp_path, temporary=tmp_path) as server:
-            browser.go(server.address, WIDE)
-            browser.wait("location.pathname.endsWith('/open')")
-            browser.go(f"http://127.0.0.1:{spy.server_port}/", WIDE)
-            # Nor can its page ask ours for anything.
-            page = f"http://127.0.0.1:{server.port}{server.keys.home}"
-            status = browser.evaluate(
-                f"fetch({page + 'open'!r}, {{credentials: 'include', mode: 'no-cors'}})"
-                ".then(r => r.status, () => 'blocked')"
-            )
-            assert status in (0, "blocked")
-    finally:
-        spy.shutdown()
-        thread.join()
-        spy.server_close()
-    assert Spy.heard[0][0] == "/"
-    assert not any("cookie" in map(str.lower, headers) for _, headers in Spy.heard)

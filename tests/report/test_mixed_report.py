@@ -11,7 +11,6 @@ import pandas as pd
 import pytest
 
 import microagg
-from browser import Browser, find_browser
 from microagg.encode.space import names_of_levels, released_values, space_of
 from microagg.evidence import Evidence, Measured, Part
 from microagg.evidence.measured import Signs
@@ -195,37 +194,6 @@ def test_codes_of_missing_values_are_no_numbers_of_the_public_report():
     assert model["classes"]["alone"]["classes"] == 3
 
 
-def test_summaries_of_weights_and_holes_equal_slow_ones(made):
-    frame = survey()
-    both, after, _ = protected(frame, weighted=True)
-    rows = {row.column: row for row in summaries(both, 4)}
-    for place, table in enumerate((frame, after)):
-        there = table["income"].notna()
-        x, w = table.loc[there, "income"].to_numpy(), frame.loc[there, "w"].to_numpy()
-        row = rows["income"]
-        assert row.total[place] == pytest.approx((w * x).sum())
-        assert row.mean[place] == pytest.approx(np.average(x, weights=w))
-        order = np.lexsort((w, x))
-        upto = np.cumsum(w[order])
-        at = int(np.argmax(upto >= upto[-1] / 2))
-        count = 4 + (len(x) - 4) % 2
-        middle = order[at - (count - 1) // 2 :][:count]
-        assert row.median[place] == pytest.approx(np.average(x[middle], weights=w[middle]))
-        assert row.missing[place] == int((~there).sum())
-    job = frame["job"]
-    share = frame.loc[job == "cook", "w"].sum() / frame.loc[job.notna(), "w"].sum()
-    assert rows["job"].frequent_share[0] == pytest.approx(share)
-    moved = rows["job"].moved
-    for place, table in enumerate((frame, after)):
-        w = frame["w"]
-        share = w[table["job"] == moved].sum() / w[table["job"].notna()].sum()
-        assert rows["job"].moved_share[place] == pytest.approx(share)
-    plain = summaries(replace(both, weights=None), 4)[NAMES.index("benefit")]
-    alone = summaries(Pair(["b"], both.original[:, [1]], both.protected[:, [1]]), 4)[0]
-    for what in ("total", "mean", "median", "sd"):
-        assert getattr(plain, what) == pytest.approx(getattr(alone, what))
-
-
 def test_bars_tell_of_no_few():
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -240,21 +208,3 @@ def test_bars_tell_of_no_few():
             for level, count in zip(found["levels"], told, strict=True):
                 if level != "others":
                     assert count == int(np.sum(codes == int(level.split()[1])))
-
-
-@pytest.mark.skipif(find_browser() is None, reason="no Chromium on this machine")
-def test_a_browser_shows_it_without_complaint(made, tmp_path):
-    evidence, after = made
-    model = public_of(evidence, after)
-    browser = Browser(find_browser())
-    try:
-        for name, one in (("board", release_model(evidence)), ("public", model)):
-            path = tmp_path / f"{name}.html"
-            path.write_text(render(one), encoding="utf-8")
-            for width in (1280, 900, 700, 380):
-                browser.open(path, width, 900)
-                assert (browser.complaints, browser.requests) == ([], [])
-                wide = browser.evaluate("document.documentElement.scrollWidth")
-                assert wide <= width, (name, width)
-    finally:
-        browser.close()

@@ -75,14 +75,6 @@ def test_information_loss_of_centroid_where_the_paper_departs_from_its_pseudocod
     assert round(loss, 2) == CENTROID_CHECKED[k] < CENTROID["tarragona"][k]
 
 
-@BOTH
-def test_groups_have_k_records_but_for_those_that_the_last_joined(method, twin):
-    sizes = np.bincount(method(np.random.default_rng(0).normal(size=(103, 2)), 5).labels)
-    assert len(sizes) == 20
-    assert np.all(sizes >= 5)
-    assert sizes.sum() == 103
-
-
 def test_the_second_group_is_skipped_when_the_first_took_its_record():
     # The farthest pair are records 2 and 5; 3 and then 5 join 2, so there is nothing to gather at 5.
     X = np.array([[8.0, 8], [8, 7], [4, 1], [2, 7], [9, 6], [2, 9]])

@@ -55,15 +55,3 @@ def test_ties_go_to_the_lower_row():
     # The corners of a square are equally far from its centre, and the sides equally long.
     X = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
     assert mdav(X, 2).labels.tolist() == [0, 0, 1, 1]
-
-
-def test_a_record_is_in_its_own_group_among_duplicates():
-    X = np.zeros((9, 1))
-    assert sorted(np.bincount(mdav(X, 3).labels).tolist()) == [3, 3, 3]
-
-
-def test_groups_have_k_records_but_for_the_last():
-    X = np.random.default_rng(0).normal(size=(103, 2))
-    sizes = np.bincount(mdav(X, 5).labels)
-    assert sizes[:-1].tolist() == [5] * 19
-    assert sizes[-1] == 8

@@ -48,14 +48,6 @@ def test_more_complete_groups_than_fit_beside_their_tree(monkeypatch):
     assert (twins[:, 0] == twins[:, 1]).mean() > 0.99
 
 
-@given(tables(max_rows=60))
-def test_sizes(table):
-    X, k = table
-    sizes = np.bincount(k_ward(X, k).labels)
-    assert sizes.min() >= k
-    assert sizes.max() < 2 * k
-
-
 def test_equal_records_stay_together_and_end_soon():
     X = np.repeat(np.arange(40.0), 100)[:, None]
     assert sum_of_squares(X, k_ward(X, 4).labels) == 0

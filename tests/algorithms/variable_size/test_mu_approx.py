@@ -59,25 +59,6 @@ def test_no_group_is_larger_than_the_bound_needs(table):
     assert np.bincount(mu_approx(X, k).labels).max() <= max(2 * k - 1, 3 * k - 3)
 
 
-def optimum(X, k):
-    """Least SSE of all partitions into groups of k to 2k − 1."""
-    n = len(X)
-    best = {0: 0.0}
-    members = [[i for i in range(n) if s >> i & 1] for s in range(1 << n)]
-    cost = {
-        s: sum_of_squares(X[rows], np.zeros(len(rows), np.int64))
-        for s, rows in enumerate(members)
-        if k <= len(rows) < 2 * k
-    }
-    for s in range(1, 1 << n):
-        low = s & -s
-        best[s] = min(
-            (cost[g] + best[s ^ g] for g in cost if g & low and g | s == s and s ^ g in best),
-            default=np.inf,
-        )
-    return best[(1 << n) - 1]
-
-
 @settings(max_examples=10)
 @given(table=tables(max_rows=8))
 def test_loss_is_within_the_proved_factor(table):
@@ -86,7 +67,10 @@ def test_loss_is_within_the_proved_factor(table):
     k = min(k, len(X))
     sse = sum_of_squares(X, canonical_labels(mu_approx(X, k).labels))
     size = max(2 * k - 1, 3 * k - 3)
-    assert sse <= (4 * k - 2) * size**2 * optimum(X, k) + 1e-9 * (X**2).sum()
+    assert (
+        sse
+        <= (4 * k - 2) * size**2 * naive.least_sse_of_subsets(X.tolist(), k) + 1e-9 * (X**2).sum()
+    )
 
 
 def test_many_equal_records_take_no_time():

@@ -39,18 +39,6 @@ def worth(cells):
     return [(c.method, c.k) for c in mark_frontier(cells) if c.on_frontier]
 
 
-def test_frontier_by_hand():
-    assert worth(
-        [
-            cell("m", 3, 5.0, 0.30),
-            cell("m", 5, 9.0, 0.18),
-            cell("n", 3, 6.0, 0.30),  # m with k = 3 loses less and links as many
-            cell("n", 5, 8.0, 0.20),
-            cell("n", 9, 9.0, 0.18),  # the same as m with k = 5, and a larger k
-        ]
-    ) == [("m", 3), ("n", 5), ("n", 9)]
-
-
 def test_what_is_hardly_better_in_one_respect_is_not_worth_choosing():
     ends = [cell("m", 3, 5.0, 0.30), cell("m", 9, 9.0, 0.10)]
     assert worth([*ends, cell("n", 3, 5.02, 0.20)]) == [("m", 9), ("n", 3)]

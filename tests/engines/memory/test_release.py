@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import microagg
-from microagg import Block, InputError, Plan, VerificationError
+from microagg import InputError, VerificationError
 from microagg.formats.files import read_file
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -162,19 +162,6 @@ def test_a_file_with_too_few_units_is_taken_away(tmp_path, frame, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_dropped_unit_is_counted_though_the_file_cannot_tell(tmp_path, frame):
-    release = protect(frame, unit="household", k=4, drop=["name", "household"])
-    counts = {}
-    for label, unit in zip(release.partition.labels, COLUMNS["household"], strict=True):
-        counts.setdefault(label, set()).add(unit)
-    assert min(map(len, counts.values())) >= 4
-    found = release.write(
-        tmp_path / "safe.csv"
-    )  # counted with the units that the file no longer has
-    assert found.unit == "household"
-    assert found.smallest == min(map(len, counts.values()))
-
-
 def test_more_units_than_there_are_cannot_be(frame):
     with pytest.raises(InputError, match=r"k=21 needs at least 21 distinct values .* has 20"):
         protect(frame, unit="household", k=21)
@@ -187,49 +174,6 @@ def test_the_promise_names_the_unit(frame):
 
 
 # Several blocks
-
-
-def test_blocks_have_partitions_and_promises_of_their_own(tmp_path, frame):
-    plan = Plan(
-        blocks=(
-            Block(columns=("age",), k=3, method="mdav"),
-            Block(columns=("income",), k=6, method="mdav", aggregate="median"),
-        ),
-        drop=("name", "household"),
-        confidential=("illness",),
-    )
-    release = microagg.protect(frame, plan=plan)
-    data = columns_of(release.data)
-    assert min(pd.Series(data["age"]).value_counts()) >= 3
-    assert min(pd.Series(data["income"]).value_counts()) >= 6
-    medians = pd.Series(COLUMNS["income"]).groupby(release.parts[1].partition.labels)
-    assert data["income"] == medians.transform("median").tolist()
-    assert [(part.columns, part.partition.k) for part in release.parts] == [
-        (["age"], 3),
-        (["income"], 6),
-    ]
-    assert release.k == 3
-    assert release.write(tmp_path / "safe.csv").holds
-    assert [p.k for p in release.evidence.counted.parts] == [3, 6]
-    assert release.evidence.promise == (
-        "In the released file, these are shared: each value of age by at least 3 records; each value of "
-        "income by at least 6 records."
-    )
-    assert release.evidence.as_dict()["parts"][1]["aggregate"] == "median"
-    with pytest.raises(AttributeError, match="several parts"):
-        _ = release.partition
-
-
-def test_blocks_that_do_not_hold_together_are_amber(frame):
-    plan = Plan.of(k=3, columns=["age"], drop=["name", "household"], confidential="illness")
-    two = Plan(
-        blocks=(Block(columns=("age",), k=3), Block(columns=("income",), k=3)),
-        drop=plan.drop,
-        confidential=plan.confidential,
-    )
-    release = microagg.protect(frame, plan=two)
-    assert release.risk.smallest_class < 3  # both columns known together
-    assert release.evidence.verdict == "amber"
 
 
 # Measures

@@ -21,6 +21,7 @@ from microagg.grouping.require.value_rules import (
     Distinct,
     Entropy,
     Units,
+    check_units,
     distinct_units,
 )
 from microagg.grouping.require.weight_rules import Population, RiskLimit
@@ -284,3 +285,19 @@ def test_utilities_of_the_reference_table(reference_table):
     assert loss < 3.5
     merged = repair(X, 3, [Units(units, 3)], canonical_labels(mdav_labels(X, 3, new_state())))
     assert sum_of_squares(X, found) < 0.4 * sum_of_squares(X, merged)
+
+
+def test_the_cheapest_partner_is_taken():
+    X = np.array([[0.0], [1.0], [10.0], [11.0], [14.0], [15.0]])
+    labels = np.array([0, 0, 1, 1, 2, 2])
+    units = np.array([0, 1, 2, 2, 3, 4])  # the middle group has one unit
+    assert repair(X, 2, [Units(units, 2)], labels).tolist() == [0, 0, 1, 1, 1, 1]
+
+
+def test_too_few_units_are_refused():
+    with pytest.raises(
+        InputError,
+        match=r"k=3 needs at least 3 distinct values of the unit hid; .* has 2\. Lower k",
+    ):
+        check_units(np.array([0, 1, 0, 1]), 3, "hid")
+    check_units(np.array([0, 1, 2]), 3, "hid")

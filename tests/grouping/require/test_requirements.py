@@ -82,13 +82,6 @@ def check_unions(requirement, labels):
     return len(pairs)
 
 
-@given(requirements(), st.data())
-def test_closed_under_union(requirement, data):
-    n = len(requirement.demand().codes)
-    labels = data.draw(st.lists(st.integers(0, 3), min_size=n, max_size=n))
-    check_unions(requirement, np.array(labels))
-
-
 @pytest.mark.parametrize(
     "make",
     [
