@@ -179,28 +179,19 @@ def test_refine_loses_less_and_bound_says_how_much_less_is_possible(survey, tmp_
             "There is no column 'wages'; the table has 'id', 'income'",
         ),
         (["--k", 5, "--method", "magic"], "method='magic' is not known; choose one of"),
-        (["--k", 5, "--scale", "big"], "scale is one of"),
-        (["--k", 5, "--aggregate", "mode"], "aggregate is one of"),
         (["--k", 5, "--decimal", ";"], "decimal sign must be . or ,"),
         (
             ["--k", 5, "--encoding", "klingon"],
             "encoding must be one of text files; 'klingon' is not",
         ),
-        (["--k", 5, "--delimiter", ";;"], "delimiter must be one"),
         (["--k", "five"], "valid integer"),
         (
             [],
             "k, the least number of records that share their values, is not given. Say k=5, --k 5",
         ),
         (["--k", 5, "--public"], "say where to write it with --report"),
-        (["--k", 5, "--kind", "age"], "--kind takes a name and a value"),
         (["--k", 5, "--seed", "new"], "--seed takes a whole number, or fresh; got 'new'"),
-        (["--k", 5, "--max-linkage", 20], "for 20 % write 0.2"),
         (["--k", 5, "--columns", 'a,"b'], "Names of columns are separated by commas"),
-        (
-            ["--k", 5, "--drop", "income", "-c", "income"],
-            "'income' is named in columns and in drop",
-        ),
     ],
 )
 def test_wrong_use_exits_with_2_and_writes_nothing(survey, tmp_path, arguments, message):

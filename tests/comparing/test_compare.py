@@ -139,28 +139,18 @@ def test_a_method_that_refuses_leaves_a_reason(frame, monkeypatch):
         ({"k": [3, 999]}, "k=999 needs at least 999 records"),
         ({"k": []}, "No k was named"),
         ({"k": 0}, "whole number of at least 1; got 0"),
-        ({"k": [3, -1]}, "whole number of at least 1; got -1"),
-        ({"k": "three"}, "whole number of at least 1; got 'three'"),
-        ({"k": [3, "5"]}, "whole number of at least 1; got '5'"),
-        ({"k": 2.5}, r"whole number of at least 1; got 2\.5"),
         ({"k": None}, "whole number of at least 1; got None"),
-        ({"k": True}, "whole number of at least 1; got True"),
         ({"budget": 0}, "a number of seconds above 0; got 0"),
         ({"budget": "1 min"}, "a number of seconds above 0; got '1 min'"),
         ({"budget": float("nan")}, "a number of seconds above 0; got nan"),
         ({"workers": 0}, "a whole number from 1 up; got 0"),
         ({"workers": 1.5}, r"a whole number from 1 up; got 1\.5"),
-        ({"random_state": -1}, "random_state must be a whole number"),
         ({"methods": 5}, "method=5 is not known"),
-        ({"max_linkage": 20}, r"from 0 to 1 \(for 20 % write 0\.2\); got 20"),
-        ({"max_loss": -1}, "percentage from 0 up"),
         ({"columns": ["a"], "drop": ["nobody"]}, "no column 'nobody'"),
-        ({"max_loss": "5"}, "max_loss is a percentage from 0 up; got '5'"),
         ({"methods": ["magic"]}, "method='magic' is not known"),
         ({"methods": ["simple"]}, "is for one column"),
         ({"methods": []}, "No method was named"),
         ({"columns": ["z"]}, "no column 'z'"),
-        ({"scale": "x"}, "scale is one of .*; got 'x'"),
     ],
 )
 def test_wrong_settings_are_refused_before_any_work(frame, settings, message):
@@ -173,11 +163,6 @@ def test_large_tables_are_linked_by_a_sample():
     (found,) = microagg.compare(X, k=[500], methods=["auto"]).cells
     assert found.linkage.sampled
     assert found.linkage.low < found.linkage.share < found.linkage.high
-
-
-def test_one_choice_is_named_once(frame):
-    words = microagg.compare(frame, 5, "mdav").suggest().words
-    assert words.count("mdav with k = 5") == 1
 
 
 @pytest.mark.parametrize(
@@ -349,18 +334,6 @@ def test_no_time_is_left_for_the_search(frame, monkeypatch):
     searched = [cell for cell in found.cells if cell.k != 3]
     assert searched
     assert all(not cell.tried for cell in searched)
-
-
-def test_the_call_in_the_report_repeats_it(frame, tmp_path, monkeypatch):
-    found = microagg.compare(frame, [3], ["mdav"], max_loss=40, scale="range", random_state=7)
-    found.report(tmp_path / "c.html")
-    twin = json.loads((tmp_path / "c.json").read_text())
-    (tmp_path / "plan.toml").write_text(twin["plan_text"])
-    monkeypatch.chdir(tmp_path)
-    again = eval(twin["repeat"]["command"], {"microagg": microagg, "frame": frame})
-    assert [(c.method, c.k, c.information_loss) for c in again.cells] == [
-        (c.method, c.k, c.information_loss) for c in found.cells
-    ]
 
 
 def test_kinds_of_release_are_compared_by_tables():

@@ -210,7 +210,7 @@ JOBS = [*"abcdefghijk"]
 
 
 def drawn(release, jobs, k: int = 6) -> list[str]:
-    """Return the category that each group of eleven releases: the first has these jobs, eleven others JOBS."""
+    """Return the category of each group of eleven: the first has these jobs, the eleven others JOBS."""
     x = np.repeat(100.0 * np.arange(12), 11)
     kinds = {"x": "number", "job": {"kind": "nominal", "importance": 1e-9}}
     table = people(x, job=[*jobs, *JOBS * 11])
