@@ -20,8 +20,9 @@ import numpy as np
 import microagg
 from benchmarks.harness import show
 from microagg.algorithms.univariate.chain import best_ends
+from microagg.algorithms.univariate.fill import ALGORITHMS
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
-from microagg.algorithms.univariate.sorted_cut import cost_number, plain_fill, share_lost
+from microagg.algorithms.univariate.sorted_cut import cost_number, fastest_plain, share_lost
 from microagg.base.progress import new_state
 from microagg.compile.threads import limit_threads
 from microagg.encode.prepare import prepare
@@ -57,7 +58,14 @@ def main() -> None:
             limit_threads(count)
             timed("check", count, lambda: prepare(x, k, "zscore").sst)
             rows, values = timed("sort", count, partial(sorted_order, x))
-            cut = partial(best_ends, plain_fill(k, n), values, k, cost_number("sse"), new_state())
+            cut = partial(
+                best_ends,
+                ALGORITHMS[fastest_plain(k, n)],
+                values,
+                k,
+                cost_number("sse"),
+                new_state(),
+            )
             ends = timed("cut", count, cut)
             timed("loss", count, partial(share_lost, values, ends))
             timed("labels", count, partial(labels_by_row, rows, ends))

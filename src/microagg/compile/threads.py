@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
 from queue import SimpleQueue
 from threading import Lock
 from typing import TypeVar
 
-from microagg.base.progress import DONE, STOP, State
+from microagg.base.progress import DONE, STOP, State, new_state
 
 T = TypeVar("T")
+R = TypeVar("R")
 
 # More threads would only add to the memory that each of them needs.
 _MOST = 16
 _limit = _MOST
+_SECONDS_BETWEEN_LOOKS = 0.05  # at a wish to stop
 _PIECES = 4  # of what is left for each thread, when they are shrinking
 
 
@@ -241,3 +243,38 @@ def share_growing(work: Callable[[T], Sequence[T]], first: Sequence[T], most: in
         waiting.put(None)  # for the next thread
 
     _with_helpers(loop, most)
+
+
+def best_of(
+    tasks: Sequence[T], attempt: Callable[[T, State], tuple[float, R]], n: int, state: State
+) -> R:
+    """Return the best of several attempts, each in a thread of its own: the first of those of least value.
+
+    ``attempt(task, own_state) -> (value, result)`` should spend its time outside the
+    interpreter lock. ``state`` counts n records in proportion to the attempts that are done;
+    when it says stop, the attempts stop, too.
+    """
+    if len(tasks) == 1:
+        return attempt(tasks[0], state)[1]
+    worker = new_state()
+    worker[STOP] = state[STOP]
+    best: tuple[float, int, R] | None = None
+
+    def counted(task: T) -> tuple[float, R]:
+        with at_work():
+            return attempt(task, worker)
+
+    with ThreadPoolExecutor(max_workers=thread_count(), thread_name_prefix="microagg") as pool:
+        waiting = {pool.submit(counted, task): t for t, task in enumerate(tasks)}
+        while waiting:
+            if state[STOP]:
+                worker[STOP] = 1
+            for future in wait(waiting, _SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED).done:
+                t = waiting.pop(future)
+                value, result = future.result()
+                if best is None or (value, t) < best[:2]:
+                    best = value, t, result
+                if not state[STOP]:
+                    state[DONE] = n * (len(tasks) - len(waiting)) // len(tasks)
+    assert best is not None
+    return best[2]

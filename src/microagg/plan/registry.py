@@ -345,7 +345,7 @@ METHODS: dict[str, Method] = {
             "O(n²·d) at worst, less with few columns",
             "starts at the record farthest from the centroid, goes on to the nearest unseen one each "
             "time, then cuts optimally",
-            "npn:npn_order",
+            "mhm:npn_order",
             False,
         ),
         _ordering(
@@ -353,7 +353,7 @@ METHODS: dict[str, Method] = {
             "Domingo-Ferrer et al. 2006",
             "O(n²/k · d)",
             "visits the groups of mdav one after the other, then cuts optimally",
-            "by_groups:mdav_mhm_order",
+            "mhm:mdav_mhm_order",
             True,
         ),
         _ordering(
@@ -361,7 +361,7 @@ METHODS: dict[str, Method] = {
             "Domingo-Ferrer et al. 2006",
             "O(n² · d)",
             "visits the groups of centroid one after the other, then cuts optimally",
-            "by_groups:cbfs_mhm_order",
+            "mhm:cbfs_mhm_order",
             True,
         ),
         _ordering(
@@ -377,7 +377,7 @@ METHODS: dict[str, Method] = {
             "Mortazavi, Jalili & Gohargazi 2013",
             "O(iterations · n²/k² · d) at worst, after mdav",
             "visits the groups of mdav one after the other, cuts optimally, and repeats",
-            "imhm:imhm_order",
+            "mhm:imhm_order",
             True,
         ),
         Method(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import naive
-from microagg.algorithms.ordering.npn import npn_order
+from microagg.algorithms.ordering.mhm import npn_order
 from strategies import tables
 
 

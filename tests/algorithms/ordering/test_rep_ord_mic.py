@@ -15,7 +15,7 @@ import naive
 from entries import entry
 from microagg.algorithms.ordering import group_walk
 from microagg.algorithms.ordering.group_walk import neighbour_lists, new_buffers, order_by_groups
-from microagg.algorithms.ordering.npn import farthest_from_centroid
+from microagg.algorithms.ordering.mhm import farthest_from_centroid
 from microagg.algorithms.ordering.rep_ord_mic import iterations, k_means, numbers_of_clusters
 from microagg.base.progress import STOP, new_state
 from microagg.encode.scale import fit_scale

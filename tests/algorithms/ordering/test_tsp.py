@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 import microagg
-from microagg.algorithms.ordering.npn import npn_order
+from microagg.algorithms.ordering.mhm import npn_order
 from microagg.algorithms.ordering.tsp import greedy_tour, tsp_order
 from microagg.base.progress import new_state
 from microagg.kernels.block_tree import nearest_rows

@@ -12,7 +12,7 @@ from algorithms.univariate.test_exact import DATA
 from command import here
 from microagg import InputError
 from microagg.algorithms.univariate import windows
-from microagg.algorithms.univariate.line import SortedLine
+from microagg.algorithms.univariate.windows import SortedLine
 from rational import COSTS, Groups
 
 METHODS = ("wilber", "galil-park")

@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from microagg.algorithms.univariate import chain, order, sorted_cut
-from microagg.algorithms.univariate.halving import halving
-from microagg.algorithms.univariate.line import SortedLine
+from microagg.algorithms.univariate.fill import ALGORITHMS
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
-from microagg.algorithms.univariate.simple import simple_plus
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
+from microagg.algorithms.univariate.windows import SortedLine
 from microagg.base.progress import DONE, STOP, new_state
 from microagg.errors import InputError
 from microagg.kernels.labels import canonical_labels
@@ -225,7 +224,7 @@ def test_a_stretch_goes_on_only_to_where_the_next_one_meets_it(monkeypatch):
     x = np.sort(np.append(np.arange(n // 2 + 1000), n + n * rng.random(n // 2 - 1000)))
 
     def fill(line, state):
-        simple_plus(line, state)
+        ALGORITHMS["simple-plus"](line, state)
         filled.append(int(line.window["settled"]))
 
     found = chain.best_ends(fill, x, 3, 0, new_state())
@@ -262,7 +261,7 @@ def test_progress_counts_all_threads(monkeypatch):
         """Only when the others are through, the first is."""
         if line.arrays.raw[0] == x.view(np.int64)[0]:
             first_may_end.wait()
-        simple_plus(line, own)
+        ALGORITHMS["simple-plus"](line, own)
 
     x = np.sort(np.random.default_rng(3).random(n))
     watched = Thread(target=lambda: chain.best_ends(fill, x, 3, 0, state))
@@ -282,11 +281,13 @@ def test_a_line_goes_on_where_it_was_made_wider():
     x = np.sort(np.random.default_rng(4).random(3000))
     line, whole = SortedLine(x, 70, 0), SortedLine(x, 70, 0)
     line.window["until"] = 2000
-    halving(line, new_state())
+    ALGORITHMS["halving"](line, new_state())
     line.widen()
     line.window["until"] = 3000
-    halving(line, new_state())  # partitions have nothing in common: costs are carried along
-    halving(whole, new_state())
+    ALGORITHMS["halving"](
+        line, new_state()
+    )  # partitions have nothing in common: costs are carried along
+    ALGORITHMS["halving"](whole, new_state())
     assert np.array_equal(line.back[70:], whole.back[70:])
 
 
@@ -298,13 +299,13 @@ def test_many_threads_stop(kind, monkeypatch):
     x = np.sort(np.random.default_rng(3).random(n)) if kind == "random" else np.arange(n) * 1.0
     state = new_state()
     state[STOP] = 1
-    assert chain.best_ends(simple_plus, x, 3, 0, state).tolist() == [n]
+    assert chain.best_ends(ALGORITHMS["simple-plus"], x, 3, 0, state).tolist() == [n]
     assert state[DONE] == 0
     # Later, while the stretches are put together.
     state, filled = new_state(), []
 
     def fill(line, own):
-        simple_plus(line, own)
+        ALGORITHMS["simple-plus"](line, own)
         filled.append(line)
         if len(filled) == 4:
             state[STOP] = 1

@@ -115,16 +115,7 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
             continue
         drop(search.tree, order[taken:placed])
         taken = placed
-        # What came next when this record was last asked for is a start, if it is unseen again.
-        known, square = last_walk.next[last], np.inf
-        if known >= 0 and not seen[known]:
-            square = 0.0
-            for j in range(X.shape[1]):
-                square += (X[known, j] - X[last, j]) * (X[known, j] - X[last, j])
-        else:
-            known = NO_ROW
-        current = nearest_one(search.tree, X[last], NO_ROW, square, known, -1.0)[1]
-        last_walk.next[last] = current
+        current = nearest_one(search.tree, X[last], NO_ROW, np.inf, NO_ROW, -1.0)[1]
     return False
 
 
@@ -141,7 +132,6 @@ class _Walk(NamedTuple):
     order: Any
     place: Any  # where in it a record is
     size: Any  # of the group that begins at a place; 0 within a group
-    next: Any  # what was found by the last search from a record, −1 if there was none
 
 
 class _UnseenRecords(NamedTuple):
@@ -179,8 +169,7 @@ def new_buffers(near: Any, X: Floats) -> WalkBuffers:
     """Allocate the buffers of one thread; ``near`` is from :func:`neighbour_lists`."""
     n = len(X)
     none = _new_search(X[:1], np.zeros(1, dtype=bool), 0)._replace(most=0)
-    order, place, size = (np.zeros(n, np.int64) for _ in range(3))
-    walk = _Walk(order, place, size, next=np.full(n, NO_ROW))
+    walk = _Walk(*(np.zeros(n, np.int64) for _ in range(3)))
     return WalkBuffers(near, none, new_path(X), walk)
 
 

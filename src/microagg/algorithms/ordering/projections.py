@@ -21,13 +21,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.ordering.best import best_of
 from microagg.algorithms.ordering.cut import Order, labels_along
 from microagg.algorithms.result import Outcome
 from microagg.algorithms.univariate.order import sorted_order
 from microagg.algorithms.univariate.sorted_cut import fastest
 from microagg.base.progress import State, new_state
 from microagg.base.typing import Floats, Labels
+from microagg.compile.threads import best_of
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import sum_of_squares
 from microagg.plan.settings import check_count
@@ -66,13 +66,6 @@ def _along(X: Floats, k: int, direction: Floats, cut: str, state: State) -> tupl
     return sum_of_squares(X, labels), _Sorted(order, labels)
 
 
-def _best(X: Floats, k: int, directions: Floats, cut: str, state: State | None) -> _Sorted:
-    if cut not in ("records", "projected"):
-        raise InputError(f"cut must be 'records' or 'projected'; got {shown(cut)}.")
-    state = new_state() if state is None else state
-    return best_of(list(directions), lambda line, own: _along(X, k, line, cut, own), len(X), state)
-
-
 def _along_the_best(
     directions_of: Callable[..., Floats], words: str
 ) -> tuple[Callable[..., Outcome], Callable[..., Order]]:
@@ -83,7 +76,11 @@ def _along_the_best(
     """
 
     def best(X: Floats, k: int, cut: str, state: State | None, **options: Any) -> _Sorted:
-        return _best(X, k, directions_of(X, **options), cut, state)
+        if cut not in ("records", "projected"):
+            raise InputError(f"cut must be 'records' or 'projected'; got {shown(cut)}.")
+        state = new_state() if state is None else state
+        directions = list(directions_of(X, **options))
+        return best_of(directions, lambda line, own: _along(X, k, line, cut, own), len(X), state)
 
     def method(
         X: Floats, k: int, *, cut: str = "records", state: State | None = None, **options: Any

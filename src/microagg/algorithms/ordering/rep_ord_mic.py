@@ -29,7 +29,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.algorithms.ordering.best import best_of
 from microagg.algorithms.ordering.cut import Order, labels_along
 from microagg.algorithms.ordering.group_walk import (
     WalkBuffers,
@@ -37,10 +36,11 @@ from microagg.algorithms.ordering.group_walk import (
     new_buffers,
     order_by_groups,
 )
-from microagg.algorithms.ordering.npn import farthest_from_centroid
+from microagg.algorithms.ordering.mhm import farthest_from_centroid
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import lean_kernel, lean_subkernel
+from microagg.compile.threads import best_of
 from microagg.errors import InputError
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.settings import check_count

@@ -25,14 +25,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from microagg.algorithms.univariate.line import FREE, SortedLine
+from microagg.algorithms.univariate.windows import FREE, Fill, SortedLine
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import lean_kernel
 from microagg.compile.threads import at_work, helpers
 
 Back = NDArray[np.signedinteger]
-Fill = Callable[[SortedLine, State], None]
 
 _SECONDS_BETWEEN_LOOKS = 0.05
 

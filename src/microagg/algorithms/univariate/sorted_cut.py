@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import IO
@@ -23,15 +22,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from microagg.algorithms.result import Outcome
-from microagg.algorithms.univariate.chain import (
-    Fill,
-    best_ends,
-    chain,
-    ends_of,
-)
+from microagg.algorithms.univariate.chain import best_ends, chain, ends_of
 from microagg.algorithms.univariate.exact import MAX, SSE
-from microagg.algorithms.univariate.line import COSTS, near_one
+from microagg.algorithms.univariate.fill import ALGORITHMS, ANY_SIZE
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
+from microagg.algorithms.univariate.windows import COSTS, near_one
 from microagg.base.progress import DONE, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import lean_kernel
@@ -39,19 +34,6 @@ from microagg.compile.threads import each
 from microagg.encode.prepare import prepare
 from microagg.errors import InputError, listed, shown
 from microagg.plan.settings import as_number
-
-# Name of a method -> module and function that fill a line.
-ALGORITHMS = {
-    "hansen-mukherjee": ("hansen_mukherjee", "hansen_mukherjee"),
-    "simple": ("simple", "simple"),
-    "simple-plus": ("simple", "simple_plus"),
-    "staggered": ("staggered", "staggered"),
-    "wilber": ("wilber", "wilber"),
-    "galil-park": ("galil_park", "galil_park"),
-    "halving": ("halving", "halving"),
-}
-# Those that need no largest size of a group, the fastest first.
-ANY_SIZE = ("wilber", "galil-park")
 
 # Groups whose sums are found at a time, and by one thread.
 _GROUPS_AT_ONCE, _GROUPS_A_PIECE = 1 << 18, 1 << 14
@@ -170,24 +152,19 @@ def _partition(
     if weights is not None:
         from microagg.algorithms.univariate.weighted import cut_weighted
 
-        _check_weighable(cost, group_cost)
+        cost_number(cost)
+        if cost != "sse" or _group_cost(group_cost):
+            fact = f"cost={shown(cost)}" if cost != "sse" else "a group_cost"
+            raise InputError(
+                f"With weights the cost is sse, and groups have no extra cost; got {fact}. Leave it out, or "
+                "group without weights."
+            )
         return Outcome(cut_weighted(X, weights, k, state))
     order, values = sorted_order(np.ascontiguousarray(X[:, 0]))
     ends = _cut(values, k, method, cost, state, group_cost)
     lost = share_lost(near_one(values)[0], ends)
     del values
     return Outcome(labels_by_row(order, ends), lost=lost)
-
-
-def _check_weighable(cost: str, group_cost: object) -> None:
-    """Refuse what has no weighted version."""
-    cost_number(cost)
-    if cost != "sse" or _group_cost(group_cost):
-        fact = f"cost={shown(cost)}" if cost != "sse" else "a group_cost"
-        raise InputError(
-            f"With weights the cost is sse, and groups have no extra cost; got {fact}. Leave it out, or "
-            "group without weights."
-        )
 
 
 def share_lost(x: Floats, ends: Labels) -> float:
@@ -253,22 +230,11 @@ def _cut(
     if number == MAX:  # costs.py has twice that cost
         extra *= 2
     if method == "auto":
-        method = ANY_SIZE[0] if extra else _fastest_plain(k, n)
-    return best_ends(_fill(method), x, k, number, state, extra)
+        method = ANY_SIZE[0] if extra else fastest_plain(k, n)
+    return best_ends(ALGORITHMS[method], x, k, number, state, extra)
 
 
-def plain_fill(k: int, n: int) -> Fill:
-    """Return the algorithm that is fastest if groups have no extra cost."""
-    return _fill(_fastest_plain(k, n))
-
-
-def _fill(method: str) -> Fill:
-    module, name = ALGORITHMS[method]
-    algorithm: Fill = getattr(import_module(f"microagg.algorithms.univariate.{module}"), name)
-    return algorithm
-
-
-def _fastest_plain(k: int, n: int) -> str:
+def fastest_plain(k: int, n: int) -> str:
     """Name the algorithm that is fastest if groups have no extra cost."""
     small = k <= _SIMPLE_PLUS_UP_TO and k * k <= n
     return "simple-plus" if small else "halving"
@@ -310,7 +276,7 @@ def cut_stretches(
             [values_of(at)[max(start - borders[at], 0) : end - borders[at]] for at in within]
         )
 
-    fill, number = plain_fill(k, max(sizes)), cost_number(cost)
+    fill, number = ALGORITHMS[fastest_plain(k, max(sizes))], cost_number(cost)
     with TemporaryFile(dir=folder) as file:
         lines = chain(
             np.unique(borders).tolist(),

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import microagg
 import naive
-from microagg.algorithms.ordering.by_groups import visit_groups
-from microagg.algorithms.ordering.imhm import _ended, imhm_order
+from microagg.algorithms.ordering.mhm import _ended, imhm_order, visit_groups
 from microagg.base.progress import DONE, STOP, new_state, records_done
 from microagg.kernels.labels import canonical_labels
 from published import MDAV_MHM
