@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 GONE = "(missing)"
@@ -48,24 +46,3 @@ def steps_of(values: Iterable[float]) -> tuple[Fraction, Fraction]:
     unit = math.lcm(*(value.denominator for value in written))
     first = min(written)
     return first, Fraction(math.gcd(*(int((value - first) * unit) for value in written)), unit)
-
-
-def found_sets(
-    before: dict[Any, np.ndarray], after: dict[Any, np.ndarray], sizes: Sequence[int]
-) -> float:
-    """Share of sets of some sizes of which the nearest released one, however matched, is their own.
-
-    Sets are (rows, coordinates). One of several equally near ones is guessed.
-    """
-    credit = []
-    for size in sizes:
-        own = [name for name, rows in before.items() if len(rows) == size]
-        released = np.array([after[name] for name in own])
-        for at, name in enumerate(own):
-            x = before[name]
-            best = np.full(len(own), np.inf)
-            for order in itertools.permutations(range(size)):
-                best = np.minimum(best, ((x - released[:, list(order)]) ** 2).sum(axis=(1, 2)))
-            near = best <= best.min() * (1 + 1e-9) + 1e-9
-            credit.append(near[at] / near.sum())
-    return float(np.mean(credit))

@@ -37,10 +37,7 @@ def test_with_a_unit_all_that_is_said_of_known_columns_counts_units():
     found = release.evidence
     assert found.with_known.smallest_class == 2  # records
     assert (found.with_known.below_k, found.alone.below_k) == (1.0, 0.0)
-    assert {harm.name: (harm.alone, harm.without) for harm in found.harms} == {
-        "sex": (1.0, 0.0),
-        "region": (0.0, 1.0),
-    }
+    assert {harm.name: harm.alone for harm in found.harms} == {"sex": 1.0, "region": 0.0}
     (told,) = [
         c for c in found.cautions if "by someone who knows the unprotected columns" in c.words
     ]

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 import naive_measures as naive
 from microagg.measure.both_tables import pair
-from microagg.measure.harmful_columns import enough, rank
-from microagg.measure.known_columns import Known
+from microagg.measure.known_columns import Known, enough, rank
 
 
 def grouped(n, size):
@@ -42,10 +41,8 @@ def test_shares_equal_the_naive_twin(table):
     found = {harm.name: harm for harm in rank(both, known, k)}
     assert set(found) == set(known)
     for name, column in known.items():
-        others = [values(other) for key, other in known.items() if key != name]
         assert found[name].distinct == len(set(values(column)) - {None})
         assert found[name].alone == naive.below(safe, k, values(column))
-        assert found[name].without == naive.below(safe, k, *others)
 
 
 @given(table=released())
@@ -68,11 +65,9 @@ def test_a_column_that_decides_comes_first_and_a_constant_one_last():
     ranked = rank(both, {name: Known(column) for name, column in codes.items()}, 3)
     assert [harm.name for harm in ranked] == ["id", "half", "nothing"]
     assert [harm.alone for harm in ranked] == [1.0, 0.0, 0.0]
-    assert ranked[0].without == 0.0
-    assert ranked[1].without == ranked[2].without == 1.0
 
 
-def test_where_leaving_one_out_does_not_help_what_each_does_alone_decides():
+def test_what_each_does_alone_decides_then_the_number_of_values():
     both = grouped(60, 6)
     known = {
         "six a group": Known(np.arange(60) % 6),
@@ -80,20 +75,8 @@ def test_where_leaving_one_out_does_not_help_what_each_does_alone_decides():
         "again six": Known((np.arange(60) % 6)[::-1].copy()),
     }
     ranked = rank(both, known, 3)
-    assert [harm.without for harm in ranked] == [1.0, 1.0, 1.0]
     assert [harm.name for harm in ranked] == ["six a group", "again six", "some groups"]
     assert [harm.alone for harm in ranked] == [1.0, 1.0, 0.5]
-
-
-def test_of_very_many_columns_those_that_do_little_alone_are_not_tried_in_full():
-    both = grouped(60, 6)
-    known = {j: Known(np.minimum(np.arange(60) % 6, j)) for j in range(5)}
-    full, short = rank(both, known, 2), rank(both, known, 2, in_full=2)
-    assert {harm.name for harm in short[:2]} == {3, 4}  # three and four values fall out alone
-    by_name = {harm.name: harm for harm in full}
-    assert all(harm == by_name[harm.name] for harm in short[:2])
-    assert all(harm.without is None for harm in short[2:])
-    assert [harm.alone for harm in short] == sorted((h.alone for h in full), reverse=True)
 
 
 def test_no_known_column_and_k_beyond_the_records():
@@ -101,7 +84,7 @@ def test_no_known_column_and_k_beyond_the_records():
     assert rank(both, {}, 3) == []
     assert enough(both, {}, 3) == []
     assert enough(both, {"sex": Known(np.arange(12) % 2)}, 13) is None
-    assert rank(both, {"sex": Known(np.arange(12) % 2)}, 13)[0].without == 1.0
+    assert rank(both, {"sex": Known(np.arange(12) % 2)}, 13)[0].alone == 1.0
 
 
 def test_a_column_that_follows_the_groups_can_stay():

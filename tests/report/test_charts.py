@@ -126,9 +126,6 @@ def every_chart():
     yield charts.distribution("one bin", distribution([np.zeros(9)], 3), 9)
     yield charts.distribution("none", {"levels": [], "after": []}, 9)
     yield charts.correlation("c", ["a", "b"], [[1, -0.5], [-0.5, 1]])
-    yield charts.class_sizes([{"size": 5, "classes": 9}, {"size": 800, "classes": 2}], 5)
-    yield charts.class_sizes([], 5)
-    yield charts.linkage([("blind guess", 0.0), ("protected columns alone", 0.0)])
     yield charts.scatter(points, "x", "y")
     yield charts.scatter({"before": [], "after": []}, "x", "y")
     yield risk_utility_map(cells(1), 0.01)
@@ -147,15 +144,6 @@ def test_each_has_a_name_and_words_and_keeps_to_its_surface():
         for x, y, words in texts(svg):
             assert 0 <= x <= width, words
             assert 0 <= y <= height, words
-
-
-def test_class_sizes_of_a_wide_range_are_in_bins():
-    rows = [{"size": size, "classes": 1000 if size == 5 else 1} for size in range(5, 600)]
-    root = ET.fromstring(charts.class_sizes(rows, 5))
-    bars = [e for e in root.iter("rect") if e.get("class") == "size"]
-    assert len(bars) <= 41
-    assert min(float(bar.get("height")) for bar in bars) > 10  # one beside a thousand can be seen
-    assert root.findtext("desc") == "1,594 groups of 5 to 599 records; k = 5."
 
 
 def test_a_scatter_shows_the_middle():

@@ -32,8 +32,7 @@ from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
 from microagg.measure.both_tables import Pair, align, pair
 from microagg.measure.fidelity import Fidelity, fidelity
-from microagg.measure.harmful_columns import enough, rank
-from microagg.measure.known_columns import Known, KnownRisk, known_columns, known_risk
+from microagg.measure.known_columns import Known, KnownRisk, enough, known_columns, known_risk, rank
 from microagg.measure.linkage import check_sample, sample_for
 from microagg.measure.risk import Ask, Risk, risk_of
 from microagg.measure.utility import Utility, utility_of

@@ -236,7 +236,6 @@ def measured_at_scale(
         alone=sampled.alone.of_all(
             alone,
             smallest_class=counts.alone.smallest,
-            mean_class=n / counts.alone.n_classes,
             below_k=counts.alone.records_below(k) / n,
             unique_before=counts.unique_before / n,
             unique_after=counts.alone.unique / n,

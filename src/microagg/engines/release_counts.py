@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.classes import ClassSizes
-from microagg.measure.harmful_columns import Stake, ranked_stakes
+from microagg.measure.known_columns import Stake, ranked_stakes
 from microagg.measure.verify import Countable, Question, Verification, count_promises
 from microagg.plan.plan import Promise
 

@@ -7,10 +7,10 @@ from typing import Any
 
 from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, plural, share
 from microagg.evidence.measured import Cure
-from microagg.evidence.sentences import Caution, cases_words, pairing_words, percent_words
+from microagg.evidence.sentences import Caution, pairing_words, percent_words
 from microagg.measure.agreement import Agreement, disclosed_share
 from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGroups
-from microagg.measure.harmful_columns import Harm
+from microagg.measure.known_columns import Harm
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.pairing import Pairing
 from microagg.measure.risk import agreement_words
@@ -143,11 +143,6 @@ def _of_linked_rows(
     if one.below_k_by_size:
         rare = plural(one.below_k_by_size, "set has", "sets have")
         words += f" {rare} a number of rows that fewer than {one.k:,} sets have."
-    if one.linkage is not None:
-        words += (
-            " An attacker who knows the true values of all rows of a set finds it in "
-            f"{cases_words(one.linkage)}."
-        )
     name_it = "" if one.column in units else "name it as unit and "
     way = (
         ""

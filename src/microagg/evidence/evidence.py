@@ -52,7 +52,6 @@ from microagg.evidence.sentences import (
 from microagg.evidence.usable import little_use_words, moved_figures, not_to_do
 from microagg.measure.analysis_results import LEAST, safe_together
 from microagg.measure.chart_data import DIGITS
-from microagg.measure.harmful_columns import Harm
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 
@@ -458,11 +457,13 @@ class Evidence(Measured):
             "alone": self._alone(),
             "with_known": self._with_known(),
             "if_confidential_known": self._if_confidential_known(),
-            "known_columns": [_harm(harm) for harm in self.harms],
+            "known_columns": [{**asdict(harm), "name": str(harm.name)} for harm in self.harms],
             "pairing": None
             if self.signs.pairing is None
             else {"rate": self.signs.pairing.rate, "base": self.signs.pairing.base},
-            "linked_rows": [one.as_dict() for one in self.signs.linked_rows],
+            "linked_rows": [
+                {**asdict(sets), "column": str(sets.column)} for sets in self.signs.linked_rows
+            ],
         }
 
     def _attacks(self) -> dict[str, Any] | None:
@@ -508,10 +509,6 @@ class Evidence(Measured):
         least = max(self.k, LEAST)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found
-
-
-def _harm(harm: Harm) -> dict[str, Any]:
-    return {**asdict(harm), "name": str(harm.name)}
 
 
 def _plain_options(options: Mapping[str, object]) -> dict[str, object]:

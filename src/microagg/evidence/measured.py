@@ -25,8 +25,7 @@ from microagg.measure.disclosure_signs import (
     UnitsInGroups,
 )
 from microagg.measure.fidelity import Fidelity
-from microagg.measure.harmful_columns import Harm, Stake
-from microagg.measure.known_columns import KnownRisk
+from microagg.measure.known_columns import Harm, KnownRisk, Stake
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.pairing import Pairing
 from microagg.measure.risk import Risk

@@ -24,11 +24,11 @@ from microagg.measure.disclosure_signs import (
     sorted_column,
     unmixed_units,
 )
-from microagg.measure.harmful_columns import enough
 from microagg.measure.known_columns import (
     Known,
     KnownRisk,
     ascending_codes,
+    enough,
     known_columns,
 )
 from microagg.measure.linked_rows import (
@@ -92,7 +92,7 @@ class Measuring(TableFigures):
 
     def pictures(self) -> dict[str, Any]:
         """Return what a report draws, as plain data."""
-        return pictures_of(self.both_as_given, self.plan.k, self.both.classes)
+        return pictures_of(self.both_as_given, self.plan.k)
 
 
 def _signs_of(table: TableFigures) -> Signs:

@@ -28,13 +28,16 @@ from microagg.measure.both_tables import Pair, replace_keeping_cache
 from microagg.measure.classes import classes, share_below
 from microagg.measure.diversity import agreement_of
 from microagg.measure.fidelity import Fidelity, columns_of, compared_columns, fidelity_of
-from microagg.measure.harmful_columns import Harm, Stake, rank, stakes
 from microagg.measure.known_columns import (
+    Harm,
     Known,
     KnownRisk,
+    Stake,
     as_in_file,
     known_columns,
     known_risk,
+    rank,
+    stakes,
 )
 from microagg.measure.linkage import sample_for
 from microagg.measure.linked_rows import (

@@ -9,7 +9,6 @@ import numpy as np
 from microagg.base.formatting import few_digits
 from microagg.base.typing import Floats, Labels
 from microagg.encode.space import names_of_levels
-from microagg.kernels.labels import group_sizes
 from microagg.measure.associations import associations
 from microagg.measure.both_tables import Pair
 from microagg.measure.timescale import TimeScale, time_scale
@@ -23,20 +22,18 @@ _MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
 OTHERS = "others"
 
 
-def pictures_of(both: Pair, k: int, classes: Labels | None = None) -> dict[str, Any]:
+def pictures_of(both: Pair, k: int) -> dict[str, Any]:
     """Return all charts of a table before and after, as plain data.
 
     Parameters
     ----------
     both : both tables
     k : least number of records of a bar; at least 3 is taken
-    classes : (n,) class of each released row, where columns were recoded
     """
     drawn: dict[str, Any] = {
         "distributions": {
             str(name): column(both, j, max(k, 3)) for j, name in enumerate(both.names)
         },
-        "class_sizes": class_sizes(group_sizes(both.classes if classes is None else classes)),
     }
     if 1 < len(both.names) <= _MOST_CORRELATIONS:
         before, after = (
@@ -165,12 +162,3 @@ def bin_cuts(y: Floats) -> Floats:
         high = most if most - high <= width else high
         cuts = np.unique(np.linspace(low, high, _BINS + 1))
     return cuts[(cuts > least) & (cuts < most)]
-
-
-def class_sizes(sizes: Labels) -> list[dict[str, int]]:
-    """Count the classes of each size."""
-    distinct, counts = np.unique(sizes, return_counts=True)
-    return [
-        {"size": int(size), "classes": int(count)}
-        for size, count in zip(distinct, counts, strict=True)
-    ]

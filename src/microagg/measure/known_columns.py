@@ -2,7 +2,8 @@
 
 Someone who looks for a person in a released table knows more than the protected columns: sex, region,
 a date, and so on. Unprotected columns are the same in the release, so that they distinguish records exactly;
-protected columns distinguish them as well as their released values allow.
+protected columns distinguish them as well as their released values allow. The harm of a column is the share
+of records in classes of fewer than k records, or units, which agree in the protected columns and in it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from microagg.base.typing import Labels
 from microagg.errors import TableError
 from microagg.kernels.labels import combine
 from microagg.measure.both_tables import Pair
-from microagg.measure.classes import ClassSizes, countable
+from microagg.measure.classes import ClassSizes, countable, share_below
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.sections import Roles
 from microagg.plan.settings import check_k
@@ -64,8 +65,6 @@ class KnownRisk:
 
     smallest_class: int
     """Records in the smallest class."""
-    mean_class: float
-    """Records over classes."""
     below_k: float
     """Share of records in classes of fewer than k records, or units."""
     unique: float
@@ -79,7 +78,6 @@ class KnownRisk:
         n = classes.n_records
         return cls(
             smallest_class=classes.smallest,
-            mean_class=n / classes.n_classes,
             below_k=classes.records_below(k) / n,
             unique=classes.unique / n,
             linkage=linkage,
@@ -90,20 +88,9 @@ class KnownRisk:
         """Share of records linked."""
         return self.linkage.share
 
-    @property
-    def prosecutor(self) -> float:
-        """Largest chance to pick a given person's record out of its class."""
-        return 1 / self.smallest_class
-
-    @property
-    def marketer(self) -> float:
-        """Mean of that chance over all records: classes over records."""
-        return 1 / self.mean_class
-
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
-        computed = ("record_linkage", "prosecutor", "marketer")
-        return {**asdict(self), **{name: getattr(self, name) for name in computed}}
+        return {**asdict(self), "record_linkage": self.record_linkage}
 
 
 def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
@@ -186,6 +173,103 @@ def known_risk(
         progress=progress,
     )
     return KnownRisk.of(ClassSizes.of_labels(labels, units), k, linkage)
+
+
+@dataclass(frozen=True)
+class Harm:
+    """What one known column does; shares are of records in classes of fewer than k."""
+
+    name: Any
+    distinct: int
+    """Distinct values, missing ones aside."""
+    alone: float
+    """Share if it were the only known column."""
+
+
+@dataclass(frozen=True)
+class Stake:
+    """What the claim that a column is confidential would cost if it were wrong."""
+
+    name: Any
+    below_k: float
+    """Share of records in classes of fewer than k, if this column were known too."""
+
+
+def stakes(
+    both: Pair,
+    known: Mapping[Any, Known],
+    confidential: Mapping[Any, Known],
+    k: int,
+    units: Labels | None = None,
+) -> list[Stake]:
+    """Rank the confidential columns by what each would stake, the largest stake first.
+
+    Parameters
+    ----------
+    both : both tables
+    known : codes of each column that an attacker is taken to know
+    confidential : codes of each column that an attacker is taken not to know
+    k : records, or units, that must share their values
+    units : (n,) unit of each record; None: k counts records
+    """
+    labels = combine([both.released_classes, *(column.codes for column in known.values())])
+    return ranked_stakes(
+        {
+            name: share_below(combine([labels, column.codes]), k, units)
+            for name, column in confidential.items()
+        }
+    )
+
+
+def ranked_stakes(below_k: Mapping[Any, float]) -> list[Stake]:
+    """Sort confidential columns by the share of records below k if each were known, the largest first."""
+    stakes = [Stake(name, share) for name, share in below_k.items()]
+    return sorted(stakes, key=lambda stake: -stake.below_k)
+
+
+def rank(both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = None) -> list[Harm]:
+    """Rank the known columns by what each does alone, the most harmful one first.
+
+    Columns that do the same are in order of their distinct values, most of them first, then as given.
+    Parameters are those of :func:`stakes`.
+    """
+    check_k(k, max(len(both), k))
+    harms = [
+        Harm(
+            name,
+            column.distinct,
+            share_below(combine([both.released_classes, column.codes]), k, units),
+        )
+        for name, column in known.items()
+    ]
+    return sorted(harms, key=lambda harm: (-harm.alone, -harm.distinct))
+
+
+def enough(
+    both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = None
+) -> list[Any] | None:
+    """Find known columns to drop so that k holds for the protected columns with all others known.
+
+    No smaller set within the one found is enough: none of its columns can stay. Another set may be
+    smaller; columns that split the fewest classes are kept first. None if not even
+    dropping all of them is enough, since k does not hold for the protected columns alone. Parameters are
+    those of :func:`stakes`.
+    """
+    check_k(k, max(len(both), k))
+    if share_below(both.released_classes, k, units) > 0:
+        return None
+    splits = {}
+    for name, column in known.items():
+        labels = combine([both.released_classes, column.codes])
+        if share_below(labels, k, units) == 0:
+            splits[name] = int(labels.max())
+    kept, held = set(), both.released_classes
+    for name in sorted(splits, key=splits.__getitem__):
+        labels = combine([held, known[name].codes])
+        if share_below(labels, k, units) == 0:
+            kept.add(name)
+            held = labels
+    return [name for name in known if name not in kept]
 
 
 def ascending_codes(frame: Frame, name: Any) -> Labels:

@@ -155,15 +155,10 @@ def linkage_of(count: Labels, n: int) -> Linkage:
     >>> linkage_of(np.array([2, 1, -1, 2]), 4).share
     0.5
     """
-    return estimated(np.where(count > 0, 1.0 / np.maximum(count, 1), 0.0), n)
-
-
-def estimated(credit: Floats, n: int) -> Linkage:
-    """Linkage of n records from the chances of some of them, or of all."""
-    share = float(credit.sum() / len(credit))
-    if len(credit) == n:
-        return Linkage(share, share, share, n, sampled=False)
-    return Linkage(share, *wilson(share, len(credit)), len(credit), sampled=True)
+    tried = len(count)
+    share = float(np.where(count > 0, 1.0 / np.maximum(count, 1), 0.0).sum() / tried)
+    low, high = (share, share) if tried == n else wilson(share, tried)
+    return Linkage(share, low, high, tried, sampled=tried < n)
 
 
 def check_sample(sample: int | None) -> None:

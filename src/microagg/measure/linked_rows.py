@@ -10,34 +10,24 @@ sum over its rows. Two different sets of m have the same sum with a chance of ab
 
 If several such columns are released, one shows more about the sets of the other: which rows of a household
 are one person. Rows are then distinguished by their sets, until nothing changes any more.
-
-Linkage by sets: the attacker has the true values of all rows of an id and the columns left as they are, and
-takes the set of released rows that is nearest: the least sum of squared distances over all ways to match
-the rows, among sets of as many rows with the same known values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from microagg.base.typing import Floats, Labels
+from microagg.base.typing import Labels
 from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import canonical_labels, combine, group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.measure.disclosure_signs import identifier
 from microagg.measure.known_columns import Known
-from microagg.measure.linkage import EQUAL, Linkage, estimated
 
 _SEED = 27
-# Sets that are linked, and the distances that may be computed for it: seconds.
-_LINKED = 1_000
-_DISTANCES = 100_000_000
-# Known values that differ cannot be matched; coordinates are never that far apart.
-_FAR = 1e12
 
 
 @dataclass(frozen=True)
@@ -54,13 +44,6 @@ class LinkedRows:
     """Sets that fewer than k are equal to, themselves included."""
     below_k_by_size: int
     """Sets that fewer than k have as many rows as, themselves included."""
-    linkage: Linkage | None = None
-    """Share of sets found by an attacker who knows the true values of all rows; None: not measured."""
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        linked = None if self.linkage is None else self.linkage.share
-        return {**asdict(self), "column": str(self.column), "record_linkage": linked}
 
 
 class RowSets(NamedTuple):
@@ -78,7 +61,7 @@ def linked_rows(
     k: int,
     units: Labels | None = None,
 ) -> list[LinkedRows]:
-    """Count the sets of rows of each linking column, and link those of columns in which k does not hold.
+    """Count the sets of rows of each linking column.
 
     Parameters
     ----------
@@ -89,14 +72,10 @@ def linked_rows(
     k : least number of sets that must be equal
     units : (n,) the unit of each row, if k counts units
     """
-    counts = []
-    for name, sets in sets_by_column(both.released_classes, known, links).items():
-        counted = count_row_sets(name, sets, k, units)
-        if counted.below_k:
-            others = [column for other, column in known.items() if other != name]
-            counted = replace(counted, linkage=link_sets(both, others, sets))
-        counts.append(counted)
-    return counts
+    return [
+        count_row_sets(name, sets, k, units)
+        for name, sets in sets_by_column(both.released_classes, known, links).items()
+    ]
 
 
 def linking_columns(columns: Mapping[Any, Known], named: Collection[Any]) -> dict[Any, Known]:
@@ -194,74 +173,6 @@ def count_row_sets(name: Any, found: RowSets, k: int, units: Labels | None = Non
     )
 
 
-def link_sets(both: Pair, known: Iterable[Known], found: RowSets) -> Linkage:
-    """Link sets of original rows to the nearest sets of released rows; a sample of at most 1,000."""
-    columns = [column.codes for column in known]
-    blocks = combine(columns) if columns else np.zeros(len(both), dtype=np.int64)
-    rows_of = np.split(np.argsort(found.ids, kind="stable"), np.cumsum(found.sizes)[:-1])
-    # Only sets of as many rows with the same known values are compared, and one set of each kind.
-    block_of = _kinds(blocks, found.ids)
-    first = np.unique(found.kinds, return_index=True)[1]
-    rivals_at = _grouped(block_of[first])
-    alike = combine([both.classes, blocks])
-    one_of = np.unique(alike, return_index=True)[1][alike]  # a row of each class of equal rows
-    times = group_sizes(found.kinds)
-    compared = _Compared(*both.encoded, blocks)
-    released: dict[int, Labels] = {}
-    credit: list[float] = []
-    left = _DISTANCES
-    for chosen in np.random.default_rng(_SEED).permutation(len(found.kinds))[:_LINKED]:
-        rivals = rivals_at[block_of[chosen]]
-        left -= len(rivals) * int(found.sizes[chosen]) ** 2
-        if left < 0 and credit:
-            break
-        if block_of[chosen] not in released:
-            released[block_of[chosen]] = np.array([one_of[rows_of[first[kind]]] for kind in rivals])
-        own_index = int(np.searchsorted(rivals, found.kinds[chosen]))
-        credit.append(
-            compared.credit(rows_of[chosen], released[block_of[chosen]], own_index, times[rivals])
-        )
-    return estimated(np.array(credit), len(found.kinds))
-
-
-class _Compared(NamedTuple):
-    """What an attacker compares: coordinates of original and released rows, and their known values."""
-
-    before: Floats
-    after: Floats
-    blocks: Labels
-
-    def credit(self, rows: Labels, released: Labels, own: int, times: Labels) -> float:
-        """Chance to pick the right set for one set of original rows.
-
-        ``released`` are the rows of m sets, (m, size), the right one at ``own``; ``times`` are the sets
-        that each of them stands for.
-        """
-        classes, at = np.unique(released, return_inverse=True)
-        apart = np.square(self.before[rows][:, None, :] - self.after[classes][None, :, :]).sum(
-            axis=2
-        )
-        other = self.blocks[rows][:, None] != self.blocks[classes][None, :]
-        of_sets = (np.minimum(apart, _FAR) + _FAR * other)[:, at.reshape(released.shape)]
-        wanted = _least(of_sets[:, own, :])
-        # No matching costs less than the nearest row of each row, from either side.
-        at_least = np.maximum(of_sets.min(axis=2).sum(axis=0), of_sets.min(axis=0).sum(axis=1))
-        near, slack = 0, EQUAL * (wanted + 1)
-        for rival in np.flatnonzero(at_least <= wanted + slack):
-            cost = _least(of_sets[:, rival, :])
-            if cost < wanted - slack:
-                return 0.0
-            near += int(times[rival]) if cost <= wanted + slack else 0
-        return 1 / near
-
-
-def _least(costs: Floats) -> float:
-    """Cost of the best way to match rows to rows."""
-    from scipy.optimize import linear_sum_assignment
-
-    return float(costs[linear_sum_assignment(costs)].sum())
-
-
 def _kinds(rows: Labels, ids: Labels) -> Labels:
     """Give equal sets of rows the same number: those with the same rows, each as often."""
     order = np.argsort(ids, kind="stable")
@@ -280,9 +191,3 @@ def _each_missing_alone(codes: Labels) -> Labels:
     labels = codes.copy()
     labels[missing] = int(codes.max(initial=-1)) + 1 + np.arange(len(missing))
     return canonical_labels(labels)
-
-
-def _grouped(labels: Labels) -> Sequence[Labels]:
-    """Members of each group, ascending."""
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(labels))[:-1])

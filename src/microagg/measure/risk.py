@@ -46,8 +46,6 @@ class Risk:
 
     smallest_class: int
     """Records in the smallest class of equal protected values: the k that really holds."""
-    mean_class: float
-    """Records over classes."""
     below_k: float | None
     """Share of records in classes of fewer than k; None if no k was given. Must be 0."""
     unique_before: float
@@ -60,16 +58,6 @@ class Risk:
     """Each confidential column: l-diversity and t-closeness of the classes."""
     _pair: Pair = field(repr=False, compare=False)
     _ask: Ask = field(repr=False, compare=False)
-
-    @property
-    def prosecutor(self) -> float:
-        """Largest chance to pick a given person's record out of its class."""
-        return 1 / self.smallest_class
-
-    @property
-    def marketer(self) -> float:
-        """Mean of that chance over all records: classes over records."""
-        return 1 / self.mean_class
 
     @cached_property
     def linkage(self) -> Linkage:
@@ -121,12 +109,9 @@ class Risk:
         """Plain data for JSON; without ``full``, what costs no time alone."""
         short: dict[str, object] = {
             "smallest_class": self.smallest_class,
-            "mean_class": self.mean_class,
             "below_k": self.below_k,
             "unique_before": self.unique_before,
             "unique_after": self.unique_after,
-            "prosecutor": self.prosecutor,
-            "marketer": self.marketer,
             "blind_guess": self.blind_guess,
         }
         if not full:
@@ -226,7 +211,6 @@ def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
         check_k(ask.k, max(n, ask.k))
     return Risk(
         smallest_class=after.smallest,
-        mean_class=n / after.n_classes,
         below_k=None if ask.k is None else after.records_below(ask.k) / n,
         unique_before=before.unique / n,
         unique_after=after.unique / n,

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
-from microagg.base.formatting import number, percent, plural, share, spread
+from microagg.base.formatting import number, percent, plural
 from microagg.report.svg import FONT, Picture, Plot, amounts, element, short, width_of
 
 _SMALL = (300.0, 170.0)
 LARGE = (480.0, 320.0)
 _ROW = 19.0  # height of a bar with its space
 _ALIKE = 0.01  # widths of bins that differ by less, relatively, are equal but for rounding
-_FEW_SIZES = 40  # beyond these, sizes of groups are put into bins
 _MATRIX = (300.0, 470.0)  # width with up to six columns, and with more
 _WITH_NUMBERS = 13  # columns of a matrix that shows its numbers
 _SHADES = 20
@@ -87,85 +86,27 @@ def _categories(name: str, levels: Sequence[str], data: Mapping[str, Any], n: in
         picture.text("too few values to show", _SMALL[0] / 2, _ROW, "middle")
         return picture.svg(name, "Too few values to show.")
     shares = {when: _percents(data[when], n) for when in ("after", "before") if when in data}
-    return _bars(name, levels, shares)
-
-
-def linkage(rows: Sequence[tuple[str, float]]) -> Markup:
-    """Draw the chances of an attacker; the first is a blind guess."""
-    labels, chances = zip(*rows, strict=True)
-    shares = {
-        "guess": [100 * chances[0], *(0.0 for _ in chances[1:])],
-        "after": [0.0, *(100 * one for one in chances[1:])],
-    }
-    return _bars("Records linked", labels, shares, [share(one) for one in chances])
-
-
-def _bars(
-    title: str,
-    labels: Sequence[str],
-    shares: Mapping[str, Sequence[float]],
-    notes: Sequence[str] = (),
-) -> Markup:
-    """Draw lying bars: for each label one of each kind, over each other; with a note at their ends."""
-    names = [short(label) for label in labels]
-    left = max(map(width_of, names)) + 6
-    wide, room = _SMALL[0] - left, max(map(width_of, notes), default=0.0)
-    top = _top(*shares.values()) * wide / (wide - room)
+    labels = [short(level) for level in levels]
+    left = max(map(width_of, labels)) + 6
     plot = Plot(
         (_SMALL[0], _ROW * len(labels) + 36),
-        (0.0, top),
+        (0.0, _top(*shares.values())),
         (0.0, 1.0),
         left=left,
         top=0.0,
         bottom=36.0,
     )
     about = []
-    for i, label in enumerate(names):
-        found = {kind: heights[i] for kind, heights in shares.items()}
-        for kind, value in found.items():
+    for i, label in enumerate(labels):
+        heights = {kind: column[i] for kind, column in shares.items()}
+        for kind, value in heights.items():
             width, height = plot.x(value) - left, 0.7 * _ROW
             plot.add("rect", kind=kind, x=left, y=(i + 0.15) * _ROW, width=width, height=height)
         plot.text(label, left - 5, (i + 0.5) * _ROW + 4, "end")
-        words = ", ".join(f"{percent(value)} {kind}" for kind, value in found.items())
-        if notes:
-            plot.text(notes[i], plot.x(max(found.values())) + 4, (i + 0.5) * _ROW + 4)
-            words = notes[i]
+        words = ", ".join(f"{percent(value)} {kind}" for kind, value in heights.items())
         about.append(f"{label}: {words}")
     plot.axis_below(unit="% of records")
-    return plot.svg(title, "; ".join(about))
-
-
-def class_sizes(rows: Sequence[Mapping[str, int]], k: int) -> Markup:
-    """Draw how many groups there are of each size; many sizes in bins, and by their logarithm."""
-    title = "Records that share their protected values"
-    counts = Counter({row["size"]: row["classes"] for row in rows})
-    least, most = min(counts, default=k), max(counts, default=k)
-    width = max(1, math.ceil((most - least + 1) / _FEW_SIZES))
-    bins: Counter[int] = Counter()
-    for size, count in counts.items():
-        bins[least + (size - least) // width * width] += count
-    top = max(bins.values(), default=1)
-    by_log = width > 1
-
-    def height(count: float) -> float:
-        return math.log1p(count) if by_log else count
-
-    plot = Plot(
-        (_SMALL[0], _SMALL[1] + 14),
-        (min(least, k) - 0.7, most + width - 0.3),
-        (0.0, 1.05 * height(top)),
-        left=44.0,
-        bottom=34.0,
-    )
-    decades = [0, *(10**i for i in range(len(str(top))))]
-    plot.axis_left("groups", [(height(one), f"{one:,}") for one in decades] if by_log else None)
-    for start, count in bins.items():
-        left, right = plot.x(start - 0.4), plot.x(start + width - 0.6)
-        at = plot.y(height(count))
-        plot.add("rect", kind="size", x=left, y=at, width=right - left, height=plot.bottom - at)
-    plot.line("limit", plot.x(k - 0.5), plot.top, plot.x(k - 0.5), plot.bottom)
-    plot.axis_below(unit=f"records in a group (dashed: k = {k})")
-    return plot.svg(title, f"{plural(counts.total(), 'group')} of {spread(least, most)}; k = {k}.")
+    return plot.svg(name, "; ".join(about))
 
 
 def correlation(title: str, names: Sequence[str], matrix: Sequence[Sequence[float]]) -> Markup:

@@ -31,7 +31,6 @@ from microagg.evidence.over_time import history_cautions, history_sentences, sha
 from microagg.evidence.sentences import Caution, promise_words, required_words
 from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import combine, group_sizes
-from microagg.measure.chart_data import class_sizes
 from microagg.measure.classes import share_below
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.diversity import agreement_of
@@ -175,7 +174,6 @@ def public_model(
         },
         "pictures": {
             "distributions": protected.distributions(max(plan.k, 3)),
-            "class_sizes": None if plan.is_swapped else class_sizes(sizes),
             "correlations": _correlations(protected, len(released)),
             "associations": protected.has_categories,
         },

@@ -25,8 +25,7 @@ from microagg.formats.layouts import FileFormat
 from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
 from microagg.measure.attack import OnProgress
 from microagg.measure.fidelity import Fidelity
-from microagg.measure.harmful_columns import Stake
-from microagg.measure.known_columns import KnownRisk
+from microagg.measure.known_columns import KnownRisk, Stake
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
