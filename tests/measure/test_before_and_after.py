@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from measure_mixed import plain_pair
 from microagg.measure.before_and_after import summaries
 from microagg.measure.both_tables import Pair
 from microagg.tables.variable import Variable
@@ -39,9 +40,7 @@ def test_numbers_equal_their_definitions(n, weighted):
     y = x.round(-1)
     x[2] = y[5] = np.nan
     weights = rng.uniform(0.5, 3, n) if weighted else None
-    both = Pair(
-        ["x"], x[:, None], y[:, None], variables=[Variable("x", "number", x)], weights=weights
-    )
+    both = Pair([Variable("x", "number", x)], y[:, None], weights=weights)
     row = summaries(replace(both, mean_weight=40.0), 3)[0]
     for place, table in enumerate((x, y)):
         wanted = four(table, weights if weighted else np.ones(n), 3, 40.0 if weighted else 1.0)
@@ -51,7 +50,7 @@ def test_numbers_equal_their_definitions(n, weighted):
 
 
 def test_a_median_of_few_values_is_the_mean_of_all():
-    both = Pair(["x"], np.array([[1.0], [5.0]]), np.array([[3.0], [3.0]]))
+    both = plain_pair(["x"], np.array([[1.0], [5.0]]), np.array([[3.0], [3.0]]))
     row = summaries(both, 5)[0]
     assert row.total == pytest.approx((6.0, 6.0))
     assert row.median == pytest.approx((3.0, 3.0))
@@ -59,14 +58,14 @@ def test_a_median_of_few_values_is_the_mean_of_all():
 
 def test_a_column_without_any_value_has_zeros():
     none = np.full((3, 1), np.nan)
-    both = Pair(["x"], none, none, variables=[Variable("x", "number", none[:, 0])])
+    both = plain_pair(["x"], none, none)
     row = summaries(both, 3)[0]
     assert (row.total, row.sd, row.missing) == ((0.0, 0.0), (0.0, 0.0), (3, 3))
 
 
 def test_totals_of_huge_numbers_do_not_overflow():
     huge = np.full((4, 1), 1e308)
-    row = summaries(Pair(["x"], huge, huge), 3)[0]
+    row = summaries(plain_pair(["x"], huge, huge), 3)[0]
     assert row.mean == (1e308, 1e308)
     assert row.total[0] == pytest.approx(1.797e308, rel=1e-3)  # the largest double
     assert row.sd == (0.0, 0.0)
@@ -80,7 +79,7 @@ def test_categories_by_hand(weighted):
     y[1] = np.nan
     w = np.array([1.0, 2.0, 3.0, 1.0, 1.0, 4.0]) if weighted else None
     job = Variable("job", "nominal", x, levels=["a", "b", "c"])
-    both = Pair(["job"], x[:, None], y[:, None], variables=[job], weights=w)
+    both = Pair([job], y[:, None], weights=w)
     row = summaries(both, 3)[0]
     assert (row.levels, row.missing, row.frequent) == ((3, 2), (1, 1), "a")
     if weighted:
@@ -102,8 +101,8 @@ def test_of_two_categories_the_order_of_records_does_not_tell_which_moved_most()
     for _ in range(30):
         rows = rng.permutation(240)
         sex = Variable("sex", "nominal", before[rows], levels=("f", "m"))
-        given = {"variables": [sex], "weights": weights[rows] / weights.mean()}
-        (row,) = summaries(Pair(["sex"], before[rows, None], after[rows, None], **given), 3)
+        both = Pair([sex], after[rows, None], weights=weights[rows] / weights.mean())
+        (row,) = summaries(both, 3)
         named.add(row.moved)
     assert len(named) == 1
 
@@ -112,8 +111,8 @@ def test_the_category_whose_share_moved_most():
     x = np.repeat([0.0, 1.0, 2.0], [10, 10, 10])
     y = np.repeat([0.0, 1.0, 2.0], [11, 14, 5])
     job = Variable("job", "nominal", x, levels=["a", "b", "c"])
-    both = Pair(["job"], x[:, None], y[:, None], variables=[job])
+    both = Pair([job], y[:, None])
     row = summaries(both, 3)[0]
     assert (row.moved, row.moved_share) == ("c", pytest.approx((1 / 3, 1 / 6)))
-    row = summaries(Pair(["job"], x[:, None], x[:, None], variables=[job]), 3)[0]
+    row = summaries(Pair([job], x[:, None]), 3)[0]
     assert (row.moved, row.moved_share, row.changed) == (None, None, 0.0)

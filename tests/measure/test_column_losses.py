@@ -26,10 +26,8 @@ def column(kind, values, levels=(), **setting):
 
 def pair_of(variable, released, labels=None, **more):
     return Pair(
-        ["x"],
-        variable.values[:, None],
+        [variable],
         np.array(released, dtype=float)[:, None],
-        variables=[variable],
         labels=None if labels is None else np.array(labels),
         **more,
     )
@@ -151,10 +149,8 @@ def test_importance_and_values_that_are_there_decide_how_much_a_column_counts():
     a = column("number", [1, 2, 3, np.nan], importance=3.0)
     b = column("nominal", [0, 1, 0, 1], "xy")
     both = Pair(
-        ["a", "b"],
-        np.column_stack([a.values, b.values]),
+        [replace(a, name="a"), replace(b, name="b")],
         np.array([[1.5, 0], [1.5, 0], [3, 0], [np.nan, 0]]),
-        variables=[a, b],
         labels=np.array([0, 0, 1, 1]),
     )
     u = utility_of(both)
@@ -179,10 +175,8 @@ def test_groups_that_are_not_told():
     # With a record alone in its row, a swap must not pass as a group of one.
     number = column("number", [1, 2, 3, 4, 5, 6])
     swapped = Pair(
-        ["n", "c"],
-        np.column_stack([number.values, nominal.values]),
+        [replace(number, name="n"), replace(nominal, name="c")],
         np.column_stack([number.values, [1, 1, 0, 0, 1, 1]]),
-        variables=[number, nominal],
     )
     u = utility_of(swapped)
     assert u.by_column["n"] == 0
@@ -202,10 +196,8 @@ def test_a_transformed_number_loses_in_what_it_is_grouped_by():
 def test_columns_with_their_own_groups():
     a = column("nominal", [0, 1, 0, 1], "xy")
     both = Pair(
-        ["a", "b"],
-        np.column_stack([a.values, a.values]),
+        [a, replace(a, name="b")],
         np.zeros((4, 2)),
-        variables=[a, a],
         labels=np.array([[0, 0], [0, 1], [1, 0], [1, 1]]),
     )
     assert losses(both).within == pytest.approx([1.0, 0.0])

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive_measures as naive
-from microagg.measure.both_tables import Pair
+from measure_mixed import plain_pair
 from microagg.measure.disclosure_signs import determines, identifier, units_in_groups
 from microagg.measure.known_columns import Known, known_columns
 from microagg.tables.frame import Frame
@@ -26,7 +26,7 @@ def known(values, kind=None):
 
 def original(**columns):
     X = np.column_stack([np.asarray(values, float) for values in columns.values()])
-    return Pair(list(columns), X, X)
+    return plain_pair(list(columns), X, X)
 
 
 # Units in groups

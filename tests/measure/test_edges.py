@@ -27,7 +27,7 @@ from microagg.tables.variable import Variable, variable_of
 def numbers(x, y):
     """A pair of one column of numbers, in which values may be missing."""
     x, y = np.array(x, dtype=float), np.array(y, dtype=float)
-    return Pair(["x"], x[:, None], y[:, None], variables=[Variable("x", "number", x)])
+    return Pair([Variable("x", "number", x)], y[:, None])
 
 
 def test_a_column_of_which_nothing_is_released_is_lost():

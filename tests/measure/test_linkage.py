@@ -34,7 +34,7 @@ def released(X, k, rng):
 def both_of(X, k, seed=0):
     columns = [Variable(str(j), "number", x.copy()) for j, x in enumerate(X.T)]
     twins = released(X, k, np.random.default_rng(seed))
-    return Pair(list(range(X.shape[1])), X, twins, variables=columns)
+    return Pair(columns, twins)
 
 
 def in_batches(values, known, at_once, distinct):

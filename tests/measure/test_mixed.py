@@ -15,7 +15,7 @@ from hypothesis import given
 import microagg
 import naive_measures
 import naive_mixed as naive
-from measure_mixed import KINDS, listed, mixed_pairs, random_pair
+from measure_mixed import KINDS, listed, mixed_pairs, plain_pair, random_pair
 from microagg import InputError
 from microagg.measure.associations import associations
 from microagg.measure.before_and_after import summaries
@@ -24,7 +24,7 @@ from microagg.measure.chart_data import column
 from microagg.measure.disclosure_signs import determines
 from microagg.measure.known_columns import Known, known_risk
 from microagg.measure.linkage import link
-from microagg.measure.risk import Ask, risk_of
+from microagg.measure.risk import risk_of
 from microagg.measure.utility import utility_of
 from microagg.plan.column import Column
 from microagg.tables.variable import Variable
@@ -140,7 +140,7 @@ def test_linkage_is_within_its_bounds(both):
 
 def test_complete_numbers_are_encoded_as_they_are_scaled():
     both = random_pair(np.random.default_rng(0), ["number", "date", "number"])
-    plain = Pair(both.names, both.original, both.protected)
+    plain = plain_pair(both.names, both.original, both.protected)
     for found, expected in zip(both.encoded, plain.scaled, strict=True):
         np.testing.assert_array_equal(found, expected)
     assert utility_of(replace(both, labels=None)).information_loss == pytest.approx(
@@ -152,9 +152,7 @@ def test_complete_numbers_are_encoded_as_they_are_scaled():
 def test_missingness_is_seen_by_the_attacker():
     # The values tell nothing; that it is missing singles one record out.
     values = np.array([5.0, 5.0, 5.0, np.nan])
-    both = Pair(
-        ["x"], values[:, None], values[:, None], variables=[Variable("x", "number", values)]
-    )
+    both = Pair([Variable("x", "number", values)], values[:, None])
     assert link(both).share == pytest.approx((3 * (1 / 3) + 1) / 4)
     r = risk_of(both)
     assert (r.unique_before, r.unique_after, r.smallest_class) == (0.25, 0.25, 1)
@@ -164,7 +162,7 @@ def test_codes_of_missing_values_are_told_apart_where_they_are_released():
     values = np.array([np.nan] * 4)
     tags = np.array([0, 0, -1, -1])
     variable = Variable("x", "number", values, tags=tags, codes=(-8,))
-    both = Pair(["x"], values[:, None], values[:, None], variables=[variable])
+    both = Pair([variable], values[:, None])
     assert risk_of(both).smallest_class == 4
     told = replace(both, states=variable.states[:, None])
     assert risk_of(told).smallest_class == 2
@@ -176,7 +174,7 @@ def test_a_protected_category_may_follow_from_a_known_column():
     values = rng.integers(0, 3, 200).astype(float)
     values[:20] = np.nan
     variable = Variable("job", "nominal", values, levels=("a", "b", "c"))
-    both = Pair(["job"], values[:, None], values[:, None], variables=[variable])
+    both = Pair([variable], values[:, None])
     same = Known(np.where(np.isnan(values), 5, np.nan_to_num(values)).astype(np.int64), "whole")
     (found,) = determines({"code": same}, both)
     # Level numbers of a nominal column have no order: it is a function, not a rank.
@@ -377,9 +375,9 @@ def test_odd_columns_are_measured_without_complaint(kind, hole):
     if hole == "constant":
         x[:, 0] = y[:, 0] = 1
     first = replace(both.variables[0], values=x[:, 0])
-    changed = replace(both, original=x, protected=y, variables=[first, *both.variables[1:]])
+    changed = replace(both, protected=y, variables=[first, *both.variables[1:]])
     for one in (changed, replace(changed, labels=None), replace(changed, weights=np.ones(12))):
-        lost, risk = utility_of(one).as_dict(), risk_of(one, Ask(k=2)).as_dict()
+        lost, risk = utility_of(one).as_dict(), risk_of(one, 2).as_dict()
         name = both.names[0]
         assert math.isfinite(lost["information_loss"])
         assert 0 <= risk["record_linkage"] <= 1

@@ -19,7 +19,7 @@ from microagg.measure.both_tables import Pair
 from microagg.measure.chart_data import bars, column, pictures_of
 from microagg.measure.fidelity import columns_of, fidelity_of
 from microagg.measure.known_columns import known_risk
-from microagg.measure.risk import Ask, risk_of
+from microagg.measure.risk import risk_of
 from microagg.measure.utility import utility_of
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
@@ -71,12 +71,10 @@ def protected(frame, weighted=False):
         after[variable.name] = native(frame, variable, column_values)
     w = frame["w"].to_numpy()
     both = Pair(
-        NAMES,
-        np.column_stack([v.values for v in variables]),
+        variables,
         np.column_stack(values),
         before,
         Frame(after),
-        variables=variables,
         weights=w / w.mean() if weighted else None,
         mean_weight=float(w.mean()) if weighted else 1.0,
         labels=labels,
@@ -97,13 +95,12 @@ def native(frame, variable, values):
 def evidence_of(frame, **settings):
     both, after, found = protected(frame, **settings)
     plan = Plan.of(k=K, columns=NAMES, confidential=["w"])
-    ask = Ask(k=K, units=np.arange(len(frame)) // 2)
     measured = Measured(
         roles=plan.roles(list(frame.columns)),
         parts=[Part(np.arange(len(frame)), NAMES, found, len(NAMES))],
         utility=utility_of(both, ["income by job", "income ~ benefit"]),
         fidelity=fidelity_of(columns_of(both)),
-        alone=risk_of(both, ask),
+        alone=risk_of(both, K, units=np.arange(len(frame)) // 2),
         with_known=known_risk(both, {}, K),
         if_confidential_known=known_risk(both, {}, K),
         harms=[],

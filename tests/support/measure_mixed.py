@@ -36,13 +36,17 @@ def random_pair(rng, kinds, n=24, *, holes=False, weighted=False, told=True):
     ]
     released = [release(rng, variable, labels, weights, holes) for variable in variables]
     return Pair(
-        [variable.name for variable in variables],
-        np.column_stack([variable.values for variable in variables]),
+        variables,
         np.column_stack(released),
-        variables=variables,
         weights=weights,
         labels=labels if told else None,
     )
+
+
+def plain_pair(names, original, protected, **given):
+    """A pair of numbers."""
+    columns = [Variable(name, "number", x) for name, x in zip(names, original.T, strict=True)]
+    return Pair(columns, protected, **given)
 
 
 def random_variable(rng, name, kind, n, holes):

@@ -34,7 +34,7 @@ from microagg.measure.both_tables import Pair, align, pair
 from microagg.measure.fidelity import Fidelity, fidelity
 from microagg.measure.known_columns import Known, KnownRisk, enough, known_columns, known_risk, rank
 from microagg.measure.linkage import check_sample, sample_for
-from microagg.measure.risk import Ask, Risk, risk_of
+from microagg.measure.risk import Risk, risk_of
 from microagg.measure.utility import Utility, utility_of
 from microagg.plan.analysis_formulas import computed_with
 from microagg.plan.plan import Plan
@@ -91,14 +91,12 @@ def measure_files(
         kinds = {name: one for name, one in plan.columns.items() if name in shared}
         usable = fidelity(before, after, shared, kinds=kinds, weight=weight)
     speaker.say("usable", fidelity_words(usable))
-    ask = Ask(
-        k=plan.blocks[0].k,
-        confidential=tuple(confidential),
-        sample=sample or sample_for(len(both)),
-    )
+    k = plan.blocks[0].k
     with clock.time("risk"):
-        alone, with_known = _link(speaker, both, known, ask)
-    _say_risk(speaker, both, known, alone, with_known, ask.k)
+        alone, with_known = _link(
+            speaker, both, known, k, confidential, sample or sample_for(len(both))
+        )
+    _say_risk(speaker, both, known, alone, with_known, k)
     gates = _gates(utility.information_loss, with_known.linkage.high, usable, alone, plan.accept)
     for words, passed in gates:
         speaker.say("target", words, style="bold" if passed else "bold red")
@@ -176,17 +174,22 @@ def _say_loss(speaker: Speaker, both: Pair, utility: Utility) -> list[Any]:
 
 
 def _link(
-    speaker: Speaker, both: Pair, known: Mapping[Any, Known], ask: Ask
+    speaker: Speaker,
+    both: Pair,
+    known: Mapping[Any, Known],
+    k: int | None,
+    confidential: list[str],
+    sample: int | None,
 ) -> tuple[Risk, KnownRisk]:
     """Link the records by the protected columns alone, and with the known ones."""
     with speaker.progress("linking") as bar:
-        alone, n = risk_of(both, ask), ask.sample or len(both)
+        alone, n = risk_of(both, k, confidential, sample=sample), sample or len(both)
         alone = alone.linked(None if bar is None else lambda done: bar(done, 2 * n))
         with_known = known_risk(
             both,
             known,
-            ask.k or alone.smallest_class,
-            sample=ask.sample,
+            k or alone.smallest_class,
+            sample=sample,
             progress=None if bar is None else lambda done: bar(n + done, 2 * n),
         )
     return alone, with_known

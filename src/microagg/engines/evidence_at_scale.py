@@ -36,7 +36,6 @@ from microagg.grouping.read_table import take_in
 from microagg.kernels.labels import canonical_labels
 from microagg.measure.attack import OnProgress
 from microagg.measure.before_and_after import Summary
-from microagg.measure.both_tables import replace_keeping_cache
 from microagg.measure.column_losses import Losses
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linkage import Linkage, Sought, sample_for
@@ -226,7 +225,7 @@ def measured_at_scale(
                 *(together if measuring.is_sample else ()),
             ],
         ),
-        utility=replace_keeping_cache(
+        utility=replace(
             sampled.utility,
             information_loss=lost.overall(lost.released),
             by_column=dict(zip(names, (100 * lost.released).tolist(), strict=True)),

@@ -60,7 +60,7 @@ Verdict = Literal["green", "amber", "red"]
 # Digits alone do not do for what is small: a column that lost 0.00123 % is known to five.
 _DECIMALS_BY_COLUMN = {
     "by_column": 2,  # in percent
-    "group_loss_by_column": 2,  # these two where columns are more than complete numbers
+    "group_loss_by_column": 2,
     "changed": 3,
 }
 _STAKES = 3  # confidential columns whose stake a sentence gives
@@ -504,8 +504,7 @@ class Evidence(Measured):
         """
         found: dict[str, Any] = dict(self.utility.as_dict())
         for name, decimals in _DECIMALS_BY_COLUMN.items():
-            if name in found:
-                found[name] = {key: round(v, decimals) for key, v in found[name].items()}
+            found[name] = {key: round(v, decimals) for key, v in found[name].items()}
         least = max(self.k, LEAST)
         found["analyses"] = safe_together(self.utility.analyses, least)
         return found

@@ -249,7 +249,6 @@ class Measured:
         return replace(
             self,
             parts=parts,
-            utility=self.utility.without_records(),
-            alone=self.alone.without_records(),
+            alone=self.alone.linked(),
             signs=replace(self.signs, agreements=agreements),
         )

@@ -24,7 +24,7 @@ from microagg.measure.against_original import against_original
 from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.analyses import analyse
 from microagg.measure.before_and_after import Summary, summaries
-from microagg.measure.both_tables import Pair, replace_keeping_cache
+from microagg.measure.both_tables import Pair
 from microagg.measure.classes import classes, share_below
 from microagg.measure.diversity import agreement_of
 from microagg.measure.fidelity import Fidelity, columns_of, compared_columns, fidelity_of
@@ -46,7 +46,7 @@ from microagg.measure.linked_rows import (
     linking_columns,
 )
 from microagg.measure.pairing import Pairing, pairing_attack, untouched_coordinates
-from microagg.measure.risk import Ask, Risk, risk_of
+from microagg.measure.risk import Risk, risk_of
 from microagg.measure.swapping import Chance, SwapFigures, chance_of, standing
 from microagg.measure.utility import Utility, utility_of
 from microagg.measure.within_groups import WithinGroups, within_groups
@@ -107,16 +107,20 @@ class TableFigures:
     @cached_property
     def both(self) -> Pair:
         """The protected columns before and after."""
+        weights, mean = self.intake.weights, 1.0
+        if weights is not None:  # whose sum may be too large for a number
+            mean = float(group_means(weights, np.zeros(len(weights), dtype=np.int64))[0])
         return Pair(
-            self.roles.protected,
-            np.column_stack([v.values for v in self.intake.variables.values()]),
+            list(self.intake.variables.values()),
             self.values,
             self.intake.frame,
             self.after,
-            shared=self._shared,
+            weights=self.intake.relative_weights,
+            mean_weight=mean,
             labels=self.groups,
+            states=self.states,
+            shared=self._shared,
             swapped=self._classes_of_swapped,
-            **self._beyond_numbers,
         )
 
     @property
@@ -142,29 +146,13 @@ class TableFigures:
         given = self.intake
         if not given.recoded:
             return self.both
-        variables = list(given.variables.values())
-        return against_original(self.both, variables, given.recoded, given.original)
+        return against_original(self.both, given.recoded, given.original)
 
     @property
     def _shared(self) -> Labels | None:
         """Strata and mean weight as they are released, a number for each combination."""
         shared = known_columns(self.after, self.plan.also_shared())
         return combine([column.codes for column in shared.values()]) if shared else None
-
-    @property
-    def _beyond_numbers(self) -> dict[str, Any]:
-        """Kinds, weights and states, unless all columns are complete numbers that count alike."""
-        if self.intake.plain:
-            return {}
-        weights, mean = self.intake.weights, 1.0
-        if weights is not None:  # whose sum may be too large for a number
-            mean = float(group_means(weights, np.zeros(len(weights), dtype=np.int64))[0])
-        return {
-            "variables": list(self.intake.variables.values()),
-            "weights": self.intake.relative_weights,
-            "mean_weight": mean,
-            "states": self.states,
-        }
 
     @cached_property
     def known(self) -> Mapping[Any, Known]:
@@ -194,7 +182,7 @@ class TableFigures:
         """
         measures = utility_of(self.both_as_given)
         if self.plan.is_swapped:
-            measures = replace_keeping_cache(
+            measures = replace(
                 measures,
                 information_loss=measures.group_loss,
                 by_column=measures.group_loss_by_column,
@@ -218,7 +206,7 @@ class TableFigures:
         ]
         if not found:
             return utility
-        return replace_keeping_cache(utility, analyses=[*utility.analyses, *found])
+        return replace(utility, analyses=[*utility.analyses, *found])
 
     @cached_property
     def fidelity(self) -> Fidelity:
@@ -263,13 +251,13 @@ class TableFigures:
     @cached_property
     def risk(self) -> Risk:
         """What an attacker gains from the protected columns alone."""
-        ask = Ask(
-            k=self.plan.k,
-            confidential=self.plan.confidential,
+        found = risk_of(
+            self.both,
+            self.plan.k,
+            self.plan.confidential,
             sample=sample_for(len(self.both)),
             units=self.intake.units,
         )
-        found = risk_of(self.both, ask)
         given = self.both
         if self.intake.recoded:
             given = self.both_as_given.of_columns(range(len(self.both.names)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from microagg.tables.variable import Variable, variable_of
 
 def against_original(
     both: Pair,
-    variables: Sequence[Variable],
     recoded: Mapping[Any, Recoded],
     before: Frame | None,
 ) -> Pair:
@@ -26,13 +25,12 @@ def against_original(
     Parameters
     ----------
     both : the recoded table before and after the release
-    variables : the protected columns of ``both``, typed
     recoded : every recoded column, known ones and strata included
     before : the table before it was recoded
     """
     assert both.after is not None
-    names, typed = list(both.names), list(variables)
-    original, protected = [*both.original.T], [*both.protected.T]
+    names, typed = list(both.names), list(both.variables)
+    protected = [*both.protected.T]
     groups = [_groups(both, j) for j in range(len(names))]
     states = [
         np.isnan(released).astype(np.int64) if both.states is None else both.states[:, j]
@@ -42,21 +40,18 @@ def against_original(
         if name in both.names:
             j = names.index(name)
             protected[j] = column.stands_for(protected[j], typed[j])
-            typed[j], original[j] = column.before, column.before.values
+            typed[j] = column.before
             continue
         after = _read(both.after, name, column)
         names.append(name)
         typed.append(column.before)
-        original.append(column.before.values)
         protected.append(column.stands_for(after.values, after))
         groups.append(_numbered(after.values))
         states.append(after.states)
     return replace(
         both,
-        names=names,
-        original=np.column_stack(original),
-        protected=np.column_stack(protected),
         variables=typed,
+        protected=np.column_stack(protected),
         labels=np.column_stack(groups),
         states=np.column_stack(states),
         before=before,

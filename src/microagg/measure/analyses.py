@@ -33,7 +33,6 @@ from microagg.measure.estimates import (
 )
 from microagg.plan.analysis_formulas import Formula, naming_formula, read_formula
 from microagg.plan.checks import no_column
-from microagg.plan.column import CATEGORIES
 from microagg.tables.finite import check_finite
 from microagg.tables.frame import Frame
 
@@ -63,8 +62,7 @@ def analyse(
     before, after = both.frames("An analysis")
     weights = _unequal(both.weights)
     later = weights if released_weights is None else _unequal(released_weights)
-    typed = zip(both.names, both.variables or (), strict=False)
-    codes = {*categories, *(name for name, variable in typed if variable.kind in CATEGORIES)}
+    codes = {*categories, *(v.name for v in both.variables if v.is_category)}
     with naming_formula(wanted):
         for frame in (before, after):
             _check_columns(frame, formula)

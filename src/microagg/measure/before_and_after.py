@@ -52,7 +52,9 @@ class Summary:
 def summaries(both: Pair, among: int) -> list[Summary]:
     """Summarise each column; medians are means of the ``among`` values in the middle.
 
-    >>> both = Pair(["a"], np.array([[1.0], [2.0], [9.0]]), np.array([[4.0], [4.0], [4.0]]))
+    >>> from microagg.tables.variable import Variable
+    >>> age = Variable("age", "number", np.array([1.0, 2.0, 9.0]))
+    >>> both = Pair([age], np.array([[4.0], [4.0], [4.0]]))
     >>> summaries(both, 3)[0].median
     (4.0, 4.0)
     """
@@ -72,7 +74,7 @@ def _numbers(both: Pair, j: int, among: int) -> Summary:
     )
     missing = (int(gone[0].sum()), int(gone[1].sum()))
     total, mean, median, sd = zip(first, second, strict=True)
-    if kind == "date" and both.variables is not None:
+    if kind == "date":
         scale = time_scale(both.before, both.variables[j], both.protected[:, j])
         if scale is not None:
             return Summary(
@@ -87,7 +89,6 @@ def _numbers(both: Pair, j: int, among: int) -> Summary:
 
 
 def _categories(both: Pair, j: int, among: int) -> Summary:
-    assert both.variables is not None  # who has categories has variables
     names = names_of_levels(both.variables[j])
     w = both.row_weights
     counts, masses, missing = [], [], []

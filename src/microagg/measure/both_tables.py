@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,30 +19,26 @@ from microagg.measure.coordinates import FAR, complete_numbers, encoded
 from microagg.measure.read_protected import has_bands, protected_values, weights_of
 from microagg.plan.column import Column, columns_with
 from microagg.tables.frame import Frame, choose_columns
-from microagg.tables.matrix import as_matrix, columns_matrix, is_frame
+from microagg.tables.matrix import as_matrix, is_frame
 from microagg.tables.variable import Variable, variable_of
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """The same columns of both tables, as matrices of the same shape.
+    """The same columns of both tables.
 
-    Without ``variables`` all columns are complete numbers. With them a column may be of any kind: numbers,
-    instants or level numbers, NaN where a value is missing; released values are in the same numbering,
-    nodes of a hierarchy after its levels, and what is neither after these.
+    Columns may be of any kind: numbers, instants or level numbers, NaN where a value is missing; released
+    values are in the same numbering, nodes of a hierarchy after its levels, and what is neither after these.
 
     What several measures need is computed once, when first asked for.
     """
 
-    names: list[Any]
-    original: Floats
+    variables: Sequence[Variable]
+    """The original columns, typed."""
     protected: Floats
+    """(n, d) released values."""
     before: Frame | None = field(default=None, repr=False)  # the tables with all their columns
     after: Frame | None = field(default=None, repr=False)
-    variables: Sequence[Variable] | None = field(default=None, repr=False)
-    """The original columns, typed; None: complete numbers."""
     weights: Floats | None = field(default=None, repr=False)
     """(n,) weights with a mean of 1; None: all count alike."""
     labels: Labels | None = field(default=None, repr=False)
@@ -64,62 +60,33 @@ class Pair:
     """Columns that no group shares: they lose what their recoding loses, whatever the groups are."""
 
     def __len__(self) -> int:
-        return len(self.original)
+        return len(self.protected)
 
     def __reduce__(self) -> Any:
-        if not len(self):  # without records it holds no values
-            return Pair, (
-                self.names,
-                self.original,
-                self.protected,
-                None,
-                None,
-                self.variables,
-                self.weights,
-                self.labels,
-            )
         raise TypeError(
             "Measures hold the original values and cannot be pickled, so that these do not leave this "
             "process. Pickle the result of as_dict()."
         )
 
-    def without_records(self) -> Pair:
-        """Return a pair of the same columns and no records, which may be pickled."""
-        none = np.zeros((0, len(self.names)))
-        return Pair(
-            self.names,
-            none,
-            none,
-            variables=None if self.variables is None else [],
-            weights=None if self.weights is None else np.zeros(0),
-            labels=None if self.labels is None else np.zeros(0, dtype=np.int64),
-        )
+    @cached_property
+    def names(self) -> list[Any]:
+        """Name of each column."""
+        return [variable.name for variable in self.variables]
+
+    @cached_property
+    def original(self) -> Floats:
+        """(n, d) original values."""
+        return np.column_stack([variable.values for variable in self.variables])
 
     @cached_property
     def kinds(self) -> list[str]:
         """Kind of each column."""
-        if self.variables is None:
-            return ["number"] * len(self.names)
         return [variable.kind for variable in self.variables]
 
     @cached_property
     def is_category(self) -> list[bool]:
         """Whether a column holds level numbers."""
-        if self.variables is None:
-            return [False] * len(self.names)
         return [variable.is_category for variable in self.variables]
-
-    @cached_property
-    def is_complete(self) -> bool:
-        """Whether no value is missing, before or after."""
-        if self.variables is None:
-            return True
-        return not (np.isnan(self.original).any() or np.isnan(self.protected).any())
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether statistics need neither leave values out nor weigh them."""
-        return self.is_complete and self.weights is None
 
     @cached_property
     def row_weights(self) -> Floats:
@@ -136,10 +103,8 @@ class Pair:
         at = list(chosen)
         return replace(
             self,
-            names=[self.names[j] for j in at],
-            original=self.original[:, at],
+            variables=[self.variables[j] for j in at],
             protected=self.protected[:, at],
-            variables=None if self.variables is None else [self.variables[j] for j in at],
             labels=None
             if self.labels is None
             else (self.labels if self.labels.ndim == 1 else self.labels[:, at]),
@@ -150,19 +115,12 @@ class Pair:
         """(n,) where a category is neither the original one nor one that it was merged into by recoding."""
         x, y = self.original[:, j], self.protected[:, j]
         wrong: NDArray[np.bool_] = self.both_there[:, j] & (x != y)
-        variable = None if self.variables is None else self.variables[j]
-        if variable is not None and variable.merged_from is not None:
+        variable = self.variables[j]
+        if variable.merged_from is not None:
             at = np.flatnonzero(wrong & (y >= len(variable.levels)))
             level, merged = x[at].astype(np.int64), y[at].astype(np.int64) - len(variable.levels)
             wrong[at] = variable.merged_from[merged, level] == 0
         return wrong
-
-    @cached_property
-    def quantities(self) -> Pair:
-        """The columns that are numbers or dates, for measures that need numbers."""
-        if not any(self.is_category):
-            return self
-        return self.of_columns(j for j, category in enumerate(self.is_category) if not category)
 
     def groups_of(self, j: int) -> Labels | None:
         """Group of each record by which a column was released; None: not known."""
@@ -176,16 +134,9 @@ class Pair:
 
         Of the values that are there, with weights where these are given; NaN where one is missing.
         """
-        if not self.is_plain:
-            columns = [self._scaled_column(j) for j in range(len(self.names))]
-            before, after = (np.empty(self.original.shape) for _ in range(2))
-            for j, (x, y) in enumerate(columns):
-                before[:, j], after[:, j] = x, y
-            return before, after
-        scaling = fit_scale(self.original)
-        with np.errstate(over="ignore"):
-            after = np.clip(scaling.apply(self.protected), -FAR, FAR)
-        return scaling.apply(self.original), after
+        columns = map(self._scaled_column, range(len(self.names)))
+        before, after = zip(*columns, strict=True)
+        return np.column_stack(before), np.column_stack(after)
 
     def _scaled_column(self, j: int) -> tuple[Floats, Floats]:
         x, y = self.original[:, j], self.protected[:, j]
@@ -209,7 +160,7 @@ class Pair:
 
         For complete numbers these are the scaled columns; see :mod:`microagg.measure.coordinates`.
         """
-        if self.variables is None or complete_numbers(self.variables, self.protected):
+        if complete_numbers(self.variables, self.protected):
             # An attacker compares records, whatever their weights.
             return self.scaled if self.weights is None else replace(self, weights=None).scaled
         return encoded(self.variables, self.protected, self.states)
@@ -217,8 +168,6 @@ class Pair:
     @cached_property
     def varies(self) -> Any:
         """Which columns of the original are not constant; only these have a scale."""
-        if self.is_complete:
-            return self.original.min(axis=0) < self.original.max(axis=0)
         low, high = (
             reduce(np.where(np.isnan(self.original), empty, self.original), axis=0)
             for reduce, empty in ((np.min, np.inf), (np.max, -np.inf))
@@ -250,13 +199,9 @@ class Pair:
     def classes_before(self) -> Labels:
         """The same of the original rows."""
         labels = classes(self.original)
-        if self.variables is not None and any(v.tags is not None for v in self.variables):
+        if any(variable.tags is not None for variable in self.variables):
             return combine([labels, *(variable.states for variable in self.variables)])
         return labels
-
-    def by_name(self, values: Any) -> dict[Any, float]:
-        """One number a column, under the column's name."""
-        return dict(zip(self.names, map(float, values), strict=True))
 
     def frames(self, purpose: str) -> tuple[Frame, Frame]:
         """Both tables with all their columns."""
@@ -265,24 +210,6 @@ class Pair:
                 f"{purpose} names columns, which arrays do not have. Pass two data frames."
             )
         return self.before, self.after
-
-
-def replace_keeping_cache(measures: T, **changes: Any) -> T:
-    """Return measures with some fields or computed figures replaced, and all other figures kept.
-
-    Parameters
-    ----------
-    measures : frozen dataclass whose figures are cached properties
-    changes : new values by name, of fields or of cached properties
-    """
-    names = {each_field.name for each_field in fields(measures)}  # type: ignore[arg-type]
-    changed: T = replace(  # type: ignore[type-var]
-        measures, **{name: value for name, value in changes.items() if name in names}
-    )
-    cached = {**vars(measures), **changes}
-    # Where cached properties keep what they computed.
-    vars(changed).update({name: cached[name] for name in cached.keys() - names})
-    return changed
 
 
 def pair(
@@ -321,12 +248,12 @@ def pair(
         if columns is not None or kinds or weights is not None:
             raise InputError("Columns have names in frames only; pick columns of arrays before.")
         first, second = as_matrix(original), as_matrix(protected)
-        result = Pair(list(range(first.shape[1])), first, second)
-    if result.original.shape != result.protected.shape:
-        raise InputError(
-            "Both tables must have the same records in the same order; their shapes are "
-            f"{result.original.shape} and {result.protected.shape}."
-        )
+        if first.shape != second.shape:
+            raise InputError(
+                "Both tables must have the same records in the same order; their shapes are "
+                f"{first.shape} and {second.shape}."
+            )
+        result = Pair([Variable(j, "number", x) for j, x in enumerate(first.T)], second)
     return result
 
 
@@ -339,29 +266,16 @@ def _frames_pair(
                 f"A kind is given for a column that is compared; {shown(name)} is not one of "
                 f"{listed(names, limit=40)}. Name it among the columns, or leave its kind out."
             )
-    if weights is None and not kinds and all(_complete_numbers(f, names) for f in (before, after)):
-        return Pair(
-            names, columns_matrix(before, names), columns_matrix(after, names), before, after
-        )
     settings = columns_with({}, "kinds", kinds)
     variables = [variable_of(before, name, settings.get(name, Column())) for name in names]
     row_weights, mean_weight = (None, 1.0) if weights is None else weights_of(before, weights)
     return Pair(
-        names,
-        np.column_stack([variable.values for variable in variables]),
+        variables,
         np.column_stack([protected_values(variable, before, after) for variable in variables]),
         before,
         after,
-        variables=variables,
         weights=row_weights,
         mean_weight=mean_weight,
-    )
-
-
-def _complete_numbers(frame: Frame, names: list[Any]) -> bool:
-    """Return whether all columns hold numbers without missing values; infinite ones are refused elsewhere."""
-    return not len(frame) or all(
-        frame.is_numeric(name) and not np.isnan(frame.doubles(name)).any() for name in names
     )
 
 

@@ -54,14 +54,14 @@ def column(both: Pair, j: int, k: int) -> dict[str, Any]:
     ``before`` and ``after``, of records that have a value.
     """
     x, y = (table[~np.isnan(table[:, j]), j] for table in (both.original, both.protected))
-    if both.variables is not None and both.is_category[j]:
+    if both.is_category[j]:
         names = names_of_levels(both.variables[j])
         ordered = both.kinds[j] == "ordinal"
         return bars([x.astype(np.int64), y.astype(np.int64)], list(map(str, names)), k, ordered)
     if min(len(x), len(y)) < k:
         return {"levels": [], "before": [], "after": []}
     drawn = distribution([x, y], k)
-    if both.variables is None or both.kinds[j] != "date":
+    if both.kinds[j] != "date":
         return drawn
     return with_dates(drawn, time_scale(both.before, both.variables[j], y))
 

@@ -60,7 +60,8 @@ def losses(both: Pair) -> Losses:
     """Measure every column.
 
     >>> from dataclasses import replace
-    >>> both = Pair(["a"], np.array([[1.0], [2.0], [3.0], [4.0]]), np.array([[1.0], [1.0], [3.0], [3.0]]))
+    >>> age = Variable("age", "number", np.array([1.0, 2.0, 3.0, 4.0]))
+    >>> both = Pair([age], np.array([[1.0], [1.0], [3.0], [3.0]]))
     >>> losses(both).released.round(3).tolist()
     [0.4]
     >>> losses(replace(both, labels=np.array([0, 0, 1, 1]))).within.round(3).tolist()
@@ -74,7 +75,7 @@ def losses(both: Pair) -> Losses:
 
 def _column(both: Pair, j: int) -> tuple[float, float, float]:
     x, y, groups, w = both.original[:, j], both.protected[:, j], both.groups_of(j), both.weights
-    variable = both.variables[j] if both.variables else Variable(both.names[j], "number", x)
+    variable = both.variables[j]
     if groups is None and variable.kind in _UNORDERED:
         groups = _assumed_groups(both, j)
     there = ~np.isnan(x)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
+
 from microagg.base.formatting import names, plural
-from microagg.base.typing import Labels
+from microagg.base.typing import Floats, Labels
 from microagg.errors import DisclosureRiskWarning, InputError, shown
+from microagg.grouping.require.weight_rules import individual_risk
+from microagg.kernels.labels import combine
 from microagg.measure.agreement import Agreement
-from microagg.measure.both_tables import Pair, pair, replace_keeping_cache
+from microagg.measure.both_tables import Pair, pair
 from microagg.measure.classes import ClassSizes
 from microagg.measure.diversity import Diversity, diversity
 from microagg.measure.linkage import Linkage, check_sample, link
-from microagg.measure.population_risk import IndividualRisk, sample_risk
 from microagg.plan.checks import no_column
 from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
@@ -25,15 +28,32 @@ _NAMED = 6  # columns that a sentence names
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What to measure beyond the protected columns, and how."""
+class IndividualRisk:
+    """How likely records of a sample are the right ones for a person of the population; lower is safer.
 
-    k: int | None = None
-    confidential: tuple[Any, ...] = ()
-    sample: int | None = None
-    random_state: int | None = 0
-    units: Labels | None = None
-    """Household of each record, for the risk of households where records have weights."""
+    A combination of key values that f records of the sample share is shared by about F = Σw persons of the
+    population, by their sampling weights; :func:`microagg.grouping.require.weight_rules.individual_risk` has
+    the formula. Someone who finds one member of a household finds all: the risk of a household is
+    1 − Π(1 − r) over its members.
+    """
+
+    largest: float
+    mean: float
+    expected: float
+    """Records that are expected to be re-identified: the sum of the risks."""
+    household: IndividualRisk | None = None
+    """The same where finding one member of a household finds all; None without households."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON."""
+        figures: dict[str, Any] = {
+            "max": self.largest,
+            "mean": self.mean,
+            "expected": self.expected,
+        }
+        if self.household is not None:
+            figures["household"] = self.household.as_dict()
+        return figures
 
 
 @dataclass(frozen=True)
@@ -56,35 +76,25 @@ class Risk:
     """Share of records that an attacker links who guesses without looking: 1/n."""
     diversity: dict[Any, Diversity]
     """Each confidential column: l-diversity and t-closeness of the classes."""
-    _pair: Pair = field(repr=False, compare=False)
-    _ask: Ask = field(repr=False, compare=False)
+    individual: IndividualRisk | None
+    """Risk of the records as a sample from a population; None without weights."""
+    _link: Linkage | Callable[..., Linkage] = field(repr=False, compare=False)
+    """The linkage, or what computes it."""
 
     @cached_property
     def linkage(self) -> Linkage:
         """Distance-based record linkage; with its interval, if it was sampled."""
-        return self._link(None)
-
-    def _link(self, progress: Callable[[int], None] | None) -> Linkage:
-        ask = self._ask
-        return link(self._pair, sample=ask.sample, random_state=ask.random_state, progress=progress)
+        return self._link if isinstance(self._link, Linkage) else self._link()
 
     def linked(self, progress: Callable[[int], None] | None = None) -> Risk:
         """Return the risk with its linkage computed now, telling ``progress`` the number of records done."""
-        return replace_keeping_cache(self, linkage=self._link(progress))
+        return (
+            self if isinstance(self._link, Linkage) else self.of_all(self._link(progress=progress))
+        )
 
     def of_all(self, linkage: Linkage, **figures: Any) -> Risk:
         """Return the risk with the linkage and other figures of all records, where this is of a sample."""
-        return replace_keeping_cache(self, linkage=linkage, **figures)
-
-    def without_records(self) -> Risk:
-        """Return the same measures without the records, which may be pickled."""
-        self.as_dict()  # computes all that is computed when first asked for
-        return replace_keeping_cache(
-            self,
-            _pair=self._pair.without_records(),
-            _ask=Ask(self._ask.k),
-            individual=None if self.individual is None else self.individual.without_records(),
-        )
+        return replace(self, _link=linkage, **figures)
 
     @property
     def record_linkage(self) -> float:
@@ -96,14 +106,6 @@ class Risk:
         a nearest-neighbour search.
         """
         return self.linkage.share
-
-    @cached_property
-    def individual(self) -> IndividualRisk | None:
-        """Risk of each record as one of a sample from a population; None without weights."""
-        both = self._pair
-        if both.weights is None:
-            return None
-        return sample_risk(both.classes, both.weights * both.mean_weight, self._ask.units)
 
     def as_dict(self, full: bool = True) -> dict[str, object]:
         """Plain data for JSON; without ``full``, what costs no time alone."""
@@ -181,19 +183,15 @@ def risk(
     >>> r.smallest_class, r.unique_before, r.unique_after, r.record_linkage
     (2, 1.0, 0.0, 0.5)
     """
-    ask = Ask(
-        k=k,
-        confidential=_names(confidential),
-        sample=sample,
-        random_state=random_state,
-    )
-    aside = [*ask.confidential, *([] if unit is None else [unit])]
+    confidential = _names(confidential)
+    aside = [*confidential, *([] if unit is None else [unit])]
     both = pair(original, protected, columns, leave_out=aside, kinds=kinds, weights=weights)
+    units = None
     if unit is not None:
         before, _ = both.frames("A unit")
         _check_column(before, unit)
-        ask = replace(ask, units=before.levels(unit)[0])
-    figures = risk_of(both, ask)
+        units = before.levels(unit)[0]
+    figures = risk_of(both, k, confidential, sample=sample, random_state=random_state, units=units)
     if warning := agreement_words(
         {name: column.agreement for name, column in figures.diversity.items()}
     ):
@@ -201,33 +199,85 @@ def risk(
     return figures
 
 
-def risk_of(both: Pair, ask: Ask | None = None) -> Risk:
-    """Measure the risk of a pair of matrices."""
-    ask = ask or Ask()
-    check_sample(ask.sample)
+def risk_of(
+    both: Pair,
+    k: int | None = None,
+    confidential: Sequence[Any] = (),
+    *,
+    sample: int | None = None,
+    random_state: int | None = 0,
+    units: Labels | None = None,
+) -> Risk:
+    """Measure the risk of a pair of tables.
+
+    Parameters are those of :func:`risk`; ``units`` (n,) has the household of each record, for the risk of
+    households where records have weights.
+    """
+    check_sample(sample)
     n = len(both)
     before, after = map(ClassSizes.of_labels, (both.classes_before, both.classes))
-    if ask.k is not None:
-        check_k(ask.k, max(n, ask.k))
+    if k is not None:
+        check_k(k, max(n, k))
+    individual = None
+    if both.weights is not None:
+        individual = sample_risk(both.classes, both.weights * both.mean_weight, units)
     return Risk(
         smallest_class=after.smallest,
-        below_k=None if ask.k is None else after.records_below(ask.k) / n,
+        below_k=None if k is None else after.records_below(k) / n,
         unique_before=before.unique / n,
         unique_after=after.unique / n,
         blind_guess=1 / n,
-        diversity=_diversity(both, ask),
-        _pair=both,
-        _ask=ask,
+        diversity=_diversity(both, confidential),
+        individual=individual,
+        _link=partial(link, both, sample=sample, random_state=random_state),
     )
+
+
+def sample_risk(classes: Labels, weights: Floats, units: Labels | None = None) -> IndividualRisk:
+    """Measure the risks of all records.
+
+    Parameters
+    ----------
+    classes : (n,) class of each record by its key values
+    weights : (n,) persons of the population that each record stands for
+    units : (n,) household of each record by number, −1 for a record in none; None: without households
+
+    >>> found = sample_risk(np.array([0, 0, 1]), np.array([50.0, 50.0, 17.0]), np.array([0, 1, 1]))
+    >>> round(found.largest, 4), round(found.expected, 4), round(found.household.largest, 4)
+    (0.1771, 0.2146, 0.1925)
+    """
+    populations = np.bincount(classes, weights=weights)
+    risks = individual_risk(np.bincount(classes), populations)[classes]
+
+    def summary(risks: Floats, household: IndividualRisk | None = None) -> IndividualRisk:
+        return IndividualRisk(
+            float(risks.max()), float(risks.mean()), float(risks.sum()), household
+        )
+
+    return summary(risks, None if units is None else summary(household_risk(risks, units)))
+
+
+def household_risk(risks: Floats, units: Labels) -> Floats:
+    """Risk of each record that any member of its household is found: 1 − Π(1 − r).
+
+    >>> household_risk(np.array([0.02, 0.03, 0.03]), np.array([4, 4, 4])).round(3).tolist()
+    [0.078, 0.078, 0.078]
+    """
+    alone = units < 0
+    # A record without a household is one by itself.
+    households = combine([np.where(alone, -1, units), np.where(alone, np.arange(len(units)), -1)])
+    with np.errstate(divide="ignore"):
+        logs = np.log1p(-np.minimum(risks, 1.0))
+    return np.asarray(-np.expm1(np.bincount(households, weights=logs)[households]))
 
 
 def _names(columns: Iterable[Any]) -> tuple[Any, ...]:
     return (columns,) if isinstance(columns, str) else tuple(columns)
 
 
-def _diversity(both: Pair, ask: Ask) -> dict[Any, Diversity]:
+def _diversity(both: Pair, confidential: Sequence[Any]) -> dict[Any, Diversity]:
     by_column = {}
-    for name in ask.confidential:
+    for name in confidential:
         _, after = both.frames("A confidential column")
         _check_column(after, name)
         if name in both.names:

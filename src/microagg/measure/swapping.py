@@ -101,7 +101,7 @@ def standing(both: Pair) -> tuple[float, int]:
     before = both.classes_before
     alone = np.flatnonzero(np.bincount(before)[before] == 1)
     states = None
-    if both.states is not None and both.variables is not None:
+    if both.states is not None:
         states = np.column_stack([variable.states for variable in both.variables]), both.states
     people, rows = alone, np.arange(len(both))
     # Most people have some value that no row has: only the others are compared in all columns.

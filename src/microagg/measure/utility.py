@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.measure.analyses import Wanted, analyse
 from microagg.measure.analysis_results import Analysis
-from microagg.measure.both_tables import Pair, pair, replace_keeping_cache
+from microagg.measure.both_tables import Pair, pair
 from microagg.measure.column_losses import losses
 
 
@@ -23,7 +22,7 @@ class Utility:
     Columns are measured in units of the original's standard deviation s (denominator n−1);
     x is an original value, x' the protected one. Losses are of columns of any kind; what needs numbers
     is about numbers and dates, and about the records where both values are there. With weights
-    every record counts by its weight. All but the losses are computed when first asked for.
+    every record counts by its weight.
     """
 
     information_loss: float
@@ -42,77 +41,44 @@ class Utility:
     analyses: list[Analysis]
     """The user's own analyses on both tables, with the overlap of their confidence intervals: 1 is
     best, below 0 the intervals are apart."""
-    _pair: Pair = field(repr=False, compare=False)
+    changed: Mapping[Any, float]
+    """Share of records whose category changed, of each column of categories, where both are there."""
+    blanked: Mapping[Any, int]
+    """Values of each column that are missing in the protected table only."""
+    filled: Mapping[Any, int]
+    """Values of each column that are missing in the original only."""
+    groups_known: bool
+    """Whether the loss of the groups is counted from the groups, and not assumed from equal values."""
+    _inertia: Floats = field(repr=False, compare=False)
+    """(d,) values of each column that are there, less one; 0 where they do not vary."""
 
     @property
     def even_loss(self) -> float:
         """The information loss if every column counted alike, whatever its importance."""
-        values = self._pair.original
-        counts = np.count_nonzero(~np.isnan(values), axis=0) - 1.0
-        varies = np.fmax.reduce(values, axis=0) > np.fmin.reduce(values, axis=0)
-        inertia = np.where(varies, counts, 0.0)
-        lost = float(np.array(list(self.by_column.values())) @ inertia)
-        return lost / float(inertia.sum()) if varies.any() else 0.0
-
-    @property
-    def groups_known(self) -> bool:
-        """Whether the loss of the groups is counted from the groups, and not assumed from equal values."""
-        return self._pair.labels is not None
-
-    @cached_property
-    def changed(self) -> dict[Any, float]:
-        """Share of records whose category changed, of each column of categories, where both are there."""
-        both, shares = self._pair, {}
-        for j in np.flatnonzero(both.is_category).tolist():
-            there = both.both_there[:, j]
-            w, wrong = both.row_weights[there], both.wrong_categories(j)[there]
-            shares[both.names[j]] = float(w @ wrong / w.sum()) if len(w) else 0.0
-        return shares
-
-    @cached_property
-    def blanked(self) -> dict[Any, int]:
-        """Values of each column that are missing in the protected table only."""
-        return self._count(np.isnan(self._pair.protected) & ~np.isnan(self._pair.original))
-
-    @cached_property
-    def filled(self) -> dict[Any, int]:
-        """Values of each column that are missing in the original only."""
-        return self._count(np.isnan(self._pair.original) & ~np.isnan(self._pair.protected))
-
-    def _count(self, where: Any) -> dict[Any, int]:
-        return dict(zip(self._pair.names, where.sum(axis=0).tolist(), strict=True))
-
-    def without_records(self) -> Utility:
-        """Return the same measures without the records, which may be pickled."""
-        self.as_dict()  # computes all that is computed when first asked for
-        return replace_keeping_cache(self, _pair=self._pair.without_records())
+        total = float(self._inertia.sum())
+        return float(np.array(list(self.by_column.values())) @ self._inertia) / (total or 1.0)
 
     def as_dict(self, full: bool = True) -> dict[str, object]:
-        """Plain data for JSON; without ``full``, what costs no time alone."""
-
-        def named(values: Mapping[Any, Any]) -> dict[str, Any]:
-            return {str(name): value for name, value in values.items()}
-
-        short = {
+        """Plain data for JSON; without ``full``, the losses alone."""
+        short: dict[str, object] = {
             "information_loss": self.information_loss,
             "group_loss": self.group_loss,
-            "by_column": named(self.by_column),
+            "by_column": _by_text(self.by_column),
         }
         if not full:
             return short
-        mixed = {}
-        if self._pair.variables is not None:  # more than complete numbers
-            mixed = {
-                "group_loss_by_column": named(self.group_loss_by_column),
-                "changed": named(self.changed),
-                "blanked": named(self.blanked),
-                "filled": named(self.filled),
-            }
         return {
             **short,
-            **mixed,
+            "group_loss_by_column": _by_text(self.group_loss_by_column),
+            "changed": _by_text(self.changed),
+            "blanked": _by_text(self.blanked),
+            "filled": _by_text(self.filled),
             "analyses": [analysis.as_dict() for analysis in self.analyses],
         }
+
+
+def _by_text(figures: Mapping[Any, Any]) -> dict[str, Any]:
+    return {str(name): value for name, value in figures.items()}
 
 
 def utility(
@@ -151,30 +117,29 @@ def utility(
 
 
 def utility_of(both: Pair, analyses: Iterable[Wanted] = ()) -> Utility:
-    """Measure the loss of a pair of matrices."""
-    if both.variables is None and both.labels is None and both.weights is None:
-        released, released_shares = _plain_loss(both)
-        within, within_shares = released, released_shares
-    else:
-        shares = losses(both)
-        released, released_shares = shares.overall(shares.released), 100 * shares.released
-        within, within_shares = shares.overall(shares.within), 100 * shares.within
+    """Measure the loss of a pair of tables."""
+    shares = losses(both)
+    there, there_after = (~np.isnan(values) for values in (both.original, both.protected))
+    changed = {}
+    for j in np.flatnonzero(both.is_category).tolist():
+        rows = both.both_there[:, j]
+        w, wrong = both.row_weights[rows], both.wrong_categories(j)[rows]
+        changed[both.names[j]] = float(w @ wrong / w.sum()) if len(w) else 0.0
+
+    def by_name(figures: Any) -> dict[Any, Any]:
+        return dict(zip(both.names, figures.tolist(), strict=True))
+
     if isinstance(analyses, str):
         analyses = [analyses]
     return Utility(
-        information_loss=released,
-        by_column=both.by_name(released_shares),
-        group_loss=within,
-        group_loss_by_column=both.by_name(within_shares),
+        information_loss=shares.overall(shares.released),
+        by_column=by_name(100 * shares.released),
+        group_loss=shares.overall(shares.within),
+        group_loss_by_column=by_name(100 * shares.within),
         analyses=[analyse(both, wanted) for wanted in analyses],
-        _pair=both,
+        changed=changed,
+        blanked=by_name((there & ~there_after).sum(axis=0)),
+        filled=by_name((there_after & ~there).sum(axis=0)),
+        groups_known=both.labels is not None,
+        _inertia=np.where(both.varies, there.sum(axis=0) - 1.0, 0.0),
     )
-
-
-def _plain_loss(both: Pair) -> tuple[float, Floats]:
-    """Measure the loss of complete numbers without known groups, over all columns and of each."""
-    before, after = both.scaled
-    moved = before - after
-    lost, total = np.einsum("ij,ij->j", moved, moved), np.einsum("ij,ij->j", before, before)
-    share = np.divide(100 * lost, total, out=np.zeros_like(lost), where=total > 0)
-    return float(100 * lost.sum() / total.sum()) if total.sum() > 0 else 0.0, share
