@@ -21,8 +21,7 @@ def least_loss(frame: pd.DataFrame, columns: list[str], strata: list[str], k: in
     cells = pattern + "|" + frame[strata].astype(str).agg("|".join, axis=1)
     within = frame.groupby(cells).groups.values()
     return sum(
-        naive.least_sse_of_subsets(scaled.loc[rows].fillna(0.0).to_numpy().tolist(), k)
-        for rows in within
+        naive.least_sse(scaled.loc[rows].fillna(0.0).to_numpy().tolist(), k) for rows in within
     )
 
 

@@ -31,7 +31,7 @@ def bound_of(X, k, duals, cuts=NO_CUTS):
 
 def test_any_prices_prove_a_bound_below_the_optimum():
     for X, k, rng in small_tables(60):
-        optimum = naive.least_sse_of_subsets(X.tolist(), k)
+        optimum = naive.least_sse(X.tolist(), k)
         duals = rng.normal(optimum / len(X), optimum / len(X), size=len(X))
         triples = np.array([rng.choice(len(X), 3, replace=False) for _ in range(3)], dtype=np.int32)
         sets = np.array([rng.choice(len(X), len(X) - 1, replace=False)], dtype=np.int32)
@@ -66,7 +66,7 @@ def test_a_wrong_price_does_not_prove_too_much(monkeypatch):
     # One price far too high: pricing must see the groups that are then too cheap. With a pricing that
     # overlooks them the bound would exceed the optimum, so this test can fail.
     X = np.random.default_rng(3).normal(size=(9, 2))
-    optimum = naive.least_sse_of_subsets(X.tolist(), 3)
+    optimum = naive.least_sse(X.tolist(), 3)
     duals = np.full(9, optimum / 9)
     duals[4] += optimum
     assert bound_of(X, 3, duals) <= optimum
@@ -84,7 +84,7 @@ def test_a_wrong_solver_does_not_prove_too_much(monkeypatch):
         return None if solved is None else solved._replace(duals=1.1 * solved.duals)
 
     for X, k, _ in small_tables(10, seed=5):
-        optimum = naive.least_sse_of_subsets(X.tolist(), k)
+        optimum = naive.least_sse(X.tolist(), k)
         with monkeypatch.context() as patch:
             patch.setattr(GroupProgram, "relax", wrong)
             bound = microagg.lower_bound(X, k, scale="none", effort="best", time_limit=1)
@@ -94,7 +94,7 @@ def test_a_wrong_solver_does_not_prove_too_much(monkeypatch):
 @pytest.mark.parametrize("effort", ["balanced", "best"])
 def test_efforts_order_and_stay_below_the_optimum(effort):
     for X, k, _ in small_tables(40, seed=2):
-        optimum = naive.least_sse_of_subsets(X.tolist(), k)
+        optimum = naive.least_sse(X.tolist(), k)
         fast = microagg.lower_bound(X, k, scale="none")
         bound = microagg.lower_bound(X, k, scale="none", effort=effort)
         assert fast <= bound <= optimum * (1 + 1e-12)

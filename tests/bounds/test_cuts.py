@@ -72,7 +72,7 @@ def test_islands_close_the_gap_of_clusters(seed):
     # Clusters of five with k = 4: the linear program has 5/4 groups in each, whole groups are one.
     rng = np.random.default_rng(seed)
     X = np.repeat(100.0 * np.arange(2), 5)[:, None] + rng.normal(size=(10, 2))
-    optimum = naive.least_sse_of_subsets(X.tolist(), 4)
+    optimum = naive.least_sse(X.tolist(), 4)
     generation = Generation(
         Pricer(X, 4), [np.repeat([0, 1], 5)], DualPrices(np.zeros(10), NO_CUTS, 0.0)
     )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
-from functools import cache
 
 import numpy as np
 import pytest
@@ -15,6 +13,7 @@ from bounds.test_semidefinite import prices_of, solver_of, tables
 from microagg.bounds import islands
 from microagg.bounds.islands import right_sides
 from microagg.bounds.semidefinite import Size, proved_by
+from naive_weighted import least_sse
 
 EAGER = Size(block=8, rounds=60, worth=-1.0, stars=True, islands=True)
 
@@ -45,35 +44,12 @@ def test_right_sides_are_the_most_that_divisions_have(k):
             assert most <= row[m] <= most * (1 + 1e-11) + 1e-300
 
 
-def least_sse(X, k):
-    """The least SSE of all partitions into groups of k to 2k−1, in rational numbers."""
-    rows, n = [[Fraction(float(v)) for v in row] for row in X], len(X)
-
-    def cost(group):
-        pairs = itertools.combinations(group, 2)
-        squares = ((a - b) ** 2 for i, j in pairs for a, b in zip(rows[i], rows[j], strict=True))
-        return sum(squares, Fraction(0)) / len(group)
-
-    @cache
-    def least(left):
-        if not left:
-            return Fraction(0)
-        best = math.inf
-        for size in range(k, 2 * k):
-            for others in itertools.combinations(left[1:], size - 1):
-                rest = tuple(i for i in left[1:] if i not in others)
-                best = min(best, cost((left[0], *others)) + least(rest))
-        return best
-
-    return least(tuple(range(n)))
-
-
 def test_no_partition_costs_less_than_what_is_proved():
     used = 0
     for X, k in tables(40, seed=21):
         solver = solver_of(X, k, EAGER)
         prices = solver.run(math.inf)
-        assert Fraction(proved_by(prices)) <= least_sse(X, k)
+        assert Fraction(proved_by(prices)) <= least_sse(X, np.ones(len(X)), k)
         used += (solver.islands.multipliers > 0).any()
     assert used > 5
 
@@ -94,7 +70,7 @@ def test_any_multipliers_prove_something():
         solver.best = np.full(len(X), -np.inf)
         solver._prove()
         assert np.isfinite(solver.best).all()
-        assert Fraction(proved_by(solver.best)) <= least_sse(X, k)
+        assert Fraction(proved_by(solver.best)) <= least_sse(X, np.ones(len(X)), k)
 
 
 def test_a_right_side_too_small_would_be_found_out(monkeypatch):
@@ -102,7 +78,7 @@ def test_a_right_side_too_small_would_be_found_out(monkeypatch):
     monkeypatch.setattr(islands, "_RAISED", 0.5)
     found = 0
     for X, k in tables(30, seed=23):
-        found += Fraction(proved_by(prices_of(X, k, EAGER))) > least_sse(X, k)
+        found += Fraction(proved_by(prices_of(X, k, EAGER))) > least_sse(X, np.ones(len(X)), k)
     assert found > 5
 
 

@@ -71,7 +71,7 @@ def test_no_category_of_fewer_than_k_units_is_released(tmp_path, engine, unit):
     for name in ("job", "wave"):
         held = holders(frame, name, unit)
         released = set(after[name].dropna())
-        assert released
+        assert released if name == "wave" else released == {"clerk", "nurse"}
         assert min(held[value] for value in released) >= 4
     if unit is not None:
         assert "rare" not in set(after["wave"])  # four records, but of two households
@@ -82,16 +82,6 @@ def test_no_category_of_fewer_than_k_units_is_released(tmp_path, engine, unit):
     said = json.dumps([caution.as_dict() for caution in result.evidence.cautions])
     assert ("no category is released that fewer than k hold" in said) == (blanked > 0)
     assert blanked or unit is None
-
-
-def test_engines_release_the_same_categories(tmp_path):
-    frame = survey(3).drop(columns="age")
-    frame.to_parquet(tmp_path / "in.parquet")
-    plan = Plan.of(k=4, columns=["job", "wave"], unit="home", drop=["home"], method="mdav")
-    for engine in ("memory", "disk"):
-        run(Job(tmp_path / "in.parquet", tmp_path / f"{engine}.parquet", plan, engine=engine))
-    both = [pd.read_parquet(tmp_path / f"{engine}.parquet") for engine in ("memory", "disk")]
-    assert set(both[0]["job"].dropna()) == set(both[1]["job"].dropna()) == {"clerk", "nurse"}
 
 
 @pytest.mark.parametrize("parts", [1, 3, 7])

@@ -7,36 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
 from microagg.encode.missing import distinct_rows, group_states, join_rare
 
 
 def fewest_blanked(states, k):
     """Fewest values blanked over all partitions of the records into groups of k or more."""
-    n = len(states)
 
-    def blanked(mask):
-        group = [states[i] for i in range(n) if mask >> i & 1]
+    def blanked(members):
+        columns = zip(*(states[i] for i in members), strict=True)
         return sum(
-            sum(value != 1 for value in column)
-            for column in zip(*group, strict=True)
-            if len(set(column)) > 1
+            sum(value != 1 for value in column) for column in columns if len(set(column)) > 1
         )
 
-    cost = {mask: blanked(mask) for mask in range(1, 1 << n) if mask.bit_count() >= k}
-    best = {0: 0}
-    for mask in range(1, 1 << n):
-        first = mask & -mask
-        options, chosen = [], mask ^ first
-        while True:
-            own = chosen | first
-            if own in cost and mask ^ own in best:
-                options.append(cost[own] + best[mask ^ own])
-            if chosen == 0:
-                break
-            chosen = (chosen - 1) & (mask ^ first)
-        if options:
-            best[mask] = min(options)
-    return best[(1 << n) - 1]
+    return naive.least_cost(len(states), k, blanked)
 
 
 @st.composite

@@ -310,8 +310,5 @@ def test_the_same_in_pandas_polars_and_arrow():
     for table in (frame, pl.from_pandas(frame), pa.Table.from_pandas(frame)):
         found = microagg.protect(table, 3, columns=["age", "job"], coarsen=how)
         seen.append(Frame(found.data).to_arrow().to_pydict())
-        assert found.utility.information_loss == pytest.approx(
-            seen and found.utility.information_loss
-        )
     assert seen[0] == seen[1] == seen[2]
     assert set(seen[0]["age"]) == {"20–29", "60–69"}

@@ -317,51 +317,38 @@ def labels_of(groups, n):
     return labels
 
 
-def least_sse(rows, k):
-    """Least SSE of all partitions into groups of at least k, by trying each; for few rows."""
+def least_cost(n, k, cost):
+    """Least sum of costs of all partitions of up to a dozen rows into groups of at least k.
 
-    def cost(group):
-        means = [math.fsum(column) / len(group) for column in zip(*group, strict=True)]
-        return math.fsum(squared_distance(row, means) for row in group)
-
-    def least(left):
-        if not left:
-            return 0.0
-        first, others = left[0], left[1:]
-        totals = [math.inf]
-        for size in range(k - 1, len(others) + 1):
-            if 0 < len(others) - size < k:
-                continue
-            for chosen in itertools.combinations(others, size):
-                rest = [i for i in others if i not in chosen]
-                totals.append(cost([rows[i] for i in (first, *chosen)]) + least(rest))
-        return min(totals)
-
-    return least(list(range(len(rows))))
-
-
-def least_sse_of_subsets(rows, k):
-    """The same for up to a dozen rows: the best of each set of rows, by its group with the first."""
-    n = len(rows)
-
-    def cost(mask):
-        group = [rows[i] for i in range(n) if mask >> i & 1]
-        means = [math.fsum(column) / len(group) for column in zip(*group, strict=True)]
-        return math.fsum(squared_distance(row, means) for row in group)
-
-    costs = {mask: cost(mask) for mask in range(1, 1 << n) if mask.bit_count() >= k}
-    best = [0.0] + [math.inf] * ((1 << n) - 1)
+    ``cost`` takes the numbers of the rows of a group.
+    """
+    masks = (mask for mask in range(1, 1 << n) if mask.bit_count() >= k)
+    costs = {mask: cost([i for i in range(n) if mask >> i & 1]) for mask in masks}
+    best = {0: 0}  # of each set of rows, by its group with the first of them
     for mask in range(1, 1 << n):
         first, others = mask & -mask, mask & (mask - 1)
-        chosen = others
+        options, chosen = [], others
         while True:  # all subsets of the others
-            left = best[others ^ chosen]
-            if left < best[mask] and (first | chosen) in costs:
-                best[mask] = min(best[mask], left + costs[first | chosen])
+            group = first | chosen
+            if group in costs and mask ^ group in best:
+                options.append(costs[group] + best[mask ^ group])
             if chosen == 0:
                 break
             chosen = (chosen - 1) & others
-    return best[-1]
+        if options:
+            best[mask] = min(options)
+    return best[(1 << n) - 1]
+
+
+def least_sse(rows, k):
+    """Least SSE of all partitions into groups of at least k."""
+
+    def cost(members):
+        group = [rows[i] for i in members]
+        means = [math.fsum(column) / len(group) for column in zip(*group, strict=True)]
+        return math.fsum(squared_distance(row, means) for row in group)
+
+    return least_cost(len(rows), k, cost)
 
 
 def groups_below(rows, k, duals, cuts, limit):

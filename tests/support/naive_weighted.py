@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
+
+from naive import least_cost
 
 
 def exactly(numbers):
@@ -56,24 +57,10 @@ def zscored(rows, weights):
 
 def least_sse(rows, weights, k):
     """Least weighted SSE of all partitions into groups of at least k, by trying each; for few rows."""
-    n = len(rows)
     rows, weights = [exactly(row) for row in rows], exactly(weights)
-    costs = {}
-    for size in range(k, n + 1):
-        for group in itertools.combinations(range(n), size):
-            members = [rows[i] for i in group], [weights[i] for i in group]
-            costs[sum(1 << i for i in group)] = group_sse(*members)
-    best = {0: Fraction(0)}
-    for mask in range(1, 1 << n):
-        first = mask & -mask
-        options = [
-            cost + best[mask ^ group]
-            for group, cost in costs.items()
-            if group & first and group & mask == group and mask ^ group in best
-        ]
-        if options:
-            best[mask] = min(options)
-    return best[(1 << n) - 1]
+    return least_cost(
+        len(rows), k, lambda group: group_sse([rows[i] for i in group], [weights[i] for i in group])
+    )
 
 
 def least_sse_of_runs(values, weights, k):

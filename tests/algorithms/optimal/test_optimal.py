@@ -38,7 +38,7 @@ def test_equals_exhaustive_search():
             X = X[rng.integers(0, n // 2 + 1, size=n)]
         p = microagg.partition(X, k, method="optimal", scale="none")
         oracles.check_partition(p, X, k)
-        optimum = naive.least_sse_of_subsets(X.tolist(), k)
+        optimum = naive.least_sse(X.tolist(), k)
         assert p.sse == pytest.approx(optimum, rel=1e-9, abs=1e-12)
         assert p.lower_bound <= optimum * (1 + 1e-12)
         assert p.gap == 0
@@ -170,7 +170,7 @@ def test_branch_and_bound_over_all_groups_without_cuts(monkeypatch):
     for seed in range(12):
         X = np.random.default_rng(seed).normal(size=(10, 2))
         members, costs = all_groups(X, 3)
-        optimum = naive.least_sse_of_subsets(X.tolist(), 3)
+        optimum = naive.least_sse(X.tolist(), 3)
         choice = IntegerProgram(X, 3, members, costs, 2 * optimum, new_state())
         choice.solve(10**4, 0)
         assert choice.upper == pytest.approx(optimum, rel=1e-12)
@@ -183,7 +183,7 @@ def test_the_solvers_word_is_not_believed(monkeypatch):
     # Duals that are too high would close nodes too early; the bound they prove stays low.
     X = np.random.default_rng(0).normal(size=(9, 2))
     members, costs = all_groups(X, 3)
-    optimum = naive.least_sse_of_subsets(X.tolist(), 3)
+    optimum = naive.least_sse(X.tolist(), 3)
     choice = IntegerProgram(X, 3, members, costs, optimum, new_state())
     duals = np.full(9, optimum / 4)
     none = np.empty(0)

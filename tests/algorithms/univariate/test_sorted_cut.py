@@ -118,24 +118,6 @@ def test_few_values_are_left_to_the_slow_sort(monkeypatch):
     assert sorted_slowly == [1000]
 
 
-def test_zeros_of_both_signs_are_equal():
-    x = np.where(np.arange(200_000) % 2, -0.0, 0.0)
-    order, _ = sorted_order(x)
-    assert np.array_equal(order, np.arange(200_000))
-
-
-def test_labels_of_a_large_table():
-    rng = np.random.default_rng(1)
-    x = rng.permutation(200_000) * 1.0
-    order, values = sorted_order(x)
-    ends = cut_sorted(values, 5)
-    labels = labels_by_row(order, ends)
-    rank = np.searchsorted(ends, x.astype(int), side="right")
-    first = np.unique(rank, return_index=True)[1]
-    assert np.array_equal(labels[first[np.argsort(first)]], np.arange(len(ends)))
-    assert np.array_equal(labels[first[rank]], labels)
-
-
 @pytest.mark.parametrize("dtype", [np.float32, np.int8, np.int64, bool])
 def test_other_numbers_are_taken_as_doubles(dtype):
     x = np.sort(np.random.default_rng(2).integers(0, 2 if dtype is bool else 90, 50)).astype(dtype)
