@@ -104,7 +104,7 @@ def test_a_target_that_no_choice_meets(survey):
     assert done.exit_code == 1
     assert json.loads(done.stdout)["meets"] is False
     assert "None of the" in said(done)
-    assert "The least is lost by mdav with k = 3" in said(done)
+    assert "The nearest is mdav with k = " in said(done)
 
 
 def test_what_did_not_fit_the_budget_is_shown(survey):

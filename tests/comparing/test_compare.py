@@ -17,7 +17,6 @@ from microagg import InputError, StopSearch
 from microagg.compile.threads import helpers
 
 module = import_module("microagg.comparing.comparison")
-trials = import_module("microagg.comparing.method_trials")
 grouping = import_module("microagg.grouping.one_cell")
 
 
@@ -211,7 +210,7 @@ def test_what_does_not_fit_the_budget_is_told(frame, monkeypatch):
     """By a clock that goes only while a slow method is at work: other methods take no time on any machine."""
     clock = SimpleNamespace(seconds=0.0)
     clock.monotonic = lambda: clock.seconds
-    for module in ("method_trials", "trials"):
+    for module in ("comparison", "trials"):
         monkeypatch.setattr(f"microagg.comparing.{module}.time", clock)
     slow(monkeypatch, 60, clock=clock)
     found = microagg.compare(frame, [3, 5], ["kmeans-merge", "mdav", "mst"], budget=3, workers=1)
@@ -289,7 +288,7 @@ def test_stopping_before_anything_is_done_comes_out(frame, monkeypatch):
 
 
 def test_progress_tells_cells_time_and_compilation(frame, monkeypatch):
-    monkeypatch.setattr(trials, "_SECONDS_TO_LOAD", -1.0)
+    monkeypatch.setattr(module, "_SECONDS_TO_LOAD", -1.0)
     seen = []
     microagg.compare(
         frame,

@@ -89,6 +89,19 @@ def test_only_roles_that_fit_are_priced(found):
     assert not {"person", "household"} & set(decisions)  # they point to single people
 
 
+def test_neighbouring_levels_of_an_order_can_be_merged():
+    frame = survey()
+    frame["school"] = np.repeat(["none", "primary", "secondary", "higher"], [4, 76, 110, 50])
+    kinds = {"school": ["none", "primary", "secondary", "higher"]}
+    drop = ["person", "household", "sex", "job"]
+    plan = PLAN.override(columns=["age", "income", "school"], drop=drop, kinds=kinds)
+    price = price_of(prices(frame, plan, budget=300), "school", "coarsen rare:6")
+    merged = microagg.protect(frame, plan=price.plan)
+    assert set(merged.data["school"]) == {"primary", "secondary", "higher"}
+    assert price.loss == pytest.approx(merged.utility.information_loss)
+    assert merged.utility.by_column["school"] > 0
+
+
 def test_most_won_stakes_nobody_and_comes_first(found):
     won = [one.most_won for one in found.columns]
     assert won == sorted(won, reverse=True)

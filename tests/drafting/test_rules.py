@@ -295,3 +295,73 @@ def test_levels_with_an_order_are_read_from_a_table_of_any_library():
     frame = pd.DataFrame({"size": RNG.choice(["small", "medium", "large"], N), "amount": AMOUNTS})
     found = [guess(library)["size"] for library in (frame, pa.table(frame), Frame(frame))]
     assert len(set(found)) == 1
+
+
+def test_a_wage_survey_of_firms_is_drafted_as_its_columns_mean():
+    """A made-up table of the shape of the Structure of Earnings Survey: 500 firms, three weights, letters."""
+    rng, n = np.random.default_rng(4), 15_691
+    firms = rng.choice(np.arange(100, 1000), 500, replace=False)
+    frame = pd.DataFrame(
+        {
+            "location": rng.choice(["AT1", "AT2", "AT3"], n),
+            "size": rng.choice(["E10_49", "E50_249", "E250_499", "E500_999", "E1000"], n),
+            "payAgreement": rng.choice(["A", "B", "C"], n),
+            "IDunit": firms[rng.integers(0, 500, n)],
+            "age": rng.choice(["(14,19]", "(19,29]", "(29,39]", "(39,49]"], n),
+            "education": rng.choice(["ISCED 0 and 1", "ISCED 2", "ISCED 3 and 4", "ISCED 5A"], n),
+            "occupation": rng.choice([str(code) for code in range(11, 94)], n),
+            "lengthService": rng.integers(0, 40, n),
+            "overtimeHours": np.where(rng.random(n) < 0.8, 0, rng.gamma(2, 5, n).round(1)),
+            "earnings": rng.lognormal(10, 0.5, n).round(2),
+            "GrossingUpFactor.y": rng.choice(rng.lognormal(1, 0.5, 60), n),
+            "GrossingUpFactor.z": rng.choice(rng.lognormal(1, 0.5, 60), n),
+            "weights": rng.lognormal(3, 0.6, n).round(4),
+        }
+    )
+    plan = draft(frame)
+    assert plan.unit == "IDunit"
+    assert plan.weight.column == "weights"
+    assert set(plan.drop) == {"IDunit", "GrossingUpFactor.y", "GrossingUpFactor.z"}
+    kinds = {name: column.kind for name, column in plan.columns.items()}
+    assert {kinds[name] for name in ("size", "age", "education")} == {"ordinal"}
+    assert {kinds[name] for name in ("location", "payAgreement", "occupation")} == {"nominal"}
+    assert kinds["overtimeHours"] == "spiked"
+
+
+def test_a_social_survey_is_drafted_as_its_columns_mean():
+    """A made-up table of the shape of the Social Diagnosis 2011: satisfaction in words, −8 for no income."""
+    rng, n = np.random.default_rng(5), 900
+    life = ["TERRIBLE", "UNHAPPY", "MOSTLY DISSATISFIED", "MIXED", "MOSTLY SATISFIED", "PLEASED"]
+    marital = ["SINGLE", "MARRIED", "WIDOWED", "DIVORCED"]
+    frame = pd.DataFrame(
+        {
+            "sex": rng.choice(["FEMALE", "MALE"], n),
+            "age": rng.integers(16, 97, n),
+            "marital": rng.choice(marital, n),
+            "income": np.where(rng.random(n) < 0.1, -8, rng.integers(2, 90, n) * 50),
+            "ls": rng.choice(life, n),
+            "smoke": rng.choice(["NO", "YES"], n),
+        }
+    )
+    plan = draft(frame)
+    assert plan.columns["ls"].levels == tuple(life)
+    assert plan.columns["marital"].kind == "nominal"
+    assert plan.missing.codes["income"] == (-8.0,)
+    assert not plan.drop
+
+
+def test_a_column_called_after_a_classification_follows_from_it():
+    """Codes of industries and their sectors: released apart, a row could have both of no record."""
+    rng = np.random.default_rng(6)
+    codes = rng.choice(np.arange(170, 9900, 50), 3000)
+    frame = pd.DataFrame(
+        {
+            "INDP": codes.astype(str),
+            "INDP_CAT": (codes // 1000).astype(str),
+            "amount": rng.lognormal(3, 1, 3000).round(2),
+        }
+    )
+    plan = draft(frame)
+    assert "INDP_CAT" in plan.drop
+    assert "it follows from INDP" in plan.notes["INDP_CAT"]
+    assert "INDP" in plan.blocks[0].columns

@@ -149,6 +149,23 @@ def test_rare_levels_become_other():
     assert recode(column(["a", "a"]), "x", {"rare": 2})[0] == ["a", "a"]
 
 
+def test_rare_levels_of_an_order_join_a_neighbour():
+    grades = ["low"] * 2 + ["middle"] * 5 + ["high"] * 4 + ["top"]
+    order = {"kind": "ordinal", "levels": ["none", "low", "middle", "high", "top"]}
+    kinds = {"x": order}
+    found, table = recode(column(grades), "x", {"rare": 3}, kinds=kinds)
+    assert found == ["middle"] * 7 + ["high"] * 5
+    assert table.plan.columns["x"].levels == tuple(order["levels"])  # each level keeps its place
+    assert recode(column(grades), "x", {"rare": 6}, kinds=kinds)[0] == ["middle"] * 12
+    numbers = {"x": {"kind": "ordinal"}}
+    assert recode(column([1, 1, 1, 2, 3, 3, 3]), "x", {"rare": 2}, kinds=numbers)[0] == [
+        *([1] * 4 + [3] * 3)
+    ]
+    declared = {"x": {"kind": "ordinal", "levels": ["0", "1", "2", "3"]}}
+    whole, _ = recode(column([1, 1, 1, 2, 3, 3, 3]), "x", {"rare": 2}, kinds=declared)
+    assert whole == [1, 1, 1, 1, 3, 3, 3]
+
+
 @pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 def test_rare_codes_that_are_floats_lose_what_whole_ones_lose(tmp_path):
     """Codes with gaps come as floats; "other" among them turns all into texts, on every engine."""

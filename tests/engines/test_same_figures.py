@@ -362,6 +362,41 @@ def test_rare_codes_of_a_hierarchy_lose_what_memory_says(protect, engine):
     assert lost > by_groups > 0
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_merged_levels_of_an_order_lose_the_places_that_they_move(protect, engine):
+    rng = np.random.default_rng(7)
+    order = ["none", "low", "middle", "high", "top"]
+    table = pd.DataFrame(
+        {
+            "age": rng.normal(50, 20, 240),
+            "grade": rng.choice(order, 240, p=[0.02, 0.3, 0.4, 0.25, 0.03]),
+            "stage": rng.choice([1, 2, 4, 5], 240, p=[0.5, 0.3, 0.15, 0.05]),
+            "row": np.arange(240),
+        }
+    )
+    found, _, _, after = protect(
+        engine,
+        table,
+        k=5,
+        columns=["age", "grade"],
+        strata=["stage"],
+        kinds={"grade": order, "stage": "ordinal"},
+        coarsen={"grade": {"rare": 30}, "stage": {"rare": 30}},
+        known=["row"],
+    )
+    assert set(after["grade"]) <= {"low", "middle", "high"}
+    assert set(after["stage"]) == {1, 2, 4}
+    places = dict(zip(order, range(5), strict=True))
+    stages = {1: 0, 2: 1, 4: 2, 5: 3}
+    counted = {
+        "grade": _share(table["grade"].map(places), after["grade"].map(places)),
+        "stage": _share(table["stage"].map(stages), after["stage"].map(stages)),
+    }
+    for name, share in counted.items():
+        assert found.utility.by_column[name] == pytest.approx(share, rel=1e-6)
+    assert counted["grade"] > 0
+
+
 def _share(x, y):
     """100·Σ(x−x')²/Σ(x−x̄)²; what was blanked is at the mean."""
     y = y.astype(float).fillna(x.mean())

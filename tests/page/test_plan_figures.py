@@ -40,7 +40,7 @@ def test_the_plan_is_told_what_it_gives_and_each_change_changes_it(visitor):
     assert "Tried on all 60 records" in text
     assert "hx-trigger" not in text  # nothing is asked for any more
     place = visitor.server.session.table.names.index("income")
-    assert f"{percent(found.losses['income'])} of it lost".replace(" %", "\xa0%") in text
+    assert f"{percent(found.now.by_column['income'])} of it lost".replace(" %", "\xa0%") in text
     assert f'id="note-{place}" hx-swap-oob="true"' in text
     before = percent(found.now.loss)
     answer = visitor.post("plan", what="decide", column=place, decision="drop").text
@@ -58,7 +58,7 @@ def test_a_claim_is_told_what_it_stakes(visitor):
     visitor.post("plan", what="role", column=place, role="confidential")
     text = estimated(visitor).replace("\xa0", " ")
     found = prices_of(visitor)
-    assert found.now.at_stake == found.stakes["diagnosis"] > 0
+    assert found.now.at_stake == found.now.stakes["diagnosis"] > 0
     assert f"known after all, {share(found.now.at_stake)} of the records are below k" in text
     assert "the same if confidential columns are known" in text
 

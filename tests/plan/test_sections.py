@@ -32,7 +32,7 @@ SETTINGS = [
     ({"parents": {"A1": "A"}}, {"hierarchy"}),
     ({"importance": 3}, {None, *KINDS}),
     ({"coarsen": {"bands": 5}}, {None, "number", "integer", "spiked"}),
-    ({"coarsen": {"rare": 5}}, {None, "nominal", "hierarchy"}),
+    ({"coarsen": {"rare": 5}}, {None, "nominal", "hierarchy", "ordinal"}),
     ({"coarsen": {"prefix": 2}}, {None, "nominal"}),
     ({"coarsen": {"to": "week"}}, {None, "date"}),
 ]

@@ -146,6 +146,7 @@ RECODINGS = {
     "spiked": _OF_NUMBERS,
     "nominal": [{"rare": 20}, {"prefix": 3}],
     "hierarchy": [{"rare": 2}],
+    "ordinal": [{"rare": 20}],
     "date": [{"to": "week"}],
 }
 

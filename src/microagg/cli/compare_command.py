@@ -7,8 +7,7 @@ from typing import Any
 
 from microagg.base.formatting import percent, share, table_size
 from microagg.cli.show import Speaker
-from microagg.comparing.comparison import Comparison, prepare, try_prepared
-from microagg.comparing.method_trials import Tried
+from microagg.comparing.comparison import Comparison, Tried, prepare, try_prepared
 from microagg.engines.memory.table import Table
 from microagg.errors import StopSearch
 from microagg.formats.addresses import Place, is_plain

@@ -86,13 +86,11 @@ def draft_plan(
             lines.append(
                 ("answers", f"--confidential {flag} makes this claim; nothing is claimed yet")
             )
+            shown = ("loss", "change", "at_stake", "problem")
             more["answers"] = [
                 {
                     "columns": list(columns),
-                    "loss": price.loss,
-                    "change": price.change,
-                    "at_stake": price.at_stake,
-                    "problem": price.problem,
+                    **{name: price.as_dict()[name] for name in shown},
                 }
                 for columns, price in claims
             ]

@@ -103,11 +103,11 @@ def more_important(plan: Plan, name: Any) -> float | None:
     if not protected or name not in plan.analysed:
         return None
     now = plan.columns.get(name, Column()).importance
-    return next((one for one in IMPORTANCES if one > now), None)
+    return next((larger for larger in IMPORTANCES if larger > now), None)
 
 
 def recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
-    """List decisions that make a column coarser: ten bands, rare levels or codes merged, dates by month.
+    """List decisions that make a column coarser: ten bands, rare levels merged, prefixes of codes, months.
 
     A column that is dropped, confidential or recoded already gets none.
     """
@@ -124,16 +124,20 @@ def recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str
             return []
         width = int(width) if width >= 1 else width
         return [f"coarsen bands:{width}"]
-    if kind == "nominal":
+    if kind in ("nominal", "ordinal"):
         codes, levels = records.frame.categories(name)
         counts = np.bincount(codes[codes >= 0], minlength=len(levels))
         least = {2 * plan.k, len(codes) // _RARE_OF}
+        fewest = 2 if kind == "nominal" else 1  # one rare level of an order has a neighbour to join
         merged = [
             f"coarsen rare:{rare}"
             for rare in sorted(least)
-            if rare > 1 and ((counts > 0) & (counts < rare)).sum() > 1 and (counts >= rare).any()
+            if rare > 1
+            and ((counts > 0) & (counts < rare)).sum() >= fewest
+            and (counts >= rare).any()
         ]
-        return [*merged, *_prefixes([level for level in levels if isinstance(level, str)])]
+        texts = [level for level in levels if isinstance(level, str)] if fewest == 2 else []
+        return [*merged, *_prefixes(texts)]
     return ["coarsen to:month"] if kind == "date" else []
 
 

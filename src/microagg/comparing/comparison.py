@@ -1,27 +1,33 @@
-"""compare(): loss and linkage of a plan with each method and k, and the choice that meets a target."""
+"""compare(): a plan with each method, k and kind of release, in threads and in a time; nothing is written.
+
+The choices named come first and in their order, then those k that the search for a target asks for.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from microagg.base.formatting import TRADE_OFF, plural
-from microagg.comparing.method_trials import OnProgress, Trials, run_trials
-from microagg.comparing.trials import check_budget
-from microagg.engines.memory.choices import (
+import numpy as np
+
+from microagg.base.formatting import FIRST_RUN, TRADE_OFF, plural
+from microagg.base.progress import Listener
+from microagg.comparing.suggestion import (
     FAST,
-    Choice,
     Suggestion,
     about_methods,
-    mark_frontier,
+    next_k_for,
     suggestion,
 )
+from microagg.comparing.trials import TimedTries, check_budget, for_a_sample
+from microagg.engines.memory.choices import Choice, mark_frontier
 from microagg.engines.memory.table import Table
-from microagg.errors import InputError, shown
+from microagg.errors import InputError, StopSearch, shown
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.registry import methods as registered
@@ -38,26 +44,95 @@ from microagg.report.provenance import (
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import as_matrix, is_frame
 
+Key = tuple[str, int, str]  # a method, a k and a kind of release
+
 BUDGET = 60.0  # seconds
+_SECONDS_TO_LOAD = 2.0  # what takes longer to get ready is being compiled
+_FEW = 50  # records on which methods are loaded and compiled
 
 
-@dataclass(frozen=True)
+class Tried(int):
+    """Number of records grouped over all choices, with the state of the trials.
+
+    >>> Tried(450, tried=3, cells=15, seconds_left=41.0).words
+    '3 of 15 tried, at most 41 s left'
+    """
+
+    tried: int
+    cells: int
+    seconds_left: float
+    compiling: bool
+    found: Sequence[Choice]
+
+    def __new__(
+        cls,
+        done: int,
+        *,
+        tried: int = 0,
+        cells: int = 0,
+        seconds_left: float = math.inf,
+        compiling: bool = False,
+        found: Sequence[Choice] = (),
+    ) -> Tried:
+        """Make the number and attach the rest."""
+        self = super().__new__(cls, done)
+        self.tried, self.cells, self.found = tried, cells, found
+        self.seconds_left, self.compiling = seconds_left, compiling
+        return self
+
+    @property
+    def words(self) -> str:
+        """Text for a progress bar."""
+        if self.compiling:
+            return f"compiling {FIRST_RUN}"
+        left = f", at most {self.seconds_left:.0f} s left" if self.seconds_left < math.inf else ""
+        return f"{self.tried} of {self.cells} tried{left}"
+
+
+OnProgress = Callable[[Tried, int], object]
+
+
+@dataclass(frozen=True, eq=False)
 class Comparison:
     """A plan with several methods and k on one table."""
 
-    records: int
+    table: Table = field(repr=False)
     plan: Plan
     """As it was given; every block has the method and the k of a choice in place of its own."""
     columns: list[Any]
     """The protected columns."""
-    cells: list[Choice]
-    """By method and k; with a target, also those k that the search for it came to."""
     settings: Mapping[str, Any]
     """All settings of :func:`compare` other than the plan."""
     about_methods: str | None = None
     """Why the method matters little, where it does: the plan requires more than k of every group."""
+    cells: Sequence[Choice] = ()
+    """By method and k; with a target, also those k that the search for it came to."""
     stopped: bool = False
     """Whether ``progress`` asked to stop before all was tried."""
+
+    @property
+    def records(self) -> int:
+        """Number of records."""
+        return len(self.table)
+
+    @property
+    def announcement(self) -> str:
+        """Number of methods and k, and the time that they take at most."""
+        asked = self.settings
+        limit = "" if asked["budget"] is None else f", at most {asked['budget']:g} s"
+        search = "; then other k in search of the target" if self.plan.accept.targets else ""
+        releases = len(asked["release"])
+        kinds = f" × {releases} kinds of release" if releases > 1 else ""
+        attacks = (
+            "; each is attacked, for which a part is protected anew" if asked["attack"] else ""
+        )
+        methods = plural(len(asked["methods"]), "method")
+        return f"{methods} × {len(asked['k'])} k{kinds}{limit}{attacks}{search}"
+
+    def plan_of(self, choice: Key) -> Plan:
+        """Return the plan with a method and a k in every block; nothing is proved about its groups."""
+        method, k, release = choice
+        return self.plan.override(method=method, k=k, release=release, bound=False)
 
     @property
     def blind_guess(self) -> float:
@@ -118,12 +193,9 @@ class Comparison:
             "columns": [str(name) for name in self.columns],
             "scale": self.plan.blocks[0].scale,
             "plan": self.plan.as_dict(),
-            "k": self.settings["k"],
-            "methods": self.settings["methods"],
-            "release": self.settings["release"],
+            **{name: self.settings[name] for name in ("k", "methods", "release")},
             "about_methods": self.about_methods,
-            "budget": self.settings["budget"],
-            "attack": self.settings["attack"],
+            **{name: self.settings[name] for name in ("budget", "attack")},
             "blind_guess": self.blind_guess,
             "stopped": self.stopped,
             "partial": self.partial,
@@ -151,7 +223,27 @@ class Comparison:
         command : the words to repeat it with; by default the call of :func:`compare`
         """
         accept = self._targets(max_loss, max_linkage)
-        write_report(_model(self, accept, source, command), Path(path))
+        asked = {name: value for name, value in self.settings.items() if name != "workers"}
+        settings = "".join(f", {name}={value!r}" for name, value in asked.items())
+        model = {
+            "kind": "comparison",
+            "public": False,
+            "created": now(),
+            "records": self.records,
+            "columns": {"protected": [str(name) for name in self.columns]},
+            "comparison": self.as_dict(),
+            "plan_text": self.plan.to_toml(),
+            "methods": {name: about_method(name) for name in self.settings["methods"]},
+            "suggestion": {
+                **suggestion(self.cells, accept).as_dict(),
+                "max_loss": accept.loss,
+                "max_linkage": accept.linkage,
+            },
+            "trade_off": TRADE_OFF,
+            "files": {"input": file_facts(source), "output": None},
+            "repeat": repetition(command, f"microagg.compare(frame, plan={FROM_FILE}{settings})"),
+        }
+        write_report(model, Path(path))
 
 
 def compare(
@@ -187,7 +279,7 @@ def compare(
         ``inference`` is the share of values that are guessed beyond those of the controls, and takes the
         place of linkage in the risk–utility map
     progress : called about ten times a second with records grouped and records to group, over
-        all choices; the first is a :class:`microagg.comparing.method_trials.Tried`. It may raise
+        all choices; the first is a :class:`Tried`. It may raise
         :class:`microagg.StopSearch` to end the trials with the choices that are done.
     **settings
         Keywords of :func:`microagg.protect`, such as ``columns``, ``unit`` or ``strata``, which override the
@@ -210,11 +302,17 @@ def compare(
     if is_frame(frame):
         records = Table(Frame(frame))
     else:
-        records, plan = _of_numbers(frame, plan)
-    plan = plan.override(**settings)
+        import pyarrow as pa
+
+        matrix = as_matrix(frame)
+        names = [str(number) for number in range(matrix.shape[1])]
+        records = Table(Frame(pa.table(dict(zip(names, matrix.T, strict=True)))))
+        if plan.blocks[0].columns is None:  # all are protected as numbers
+            kinds = {**dict.fromkeys(names, "number"), **plan.columns}
+            plan = plan.override(columns=names, kinds=kinds)
     prepared = prepare(
         records,
-        plan,
+        plan.override(**settings),
         k,
         methods,
         release,
@@ -223,19 +321,6 @@ def compare(
         attack=attack,
     )
     return try_prepared(prepared, progress)
-
-
-def _of_numbers(values: Any, plan: Plan) -> tuple[Table, Plan]:
-    """Make a table of an array; all its columns are protected as numbers unless the plan says otherwise."""
-    import pyarrow as pa
-
-    matrix = as_matrix(values)
-    names = [str(number) for number in range(matrix.shape[1])]
-    if plan.blocks[0].columns is None:
-        plan = plan.override(
-            columns=names, kinds={**dict.fromkeys(names, "number"), **plan.columns}
-        )
-    return Table(Frame(pa.table(dict(zip(names, matrix.T, strict=True))))), plan
 
 
 def prepare(
@@ -248,8 +333,8 @@ def prepare(
     budget: float | None = BUDGET,
     workers: int | None = None,
     attack: bool = False,
-) -> Trials:
-    """Check the settings of :func:`compare` before any work; see there."""
+) -> Comparison:
+    """Check the settings of :func:`compare` before any work; see there. Nothing is tried yet."""
     if workers is not None and (not hasattr(workers, "__index__") or workers < 1):
         raise InputError(
             f"workers, the number of choices at a time, is a whole number from 1 up; got {shown(workers)}. "
@@ -264,39 +349,106 @@ def prepare(
     if methods is None and len(kinds) > 1:
         methods = list(dict.fromkeys(block.method for block in plan.blocks))
     chosen = _methods(methods, full, about is not None)
-    return Trials(
-        records=records,
-        plan=plan,
-        columns=full.roles(records.frame.names).protected,
-        methods=chosen,
-        sizes=sizes,
-        releases=kinds,
-        about_methods=about,
-        budget=None if seconds == math.inf else seconds,
-        workers=workers,
-        attack=attack,
-    )
-
-
-def try_prepared(trials: Trials, progress: OnProgress | None = None) -> Comparison:
-    """Run what :func:`prepare` checked."""
-    choices, stopped = run_trials(trials, progress)
     settings = {
-        "k": trials.sizes,
-        "methods": trials.methods,
-        "release": trials.releases,
-        "budget": trials.budget,
-        "attack": trials.attack,
+        "k": sizes,
+        "methods": chosen,
+        "release": kinds,
+        "budget": None if seconds == math.inf else seconds,
+        "attack": attack,
+        "workers": workers,
     }
-    return Comparison(
-        len(trials.records),
-        trials.plan,
-        list(trials.columns),
-        mark_frontier(choices),
-        settings,
-        trials.about_methods,
-        stopped,
+    columns = list(full.roles(records.frame.names).protected)
+    return Comparison(records, plan, columns, settings, about)
+
+
+def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> Comparison:
+    """Try all choices that :func:`prepare` checked, then search k for the targets.
+
+    Parameters
+    ----------
+    comparison : without cells
+    progress : as for :func:`compare`
+
+    Returns
+    -------
+    Comparison
+        With cells.
+
+    Raises
+    ------
+    StopSearch
+        If ``progress`` raised it before any choice had a result.
+    """
+    records, n, asked = comparison.table, comparison.records, comparison.settings
+    methods, releases = asked["methods"], asked["release"]
+    began = time.monotonic()
+    few = records.taken(np.arange(min(n, max(_FEW, 2 * min(asked["k"])))))
+
+    def work(choice: Key, watch: Listener) -> Choice:
+        release = records.protected(comparison.plan_of(choice), watch)
+        tried = release.as_choice(tables=len(releases) > 1)
+        if not asked["attack"]:
+            return tried
+        attacks, refused = release.attacked()
+        if attacks is None:
+            raise InputError(f"This choice cannot be attacked. {refused}")
+        figure = attacks.questions.get("inference, nearest records")
+        return replace(tried, inference=None if figure is None else figure.residual)
+
+    def load(choice: Key, watch: Listener) -> None:
+        few.protected(for_a_sample(comparison.plan_of(choice)), watch)
+
+    def failed(choice: Key, problem: str, tried: bool) -> Choice:
+        method, k, release = choice
+        return Choice(method, k, release=release, tried=tried, problem=problem)
+
+    tries = TimedTries(work, failed, workers=asked["workers"], fair=True)
+    # Loading and compiling are no part of the time.
+    loading = TimedTries[Key, None](load, lambda *_: None, workers=1)
+    wanted = [(name, k, release) for name in methods for release in releases for k in asked["k"]]
+
+    def report(compiling: bool = False) -> None:
+        if progress is None:
+            return
+        seconds, results, done = time.monotonic(), tries.results, tries.records_done
+        cells = len(done) or len(wanted)
+        state = Tried(
+            sum(n if key in results else done[key] for key in done),
+            tried=len(results),
+            cells=cells,
+            seconds_left=max(0.0, tries.ends - seconds),
+            compiling=compiling and seconds - began > _SECONDS_TO_LOAD,
+            found=list(results.values()),
+        )
+        progress(state, n * cells)
+
+    loading.run([(name, min(asked["k"]), releases[0]) for name in methods], lambda: report(True))
+    tries.stop = loading.stop
+    if asked["budget"] is not None:
+        tries.ends = time.monotonic() + asked["budget"]
+    while wanted:
+        tries.run(wanted, report)
+        searching = comparison.plan.accept.targets and not tries.stop.is_set()
+        wanted = _next_in_search(comparison, tries.results) if searching else []
+    order = sorted(
+        tries.results, key=lambda key: (methods.index(key[0]), releases.index(key[2]), key[1])
     )
+    cells = [tries.results[key] for key in order]
+    stopped = tries.stop.is_set()
+    if stopped and all(cell.problem is not None for cell in cells):
+        raise StopSearch
+    return replace(comparison, cells=mark_frontier(cells), stopped=stopped)
+
+
+def _next_in_search(comparison: Comparison, tried: Mapping[Key, Choice]) -> list[Key]:
+    """List the next choice of each method and kind of release in the search for the targets."""
+    following: list[Key] = []
+    for name in comparison.settings["methods"]:
+        for release in comparison.settings["release"]:
+            choices = [tried[key] for key in sorted(tried) if (key[0], key[2]) == (name, release)]
+            k = next_k_for(choices, comparison.plan.accept, comparison.records)
+            following += [] if k is None else [(name, k, release)]
+    return following
 
 
 def _sizes(k: Any, n: int) -> list[int]:
@@ -354,28 +506,3 @@ def _methods(methods: Any, plan: Plan, moot: bool) -> list[str]:
                 "it out."
             )
     return list(dict.fromkeys(method.name for method in chosen))
-
-
-def _model(
-    found: Comparison, accept: Accept, source: str | Path | None, command: list[str] | None
-) -> dict[str, Any]:
-    """Return the data of the report for the disclosure board."""
-    settings = "".join(f", {name}={value!r}" for name, value in found.settings.items())
-    return {
-        "kind": "comparison",
-        "public": False,
-        "created": now(),
-        "records": found.records,
-        "columns": {"protected": [str(name) for name in found.columns]},
-        "comparison": found.as_dict(),
-        "plan_text": found.plan.to_toml(),
-        "methods": {name: about_method(name) for name in found.settings["methods"]},
-        "suggestion": {
-            **suggestion(found.cells, accept).as_dict(),
-            "max_loss": accept.loss,
-            "max_linkage": accept.linkage,
-        },
-        "trade_off": TRADE_OFF,
-        "files": {"input": file_facts(source), "output": None},
-        "repeat": repetition(command, f"microagg.compare(frame, plan={FROM_FILE}{settings})"),
-    }

@@ -15,7 +15,7 @@ import numpy as np
 
 from microagg.base.formatting import UnitWords, percent, share
 from microagg.comparing.prices import SAMPLE
-from microagg.comparing.trials import Standing, sampled
+from microagg.comparing.trials import Standing
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
@@ -114,19 +114,18 @@ def freezing_prices(
         history = History(
             len(chain), after.about["k"], carrying.smallest, sums, carrying.counts, "", ""
         )
-    part, now = sampled(records, quick, SAMPLE)
-    standing = Standing.of(part, now, quick, len(records))
+    standing = Standing.of(records, quick, SAMPLE)
+    part = standing.part
     quick = replace(quick, missing=replace(quick.missing, most=1.0))
     in_waves: dict[int, float | None] = {}
     for waves in WAVES:
         try:
             loss = _loss_in_waves(part, quick, part.shared_out(quick, waves, 1), column)
+            in_waves[waves] = loss * standing.factor
         except InputError:
             in_waves[waves] = None
-        else:
-            in_waves[waves] = loss * standing.factor
     return FreezingPrices(
-        now.loss * standing.factor,
+        standing.now.loss * standing.factor,
         in_waves,
         with_groups,
         history,

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from microagg.base.formatting import plural
-from microagg.comparing.prices import BUDGET, SAMPLE, Price, price_of, standing_of
+from microagg.comparing.prices import BUDGET, SAMPLE, Price, price_of
 from microagg.comparing.trials import (
     Figures,
+    Standing,
     check_budget,
     quickly,
     try_plan,
@@ -89,7 +90,7 @@ def price_answers(
             raise no_column(name, records.frame.names)
     claims = [[name] for name in answers] + ([list(answers)] if answers[1:] else [])
     ends = time.monotonic() + check_budget(budget)
-    standing = standing_of(records, full, sample, len(claims), ends, None)
+    standing = Standing.of(records, full, sample, len(claims), ends - time.monotonic())
     plans = {}
     for number, claim in enumerate(claims):
         plans[number] = full

@@ -8,9 +8,10 @@ trial groups a sample of at most 5,000 records, in whole units, with little effo
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -24,61 +25,52 @@ from microagg.comparing.trials import (
     Standing,
     check_budget,
     quickly,
-    sampled,
     try_plan,
     try_plans,
 )
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, shown
-from microagg.measure.analysis_results import Analysis
 from microagg.plan.change_role import ROLE_WORDS, role_of
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
 SAMPLE = 5_000
 BUDGET = 20.0
-# What a decision must save to be shown: points of loss, or a share of the records below k; and the least
-# part of a column that it counts as giving up.
-_LEAST_WON, _LEAST_FEWER, _LEAST_GIVEN_UP = 0.1, 0.005, 0.1
+# What a decision must save to be shown: points of loss, or a share of the records below k.
+_LEAST_WON, _LEAST_FEWER = 0.1, 0.005
+_SHOWN = ("decision", "loss", "change", "group_loss", "linkage", "below_k", "at_stake", "tables",
+          "tables_multiple", "problem")  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Price:
-    """Figures of the table after one decision about one column; shares of records are from 0 to 1."""
+class Price(Figures):
+    """Figures of the table after one decision about one column.
 
-    decision: str
+    Losses are estimates for the whole table, the other figures are those of the sample. ``at_stake`` is given
+    for claims of confidentiality and for the plan as it stands.
+    """
+
+    decision: str = ""
     """protect, stratum, drop, confidential, "kind spiked", a recoding such as "coarsen bands:5", for a column
     of an analysis "importance 2" (its loss is that of all columns counted alike), or, for the whole plan,
     "release swap" or "categories draw"."""
-    loss: float | None
-    """Percent of the information of the protected columns that is lost, estimated for the whole table."""
-    change: float | None
-    """Points by which that differs from the loss of the plan as it stands."""
-    group_loss: float | None
-    """The same of the groups alone, as if each released its exact centroid."""
-    linkage: float | None
-    """Share of the records that an attacker finds, in the sample."""
-    below_k: float | None
-    """Share of the records that known columns narrow down to fewer than k, in the sample."""
-    at_stake: float | None = None
-    """Share of the records below k if confidential columns are known after all: the one that the decision is
-    about or, of the plan as it stands, all of them."""
-    analyses: Sequence[Analysis] = ()
-    """The analyses of the plan, in the sample before and after."""
-    tables: float | None = None
-    """Share of the records that stand in another cell of tables of three columns, in the sample."""
-    tables_multiple: float | None = None
-    """The same as a multiple of what another sample of the same size gives."""
-    problem: str | None = None
-    """Why it cannot be done, or was not tried."""
+    change: float = math.nan
+    """Points by which the loss differs from that of the plan as it stands."""
     plan: Plan | None = field(default=None, repr=False, compare=False)
     """The plan with this decision."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; no figure is None where there is a problem."""
+        plain = {name: getattr(self, name) for name in _SHOWN}
+        plain = {name: None if value != value else value for name, value in plain.items()}
+        moved = [{"formula": each.formula, "moved": each.moved} for each in self.analyses]
+        return {**plain, "analyses": moved}
 
     @property
     def words(self) -> str:
         """The figures in words."""
-        if self.loss is None or self.change is None:
-            return str(self.problem)
+        if self.problem is not None:
+            return self.problem
         lost = f"{percent(self.loss)} lost ({_points(self.change)})"
         if self.at_stake is not None:
             staked = f"if an attacker knows it after all, {_records(self.at_stake)} below k"
@@ -117,10 +109,9 @@ class ColumnPrices:
     @property
     def most_won(self) -> float:
         """Points of loss that the best safe decision saves; 0: none does."""
-        safe = [
-            p for p in self.decisions if p.change is not None and not p.at_stake and not p.below_k
-        ]
-        return max((-price.change for price in safe if price.change is not None), default=0.0)
+        tried = [price for price in self.decisions if price.problem is None]
+        safe = [price for price in tried if not price.at_stake and not price.below_k]
+        return max((-price.change for price in safe), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -129,27 +120,27 @@ class Prices:
 
     plan: Plan
     """As it stands, with a role for every column."""
-    names: Sequence[Any]
-    """The columns of the table."""
     now: Price
-    """What the plan gives as it stands."""
-    losses: Mapping[Any, float]
-    """Percent of the information of each protected column that is lost as the plan stands."""
-    stakes: Mapping[Any, float]
-    """Share of the records below k if one confidential column alone is known after all."""
+    """What the plan gives as it stands; ``by_column`` has what each protected column loses, ``stakes`` the
+    share of the records below k if one confidential column alone is known after all."""
     columns: Sequence[ColumnPrices]
     releases: Sequence[Price]
     """Other kinds of release for the whole plan."""
     records: int
-    sampled: int
-    """Records that were grouped; all, or a sample."""
-    margin: float | None
-    """Points by which the loss may be off since it is of a sample (95 %); None: it was counted, or all
-    records were tried."""
     seconds: float
     budget: float
     standing: Standing = field(repr=False, compare=False)
     """The sample and what the plan gives on it."""
+
+    @property
+    def sampled(self) -> int:
+        """Number of records that were grouped; all, or a sample."""
+        return len(self.standing.part)
+
+    @property
+    def margin(self) -> float | None:
+        """Points by which the loss may be off since it is of a sample (95 %); None: it was counted."""
+        return self.standing.margin
 
     @property
     def about(self) -> str:
@@ -169,10 +160,6 @@ class Prices:
         return f"{rule} {plural(untried, 'decision')} did not fit into {self.budget:g} s."
 
     @property
-    def _margin_words(self) -> str:
-        return with_noun(f"{self.margin:.2g}", "point")
-
-    @property
     def basis(self) -> str:
         """Say which records were tried, and how exact the figures are."""
         if self.sampled == self.records:
@@ -186,7 +173,7 @@ class Prices:
             )
         else:
             losses = (
-                f"Losses are estimates for the whole table, right to about {self._margin_words}; their "
+                f"Losses are estimates for the whole table, right to about {_margin(self.margin)}; their "
                 "differences are more exact."
             )
         return (
@@ -202,19 +189,19 @@ class Prices:
             "sampled": self.sampled,
             "margin": self.margin,
             "seconds": self.seconds,
-            "now": _plain(self.now),
-            "losses": {str(name): loss for name, loss in self.losses.items()},
-            "stakes": {str(name): stake for name, stake in self.stakes.items()},
+            "now": self.now.as_dict(),
+            "losses": {str(name): loss for name, loss in self.now.by_column.items()},
+            "stakes": {str(name): stake for name, stake in self.now.stakes.items()},
             "columns": [
                 {
                     "column": str(column.column),
                     "role": column.role,
                     "loss": column.loss,
-                    "decisions": [_plain(price) for price in column.decisions],
+                    "decisions": [price.as_dict() for price in column.decisions],
                 }
                 for column in self.columns
             ],
-            "releases": [_plain(price) for price in self.releases],
+            "releases": [price.as_dict() for price in self.releases],
         }
 
     def for_report(self) -> dict[str, Any]:
@@ -231,7 +218,7 @@ class Prices:
         now, plan = self.now, self.plan
         estimate, of = "", ""
         if self.margin is not None:
-            estimate, of = f"estimate, ± {self._margin_words}", "of the sample"
+            estimate, of = f"estimate, ± {_margin(self.margin)}", "of the sample"
         fewer = fewer_than(plan.k, plan.words_of_unit(next(iter(plan.units), None)))
         facts = [
             ("information lost", percent(now.loss), estimate),
@@ -252,12 +239,12 @@ class Prices:
         most information. A column released as it is counts as kept, a dropped one as lost whole; columns
         that analyses need are not dropped.
         """
-        below, kept = self.now.below_k or 0.0, self._kept(self.now)
+        below, kept = self.now.below_k, self._kept(self.now)
         columns = max(self._kept(replace(self.now, loss=0.0)), 1.0)
         ranked = []
         for column in self.columns:
             for price in column.decisions:
-                if price.below_k is None or price.change is None or price.at_stake is not None:
+                if price.problem is not None or price.at_stake is not None:
                     continue
                 won = 100 * (self._kept(price) - kept) / columns
                 helps = won >= _LEAST_WON and price.below_k == 0
@@ -269,8 +256,7 @@ class Prices:
     def _kept(self, price: Price) -> float:
         """Return the information that is kept, in columns."""
         plan = self.plan if price.plan is None else price.plan
-        assert price.loss is not None
-        roles = [role_of(plan, name) for name in self.names]
+        roles = [role_of(plan, name) for name in self.standing.part.frame.names]
         protected = sum(role.startswith("block-") for role in roles)
         exact = sum(role in ("known", "confidential", "strata") for role in roles)
         return protected * (1 - price.loss / 100) + exact
@@ -283,7 +269,7 @@ class Prices:
                 "column": prices.column,
                 "role": prices.role,
                 "column_loss": prices.loss,
-                **_plain(price),
+                **price.as_dict(),
             }
             for prices in self.columns
             for price in prices.decisions
@@ -295,7 +281,6 @@ class Prices:
     def lines(self) -> list[tuple[str, str]]:
         """Return the table as labels and words."""
         now = self.now
-        assert now.below_k is not None  # the plan was carried out
         stands = f"{percent(now.loss)} lost, {share(now.linkage)} linked, {_records(now.below_k)} below k"
         lines = [("as it stands", f"{stands}; {now.tables_words}{now.moved_words}")]
         lines += [(f"  {price.decision}", price.words) for price in self.releases]
@@ -307,10 +292,8 @@ class Prices:
         return [*lines, ("prices", self.about)]
 
 
-def _plain(price: Price) -> dict[str, Any]:
-    plain = {row.name: getattr(price, row.name) for row in fields(price) if row.name != "plan"}
-    moved = [{"formula": each.formula, "moved": each.moved} for each in price.analyses]
-    return {**plain, "analyses": moved}
+def _margin(points: float) -> str:
+    return with_noun(f"{points:.2g}", "point")
 
 
 def _records(part: float) -> str:
@@ -409,81 +392,55 @@ def price_table(
     if progress is not None:
         progress(0, len(quick))
     if standing is None:
-        standing = standing_of(records, full, sample, len(quick), ends, counted_loss)
+        seconds = ends - time.monotonic()
+        standing = Standing.of(records, full, sample, len(quick), seconds, counted_loss)
     figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
     figures |= {(name, "drop"): figures[name, "confidential"] for name, _ in twice}
-    priced = {
-        key: price_of(key[1], figures[key], standing, changed)
-        if isinstance(changed, Plan)
-        else Price(key[1], None, None, None, None, None, problem=changed)
-        for key, changed in wanted.items()
-    }
-    now = standing.now
-    losses = {name: loss * standing.factor for name, loss in now.by_column.items()}
+    by_name: dict[Any, list[Price]] = {}
+    for (name, decision), changed in wanted.items():
+        if isinstance(changed, Plan):
+            price = price_of(decision, figures[name, decision], standing, changed)
+        else:
+            price = Price(decision=decision, problem=changed)
+        by_name.setdefault(name, []).append(price)
+    now = price_of("as it stands", standing.now, standing, None)
+    now = replace(now, at_stake=standing.now.at_stake)
+    columns = [
+        ColumnPrices(
+            name, ROLE_WORDS.get(role_of(full, name), "protect"), now.by_column.get(name), prices
+        )
+        for name, prices in by_name.items()
+        if name is not None
+    ]
     return Prices(
         full,
-        records.frame.names,
-        replace(price_of("as it stands", now, standing, None), at_stake=now.at_stake),
-        losses,
-        now.stakes,
-        _by_column(full, priced, losses),
-        [price for (name, _), price in priced.items() if name is None],
+        now,
+        sorted(columns, key=lambda column: -column.most_won),
+        by_name.get(None, []),
         len(records),
-        len(standing.part),
-        standing.margin if len(standing.part) < len(records) else None,
         time.monotonic() - started,
         budget,
         standing,
     )
 
 
-def standing_of(
-    records: Table,
-    plan: Plan,
-    sample: int,
-    tries: int,
-    ends: float,
-    counted_loss: float | None,
-) -> Standing:
-    """Try the plan as it stands on a sample, small enough for all trials to fit into the time."""
-    part, now = sampled(records, plan, sample, tries, max(ends - time.monotonic(), 0.0))
-    if counted_loss is not None and now.loss > 0:
-        return Standing(part, now, counted_loss / now.loss)
-    return Standing.of(part, now, plan, len(records))
-
-
-def _by_column(
-    plan: Plan, priced: Mapping[Decision, Price], losses: Mapping[Any, float]
-) -> list[ColumnPrices]:
-    """Gather the prices of each column, the columns at which most is won first."""
-    by_name: dict[Any, list[Price]] = {}
-    for (name, _), price in priced.items():
-        if name is not None:
-            by_name.setdefault(name, []).append(price)
-    columns = [
-        ColumnPrices(name, ROLE_WORDS.get(role_of(plan, name), "protect"), losses.get(name), prices)
-        for name, prices in by_name.items()
-    ]
-    return sorted(columns, key=lambda column: -column.most_won)
-
-
 def price_of(decision: str, figures: Figures, standing: Standing, plan: Plan | None) -> Price:
-    """Return the price of a decision by its figures on the sample; ``plan`` is the plan with it."""
-    if figures.problem is not None:
-        return Price(decision, None, None, None, None, None, problem=figures.problem, plan=plan)
+    """Return the price of a decision by its figures on a sample.
+
+    Parameters
+    ----------
+    decision, plan : what was decided, and the plan with it
+    figures : what that plan gives on the sample
+    standing : the sample, and what the plan as it stands gives there
+    """
     # A column that counts more lowers the loss by its weight alone: that saves nothing.
-    even, now = decision.startswith("importance"), standing.now
+    even, now, factor = decision.startswith("importance"), standing.now, standing.factor
     loss, before = (figures.even_loss, now.even_loss) if even else (figures.loss, now.loss)
-    return Price(
-        decision,
-        loss * standing.factor,
-        (loss - before) * standing.factor,
-        figures.group_loss * standing.factor,
-        figures.linkage,
-        figures.below_k,
-        figures.at_stake if decision == "confidential" else None,
-        figures.analyses,
-        figures.tables,
-        figures.tables_multiple,
-        plan=plan,
-    )
+    scaled = {
+        "loss": loss * factor,
+        "group_loss": figures.group_loss * factor,
+        "by_column": {name: lost * factor for name, lost in figures.by_column.items()},
+        "at_stake": figures.at_stake if decision == "confidential" else None,
+    }
+    change = (loss - before) * factor
+    return Price(**{**vars(figures), **scaled}, decision=decision, change=change, plan=plan)

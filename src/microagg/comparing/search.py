@@ -14,19 +14,12 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import percent, share
-from microagg.comparing.column_decisions import (
-    IMPORTANCES,
-    Decision,
-    decisions,
-    may_be_stratum,
-    releases,
-)
-from microagg.comparing.found_plan import FoundPlan, Step
+from microagg.comparing.column_decisions import Decision, decisions, more_important, releases
 from microagg.comparing.trials import (
     Figures,
     check_budget,
@@ -39,7 +32,7 @@ from microagg.errors import InputError, shown
 from microagg.evidence.sentences import worst_first
 from microagg.plan.analysis_formulas import read_formula
 from microagg.plan.change_role import decided as with_decision
-from microagg.plan.change_role import role_of
+from microagg.plan.change_role import decision_words
 from microagg.plan.checks import no_column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
@@ -59,6 +52,72 @@ _FAILURES = 3  # steps in a row that the whole table does not confirm
 _NEAR = 0.1
 _CHECKS = 3  # of plans with their own effort
 _LARGER = (2, 4, 8)  # times k
+
+
+@dataclass(frozen=True)
+class Step:
+    """One decision of the search, counted on the whole table."""
+
+    column: Any
+    """None: it is about the whole plan."""
+    decision: str
+    before: float
+    """Percent of the information lost before, dropped columns counted whole."""
+    after: float
+    more: str = ""
+    """What else it changes: analyses, linkage or tables."""
+
+    @property
+    def words(self) -> str:
+        """The decision and what it changes.
+
+        >>> Step("region", "stratum", 8.0, 9.1).words
+        'make region a stratum: 8.00 → 9.10 % lost; its values stay exact'
+        >>> Step(None, "k 10", 8.0, 9.1).words
+        'k = 10: 8.00 → 9.10 % lost'
+        """
+        lost = f"{percent(self.before).removesuffix(' %')} → {percent(self.after)} lost"
+        what = self.decision.partition(" ")[0]
+        why = {
+            "stratum": "; its values stay exact",
+            "drop": ", the dropped column counted whole",
+            "importance": ", all columns counted alike",
+            "release": "; that is what the groups lose, so not like for like",
+        }
+        return f"{decision_words(self.decision, self.column)}: {lost}{why.get(what, '')}{self.more}"
+
+
+@dataclass(frozen=True)
+class FoundPlan(Plan):
+    """A plan that a search found, with the steps that led to it."""
+
+    steps: tuple[Step, ...] = field(default=(), compare=False)
+    figures: Figures = field(default_factory=Figures, compare=False)
+    """What it gives on the whole table, counted."""
+    loss: float = field(default=math.nan, compare=False)
+    """Percent of the information lost, dropped columns counted whole."""
+    meets: bool = field(default=False, compare=False)
+    """Whether the targets are met by these figures."""
+    words: str = field(default="", compare=False)
+    """The result in words, and what stands in the way if no plan meets the targets."""
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the steps and the result as labels and words."""
+        steps = [("step", step.words) for step in self.steps]
+        return [*steps, ("found" if self.meets else "not found", self.words)]
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        return {
+            "meets": self.meets,
+            "words": self.words,
+            "steps": [step.words for step in self.steps],
+            "loss": self.loss,
+            "loss_of_released": self.figures.loss,
+            "record_linkage": self.figures.linkage,
+            "tables_multiple": self.figures.tables_multiple,
+            "analyses": [{"formula": a.formula, "moved": a.moved} for a in self.figures.analyses],
+        }
 
 
 def search(
@@ -134,14 +193,13 @@ def search(
         records,
         full,
         replace(accept, moved=MOST_MOVED if accept.moved is None else accept.moved),
-        [name for name in _protected(full) if name not in decided],
-        kept,
-        droppable,
-        sorted({check_k(size, len(records)) for size in k}),
-        [name for name in _protected(full) if plan.column(name).importance == 1],
-        min(sample, len(records)),
-        check_budget(budget),
-        progress,
+        open=[name for name in _protected(full) if name not in decided],
+        keep=kept,
+        may_drop=droppable,
+        sizes=sorted({check_k(size, len(records)) for size in k}),
+        sample=min(sample, len(records)),
+        budget=check_budget(budget),
+        progress=progress,
     ).run()
 
 
@@ -159,10 +217,7 @@ def steer(records: Table, plan: Plan) -> Plan:
         With a note for each column that counts more. The importance ends rising where the loss with all
         columns counted alike would pass ``accept.loss``.
     """
-    open_ones = [name for name in _protected(plan) if plan.column(name).importance == 1]
-    state = _Search(
-        records, plan, plan.accept, [], [], None, [], open_ones, len(records), math.inf, None
-    )
+    state = _Search(records, plan, plan.accept)
     state.now = state.counted(plan)
     state.steer()
     return replace(state.plan, notes=state.notes)
@@ -180,17 +235,15 @@ class _Search:
     start: Plan
     """The plan at the beginning, with a role for every column."""
     accept: Accept
-    open: Sequence[Any]
+    open: Sequence[Any] = ()
     """Protected columns that the draft decided about, not the user."""
-    keep: Sequence[Any]
-    may_drop: Sequence[Any] | None
-    sizes: Sequence[int]
+    keep: Sequence[Any] = ()
+    may_drop: Sequence[Any] | None = None
+    sizes: Sequence[int] = ()
     """Other k that may be chosen."""
-    may_count_more: Sequence[Any]
-    """Columns whose importance the user leaves open."""
-    sample: int
-    budget: float
-    progress: Callable[[int, int], object] | None
+    sample: int = SAMPLE
+    budget: float = math.inf
+    progress: Callable[[int, int], object] | None = None
 
     def __post_init__(self) -> None:
         self.plan, self.steps = self.start, list[Step]()
@@ -212,9 +265,17 @@ class _Search:
                 self._take_steps(choices, until)
         if self._excess(self.now) == 0:
             self._keep_exact()
-        checked = try_plan(self.records, self.plan)
+        counted = try_plan(self.records, self.plan)
         self._report(1.0)
-        return self._found(checked)
+        settings = {row.name: getattr(self.plan, row.name) for row in fields(Plan)}
+        return FoundPlan(
+            **{**settings, "notes": self.notes},
+            steps=tuple(self.steps),
+            figures=counted,
+            loss=self._loss(counted, self.plan),
+            meets=self._excess(counted) == 0,
+            words=self._words(counted),
+        )
 
     def counted(self, plan: Plan) -> Figures:
         """Carry a plan out on the whole table with little effort; the loss is as with the plan's effort."""
@@ -267,7 +328,8 @@ class _Search:
     def steer(self) -> None:
         """Let the columns of the analysis that moved most count more, until it survives.
 
-        It ends, too, where the loss with all columns counted alike would pass its limit.
+        An importance that the user set stays. It ends, too, where the loss with all columns counted alike
+        would pass its limit.
         """
         most = math.inf if self.accept.loss is None else self.accept.loss
         limit = max(most, self._loss(self.now, self.plan))
@@ -275,17 +337,15 @@ class _Search:
             worst = max(self.now.analyses, key=lambda analysis: analysis.moved)
             plan, raised = self.plan, list[Decision]()
             for name in read_formula(worst.formula).columns:
-                importance = self.plan.column(name).importance
-                larger = next((x for x in IMPORTANCES if x > importance), None)
-                if name in self.may_count_more and larger is not None:
+                larger = more_important(self.plan, name)
+                if self.weights.get(name) == 1 and larger is not None:
                     raised.append((name, f"importance {larger:g}"))
                     plan = with_decision(plan, *raised[-1])
             figures = self.counted(plan)
             if not raised or figures.problem is not None or self._loss(figures, plan) > limit:
                 return
-            before = self._loss(self.now, self.plan)
             former = [step for step in self.steps if step.column in dict(raised)]
-            before = former[0].before if former else before
+            before = former[0].before if former else self._loss(self.now, self.plan)
             self.steps = [step for step in self.steps if step not in former]
             self.plan, self.now = plan, figures
             after, more = self._loss(figures, plan), self._more(figures)
@@ -296,6 +356,7 @@ class _Search:
         worth: dict[Decision, float] = {}
         refuted: set[Decision] = set()
         part, start = None, self.done
+        least = _LEAST_WON / max(self.accept.loss or 100.0, 1.0)
         for turn in range(len(self.weights) * 2):
             if self._met() or time.monotonic() >= self.ends:
                 break
@@ -319,7 +380,6 @@ class _Search:
             now = self._excess(figures.pop((None, "")), sample=True)
             for key, priced in figures.items():
                 worth[key] = now - self._excess(priced, plans[key], sample=True)
-            least = _LEAST_WON / max(self.accept.loss or 100.0, 1.0)
             ranked = sorted(figures, key=lambda key: -worth[key])
             ranked = [key for key in ranked if worth[key] > least or key[0] is None]
             if not self._take_best(ranked, plans, refuted, least):
@@ -333,43 +393,38 @@ class _Search:
         refuted: set[Decision],
         least: float,
     ) -> bool:
-        """Take the first of some decisions that brings the whole table nearer to the targets."""
+        """Take the first of some decisions that brings the whole table nearer to the targets.
+
+        No drop raises the loss above its limit, whatever else it brings nearer.
+        """
         for key in ranked[:_FAILURES]:
-            figures = self.counted(plans[key])
-            nearer = self._excess(figures, plans[key]) < self._excess(self.now) - least
-            if nearer and not (key[1] == "drop" and self._costs_too_much(figures, plans[key])):
-                self._take(key, plans[key], figures)
+            plan = plans[key]
+            figures = self.counted(plan)
+            limit = math.inf
+            if key[1] == "drop" and self.accept.loss is not None:
+                limit = max(self.accept.loss, self._loss(self.now, self.plan))
+            nearer = self._excess(figures, plan) < self._excess(self.now) - least
+            if nearer and self._loss(figures, plan) <= limit:
+                self._take(key, plan, figures)
                 return True
             refuted.add(key)
         return False
 
-    def _costs_too_much(self, figures: Figures, plan: Plan) -> bool:
-        """Return whether a drop loses more than before and than allowed, whatever else it brings nearer."""
-        most = self.accept.loss
-        lost, before = self._loss(figures, plan), self._loss(self.now, self.plan)
-        return most is not None and lost > max(most, before)
-
     def _take(self, key: Decision, plan: Plan, figures: Figures) -> None:
         before, after = self._loss(self.now, self.plan), self._loss(figures, plan)
-        swaps = key[1] == "release swap"
-        self.steps.append(Step(*key, before, after, self._more(figures, tables=swaps)))
+        more = self._more(figures)
+        if key[1] == "release swap":
+            times = f"{figures.tables_multiple:.1f} times as far as in another sample"
+            more += f"; tables of three columns move {times}"
+        self.steps.append(Step(*key, before, after, more))
         self.plan, self.now = plan, figures
 
-    def _more(self, figures: Figures, tables: bool = False) -> str:
-        """Say what else a step changes."""
+    def _more(self, figures: Figures) -> str:
+        """Say how far analyses move, and how many records are linked where that is limited."""
         more = "".join(f"; {analysis.short}" for analysis in figures.analyses)
         if self.accept.linkage is not None:
             more += f"; {share(figures.linkage)} of the records linked"
-        if tables:
-            more += (
-                f"; tables of three columns move {figures.tables_multiple:.1f} times as far as in another "
-                "sample"
-            )
         return more
-
-    def _open_columns(self) -> list[Any]:
-        protected = _protected(self.plan)
-        return [name for name in self.open if name in protected]
 
     def _gentle(self) -> dict[Decision, Plan]:
         """List the decisions that keep a column: kinds, coarser values, strata.
@@ -377,11 +432,11 @@ class _Search:
         A spiked column stays so: its loss counts who has none and who has some, that of a number does not, so
         that another kind would lower the figure and not the loss.
         """
-        guesses = {name: self.guesses[name] for name in self._open_columns()}
-        all_plans = decisions(self.records, self.plan, guesses)
+        protected = _protected(self.plan)
+        guesses = {name: self.guesses[name] for name in self.open if name in protected}
         return {
             (name, decision): plan
-            for (name, decision), plan in all_plans.items()
+            for (name, decision), plan in decisions(self.records, self.plan, guesses).items()
             if isinstance(plan, Plan)
             and decision.partition(" ")[0] in ("kind", "coarsen", "stratum")
             and decision != "kind number"
@@ -398,20 +453,20 @@ class _Search:
 
     def _drops(self) -> dict[Decision, Plan]:
         """List the columns that may be dropped; one at least stays protected."""
-        columns = self._open_columns()
-        if len(_protected(self.plan)) < 2:
-            return {}
+        protected = _protected(self.plan)
         return {
             (name, "drop"): with_decision(self.plan, name, "drop")
-            for name in columns
-            if name not in self.needed and (self.may_drop is None or name in self.may_drop)
+            for name in self.open
+            if name in protected
+            and len(protected) > 1
+            and name not in self.needed
+            and (self.may_drop is None or name in self.may_drop)
         }
 
     def _keep_exact(self) -> None:
         """Make columns to be kept strata, whose values stay exact, if the plan then meets the targets."""
         for name in self.keep:
-            is_protected = role_of(self.plan, name).startswith("block-")
-            if not (is_protected and may_be_stratum(self.records, name)):
+            if name not in _protected(self.plan):
                 continue
             others = decisions(self.records, self.plan, {name: self.guesses[name]})
             plan = others.get((name, "stratum"))
@@ -429,23 +484,9 @@ class _Search:
     @property
     def notes(self) -> dict[Any, str]:
         """The notes of the plan, with the steps about columns."""
-        by_step = {
-            step.column: f"By the search: {step.words}."
-            for step in self.steps
-            if step.column is not None
-        }
+        about_columns = [step for step in self.steps if step.column is not None]
+        by_step = {step.column: f"By the search: {step.words}." for step in about_columns}
         return {**self.plan.notes, **by_step}
-
-    def _found(self, counted: Figures) -> FoundPlan:
-        settings = {row.name: getattr(self.plan, row.name) for row in fields(Plan)}
-        return FoundPlan(
-            **{**settings, "notes": self.notes},
-            steps=tuple(self.steps),
-            figures=counted,
-            loss=self._loss(counted, self.plan),
-            meets=self._excess(counted) == 0,
-            words=self._words(counted),
-        )
 
     def _words(self, counted: Figures) -> str:
         """Say what was reached and, if it misses the targets, what stands in the way."""
@@ -456,28 +497,27 @@ class _Search:
         asked = " and ".join([", ".join(targets[:-1]), targets[-1]] if targets[1:] else targets)
         if counted.problem is not None:
             return f"No plan with {asked} was found, and the nearest cannot be carried out: {counted.problem}"
-        dropped = [name for name in self.weights if name in self.plan.drop]
-        whole = ", dropped columns counted whole," if dropped and self.may_drop is None else ""
+        drops_count = self.may_drop is None
+        is_dropped = any(name in self.plan.drop for name in self.weights)
+        whole = ", dropped columns counted whole," if is_dropped and drops_count else ""
         loss = percent(self._loss(counted, self.plan))
         gives = f"{loss} lost{whole} and {share(counted.linkage)} of the records linked"
         gives += "".join(f"; {analysis.short}" for analysis in counted.analyses)
         if self._excess(counted) == 0:
             return f"Counted on all records: {gives}; {asked} was asked for."
-        worst = worst_first(counted.by_column)[:3]
-        most = ", ".join(f"{listed_names([n])} ({percent(counted.by_column[n])})" for n in worst)
-        way_out = ""
-        if self.may_drop is None and any(
-            name in self.open and name not in self.needed for name in worst
-        ):
-            way_out = (
+        lost = counted.by_column
+        worst = worst_first(lost)[:3]
+        where = ", ".join(f"{listed_names([name])} ({percent(lost[name])})" for name in worst)
+        words = f"No plan with {asked} was found. The nearest: {gives}; most in {where}."
+        if drops_count and any(name in self.open and name not in self.needed for name in worst):
+            words += (
                 " Name columns that the file can do without by --may-drop: what is dropped of these does not "
                 "count as lost."
             )
-        fixed = [name for name in counted.by_column if name not in self.open or name in self.keep]
-        if fixed:
-            way_out += f" {listed_names(fixed)} must stay, by what you decided."
-        if needed := [name for name in self.plan.analysed if name in counted.by_column]:
-            way_out += f" The analyses need {listed_names(needed)}."
+        if fixed := [name for name in lost if name not in self.open or name in self.keep]:
+            words += f" {listed_names(fixed)} must stay, by what you decided."
+        if needed := [name for name in self.plan.analysed if name in lost]:
+            words += f" The analyses need {listed_names(needed)}."
         if time.monotonic() >= self.ends:
-            way_out += " The time was over; allow more (budget)."
-        return f"No plan with {asked} was found. The nearest: {gives}; most in {most}.{way_out}"
+            words += " The time was over; allow more (budget)."
+        return words

@@ -120,10 +120,10 @@ class TimedTries(Generic[Key, Result]):
         workers = self._workers or thread_count()
         with ThreadPoolExecutor(workers, thread_name_prefix="microagg-tries") as pool:
             try:
-                open_ones = {pool.submit(self._try, key) for key in keys}
-                while open_ones:
-                    over, open_ones = wait(open_ones, _SECONDS_BETWEEN_REPORTS, FIRST_COMPLETED)
-                    for trial in over:
+                trials = {pool.submit(self._try, key) for key in keys}
+                while trials:
+                    done, trials = wait(trials, _SECONDS_BETWEEN_REPORTS, FIRST_COMPLETED)
+                    for trial in done:
                         trial.result()
                     if on_progress is None or self.stop.is_set():
                         continue
@@ -142,6 +142,7 @@ class TimedTries(Generic[Key, Result]):
             self.results[key] = self._result(key)
 
     def _result(self, key: Key) -> Result:
+        """Do one trial; a failed one has a result too."""
         now = time.monotonic()
         ends = now + (self.ends - now) / 2 if self._fair and self._waiting else self.ends
 
@@ -150,18 +151,16 @@ class TimedTries(Generic[Key, Result]):
             if self.stop.is_set() or time.monotonic() >= ends:
                 raise StopSearch
 
-        if self.stop.is_set() or now >= self.ends:
-            return self._failed(key, f"not tried: {self._why}", False)
+        what = "not tried"
         try:
+            check(0)
+            what = "not finished"
             return self._work(key, check)
         except StopSearch:
-            return self._failed(key, f"not finished: {self._why}", False)
+            why = "stopped" if self.stop.is_set() else "out of time"
+            return self._failed(key, f"{what}: {why}", False)
         except MicroaggError as error:
             return self._failed(key, str(error), True)
-
-    @property
-    def _why(self) -> str:
-        return "stopped" if self.stop.is_set() else "out of time"
 
 
 def check_budget(budget: Any) -> float:
@@ -245,9 +244,8 @@ def for_a_sample(plan: Plan) -> Plan:
 
     Small strata are merged, values of rare patterns blanked, and no record is left out.
     """
-    one_group = len(plan.blocks) == 1 and not plan.blocks[0].per_column
     strata = plan.strata
-    if strata.columns and one_group:
+    if strata.columns and len(plan.blocks) == 1 and not plan.blocks[0].per_column:
         strata = replace(strata, small="merge")
     missing = replace(plan.missing, most=1.0)
     return replace(plan, strata=strata, missing=missing, suppress=Suppress())
@@ -275,22 +273,19 @@ def sampled(
     pair
         The sample, and what the plan gives there.
     """
-
-    def draw(size: int) -> tuple[Table, Figures, float]:
+    while True:
         is_whole = size >= len(records)
-        part = records if is_whole else records.taken(records.some(plan, size))
-        before = time.monotonic()
-        now = try_plan(part, plan.with_little_effort() if is_whole else quickly(plan))
+        sample = records if is_whole else records.taken(records.some(plan, size))
+        began = time.monotonic()
+        now = try_plan(sample, plan.with_little_effort() if is_whole else quickly(plan))
         if now.problem is not None:
             raise InputError(
                 f"The plan cannot be carried out on a sample of the table: {now.problem}"
             )
-        return part, now, time.monotonic() - before
-
-    part, now, spent = draw(size)
-    if spent * tries > seconds and len(part) > _LEAST_SAMPLE:
-        part, now, _ = draw(max(_LEAST_SAMPLE, int(len(part) * seconds / (spent * tries))))
-    return part, now
+        spent = (time.monotonic() - began) * tries
+        if spent <= seconds or len(sample) <= _LEAST_SAMPLE:
+            return sample, now
+        size, seconds = max(_LEAST_SAMPLE, int(len(sample) * seconds / spent)), math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -302,12 +297,29 @@ class Standing:
     factor: float = 1.0
     """Loss of the whole table over that of the sample."""
     margin: float | None = None
-    """Points by which the loss of the table may be off; None: it was counted."""
+    """Points by which the loss of the table may be off (95 %); None: it was counted."""
 
     @classmethod
-    def of(cls, part: Table, now: Figures, plan: Plan, n: int) -> Standing:
-        """Compare the sample with its quarters, and follow the fall of the loss to n records."""
-        if len(part) == n or not now.loss > 0:
+    def of(
+        cls,
+        records: Table,
+        plan: Plan,
+        size: int,
+        tries: int = 1,
+        seconds: float = math.inf,
+        counted_loss: float | None = None,
+    ) -> Standing:
+        """Draw a sample, compare it with its quarters, and follow the fall of the loss to all records.
+
+        Parameters
+        ----------
+        records, plan, size, tries, seconds : as for :func:`sampled`
+        counted_loss : the percent that the plan loses on the whole table, if it was counted; it is followed
+        """
+        part, now = sampled(records, plan, size, tries, seconds)
+        if counted_loss is not None and now.loss > 0:
+            return cls(part, now, counted_loss / now.loss)
+        if len(part) == len(records) or not now.loss > 0:
             return cls(part, now)
         plan = quickly(plan)
         quarters = [try_plan(part.taken(rows), plan) for rows in part.shared_out(plan, _PARTS, 1)]
@@ -315,7 +327,7 @@ class Standing:
         if len(losses) < _PARTS:
             return cls(part, now, margin=now.loss)
         fall = math.log(max(losses.mean() / now.loss, 1.0)) / math.log(_PARTS)
-        factor = (n / len(part)) ** -min(fall, _LARGEST_FALL)
+        factor = (len(records) / len(part)) ** -min(fall, _LARGEST_FALL)
         drawn = _MARGIN * float(losses.std(ddof=1)) / float(losses.mean()) * now.loss * factor
         followed = now.loss * (1 - factor) / 2  # the fall that was followed may be half as large
         return cls(part, now, factor, math.hypot(drawn, followed))

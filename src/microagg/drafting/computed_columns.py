@@ -290,13 +290,16 @@ def _direction(
         is_code = found[base].distinct <= FEW or kinds & {"nominal", "ordinal", "boolean"}
         if is_code and _determines(others, ranks):
             return _kept(base, name, found)
-        # Of a long classification the coarser column keeps what groups lose, so both stay; and a measurement
-        # of a few values is no reason for another column.
+        # Of a long classification the coarser column keeps what groups lose, so both stay, unless it is
+        # called after the finer one, as INDP_CAT after INDP: then a row with both would contradict itself.
+        # A measurement of a few values is no reason for another column.
         most = FEW if found[base].kind == "nominal" else MANY
         few = found[base].distinct <= most and found[base].kind not in ("number", "spiked")
         # A school, a place or a team has qualities that are no other words for it.
         few = few and not set(say.words(base)) & (say.ENTITY | say.PLACE)
-        if few or found[base].looks_like == found[name].looks_like == "date":
+        both_nominal = found[base].kind == found[name].kind == "nominal"
+        is_called_after = both_nominal and set(say.words(base)) < set(say.words(name))
+        if few or is_called_after or found[base].looks_like == found[name].looks_like == "date":
             return base, name, "each of its values has one"
     if first.numbers is not None and _is_banded(first.numbers[both], others):
         return base, name, "bands of it"

@@ -7,14 +7,15 @@ is then a function of a batch. So it is the same in memory, on disk and on Spark
   is keeps its cell.
 - ``bands`` give categories in order, named such as 20–24 or 80 or more. For distance, release and loss a
   band stands where the mean of its original values is.
-- ``rare`` and ``prefix`` give fewer levels. A level that several became stands for their mean.
+- ``rare`` and ``prefix`` give fewer levels. A level that several became stands for their mean. In an order,
+  rare levels are merged with neighbours, and all of them become the most frequent one, which keeps its place.
 
 Missing values and codes for missing values stay what they are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -96,7 +97,7 @@ def tally(
             held[at],
         )
         for at, key in enumerate(keys)
-        if count[at]
+        if count[at] or variable.kind == "ordinal"  # levels that do not occur keep their place
     }
     return Tally(parts, whole, units is not None, most, every, lost)
 
@@ -143,7 +144,7 @@ class Recoder:
     becomes: Mapping[Any, Any] = field(default_factory=dict)
     """New level of each level that changes."""
     parts: Mapping[Any, Share] = field(default_factory=dict)
-    """Records of each level of a category before."""
+    """Records of each level of a category before, in their order or that of the alphabet."""
     other: Any = None
     """The level that rare ones become; None: they become several, or none is rare."""
     every: Share = field(default_factory=Share)
@@ -158,9 +159,21 @@ class Recoder:
         return self.before.coarsen
 
     @property
+    def is_ordinal(self) -> bool:
+        """Whether neighbouring levels of an order are merged."""
+        return self.how.rare is not None and self.before.kind == "ordinal"
+
+    @property
+    def counts_levels(self) -> bool:
+        """Whether losses are those of categories without an order, not of numbers or places."""
+        return self.how.kinds[0] == "nominal" and not self.is_ordinal
+
+    @property
     def after(self) -> Column:
         """Settings of the recoded column."""
         plain = replace(self.before, coarsen=None)
+        if self.is_ordinal:
+            return replace(plain, levels=tuple(map(level_text, self.levels)))
         if self.how.bands is not None:
             # A single band is no order; it is one level of a category.
             if len(self.labels) < 2:
@@ -183,10 +196,12 @@ class Recoder:
     @property
     def levels(self) -> tuple[Any, ...]:
         """Levels of a category before, in one order for all batches."""
-        return tuple(sorted(self.parts, key=str))
+        return tuple(self.parts) if self.is_ordinal else tuple(sorted(self.parts, key=str))
 
     def merged(self) -> tuple[list[Any], Floats]:
-        """Return the levels that others became, and the share of each former level in their records."""
+        """Return the new levels that others became, and the share of each former level in their records."""
+        if self.is_ordinal:
+            return [], np.zeros((0, len(self.parts)))
         new = [self.becomes.get(level, level) for level in self.levels]
         merged = list(
             dict.fromkeys(self.becomes[level] for level in self.levels if level in self.becomes)
@@ -207,8 +222,8 @@ class Recoder:
         before = before_of(frame, self)
         if not before.is_category:
             return before.values + before.origin
-        place = {level: at for at, level in enumerate(self.levels)}
-        numbers = [float(place[level]) for level in before.levels]
+        place = {level_text(level).strip(): at for at, level in enumerate(self.levels)}
+        numbers = [float(place[level_text(level).strip()]) for level in before.levels]
         return np.array([*numbers, np.nan])[before.level_numbers]
 
     def column(self, frame: Frame) -> Any:
@@ -369,6 +384,8 @@ def _fit_rare(fitted: Recoder, found: Tally, frame: Frame) -> Recoder:
 
     if said.kind == "hierarchy":
         return replace(fitted, becomes=_to_parents(said, found, enough), parts=found.parts)
+    if fitted.is_ordinal:
+        return _fit_order(fitted, found, enough)
     rare = [level for level, share in found.parts.items() if not enough(share)]
     other: Any = None
     if rare:
@@ -385,6 +402,45 @@ def _fit_rare(fitted: Recoder, found: Tally, frame: Frame) -> Recoder:
                 f"other than {plural(len(levels), 'level')}",
             )
     return replace(fitted, becomes=dict.fromkeys(rare, other), parts=found.parts, other=other)
+
+
+def _fit_order(fitted: Recoder, found: Tally, enough: Callable[[Share], bool]) -> Recoder:
+    """Merge each rare level of an order with the rarer of its neighbours, the rarest level first."""
+    levels = list(found.parts)  # in the order of their type, if it has one
+    if fitted.before.levels is not None:
+        shown_as = {level_text(level).strip(): level for level in levels}
+        declared = [level_text(level).strip() for level in fitted.before.levels]
+        levels = [shown_as.get(text, text) for text in declared]
+    elif not any(isinstance(level, str) for level in levels):
+        levels.sort()
+    parts = {level: found.parts.get(level, Share()) for level in levels}
+    runs, shares = [[at] for at in range(len(levels))], list(parts.values())
+    while len(runs) > 1:
+        rare = [at for at, share in enumerate(shares) if not enough(share)]
+        if not rare:
+            break
+        at = min(rare, key=lambda at: shares[at].count)
+        sides = [side for side in (at - 1, at + 1) if 0 <= side < len(runs)]
+        low = min(at, min(sides, key=lambda side: shares[side].count))
+        runs[low : low + 2] = [runs[low] + runs[low + 1]]
+        shares[low : low + 2] = [shares[low].merge(shares[low + 1])]
+    count = np.array([share.count for share in parts.values()])
+    weight = np.array([share.weight for share in parts.values()])
+    new = np.arange(len(levels))
+    for run in runs:
+        new[run] = run[int(np.argmax(count[run]))]
+    places = np.arange(len(levels), dtype=np.float64)
+    mean = float(np.average(places, weights=weight)) if weight.any() else 0.0
+    squares = float(weight @ np.square(places - mean))
+    return replace(
+        fitted,
+        becomes={
+            levels[at]: levels[to] for at, to in enumerate(new.tolist()) if count[at] and to != at
+        },
+        parts=parts,
+        every=Share(int(count.sum()), float(weight.sum()), mean, squares),
+        lost=float(weight @ np.square(places - new)),
+    )
 
 
 def _to_parents(said: Column, found: Tally, enough: Any) -> dict[Any, str]:

@@ -186,7 +186,7 @@ class Recoded:
     @property
     def before(self) -> Variable:
         """The original column; levels that replace several of its levels are numbered after them."""
-        if not self.recoder.becomes or self._read.kind == "hierarchy":
+        if not self.recoder.becomes or self._read.kind in ("hierarchy", "ordinal"):
             return self._read
         merged, shares = self.recoder.merged()
         place = {level: at for at, level in enumerate(self.recoder.levels)}
@@ -234,7 +234,7 @@ def places_of_released(released: Floats, places: Floats) -> Floats:
 
 def loss_by_recoding(recoder: Recoder) -> tuple[float, float]:
     """Share of the information that a column loses by its recoding alone, and its weight in all losses."""
-    if not recoder.parts or recoder.how.kinds[0] != "nominal":
+    if not recoder.parts or not recoder.counts_levels:
         every = recoder.every
         if not every.squares > 0:
             return 0.0, 0.0

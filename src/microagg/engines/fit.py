@@ -288,7 +288,7 @@ def _losses_of_original(
     elif merged:
         before = replace(before, merged=tuple(merged), merged_from=shares)
     places = level_places(recoder, released, known) if after.levels else None
-    if recoder.how.kinds[0] != "nominal":
+    if not recoder.counts_levels:
         total = recoder.every.squares / mean_weight
         inertia = recoder.every.count - 1.0 if total > 0 else 0.0
         return LossScale(inertia, total, centre=recoder.every.mean), places

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.base.progress import RisingShare
-from microagg.comparing.comparison import prepare, try_prepared
-from microagg.comparing.method_trials import Tried
+from microagg.comparing.comparison import Tried, prepare, try_prepared
 from microagg.comparing.offers import price_answers
 from microagg.comparing.prices import Prices, price_table
 from microagg.comparing.search import search
@@ -213,8 +212,8 @@ def _prices_as_shown(found: Prices, of_all: bool) -> dict[str, Any]:
         "basis": found.basis,
         "rule": found.rule,
         "below_k": found.now.below_k,
-        "losses": dict(found.losses),
-        "stakes": dict(found.stakes),
+        "losses": dict(found.now.by_column),
+        "stakes": dict(found.now.stakes),
         "columns": {
             one.column: [(price.decision, price.words, price.problem) for price in one.decisions]
             for one in found.columns

@@ -22,7 +22,7 @@ _NUMBERS = ("number", "integer", "spiked")
 _FITS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("bands", "top", "bottom"): _NUMBERS,
     ("round", "top", "bottom"): _NUMBERS,
-    ("rare",): ("nominal", "hierarchy"),
+    ("rare",): ("nominal", "hierarchy", "ordinal"),
     ("prefix",): ("nominal",),
     ("to",): ("date",),
 }
@@ -78,7 +78,7 @@ class Coarsen(Section):
         None,
         check=lambda what, value: check_count(what, value, 2),
         help='Of categories: levels that fewer records (or units) have become "other", in a hierarchy their '
-        "parent.",
+        "parent, in an order one with a neighbour.",
     )
     prefix: int | None = setting(
         None,
