@@ -9,7 +9,7 @@ from drafting.test_draft import real_table, release_of
 from microagg.drafting.draft import draft
 from microagg.drafting.infer import guess
 from microagg.drafting.name_words import LANGUAGES, RULES, plain, words
-from microagg.drafting.orders import order_of
+from microagg.drafting.text_columns import order_of
 from microagg.tables.frame import Frame
 
 RNG = np.random.default_rng(11)

@@ -15,7 +15,7 @@ from microagg.engines.memory.table import Table
 from microagg.errors import InputError, MicroaggError
 from microagg.measure.classes import share_below
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decided, role_of
-from microagg.plan.column import QUANTITIES, Column
+from microagg.plan.column import QUANTITIES
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
@@ -51,18 +51,18 @@ def decisions(
         role = role_of(plan, name)
         if role in UNPRICED or guessed.role in ("drop", "unit"):  # it points to single records
             continue
-        others = [*other_kinds(records, plan, name), *recodings(records, plan, name, guessed)]
+        others = [*_other_kinds(records, plan, name), *_recodings(records, plan, name, guessed)]
         if (larger := more_important(plan, name)) is not None:
             others.append(f"importance {larger:g}")
-        for decision in (*others, "protect", "stratum", "drop", "confidential"):
+        codes, levels = records.frame.categories(name)
+        is_short = bool((codes >= 0).all()) and 1 < len(levels) <= _MOST_STRATA
+        for decision in (*others, "protect", *["stratum"] * is_short, "drop", "confidential"):
             if decision == ROLE_WORDS.get(role, "protect"):
-                continue
-            if decision == "stratum" and not may_be_stratum(records, name):
                 continue
             try:
                 changed = decided(plan, name, decision, guessed.kind)
                 if decision == "stratum":
-                    check_stratum(records, changed)
+                    _check_stratum(records, changed)
                 plans[name, decision] = changed
             except MicroaggError as error:
                 plans[name, decision] = str(error)
@@ -81,7 +81,16 @@ def releases(plan: Plan) -> dict[Decision, Plan]:
     return changed
 
 
-def other_kinds(records: Table, plan: Plan, name: Any) -> list[str]:
+def more_important(plan: Plan, name: Any) -> float | None:
+    """Return a larger importance for a column of an analysis; None: there is none to try."""
+    protected = any(name in (block.columns or ()) for block in plan.blocks)
+    if not protected or name not in plan.analysed:
+        return None
+    importance = plan.column(name).importance
+    return next((larger for larger in IMPORTANCES if larger > importance), None)
+
+
+def _other_kinds(records: Table, plan: Plan, name: Any) -> list[str]:
     """List other kinds that fit a protected number: spiked where many records have the same, or not."""
     kind = plan.column(name).kind
     if kind not in (None, *QUANTITIES, "spiked") or not records.frame.is_numeric(name):
@@ -97,21 +106,12 @@ def other_kinds(records: Table, plan: Plan, name: Any) -> list[str]:
     return ["kind spiked"]
 
 
-def more_important(plan: Plan, name: Any) -> float | None:
-    """Return a larger importance for a column of an analysis; None: there is none to try."""
-    protected = any(name in (block.columns or ()) for block in plan.blocks)
-    if not protected or name not in plan.analysed:
-        return None
-    now = plan.columns.get(name, Column()).importance
-    return next((larger for larger in IMPORTANCES if larger > now), None)
-
-
-def recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
+def _recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
     """List decisions that make a column coarser: ten bands, rare levels merged, prefixes of codes, months.
 
     A column that is dropped, confidential or recoded already gets none.
     """
-    setting = plan.columns.get(name, Column())
+    setting = plan.column(name)
     if setting.coarsen is not None or name in plan.drop or name in plan.confidential:
         return []
     kind = setting.kind or guessed.kind or "number"
@@ -122,23 +122,19 @@ def recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str
         whole = bool((values[~np.isnan(values)] % 1 == 0).all())
         if width <= 0 or (whole and width < 2):
             return []
-        width = int(width) if width >= 1 else width
-        return [f"coarsen bands:{width}"]
-    if kind in ("nominal", "ordinal"):
-        codes, levels = records.frame.categories(name)
-        counts = np.bincount(codes[codes >= 0], minlength=len(levels))
-        least = {2 * plan.k, len(codes) // _RARE_OF}
-        fewest = 2 if kind == "nominal" else 1  # one rare level of an order has a neighbour to join
-        merged = [
-            f"coarsen rare:{rare}"
-            for rare in sorted(least)
-            if rare > 1
-            and ((counts > 0) & (counts < rare)).sum() >= fewest
-            and (counts >= rare).any()
-        ]
-        texts = [level for level in levels if isinstance(level, str)] if fewest == 2 else []
-        return [*merged, *_prefixes(texts)]
-    return ["coarsen to:month"] if kind == "date" else []
+        return [f"coarsen bands:{int(width) if width >= 1 else width}"]
+    if kind not in ("nominal", "ordinal"):
+        return ["coarsen to:month"] if kind == "date" else []
+    codes, levels = records.frame.categories(name)
+    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+    fewest = 2 if kind == "nominal" else 1  # one rare level of an order has a neighbour to join
+    merged = []
+    for rare in sorted({2 * plan.k, len(codes) // _RARE_OF}):
+        is_rare = (counts > 0) & (counts < rare)
+        if rare > 1 and is_rare.sum() >= fewest and (counts >= rare).any():
+            merged.append(f"coarsen rare:{rare}")
+    texts = [level for level in levels if isinstance(level, str)]
+    return [*merged, *(_prefixes(texts) if kind == "nominal" else [])]
 
 
 def _prefixes(levels: Sequence[str]) -> list[str]:
@@ -167,13 +163,7 @@ def _round_number(value: float) -> float:
     return float(max(step * power for step in (1, 2, 5) if step * power <= value))
 
 
-def may_be_stratum(records: Table, name: Any) -> bool:
-    """Return whether a column has a few different values, and none is missing."""
-    codes, levels = records.frame.categories(name)
-    return bool((codes >= 0).all()) and 1 < len(levels) <= _MOST_STRATA
-
-
-def check_stratum(records: Table, plan: Plan) -> None:
+def _check_stratum(records: Table, plan: Plan) -> None:
     """Refuse strata with fewer than k units; only the whole table shows them."""
     written = None if records.text is None else Frame(records.text)
     strata, _ = strata_of(records.frame, plan.strata.columns, written)

@@ -14,7 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -69,16 +70,15 @@ def settle_computed(table: Frame, found: Mapping[Any, Guess]) -> dict[Any, Guess
     return settled
 
 
-class _Values:
-    """The values of a column: ranks among its distinct values, numbers where it has them, parts of dates."""
+class _Values(NamedTuple):
+    """The values of a column."""
 
-    def __init__(self, ranks: Labels, numbers: Floats | None, parts: dict[str, Labels]) -> None:
-        self.ranks = ranks
-        """−1: missing."""
-        self.numbers = numbers
-        """NaN: missing; None where the values have no order."""
-        self.parts = parts
-        """Of dates: the year, month and so on of each record; −1: missing."""
+    ranks: Labels
+    """Among the distinct values; −1: missing."""
+    numbers: Floats | None
+    """NaN: missing; None where the values have no order."""
+    parts: dict[str, Labels]
+    """Of dates: the year, month and so on of each record; −1: missing."""
 
 
 def _values(table: Frame, name: Any, found: Guess) -> _Values:
@@ -88,7 +88,7 @@ def _values(table: Frame, name: Any, found: Guess) -> _Values:
     elif table.is_numeric(name):
         numbers = table.doubles(name)
         if found.looks_like == "date" and found.distinct > MANY:
-            parts = _parts_of(_days_as_numbers(numbers), 86_400)
+            parts = _parts_of(86_400 * _days_as_numbers(numbers))
     elif found.kind == "date":
         numbers, parts = _dates(table, name)
     if numbers is None:
@@ -121,18 +121,14 @@ def _dates(table: Frame, name: Any) -> tuple[Floats | None, dict[str, Labels]]:
         return None, {}
     if read is None:
         return None, {}
-    values = read.values
-    unit = getattr(column.type, "unit", None)
+    kind, unit = str(column.type), getattr(column.type, "unit", None)
+    if kind.startswith("time") and not kind.startswith("timestamp"):
+        return read.values, {}  # times of day
     ticks = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}.get(unit or "s", 1)
-    is_daily = str(column.type).startswith("date32") or (
-        read.format is not None and "%H" not in read.format
-    )
-    if str(column.type).startswith("time"):
-        is_clock = not str(column.type).startswith("timestamp")
-        if is_clock:
-            return values, {}
-    seconds = (values + read.origin) * (86_400 if is_daily else 1 / ticks)
-    return values, _parts_of(seconds, 1)
+    written_by_day = read.format is not None and "%H" not in read.format
+    is_daily = kind.startswith("date32") or written_by_day
+    seconds = (read.values + read.origin) * (86_400 if is_daily else 1 / ticks)
+    return read.values, _parts_of(seconds)
 
 
 def _days_as_numbers(numbers: Floats) -> Floats:
@@ -145,29 +141,29 @@ def _days_as_numbers(numbers: Floats) -> Floats:
     return np.where(is_day, days.astype(np.float64), np.nan)
 
 
-def _parts_of(values: Floats, seconds_each: int) -> dict[str, Labels]:
-    """Return the parts of moments that are counted since 1970."""
+def _parts_of(values: Floats) -> dict[str, Labels]:
+    """Return the parts of moments that are counted in seconds since 1970."""
     present = np.isfinite(values)
     if not present.any():
         return {}
-    seconds = np.floor(np.where(present, values, 0.0) * seconds_each).astype(np.int64)
+    seconds = np.floor(np.where(present, values, 0.0)).astype(np.int64)
     moments = seconds.astype("M8[s]")
     days = moments.astype("M8[D]")
     months = moments.astype("M8[M]").astype(np.int64)
+    day_of_month = (days - moments.astype("M8[M]").astype("M8[D]")).astype(np.int64)
     parts = {
         "its year": moments.astype("M8[Y]").astype(np.int64) + 5000,
         "its month": months % 12,
         "its quarter": months % 12 // 3,
         "its year and month": months + 50_000,
-        "its day": (days - moments.astype("M8[M]").astype("M8[D]")).astype(np.int64),
+        "its day": day_of_month,
         "its weekday": (days.astype(np.int64) + 3) % 7,
-        "its month and day": months % 12 * 31
-        + (days - moments.astype("M8[M]").astype("M8[D]")).astype(np.int64),
+        "its month and day": months % 12 * 31 + day_of_month,
         "its day of the year": (days - moments.astype("M8[Y]").astype("M8[D]")).astype(np.int64),
         "its hour": seconds // 3600 % 24,
         "its date": days.astype(np.int64) + 10**6,
     }
-    return {word: np.where(present, part, -1) for word, part in parts.items()}
+    return {name: np.where(present, numbers, -1) for name, numbers in parts.items()}
 
 
 def _followers(
@@ -378,13 +374,12 @@ def _fits(x: Floats, y: Floats, how: str) -> bool:
         spread = centred.std()
         if away.std() ** 2 <= _EXACT * spread**2:
             return True
-        digit = next((10.0**-d for d in range(_DECIMALS) if _has_decimals(y, d)), 0.0)
+        digit = 0.0  # the last that values are written with
+        for decimals in range(_DECIMALS):
+            if np.allclose(y, np.round(y, decimals), rtol=1e-9, atol=10.0 ** -(decimals + 4)):
+                digit = 10.0**-decimals
+                break
     return bool(np.abs(away).max() <= digit <= spread / 20)
-
-
-def _has_decimals(y: Floats, decimals: int) -> bool:
-    """Return whether values are written with so many decimals, or fewer."""
-    return bool(np.allclose(y, np.round(y, decimals), rtol=1e-9, atol=10.0 ** -(decimals + 4)))
 
 
 def _products(columns: Mapping[Any, _Values]) -> dict[Any, tuple[Any, Any]]:
@@ -392,27 +387,26 @@ def _products(columns: Mapping[Any, _Values]) -> dict[Any, tuple[Any, Any]]:
     words_of = {"weight": say.WEIGHT, "height": say.HEIGHT}
     products: dict[Any, tuple[Any, Any]] = {}
     numbers = {n: v.numbers for n, v in columns.items() if v.numbers is not None}
-    for product, rule in say.RULES["computed"]["products"].items():
+    for word, rule in say.RULES["computed"]["products"].items():
         (first, power), (second, other_power) = rule["of"].items()
-        for name in numbers:
-            if product not in say.words(name):
-                continue
-            firsts = [n for n in numbers if n != name and words_of[first] & set(say.words(n))]
-            seconds = [n for n in numbers if n != name and words_of[second] & set(say.words(n))]
-            for one in firsts:
-                for other in seconds:
-                    if _is_product(numbers[name], numbers[one], power, numbers[other], other_power):
-                        products[name] = one, other
+        for name in (name for name in numbers if word in say.words(name)):
+            factors = [
+                [n for n in numbers if n != name and words_of[role] & set(say.words(n))]
+                for role in (first, second)
+            ]
+            for pair in product(*factors):
+                with np.errstate(all="ignore"):
+                    logs = np.log(numbers[name])
+                    computed = power * np.log(numbers[pair[0]]) + other_power * np.log(
+                        numbers[pair[1]]
+                    )
+                both = np.isfinite(logs) & np.isfinite(computed)
+                if both.sum() < _FEWEST:
+                    continue
+                correlation = np.corrcoef(logs[both], computed[both])[0, 1]
+                if 1 - correlation**2 <= _OF_TWO:
+                    products[name] = pair
     return products
-
-
-def _is_product(whole: Floats, one: Floats, power: int, other: Floats, other_power: int) -> bool:
-    with np.errstate(all="ignore"):
-        left, right = np.log(whole), power * np.log(one) + other_power * np.log(other)
-        both = np.isfinite(left) & np.isfinite(right)
-        if both.sum() < _FEWEST:
-            return False
-        return bool(1 - np.corrcoef(left[both], right[both])[0, 1] ** 2 <= _OF_TWO)
 
 
 def _is_computed_by_name(name: Any, other: Any) -> bool:

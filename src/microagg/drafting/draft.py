@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from microagg.base.formatting import percent
+from microagg.base.formatting import names, percent, plural
 from microagg.base.typing import Labels
+from microagg.drafting import name_words as say
 from microagg.drafting.guess import Guess
-from microagg.drafting.identifying import check_pointing, left_unnamed
 from microagg.drafting.infer import guess
 from microagg.encode.missing import join_rare
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, shown
 from microagg.plan.block import Block
 from microagg.plan.column import Column
+from microagg.plan.flag_values import join_names
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Missing, Weight
@@ -34,6 +35,10 @@ from microagg.tables.variable import QUANTITIES, variable_of
 
 _K = 5  # where nobody says it
 _SHOWN = 12  # columns named in the message that finds nothing to protect
+_NEARLY_ALL = 0.9  # an id may repeat in a few records
+# Records for each value of an id, at most, so that it points to few: a year of months.
+_RECORDS_OF_AN_ID = 12
+_NAMED = 6  # columns whose looks an error describes
 
 
 @dataclass(frozen=True)
@@ -99,7 +104,7 @@ def complete(
     if plan.blocks[0].columns is not None:
         plan.roles(table.names)  # names that the table does not have are refused
         check_pointing(table, plan, missing_words)
-        known = (*plan.known, *left_unnamed(plan, table.names))
+        known = (*plan.known, *_left_unnamed(plan, table.names))
         return Completed(replace(plan, known=known, **_codes_as_nominal(table, plan)), None)
     unit, weight = next(iter(plan.units), None), plan.weight
     guesses = guess(
@@ -116,37 +121,99 @@ def complete(
     return Completed(_with_policy(table, whole, missing_words, coded or {}), guesses)
 
 
+def check_pointing(table: Frame, plan: Plan, missing_words: Sequence[str] = ("",)) -> None:
+    """Refuse columns that point to single records and have no role, or are called confidential.
+
+    An id, a name or a free text leads to one person whatever else is protected. Nobody leaves such a column
+    in a file by oversight, and nobody can claim that no attacker knows it.
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame({"name": [f"person {i}" for i in range(40)], "age": range(20, 60)})
+    >>> check_pointing(Frame(people), Plan.of(k=5, columns=["age"], drop=["name"]))
+    >>> check_pointing(Frame(people), Plan.of(k=5, columns=["age"]))
+    Traceback (most recent call last):
+    microagg.errors.InputError: A column that points to single records must have a role; name has none...
+    """
+    unnamed = _left_unnamed(plan, table.names)
+    wanted = {*unnamed, *plan.confidential}
+    if not wanted:
+        return
+    looks = guess(table, k=plan.k, names=wanted, missing_words=missing_words)
+
+    def facts(columns: Sequence[Any]) -> str:
+        """Describe columns, without values of records."""
+        first = [(names([name]), looks[name].fact) for name in columns[:_NAMED]]
+        described = [f"{name}: {fact[:1].lower()}{fact[1:]}" for name, fact in first]
+        rest = len(columns) - len(first)
+        return "; ".join([*described, *([f"and {plural(rest, 'more column')}"] if rest else [])])
+
+    def ways_out(columns: Sequence[Any]) -> str:
+        flag = join_names([str(name) for name in columns])
+        it, place = ("it", "its place") if len(columns) == 1 else ("them", "their place")
+        return (
+            f"Leave {it} out (--drop {flag}) or put random numbers in {place} (--renumber {flag})"
+        )
+
+    open_columns = [name for name in unnamed if _is_nearly_all_different(looks[name])]
+    if open_columns:
+        are, it = ("has", "it") if len(open_columns) == 1 else ("have", "them")
+        raise InputError(
+            f"A column that points to single records must have a role; {names(open_columns, _NAMED)} {are} "
+            f"none ({facts(open_columns)}). {ways_out(open_columns)}, or, if an attacker may know {it}, say "
+            f"so: --known {join_names([str(name) for name in open_columns])}."
+        )
+    claimed = [name for name in plan.confidential if _points(name, looks[name])]
+    if claimed:
+        raise InputError(
+            "A column that points to single records can never be confidential: somebody always knows whose "
+            f"record it is. {facts(claimed)}. {ways_out(claimed)}."
+        )
+
+
+def _left_unnamed(plan: Plan, table: Sequence[Any]) -> list[Any]:
+    """List columns that a plan leaves as they are without naming them."""
+    named = {*plan.known, *plan.all_strata, *plan.units}
+    named |= set() if plan.weight is None else {plan.weight.column}
+    return [name for name in plan.roles(table).known if name not in named]
+
+
+def _is_nearly_all_different(looks: Guess) -> bool:
+    """Return whether a column alone identifies single records."""
+    return looks.points_to_records and looks.distinct >= _NEARLY_ALL * looks.present
+
+
+def _points(name: Any, looks: Guess) -> bool:
+    """Return whether a column is an id of few records each, a name of people, or a text."""
+    if _is_nearly_all_different(looks):
+        return True
+    if looks.looks_like == "name or text":
+        return any(word in say.NAME for word in say.words(name))
+    return looks.points_to_records and looks.present <= _RECORDS_OF_AN_ID * looks.distinct
+
+
 def _codes_as_nominal(table: Frame, plan: Plan) -> dict[str, Any]:
     """Give named codes the kind nominal, and numbers stored as text the kind number, unless they have one.
 
     Returns the changed fields of the plan.
     """
-    open_ones = [
-        name
-        for block in plan.blocks
-        for name in block.columns or ()
-        if _may_be_codes(table, plan, name)
-    ]
-    if not open_ones:
+    may_be_codes = set()
+    for name in (name for block in plan.blocks for name in block.columns or ()):
+        setting = plan.columns.get(name, Column())
+        says_the_kind = (setting.kind, setting.transform, setting.coarsen) != (None, None, None)
+        digits = table.is_numeric(name) or table.kind_in_words(name) == "text"
+        if digits and not says_the_kind and name not in plan.related:
+            may_be_codes.add(name)
+    if not may_be_codes:
         return {}
-    found = guess(table, k=plan.k, names=set(open_ones))
     columns, notes = dict(plan.columns), dict(plan.notes)
-    for name, one in found.items():
+    for name, looks in guess(table, k=plan.k, names=may_be_codes).items():
         # Numbers that never repeat stand for nothing that records could share.
-        is_code = one.looks_like == "code" and one.distinct < one.present
-        in_text = one.looks_like == "number stored as text" and one.kind == "number"
-        if (is_code or (in_text and not one.codes)) and not one.unreadable:
-            columns[name] = columns.get(name, Column()).of_kind(one.kind)
-            notes[name] = one.reason
+        is_code = looks.looks_like == "code" and looks.distinct < looks.present
+        in_text = looks.looks_like == "number stored as text" and looks.kind == "number"
+        if (is_code or (in_text and not looks.codes)) and not looks.unreadable:
+            columns[name] = columns.get(name, Column()).of_kind(looks.kind)
+            notes[name] = looks.reason
     return {"columns": columns, "notes": notes}
-
-
-def _may_be_codes(table: Frame, plan: Plan, name: Any) -> bool:
-    """Return whether a column has numbers, or text that may be digits, and no setting says its kind."""
-    said = plan.columns.get(name, Column())
-    settled = said.kind is not None or said.transform is not None or name in plan.related
-    settled = settled or said.coarsen is not None  # which says what it is
-    return not settled and (table.is_numeric(name) or table.kind_in_words(name) == "text")
 
 
 def _with_roles(plan: Plan, guesses: Mapping[Any, Guess]) -> Plan:
@@ -156,31 +223,39 @@ def _with_roles(plan: Plan, guesses: Mapping[Any, Guess]) -> Plan:
     known, noun = list(plan.known), plan.unit_section.name
     wanted = {*plan.columns, *plan.missing.codes, *plan.related}
     notes = {}
-    for name, found in guesses.items():
+    for name, looks in guesses.items():
         if name in plan.with_other_role:
             continue
-        notes[name] = found.reason
-        if name in wanted or found.role == "protect":
+        notes[name] = looks.reason
+        if name in wanted or looks.role == "protect":
             protected.append(name)
-            columns.update(_described(plan, name, found))
-            if found.codes and name not in wanted:
-                codes[name] = found.codes
-        elif found.role == "weight" and not plan.blocks[0].per_column:
-            weight = _weight(plan, name)
-        elif found.role == "unit":
-            unit, noun = name, found.stands_for
+            if (setting := _described(plan, name, looks)) is not None:
+                columns[name] = setting
+            if looks.codes and name not in wanted:
+                codes[name] = looks.codes
+        elif looks.role == "weight" and not plan.blocks[0].per_column:
+            weighs = find(plan.blocks[0].method).weighted  # other methods group without it
+            weight = Weight(name, grouping="weighted" if weighs else "plain")
+        elif looks.role == "unit":
+            unit, noun = name, looks.stands_for
             drop.append(name)
         else:
-            (known if found.role == "known" else drop).append(name)
+            (known if looks.role == "known" else drop).append(name)
     if not protected:
-        raise _nothing(guesses)
+        first = [f"{shown(name)}: {looks.reason}" for name, looks in guesses.items()][:_SHOWN]
+        more = len(guesses) - len(first)
+        tail = f" (and {more} more columns)" if more > 0 else ""
+        raise InputError(
+            "Without named columns everything is protected but identifiers, names, texts and weights; this "
+            f"table has nothing else{tail}. {' '.join(first)} Name the columns to protect: columns=[...] or "
+            "--columns, with their kinds."
+        )
     elsewhere = {*drop, *plan.renumber, *plan.confidential, *plan.known, *plan.all_strata}
     if unit is not None and unit not in elsewhere:
         drop.append(unit)
-    block = replace(plan.blocks[0], columns=tuple(protected))
     return replace(
         plan,
-        blocks=(block,),
+        blocks=(replace(plan.blocks[0], columns=tuple(protected)),),
         columns=columns,
         drop=tuple(drop),
         known=tuple(known),
@@ -191,28 +266,19 @@ def _with_roles(plan: Plan, guesses: Mapping[Any, Guess]) -> Plan:
     )
 
 
-def _described(plan: Plan, name: Any, found: Guess) -> dict[Any, Column]:
-    """Return the settings of a protected column, unless its type implies them."""
-    given = plan.columns.get(name)
-    if given is not None and given.kind is not None:
-        return {}
-    implied = found.looks_like == "quantity" and found.kind != "spiked"
-    if found.kind is None or implied or name in plan.related:
-        return {}
-    own = given or Column()
-    if own.coarsen is not None and found.kind not in own.coarsen.kinds:
-        return {}
-    if found.looks_like == "date" and found.kind == "integer" and own.round is None:
-        return {name: own.of_kind("integer", round="nearest")}  # a year stays one
-    if found.kind == "spiked" and own.release is None:
-        return {name: own.of_kind("spiked", release="spike")}
-    return {name: own.of_kind(found.kind, **({"levels": found.levels} if found.levels else {}))}
-
-
-def _weight(plan: Plan, name: Any) -> Weight:
-    """Return the weight; methods that cannot weigh records group without it."""
-    weighs = find(plan.blocks[0].method).weighted
-    return Weight(name, grouping="weighted" if weighs else "plain")
+def _described(plan: Plan, name: Any, looks: Guess) -> Column | None:
+    """Return the settings of a protected column; None if its type or the plan implies them."""
+    setting = plan.columns.get(name, Column())
+    implied = looks.looks_like == "quantity" and looks.kind != "spiked"
+    if setting.kind is not None or looks.kind is None or implied or name in plan.related:
+        return None
+    if setting.coarsen is not None and looks.kind not in setting.coarsen.kinds:
+        return None
+    if looks.looks_like == "date" and looks.kind == "integer" and setting.round is None:
+        return setting.of_kind("integer", round="nearest")  # a year stays one
+    if looks.kind == "spiked" and setting.release is None:
+        return setting.of_kind("spiked", release="spike")
+    return setting.of_kind(looks.kind, **({"levels": looks.levels} if looks.levels else {}))
 
 
 def _with_policy(
@@ -225,14 +291,17 @@ def _with_policy(
     if replace(plan.missing, codes={}) != Missing() or plan.relations:
         return plan
     (block,) = plan.blocks
-    states = {
-        name: _states(table, plan, name, missing_words, coded.get(name))
-        for name in block.columns or ()
-    }
+    states = {}  # where values are missing, and with which code, as in the grouping
+    for name in block.columns or ():
+        codes = plan.missing.codes.get(name, ())
+        variable = variable_of(table, name, plan.column(name), codes, missing_words)
+        if name in coded and not codes and variable.kind in QUANTITIES:
+            variable = replace(variable, codes=coded[name].codes, tags=coded[name].tags)
+        states[name] = variable.states
     blanked = _blanked(table, plan, block, states)
     if blanked <= plan.missing.most:
         return plan
-    first = next(name for name, own in states.items() if own.any())
+    first = next(name for name, state in states.items() if state.any())
     notes = dict(plan.notes)
     notes[first] += (
         " Many patterns of missing values are rare: to have groups share one, "
@@ -243,40 +312,17 @@ def _with_policy(
     return replace(plan, missing=replace(plan.missing, policy="majority"), notes=notes)
 
 
-def _states(
-    table: Frame, plan: Plan, name: Any, missing_words: Sequence[str], coded: Coded | None
-) -> Labels:
-    """Return where values of a column are missing, and with which code, as in the grouping."""
-    codes = plan.missing.codes.get(name, ())
-    one = variable_of(table, name, plan.column(name), codes, missing_words)
-    if coded is not None and not codes and one.kind in QUANTITIES:
-        one = replace(one, codes=coded.codes, tags=coded.tags)
-    return one.states
-
-
 def _blanked(table: Frame, plan: Plan, block: Block, states: Mapping[Any, Labels]) -> float:
     """Return the share of values that joining rare patterns of missing values would blank."""
     sets = [[name] for name in states] if block.per_column else [list(states)]
-    n, worst = len(table), 0.0
-    strata = np.zeros(n, dtype=np.int64)
+    worst, strata = 0.0, np.zeros(len(table), dtype=np.int64)
     if plan.strata_of(block).columns:
         strata, _ = strata_of(table, plan.strata_of(block).columns)
     unit = plan.unit_of(block).column
     units = None if unit is None else codes_as_written(table, unit, from_csv=False)
-    for names in sets:
-        together = np.column_stack([states[name] for name in names])
+    for columns in sets:
+        together = np.column_stack([states[name] for name in columns])
         if together.any():
-            found = join_rare(together, strata, block.k or 1, units)
-            worst = max(worst, found.blanked / together.size)
+            joined = join_rare(together, strata, block.k or 1, units)
+            worst = max(worst, joined.blanked / together.size)
     return worst
-
-
-def _nothing(guesses: Mapping[Any, Guess]) -> InputError:
-    found = [f"{shown(name)}: {found.reason}" for name, found in list(guesses.items())[:_SHOWN]]
-    more = len(guesses) - len(found)
-    tail = f" (and {more} more columns)" if more > 0 else ""
-    return InputError(
-        "Without named columns everything is protected but identifiers, names, texts and weights; this table "
-        f"has nothing else{tail}. {' '.join(found)} Name the columns to protect: columns=[...] or --columns, "
-        "with their kinds."
-    )

@@ -2,10 +2,16 @@
 
 Rules are asked in order and the first that answers decides; what none claims is a quantity. A rule takes the
 values and the name together, since either alone misleads.
+
+Before, codes for missing values are taken out: −8, −9, 99, 999. A code is one of the usual ones (a negative
+number among positive ones, or a number of nines or eights) and lies outside all other values, farther than
+these lie from each other. It has a value label that says so, or it stands in several records, more than its
+neighbours do. So 99 among ages from 0 to 98 is an age.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.formatting import plural
+from microagg.base.typing import Floats
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import (
     FEW,
@@ -27,8 +34,7 @@ from microagg.drafting.guess import (
     protected,
     too_many,
 )
-from microagg.drafting.missing_codes import missing_codes
-from microagg.drafting.profile import Numbers
+from microagg.drafting.profile import Numbers, Profile
 
 _NEARLY_ALL = 0.9  # an id may repeat in a few records
 _SPREAD = 20  # times the mean: beyond that, weights are not those of bodies
@@ -40,10 +46,24 @@ _MOST_WEIGHTS = 200  # different ones of strata
 _MANY_ZEROS = 0.2  # share of records from which on zeros are a spike
 _RARER = -0.85  # correlation of the rank of a frequency with the number
 _STEPS = 5  # of a scale, at least
-_LONG_SCALE = (
-    8  # whole numbers without a gap from which on they are no codes, whatever their frequencies
-)
+_LONG_SCALE = 8  # steps without a gap from which on they are no codes, whatever their frequencies
 _READABLE = 20  # different numbers from which on it is no accident that all can be read as dates
+
+# Codes of one digit, but for −7, −8 and −9, and 77 and 88 are too common as values: they need a label.
+_USUAL = (-7.0, -8.0, -9.0, -77.0, -88.0, -97.0, -98.0, -99.0, -777.0, -888.0, -997.0, -998.0, -999.0,
+          -9998.0, -9999.0, -99999.0, 96.0, 97.0, 98.0, 99.0, 777.0, 888.0, 996.0, 997.0, 998.0, 999.0,
+          7777.0, 8888.0, 9997.0, 9998.0, 9999.0, 99998.0, 99999.0, 999998.0, 999999.0, 9999998.0,
+          9999999.0, 99999999.0, 999999999.0)  # fmt: skip
+_SAYS_SO = re.compile(
+    r"missing|refus|don'?t know|do not know|\bdk\b|no answer|not answered|unanswered|not applicable|"
+    r"inapplicable|\bn/?a\b|\biap\b|unknown|not stated|not asked|not reported|not available|skipped|"
+    r"keine angabe|weiss nicht|weiß nicht|verweigert|trifft nicht zu|sans reponse|ne sait pas|no contesta",
+    re.IGNORECASE,
+)
+_REPEATED = 3  # records from which on a value is no accident
+_FEWEST = 20  # other values of a quantity, below which the shape says nothing
+_APART = 3.0  # times the largest step between the other values at that end
+_OF_THE_RANGE = 0.1
 
 _IF_A_QUANTITY = 'If it is a quantity, say kind = "{}".'
 
@@ -54,32 +74,29 @@ def guess_numbers(column: NamedProfile) -> Guess:
     if profile.numbers is None:
         return dropped("empty", None, "No finite number at all", "it has no value.")
     codes = missing_codes(profile)
-    found = _guess(replace(column, profile=profile.without(codes)))
-    if codes and found.role == "protect" and found.kind in ("integer", "number", "ordinal"):
+    looks = _guess(replace(column, profile=profile.without(codes)))
+    if codes and looks.role == "protect" and looks.kind in ("integer", "number", "ordinal"):
         many = sum(int(profile.numbers.counts[profile.numbers.levels == c][0]) for c in codes)
         apart = f"apart in {plural(many, 'record')}"
         if len(codes) > 1:
             note = f"{plural(len(codes), 'value')} that stand {apart} are taken as missing (missing.codes)."
         else:
             note = f"A value that stands {apart} is taken as missing (missing.codes)."
-        return replace(found, codes=codes, action=f"{found.action} {note}".strip())
-    return _guess(column) if codes else found
+        return replace(looks, codes=codes, action=f"{looks.action} {note}".strip())
+    return _guess(column) if codes else looks
 
 
 def _guess(column: NamedProfile) -> Guess:
     numbers = column.profile.numbers
     assert numbers is not None
-    for rule in _RULES:
-        found = rule(column, numbers)
-        if found is not None:
-            break
-    else:
-        found = _quantity(column, numbers)
-    if numbers.infinite and found.role == "protect":
+    guesses = (rule(column, numbers) for rule in _RULES)
+    looks = next((guess for guess in guesses if guess is not None), None)
+    looks = looks or _quantity(column, numbers)
+    if numbers.infinite and looks.role == "protect":
         way_out = "they have no mean. Replace them, or leave those records out, to protect it."
-        fact = f"{found.fact}, {numbers.infinite} infinite"
-        return replace(dropped(found.looks_like, found.kind, fact, way_out), unreadable=True)
-    return too_many(column, found) if found.kind == "nominal" else found
+        fact = f"{looks.fact}, {numbers.infinite} infinite"
+        return replace(dropped(looks.looks_like, looks.kind, fact, way_out), unreadable=True)
+    return too_many(column, looks) if looks.kind == "nominal" else looks
 
 
 def _quantity(column: NamedProfile, numbers: Numbers) -> Guess:
@@ -133,7 +150,7 @@ def is_scale(column: NamedProfile, numbers: Numbers) -> bool:
 
 
 def _has_one_top(numbers: Numbers) -> bool:
-    """Return whether frequencies rise to one top and fall from there, but for chance."""
+    """Return whether frequencies rise to one top and fall from there; neighbours may differ by chance."""
     often = numbers.counts
     chance = 2 * np.sqrt(often[1:] + often[:-1])
     steps, top = np.diff(often), int(np.argmax(often))
@@ -141,18 +158,18 @@ def _has_one_top(numbers: Numbers) -> bool:
 
 
 def _labelled(column: NamedProfile, numbers: Numbers) -> Guess | None:
-    """Categories by their type, or by value labels of the file unless it says that they are on a scale."""
+    """Categories by their type or value labels, unless the file says that they are on a scale; pairs."""
     profile = column.profile
     if profile.categorical and column.k * profile.distinct <= profile.present:
         fact = f"Categories by their type, {distinct_words(profile)}"
         return protected("category", "ordinal" if column.ordered else "nominal", fact)
-    labelled = profile.labelled
-    if labelled < 0.5 or (profile.facts.measure == "scale" and profile.distinct > 2):
-        return None
-    fact = f"Codes with value labels, {distinct_words(profile)}"
-    if profile.facts.measure == "ordinal":
-        return protected("code", "ordinal", fact)
-    return _code(fact, numbers)
+    is_pair = profile.distinct <= 2
+    if profile.labelled >= 0.5 and (profile.facts.measure != "scale" or is_pair):
+        fact = f"Codes with value labels, {distinct_words(profile)}"
+        if profile.facts.measure == "ordinal":
+            return protected("code", "ordinal", fact)
+        return _code(fact, numbers)
+    return _code(f"Two different numbers{missing_words(profile)}", numbers) if is_pair else None
 
 
 def _measure_level(column: NamedProfile, numbers: Numbers) -> Guess | None:
@@ -167,12 +184,6 @@ def _measure_level(column: NamedProfile, numbers: Numbers) -> Guess | None:
 def _code(fact: str, numbers: Numbers, hint: str = "") -> Guess:
     kind = "integer" if numbers.whole else "number"
     return protected("code", "nominal", fact, hint or _IF_A_QUANTITY.format(kind))
-
-
-def _two_values(column: NamedProfile, numbers: Numbers) -> Guess | None:
-    if column.profile.distinct > 2:
-        return None
-    return _code(f"Two different numbers{missing_words(column.profile)}", numbers)
 
 
 def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
@@ -237,7 +248,8 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
             fact = f"Numbers, {distinct_words(column.profile)}, identifiers by their name"
             return dropped("identifier", "number", fact, IDENTIFIES)
         return None
-    measured = column.named(say.MEASURE) or _is_schooling(column, numbers)
+    years_at_school = column.last in ("school", "schooling") and numbers.high <= _YEARS_AT_SCHOOL
+    measured = column.named(say.MEASURE) or years_at_school
     identifier = column.named(say.IDENTIFIER)
     called = identifier or (column.last in say.NUMBER and column.last != "numbers")
     entity = column.last in say.ENTITY and numbers.low >= 0 and not measured
@@ -255,7 +267,12 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
         elif not (called or entity):
             return None
         return dropped("identifier", "integer", f"Whole numbers, {fact}", IDENTIFIES)
-    neighbours = distinct >= 10 and numbers.rising and _numbers_neighbours(numbers)
+    # Rising numbers look like groups of rows if they have no gap, or all stand equally often.
+    without_gap = numbers.consecutive and numbers.low in (0, 1)
+    equally_often = bool((numbers.counts == numbers.counts[0]).all())
+    neighbours = distinct >= 10 and numbers.rising and (without_gap or equally_often)
+    # In any order, so do those of a panel.
+    in_a_panel = without_gap and equally_often and distinct > MANY and numbers.counts[0] > 1
     if (called and (distinct > FEW or distinct >= _NEARLY_ALL * present)) or (
         entity and distinct > FEW
     ):
@@ -265,7 +282,7 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
         fact = "identifiers by their name"
     elif neighbours and not measured and column.last not in say.PLACE:
         fact = "each in neighbouring rows only and rising"
-    elif _numbers_a_panel(numbers) and not measured and column.last not in say.TIME | say.PLACE:
+    elif in_a_panel and not measured and column.last not in say.TIME | say.PLACE:
         fact = "from the first on without a gap, all equally often"
     else:
         return None
@@ -274,26 +291,8 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
         "repeated identifier",
         "integer",
         f"Whole numbers, {distinct_words(column.profile)}, {fact}",
-        counts_units=identifier or entity or neighbours or _numbers_a_panel(numbers),
+        counts_units=identifier or entity or neighbours or bool(in_a_panel),
     )
-
-
-def _numbers_a_panel(numbers: Numbers) -> bool:
-    """Return whether these look like numbers of units that occur equally often, in any order."""
-    often = numbers.counts
-    whole = numbers.consecutive and numbers.low in (0, 1) and len(often) > MANY
-    return bool(whole and often[0] > 1 and (often == often[0]).all())
-
-
-def _is_schooling(column: NamedProfile, numbers: Numbers) -> bool:
-    """Return whether a column called school has years at school rather than numbers of schools."""
-    return column.last in ("school", "schooling") and numbers.high <= _YEARS_AT_SCHOOL
-
-
-def _numbers_neighbours(numbers: Numbers) -> bool:
-    """Return whether rising numbers look like groups of rows: without a gap, or all equally often."""
-    often = numbers.counts
-    return (numbers.consecutive and numbers.low in (0, 1)) or bool((often == often[0]).all())
 
 
 def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
@@ -327,6 +326,8 @@ def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
 def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
     """Return whether numbers repeat as the weights of strata do, and go beyond 1, unlike shares."""
     profile = column.profile
+    steps = np.diff(numbers.levels)
+    is_grid = steps.max() - steps.min() <= 1e-3 * steps.max()  # as in a designed table
     return bool(
         profile.present >= 500
         and numbers.low > 0
@@ -336,14 +337,8 @@ def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
         and 5 * (numbers.counts >= 5).sum() >= 4 * profile.distinct
         and not column.named(say.MEASURE)
         and numbers.long_fractions > 0.5
-        and not _on_a_grid(numbers)
+        and not is_grid
     )
-
-
-def _on_a_grid(numbers: Numbers) -> bool:
-    """Return whether the distinct values lie at equal distances, as those of a designed table do."""
-    steps = np.diff(numbers.levels)
-    return bool(steps.max() - steps.min() <= 1e-3 * steps.max())
 
 
 def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
@@ -399,21 +394,12 @@ def falls_off(numbers: Numbers) -> bool:
     often = numbers.counts
     least = 5 if numbers.low == 0 else 8  # answers on a scale go from 1 to 7
     top = int(np.argmax(often))
-    # Neighbours of a thin end may differ by chance.
-    chance = 2 * np.sqrt(often[1:] + often[:-1])
-    steps = np.diff(often)
-    return bool(
-        len(often) >= least
-        and 2 * top < len(often)
-        and (steps[:top] >= -chance[:top]).all()
-        and (steps[top:] <= chance[top:]).all()
-        and 10 * often[-1] <= often[top]
-    )
+    is_thin = len(often) >= least and 2 * top < len(often) and 10 * often[-1] <= often[top]
+    return bool(is_thin and _has_one_top(numbers))
 
 
 _RULES: tuple[Callable[[NamedProfile, Numbers], Guess | None], ...] = (
     _labelled,
-    _two_values,
     _calendar,
     _coordinates,
     _weights,
@@ -425,3 +411,57 @@ _RULES: tuple[Callable[[NamedProfile, Numbers], Guess | None], ...] = (
 
 def _within(values: Any, low: float, high: float) -> bool:
     return bool((values >= low).all() and (values <= high).all())
+
+
+def says_missing(text: str) -> bool:
+    """Return whether a text says that there is no answer.
+
+    >>> says_missing("Don't know"), says_missing("good")
+    (True, False)
+    """
+    return bool(_SAYS_SO.search(text))
+
+
+def missing_codes(profile: Profile) -> tuple[float, ...]:
+    """Return the numbers of a column that stand for missing values, in ascending order.
+
+    >>> from microagg.drafting.profile import of_values
+    >>> ages = np.arange(20, 80).repeat(3)
+    >>> missing_codes(of_values(np.append(ages, [999] * 5)))
+    (999.0,)
+    >>> missing_codes(of_values(np.append(np.arange(99).repeat(3), [99] * 5)))
+    ()
+    """
+    numbers = profile.numbers
+    if numbers is None or len(numbers.levels) < 3:
+        return ()
+    labels = {v: text for v, text in profile.facts.value_labels if isinstance(v, int | float)}
+    levels, counts = numbers.levels, numbers.counts
+    labelled = np.isin(levels, [float(v) for v, text in labels.items() if says_missing(text)])
+    usual = np.isin(levels, _USUAL) & (counts >= _REPEATED)
+    found = _standing_apart(numbers, levels[usual | labelled]) | set(levels[labelled].tolist())
+    return tuple(sorted(found))
+
+
+def _standing_apart(numbers: Numbers, candidates: Floats) -> set[float]:
+    """Return candidates that lie outside all other values, farther than these lie from each other."""
+    levels, counts = numbers.levels, numbers.counts
+    others = levels[~np.isin(levels, candidates)]
+    if len(others) < _FEWEST:
+        return set()
+    span, steps = others[-1] - others[0], np.diff(others)
+    tenth = max(len(steps) // 10, 5)
+    least = _OF_THE_RANGE * span
+    found = set()
+    for code in candidates:
+        often = counts[levels == code][0]
+        if code < 0:
+            apart = others[0] >= 0
+        else:
+            ends = counts[np.isin(levels, others[-tenth:])]
+            apart = (
+                code - others[-1] > max(least, _APART * steps[-tenth:].max()) and often > ends.max()
+            )
+        if apart:
+            found.add(float(code))
+    return found

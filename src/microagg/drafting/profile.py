@@ -155,55 +155,32 @@ def profiles(
     ``missing_words`` are texts that mean missing, such as NA in a CSV file.
     """
     import narwhals as nw
+    import pyarrow as pa
 
-    columns = nw.from_native(_without_views(frame.native), eager_only=True).iter_columns()
+    native, is_arrow = frame.native, isinstance(frame.native, pa.Table)
+    if is_arrow:  # Arrow cannot filter views of text
+        for place, column in enumerate(native.schema):
+            if pa.types.is_string_view(column.type):
+                texts = native.column(place).cast(pa.string())
+                native = native.set_column(place, column.with_type(pa.string()), texts)
+    columns = nw.from_native(native, eager_only=True).iter_columns()
     for place, (name, column) in enumerate(zip(frame.names, columns, strict=True)):
         if wanted is not None and name not in wanted:
             continue
         if not column.dtype.is_numeric() and frame.is_numeric(name):
-            found = of_values(_encoded_numbers(frame, name))
-            declared = _is_declared(frame, column.dtype)
+            # Numbers that narwhals does not recognise: in a dictionary, in runs, or very long decimals.
+            encoded = plain_arrow(frame.arrow_column(name))
+            is_whole = frame.is_integer(name) and not encoded.null_count
+            profile = of_values(np.asarray(encoded) if is_whole else frame.doubles(name))
+            # In Arrow a dictionary is only a way to store numbers; elsewhere they are categories.
+            declared = _is_categorical(column.dtype) and not is_arrow
             order = getattr(getattr(column.to_native(), "dtype", None), "ordered", False)
-            found = replace(found, categorical=declared, ordered=declared and bool(order))
+            profile = replace(profile, categorical=declared, ordered=declared and bool(order))
         else:
-            found = _profile(column, missing_words)
-        yield name, replace(found, facts=_facts(frame, place))
-
-
-def _without_views(native: Any) -> Any:
-    """Return a table without views of text, which Arrow cannot filter."""
-    import pyarrow as pa
-
-    if not isinstance(native, pa.Table):
-        return native
-    for place, column in enumerate(native.schema):
-        if pa.types.is_string_view(column.type):
-            texts = native.column(place).cast(pa.string())
-            native = native.set_column(place, column.with_type(pa.string()), texts)
-    return native
-
-
-def _encoded_numbers(frame: Frame, name: Any) -> Any:
-    """Return numbers that narwhals does not recognise: in a dictionary, in runs, or very long decimals."""
-    column = plain_arrow(frame.arrow_column(name))
-    if frame.is_integer(name) and not column.null_count:
-        return np.asarray(column)
-    return frame.doubles(name)
-
-
-def _is_declared(frame: Frame, dtype: Any) -> bool:
-    """Return whether numbers were declared categories; in Arrow a dictionary is only a way to store them."""
-    import pyarrow as pa
-
-    return _is_categorical(dtype) and not isinstance(frame.native, pa.Table)
-
-
-def _facts(frame: Frame, place: int) -> ColumnFacts:
-    """Return the metadata of an Arrow column; frames of other libraries have none."""
-    import pyarrow as pa
-
-    native = frame.native
-    return ColumnFacts.of(native.schema.field(place)) if isinstance(native, pa.Table) else _UNKNOWN
+            profile = _profile(column, missing_words)
+        if is_arrow:
+            profile = replace(profile, facts=ColumnFacts.of(frame.native.schema.field(place)))
+        yield name, profile
 
 
 def _profile(column: Any, missing_words: Sequence[str]) -> Profile:
@@ -220,7 +197,10 @@ def _profile(column: Any, missing_words: Sequence[str]) -> Profile:
     if dtype == nw.String and missing_words:
         present = present.filter(~present.str.strip_chars().is_in(list(missing_words)))
         missing = rows - len(present)
-    distinct = _distinct(present)
+    try:
+        distinct = int(present.n_unique())
+    except Exception:  # objects of Python that cannot be compared: by their text
+        distinct = len({repr(value) for value in present.to_list()})
     if dtype == nw.Boolean:
         return Profile("truth", rows, missing, distinct)
     if dtype.is_temporal():
@@ -287,13 +267,6 @@ def _straight(values: Any) -> float:
     y -= y.mean()
     x = np.arange(len(y)) - (len(y) - 1) / 2
     return float((x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum()))
-
-
-def _distinct(present: Any) -> int:
-    try:
-        return int(present.n_unique())
-    except Exception:  # objects of Python that cannot be compared: by their text
-        return len({repr(value) for value in present.to_list()})
 
 
 def _of_texts(present: Any) -> Texts:

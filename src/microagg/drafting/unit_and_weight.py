@@ -40,29 +40,42 @@ def settle_units(table: Frame, found: Mapping[Any, Guess], k: int, unit: Any) ->
     ``unit`` is the column that somebody named, so that none is chosen.
     """
     settled = dict(found)
-    candidates = [name for name, one in found.items() if one.role == "unit"]
+    candidates = [name for name, looks in found.items() if looks.role == "unit"]
     words = {name: _stands_for(name, found[name]) for name in candidates}
     chosen = _chosen(table, words, k) if unit is None and candidates else None
     if chosen is None and unit is None:
         chosen, unsure = _seen_again(table, found, k)
         for name in unsure:
-            one = found[name]
             hint = "Each value is seen again at other times: if these are people or firms, name it as unit."
-            settled[name] = replace(one, action=f"{one.action} {hint}")
+            settled[name] = replace(found[name], action=f"{found[name].action} {hint}")
         if chosen is not None:
             settled[chosen] = _named_unit(chosen, found[chosen])
-            candidates = [name for name in candidates if name != chosen]
-    for name in candidates:
-        word = words[name][1]
-        one = replace(found[name], stands_for=word)
-        if name == chosen:
-            settled[name] = replace(one, action=_why_unit(name, words))
-        else:
-            why = _why_not(word, unit if chosen is None else chosen)
-            settled[name] = replace(
-                dropped(one.looks_like, one.kind, one.fact, why), stands_for=word
-            )
     counted = unit if chosen is None else chosen
+    for name in candidates:
+        looks, (rank, word) = found[name], words[name]
+        what = _plural_of(word) if word else None
+        if name == chosen and settled[name] is looks:
+            people = [other for other in words if other != name and words[other][0] != _ELSE]
+            why = ""
+            if rank == _HOUSEHOLD and people:
+                why = (
+                    f" rather than {names(people)}, since k {what} are at least k of their members"
+                )
+            if_not = "that is wrong" if what else "these are no people, households or firms"
+            action = (
+                f"The unit: k counts {what or 'its distinct values'}{why}, and the column is dropped. If "
+                f"{if_not}, leave the unit out."
+            )
+            settled[name] = replace(looks, action=action, stands_for=word)
+        elif name != chosen:
+            why = f"it identifies {what or 'records or groups of them'}"
+            if counted is None:
+                why += ". Name it as unit if k should count them."
+            else:
+                why += f", and k counts {names([counted])}."
+            settled[name] = replace(
+                dropped(looks.looks_like, looks.kind, looks.fact, why), stands_for=word
+            )
     return settled if counted is None else _without_aliases(table, settled, counted)
 
 
@@ -74,16 +87,21 @@ def _seen_again(table: Frame, found: Mapping[Any, Guess], k: int) -> tuple[Any, 
     Each value stands in several records, each time has several records, and no value stands twice at one
     time; where the name says person, firm or name, it may.
     """
-    times = [name for name, one in found.items() if _is_time(name, one)]
-    open_ones = [name for name, one in found.items() if _may_be_seen_again(one, k)]
-    open_ones = [name for name in open_ones if name not in times]
-    if not times or not open_ones:
+    times = [
+        name
+        for name, looks in found.items()
+        if (looks.looks_like == "date" and looks.distinct >= 3)
+        or tells_time(name, looks.kind, looks.distinct, say.TIME)
+    ]
+    repeated = [name for name, looks in found.items() if _may_be_seen_again(looks, k)]
+    repeated = [name for name in repeated if name not in times]
+    if not times or not repeated:
         return None, []
-    codes = {name: codes_as_written(table, name, from_csv=False) for name in (*times, *open_ones)}
+    codes = {name: codes_as_written(table, name, from_csv=False) for name in (*times, *repeated)}
     time = _together([codes[name] for name in times])
     able: dict[Any, tuple[int, int]] = {}
     unsure: list[Any] = []
-    for name in open_ones:
+    for name in repeated:
         distinct = found[name].distinct
         again, once = seen_again(codes[name], time)
         rank = _rank_of_name(name)
@@ -117,13 +135,6 @@ def seen_again(values: Labels, time: Labels) -> tuple[bool, bool]:
     pairs = len(np.unique(_together([values, time])))
     dense = rows >= _RECORDS_OF_A_TIME * moments and rows >= _OF_THE_GRID * distinct * moments
     return dense and pairs >= 3 * distinct, pairs >= _ONCE * rows
-
-
-def _is_time(name: Any, found: Guess) -> bool:
-    """Return whether a column says when a record was made, at three times or more."""
-    if found.looks_like == "date":
-        return found.distinct >= 3
-    return tells_time(name, found.kind, found.distinct, say.TIME)
 
 
 def tells_time(
@@ -186,24 +197,27 @@ def _together(columns: Sequence[Labels]) -> Labels:
 def _without_aliases(table: Frame, found: Mapping[Any, Guess], unit: Any) -> dict[Any, Guess]:
     """Drop categories that are other names of the unit: nearly each unit has its own."""
     settled = dict(found)
-    open_ones = [
+    categories = [
         name
-        for name, one in found.items()
-        if name != unit and one.role == "protect" and one.kind == "nominal" and one.distinct >= 3
+        for name, looks in found.items()
+        if name != unit
+        and looks.role == "protect"
+        and looks.kind == "nominal"
+        and looks.distinct >= 3
     ]
-    if not open_ones or unit not in table.names:
+    if not categories or unit not in table.names:
         return settled
     units = codes_as_written(table, unit, from_csv=False)
     distinct = len(np.unique(units[units >= 0]))
-    for name in open_ones:
-        one = found[name]
-        if one.distinct < _NEARLY_ALL * distinct:
+    for name in categories:
+        looks = found[name]
+        if looks.distinct < _NEARLY_ALL * distinct:
             continue
         values = codes_as_written(table, name, from_csv=False)
         both = (values >= 0) & (units >= 0)
         if len(np.unique(_together([units[both], values[both]]))) <= distinct:
             why = f"it is another name of {names([unit])}, which k counts."
-            settled[name] = dropped(one.looks_like, one.kind, one.fact, why)
+            settled[name] = dropped(looks.looks_like, looks.kind, looks.fact, why)
     return settled
 
 
@@ -225,19 +239,20 @@ def _stands_for(name: Any, found: Guess) -> tuple[int, str | None]:
 
 def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -> Any:
     """Return the identifier that k should count; None if none can be counted."""
-    values, sizes = {}, {}
-    for name in words:
-        values[name] = codes_as_written(table, name, from_csv=False)
-        counts = np.bincount(values[name][values[name] >= 0])
-        sizes[name] = counts[counts > 0]
+    values = {name: codes_as_written(table, name, from_csv=False) for name in words}
+    sizes = {name: np.bincount(codes[codes >= 0]) for name, codes in values.items()}
+    sizes = {name: counts[counts > 0] for name, counts in sizes.items()}
     containers = [name for name, (rank, word) in words.items() if rank == _ELSE and word]
+
+    def pairs(name: Any, other: Any) -> int:
+        return len(np.unique(np.column_stack([values[name], values[other]]), axis=0))
+
     able = []
     for name, (rank, word) in words.items():
         most = _RECORDS_OF_A_UNIT if rank != _ELSE else _RECORDS_OF_A_CONTAINER if word else 0
+        # Numbers that start again in each container identify records only together with it.
         numbered_within = any(
-            _tell_records_apart(values[name], values[other])
-            for other in containers
-            if other != name
+            pairs(name, other) > 0.99 * len(values[name]) for other in containers if other != name
         )
         if (
             len(sizes[name]) >= max(k, 2)
@@ -255,41 +270,9 @@ def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -
     chosen = max(same, key=lambda name: len(sizes[name]))
     for name in same:
         fewer = len(sizes[name]) < len(sizes[chosen])
-        if fewer and _is_nested(values[chosen], values[name]):
+        if fewer and pairs(chosen, name) == len(np.unique(values[chosen])):
             chosen = name
     return chosen
-
-
-def _tell_records_apart(numbers: Any, container: Any) -> bool:
-    """Return whether numbers start again in each container, so that only both together identify records."""
-    pairs = np.unique(np.column_stack([numbers, container]), axis=0)
-    return len(pairs) > 0.99 * len(numbers)
-
-
-def _is_nested(fine: Any, coarse: Any) -> bool:
-    """Return whether records that agree in the fine identifier agree in the coarse one."""
-    pairs = np.unique(np.column_stack([fine, coarse]), axis=0)
-    return len(pairs) == len(np.unique(fine))
-
-
-def _why_unit(name: Any, words: Mapping[Any, tuple[int, str | None]]) -> str:
-    rank, word = words[name]
-    what = _plural_of(word) if word else "its distinct values"
-    people = [other for other in words if other != name and words[other][0] != _ELSE]
-    why = ""
-    if rank == _HOUSEHOLD and people:
-        why = f" rather than {names(people)}, since k {what} are at least k of their members"
-    if_not = "these are no people, households or firms" if word is None else "that is wrong"
-    return f"The unit: k counts {what}{why}, and the column is dropped. If {if_not}, leave the unit out."
-
-
-def _why_not(word: str | None, counted: Any) -> str:
-    what = (
-        f"it identifies {_plural_of(word)}" if word else "it identifies records or groups of them"
-    )
-    if counted is not None:
-        return f"{what}, and k counts {names([counted])}."
-    return f"{what}. Name it as unit if k should count them."
 
 
 def settle_weights(found: Mapping[Any, Guess], unit: Any, weight: Any) -> dict[Any, Guess]:
@@ -297,37 +280,33 @@ def settle_weights(found: Mapping[Any, Guess], unit: Any, weight: Any) -> dict[A
 
     ``weight`` is the column that somebody named, so that none is chosen.
     """
-    candidates = [name for name, one in found.items() if one.role == "weight"]
+    candidates = [name for name, looks in found.items() if looks.role == "weight"]
     if unit is None:
-        unit = next((name for name, one in found.items() if one.role == "unit"), None)
-    own = set() if unit is None else set(say.words(unit))
-    of_units = {*own, *say.HOUSEHOLDS}
-    chosen = None
+        unit = next((name for name, looks in found.items() if looks.role == "unit"), None)
+    of_units = {*say.HOUSEHOLDS, *(() if unit is None else say.words(unit))}
+    of_weights = say.WEIGHT | say.WEIGHT_ONLY | say.SAMPLING
+    counted = weight
     if weight is None and candidates:
         by_name = [name for name in candidates if "by its name" in found[name].fact] or candidates
         of_records = [name for name in by_name if not of_units & set(say.words(name))]
         # The record's own has no word but that of a weight.
-        chosen = min(of_records or by_name, key=lambda name: len(_other_words(name)))
+        counted = min(
+            of_records or by_name,
+            key=lambda name: sum(word not in of_weights for word in say.words(name)),
+        )
     settled = dict(found)
     for name in candidates:
-        one = found[name]
-        if name == chosen:
+        looks = found[name]
+        if name == counted:
             action = (
                 "The weight: each group releases its mean weight, so that weighted totals are kept. If it "
                 "is a quantity, protect it instead."
             )
-            settled[name] = replace(one, action=action)
+            settled[name] = replace(looks, action=action)
         else:
-            counted = weight if chosen is None else chosen
-            settled[name] = dropped(
-                one.looks_like, one.kind, one.fact, f"a release has one weight, {names([counted])}."
-            )
+            why = f"a release has one weight, {names([counted])}."
+            settled[name] = dropped(looks.looks_like, looks.kind, looks.fact, why)
     return settled
-
-
-def _other_words(name: Any) -> list[str]:
-    known = say.WEIGHT | say.WEIGHT_ONLY | say.SAMPLING
-    return [word for word in say.words(name) if word not in known]
 
 
 def _plural_of(word: str) -> str:
