@@ -27,7 +27,7 @@ import pandas as pd
 
 from benchmarks.harness import growth_exponent, show
 from microagg.base.typing import Floats, Labels
-from microagg.encode.nominal import modes
+from microagg.encode.categories import modes
 from microagg.encode.space import Space, space_of
 from microagg.grouping.group_table import group
 from microagg.kernels.labels import group_means, sum_of_squares

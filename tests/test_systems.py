@@ -22,8 +22,7 @@ from microagg.compile.warm import PARTS, note
 from microagg.engines import scratch
 from microagg.errors import InputError
 from microagg.formats import atomic
-from microagg.formats.addresses import as_place
-from microagg.formats.endings import kind_by_ending
+from microagg.formats.addresses import as_place, kind_by_ending
 from microagg.page import serve, session
 from microagg.plan.plan import Plan
 from microagg.tables import dates

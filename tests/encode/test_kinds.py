@@ -8,7 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import naive_kinds as naive
-from microagg.encode.nominal import MOST_COORDINATES, simplex
+from microagg.encode.categories import MOST_COORDINATES, simplex
 from microagg.encode.number import nearest, totals
 from microagg.encode.space import encoder_of, names_of_levels, released_values, space_of
 from microagg.plan.column import Column

@@ -7,7 +7,6 @@ import pytest
 
 from microagg.algorithms.univariate import chain
 from microagg.algorithms.univariate.sorted_cut import cut_sorted, cut_stretches
-from microagg.algorithms.univariate.windows import SortedLine
 
 KINDS = {
     "normal": lambda rng, n: rng.normal(size=n),

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg.formats.statistical_dates import as_moments, as_numbers, moment_format
+from microagg.formats.statistical import as_moments, as_numbers, moment_format
 
 # When each package begins to count, and in what.
 DAYS = {

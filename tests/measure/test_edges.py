@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import microagg
-from microagg.encode import nominal
+from microagg.encode.categories import nominal_encoder
 from microagg.encode.inertia import LevelCounts
 from microagg.evidence.usable import about_use, moved_figures
 from microagg.measure.associations import associations
@@ -90,7 +90,7 @@ def test_levels_that_have_no_name_are_others():
 
 def test_states_are_centred_with_an_inertia_of_n_less_one():
     often = np.array([5, 2, 1])
-    points = nominal.encoder(len(often), LevelCounts(often, 8)).apply(np.arange(3.0))
+    points = nominal_encoder(len(often), LevelCounts(often, 8)).apply(np.arange(3.0))
     assert often @ points == pytest.approx(0)
     assert often @ np.square(points).sum(axis=1) == pytest.approx(often.sum() - 1)
 

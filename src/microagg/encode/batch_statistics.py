@@ -20,10 +20,9 @@ from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats
-from microagg.encode.number_figures import NumberFigures, Spread
+from microagg.encode.number import NumberFigures, Spread, Transform
 from microagg.encode.scale import ROUNDING, scaling_of
 from microagg.encode.steps import Steps
-from microagg.encode.transform import Transform
 from microagg.errors import InputError, shown
 from microagg.kernels.doubled_sums import BINS, LOW_BITS, OFFSET, add_moments
 

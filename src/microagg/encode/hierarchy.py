@@ -1,6 +1,6 @@
 """Codes with a hierarchy, such as branches of industry: codes that share many ancestors are near.
 
-For each depth of the hierarchy, the ancestor at this depth is a category (see nominal.py), and every depth
+For each depth of the hierarchy, the ancestor at this depth is a category (see categories.py), and every depth
 has an equal share of the inertia. A hierarchy of one depth is a nominal column. Depths at which nothing
 differs, or nothing differs from the depth before, are left out.
 
@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.categories import MOST_COORDINATES, simplex
 from microagg.encode.inertia import Corners, Encoder, LevelCounts, corners
-from microagg.encode.nominal import MOST_COORDINATES, simplex
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable
 

@@ -1,7 +1,9 @@
 """Numbers and whole numbers: one coordinate, the value over its spread; released is the group's mean.
 
 For the distance alone a number may be transformed: by its logarithm, which makes ratios count instead of
-differences, or by its rank. What is released is never transformed.
+differences, or by its rank. What is released is never transformed. The encoder is fitted to a few figures of
+the values. They come from values in memory, by :func:`figures_of`, or from the merged statistics of batches,
+by :meth:`microagg.encode.batch_statistics.ColumnStatistics.figures`.
 
 Whole numbers are released as means or rounded. ``nearest`` rounds each group's mean by itself. ``totals``
 rounds some means up and some down, so that the total of the column, weighted if there are weights, is kept to
@@ -11,19 +13,155 @@ rest of the error is removed by changing one or two groups by one more.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners, Encoder, by_present, present_means
-from microagg.encode.number_figures import NumberFigures
-from microagg.encode.scale import Scaling
-from microagg.encode.transform import Transform
+from microagg.encode.scale import Scaling, fit_scale
 from microagg.kernels.labels import group_means
+from microagg.plan.column import Column
 from microagg.plan.settings import check_aggregate
 from microagg.tables.variable import Variable
+
+
+@dataclass(frozen=True, eq=False)
+class Transform:
+    """A transform of numbers, for the distance alone."""
+
+    how: str | None
+    unit: float = 1.0
+    """Of logarithms where some values are not positive; 0 where all are."""
+    ordered: Floats | None = None
+    """Of ranks: the original values, ascending."""
+
+    def apply(self, values: Floats) -> Floats:
+        """Transform numbers, none of them missing."""
+        if self.how is None:
+            return values
+        if self.ordered is not None:
+            low = np.searchsorted(self.ordered, values)
+            return np.asarray((low + np.searchsorted(self.ordered, values, "right")) / 2)
+        if not self.unit:
+            return np.log(values)
+        return np.asarray(np.sign(values) * np.log1p(np.abs(values) / self.unit))
+
+
+def fit_transform(values: Floats, how: str | None) -> Transform:
+    """Fit a transform to numbers, none of them missing.
+
+    "log" is the logarithm where all values are positive; else sign(x)·log(1 + |x|/m) with m the median of
+    all |x| > 0, which is as indifferent to the unit. "rank" is the mean rank of equal values.
+
+    >>> fit_transform(np.array([1.0, 10.0]), "log").apply(np.array([1.0])).tolist()
+    [0.0]
+    >>> fit_transform(np.array([7.0, 7.0, 9.0]), "rank").apply(np.array([7.0, 9.0])).tolist()
+    [1.0, 2.5]
+    """
+    if how == "rank":
+        return Transform(how, ordered=np.sort(values))
+    if how is None or (values > 0).all():
+        return Transform(how, unit=0.0)
+    size = np.abs(values)
+    return Transform(how, unit=float(np.median(size[size > 0])) if size.any() else 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """NumberFigures of numbers, none of them missing."""
+
+    count: int
+    weight: float
+    """Sum of the weights, which have a mean of 1 over the table."""
+    low: float
+    high: float
+    scaling: Scaling
+
+    @property
+    def mean(self) -> float:
+        """Weighted mean."""
+        return self.low + math.ldexp(float(self.scaling.centre[0]), int(self.scaling.exponent[0]))
+
+    @property
+    def length(self) -> float:
+        """Root of the weighted sum of squares about the mean, if the scale is that of z-scores."""
+        if self.low == self.high:
+            return 0.0
+        deviation = math.ldexp(float(self.scaling.spread[0]), int(self.scaling.exponent[0]))
+        return deviation * math.sqrt(self.count - 1)
+
+
+class NumberFigures(NamedTuple):
+    """NumberFigures of a column of numbers."""
+
+    every: Spread | None
+    """Of all values that are there; None: there is none."""
+    off_spike: Spread | None = None
+    """Of spiked numbers: those off the spike; None: there is none."""
+    transform: Transform | None = None
+    """For the distance."""
+    transformed: Spread | None = None
+    """Of the same numbers transformed, of spiked ones those off the spike."""
+
+
+class Weighed(NamedTuple):
+    """Numbers, none of them missing, with their weights."""
+
+    values: Floats
+    weights: Floats | None
+
+
+def spike_of(setting: Column) -> float:
+    """Return the value of the spike: that of the plan, or 0."""
+    return 0.0 if setting.spike is None else float(setting.spike)
+
+
+def present(variable: Variable, weights: Floats | None) -> tuple[Weighed, Weighed]:
+    """Return the values of a column that are there, and those that count for the distance.
+
+    These are all, of spiked numbers those off the spike.
+    """
+    there = ~variable.missing
+    values, mass = variable.values[there], None if weights is None else weights[there]
+    every = Weighed(values, mass)
+    if variable.kind != "spiked":
+        return every, every
+    off = values != spike_of(variable.setting)
+    return every, Weighed(values[off], None if mass is None else mass[off])
+
+
+def figures_of(
+    variable: Variable, scale: str = "zscore", weights: Floats | None = None
+) -> NumberFigures:
+    """Return the figures of a column in memory; ``weights`` have a mean of 1.
+
+    >>> import numpy as np
+    >>> found = figures_of(Variable("x", "number", np.array([1.0, np.nan, 3.0])))
+    >>> found.every.count, found.every.mean, round(found.every.length, 3)
+    (2, 2.0, 1.414)
+    """
+    every, used = present(variable, weights)
+    off = _spread(used, scale) if used is not every else None
+    how = variable.setting.transform
+    if how is None or not len(used.values):
+        return NumberFigures(_spread(every, scale), off)
+    transform = fit_transform(used.values, how)
+    transformed = _spread(used._replace(values=transform.apply(used.values)), scale)
+    return NumberFigures(_spread(every, scale), off, transform, transformed)
+
+
+def _spread(given: Weighed, scale: str) -> Spread | None:
+    values, weights = given
+    if not len(values):
+        return None
+    weight = float(len(values) if weights is None else weights.sum())
+    scaling = fit_scale(values.reshape(-1, 1), scale, weights)
+    return Spread(len(values), weight, float(scaling.low[0]), float(values.max()), scaling)
+
 
 _HALF = 0.5
 _DIGITS = 9  # by which groups are told apart

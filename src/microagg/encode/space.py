@@ -11,34 +11,32 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode import hierarchy, nominal, number, ordinal, spiked
+from microagg.encode import hierarchy, number, spiked
+from microagg.encode.categories import (
+    MOST_COORDINATES,
+    nominal_encoder,
+    ordinal_encoder,
+    release_level,
+    release_mode,
+)
 from microagg.encode.inertia import Encoder, LevelCounts, count_levels
-from microagg.encode.number_figures import NumberFigures, figures_of
+from microagg.encode.number import NumberFigures, figures_of
 from microagg.encode.scale import fit_scale
 from microagg.encode.strata import count_units
 from microagg.kernels.release_kinds import Releases
 from microagg.tables.variable import Variable
 
-
-class _Kind(Protocol):
-    """The file of a kind, other than of plain numbers."""
-
-    def release(
-        self, variable: Variable, labels: Labels, g: int, weights: Floats | None = None
-    ) -> Floats: ...
-
-
-_KINDS: Mapping[str, _Kind] = {
-    "boolean": nominal,
-    "nominal": nominal,
-    "ordinal": ordinal,
-    "spiked": spiked,
-    "hierarchy": hierarchy,
+_RELEASES: Mapping[str, Callable[[Variable, Labels, int, Floats | None], Floats]] = {
+    "boolean": release_mode,
+    "nominal": release_mode,
+    "ordinal": release_level,
+    "spiked": spiked.release,
+    "hierarchy": hierarchy.release,
 }
 
 
@@ -125,13 +123,13 @@ def space_of(
         of_states = None
         if codes is not None:
             counts = count_levels(codes, int(codes.max()) + 1, weights)
-            of_states = nominal.encoder(len(counts.often), counts)
+            of_states = nominal_encoder(len(counts.often), counts)
         axes.append(Axes(encoder, of_states, variable.setting.importance))
         coordinates += axes[-1].place(variable.values, codes)
     matrix = np.ascontiguousarray(np.hstack(coordinates))
     first = variables[0]
     only_corners = len(coordinates) == 1 and first.kind in ("boolean", "nominal")
-    only_corners = only_corners and len(first.levels) <= nominal.MOST_COORDINATES + 1
+    only_corners = only_corners and len(first.levels) <= MOST_COORDINATES + 1
     return Space(
         matrix,
         "none",
@@ -167,10 +165,10 @@ def fitted_encoder(variable: Variable, found: LevelCounts | NumberFigures) -> En
             spiked.encoder(variable, found) if variable.kind == "spiked" else number.encoder(found)
         )
     if variable.kind == "ordinal":
-        return ordinal.encoder(variable, found)
+        return ordinal_encoder(variable, found)
     if variable.kind == "hierarchy":
         return hierarchy.encoder(variable, found)
-    return nominal.encoder(len(variable.levels), found)
+    return nominal_encoder(len(variable.levels), found)
 
 
 def released_values(
@@ -198,7 +196,7 @@ def released_values(
     """
     if variable.kind in ("number", "integer", "date"):
         return number.release(variable, labels, g, aggregate, weights)
-    return _KINDS[variable.kind].release(variable, labels, g, weights)
+    return _RELEASES[variable.kind](variable, labels, g, weights)
 
 
 def with_admissible(

@@ -19,8 +19,7 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.encode import number
 from microagg.encode.inertia import Encoder, present_means
-from microagg.encode.number_figures import NumberFigures, spike_of
-from microagg.encode.transform import Transform
+from microagg.encode.number import NumberFigures, Transform, spike_of
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable
 
@@ -57,7 +56,7 @@ class SpikedEncoder:
 def encoder(variable: Variable, found: NumberFigures) -> Encoder:
     """Fit the two coordinates to an inertia of m − 1, m the values that are there.
 
-    >>> from microagg.encode.number_figures import figures_of
+    >>> from microagg.encode.number import figures_of
     >>> spiked = Variable("x", "spiked", np.array([0.0, 0.0, 2.0, 4.0]))
     >>> encoder(spiked, figures_of(spiked)).apply(spiked.values).round(2).tolist()
     [[-0.78, 0.0], [-0.78, 0.0], [0.78, -0.52], [0.78, 0.52]]

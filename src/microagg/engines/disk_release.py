@@ -34,8 +34,7 @@ from microagg.errors import VerificationError, shown
 from microagg.evidence.measured import CountedFile, Measured
 from microagg.formats.atomic import sha256
 from microagg.formats.batches import BatchSource, BatchWriter, open_batches
-from microagg.formats.csv import cell_texts
-from microagg.formats.formulas import formula_cells, with_escaped_formulas
+from microagg.formats.csv import cell_texts, formula_cells, with_escaped_formulas
 from microagg.formats.layouts import CsvFormat, FileFormat, FolderLayout, completed_csv
 from microagg.formats.parquet_folders import key_places
 from microagg.grouping.read_table import broken_relation
@@ -47,7 +46,7 @@ from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
-from microagg.tables.released_metadata import (
+from microagg.tables.release_frame import (
     PresentCodes,
     left_out_words,
     released_schema,

@@ -15,12 +15,11 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode import nominal
 from microagg.encode.batch_statistics import ColumnStatistics
+from microagg.encode.categories import nominal_encoder
 from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.inertia import Encoder, LevelCounts
-from microagg.encode.number import NumberEncoder
-from microagg.encode.number_figures import NumberFigures
+from microagg.encode.number import NumberEncoder, NumberFigures
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import (
     Tallies,
@@ -177,7 +176,7 @@ def encoding_of(
         if mixed and len(often) > 1:
             by_weight = _weights_of_states(summary, name, len(often)) / mean_weight
             counts = LevelCounts(by_weight if uneven else often, records)
-            of_states = nominal.encoder(len(often), counts)
+            of_states = nominal_encoder(len(often), counts)
         coder, encoder = _coder(
             name, plan, statistics, of_states, mean_weight, uneven, recoders.get(name)
         )

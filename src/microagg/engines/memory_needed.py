@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.base.free_memory import free_memory
-from microagg.encode.nominal import MOST_COORDINATES
+from microagg.encode.categories import MOST_COORDINATES
 from microagg.engines.chunks import COPIES, LEAF
 from microagg.formats.batches import BatchSource
 from microagg.plan.column import CATEGORIES

@@ -15,10 +15,9 @@ from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_ke
 from microagg.encode.hierarchy import ancestors
 from microagg.encode.level_counts import least_units
 from microagg.encode.missing import complete_records, distinct_rows
-from microagg.encode.number_figures import present
+from microagg.encode.number import Transform, present
 from microagg.encode.prepare import weights_of
 from microagg.encode.strata import stratum_codes
-from microagg.encode.transform import Transform
 from microagg.grouping.read_table import check_relations, refused_as_missing
 from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Block

@@ -15,8 +15,8 @@ from microagg.errors import VerificationError, listed, shown
 from microagg.evidence.measured import CountedFile, Required
 from microagg.formats import FORMATS
 from microagg.formats.atomic import replacing
+from microagg.formats.csv import no_formulas, with_escaped_formulas
 from microagg.formats.files import Source, cannot_hold, difference, kind_of, read_file, write_file
-from microagg.formats.formulas import no_formulas, with_escaped_formulas
 from microagg.formats.layouts import FileFormat, FolderLayout
 from microagg.formats.parquet_folders import key_places
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
@@ -29,8 +29,7 @@ from microagg.plan.sections import Roles
 from microagg.releasing.dealt import Dealt
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
-from microagg.tables.release_frame import reordered
-from microagg.tables.released_metadata import released_table
+from microagg.tables.release_frame import released_table, reordered
 
 if TYPE_CHECKING:
     import pyarrow as pa

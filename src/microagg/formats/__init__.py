@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from microagg.formats.arrow import Arrow
 from microagg.formats.csv import Csv
 from microagg.formats.excel import Excel
 from microagg.formats.format import Format
-from microagg.formats.parquet import Parquet
+from microagg.formats.parquet import Arrow, Parquet
 from microagg.formats.sas import Sas
 from microagg.formats.spss import Spss
 from microagg.formats.stata import Stata
@@ -16,4 +15,4 @@ __all__ = ["FORMATS", "Format"]
 _CLASSES: tuple[type[Format], ...] = (Csv, Parquet, Arrow, Spss, Stata, Sas, Excel)
 
 FORMATS = {one.name: one() for one in _CLASSES}
-"""By the name that :mod:`microagg.formats.endings` gives for an ending."""
+"""By the name that :mod:`microagg.formats.addresses` gives for an ending."""

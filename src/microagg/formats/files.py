@@ -15,9 +15,9 @@ import pyarrow as pa
 from microagg.base.formatting import plural
 from microagg.errors import TableError, shown
 from microagg.formats import FORMATS
+from microagg.formats.addresses import KINDS, kind_by_ending
 from microagg.formats.atomic import sha256
 from microagg.formats.csv import CsvText, refuse_equal_names
-from microagg.formats.endings import KINDS, kind_by_ending
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file
 from microagg.formats.format import Reading
 from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv

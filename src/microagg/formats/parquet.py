@@ -1,4 +1,4 @@
-"""Parquet files, one or those of a folder: read as one table, written as they were laid out."""
+"""Parquet files, one or those of a folder: read as one table, written as they were laid out; and Arrow."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
 from microagg.errors import InputError, TableError, shown
@@ -234,3 +235,22 @@ class FolderPieces:
         self._parquet = _ParquetPieces(self._piece.layout, self._schema, path, self._most)
         self._lacking = self._piece.rows
         return True
+
+
+class Arrow(Format):
+    """Arrow files, also under the name Feather."""
+
+    name = "arrow"
+    words = "an Arrow file"
+    keeps_facts = True
+
+    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+        """Read a file; Arrow itself opens none whose name is not UTF-8."""
+        with path.open("rb") as file:
+            how.hash(file)
+            return sound(feather.read_table(file)), FileFormat(csv=how.csv)
+
+    def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
+        """Write a file as pyarrow does by default."""
+        with path.open("wb") as file:
+            feather.write_feather(table, file)

@@ -14,7 +14,7 @@ from microagg.base.formatting import few_digits, plural
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import steer
 from microagg.drafting.draft import Completed
-from microagg.encode.nominal import MOST_COORDINATES
+from microagg.encode.categories import MOST_COORDINATES
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
@@ -22,8 +22,8 @@ from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, History, Measured
 from microagg.formats import FORMATS
+from microagg.formats.csv import formula_cells
 from microagg.formats.files import Source, read_file, stands_for_several, what_is_left
-from microagg.formats.formulas import formula_cells
 from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.delivery import Delivery
@@ -41,7 +41,7 @@ from microagg.ledger.ledger_file import (
 )
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
-from microagg.tables.released_metadata import left_out_words
+from microagg.tables.release_frame import left_out_words
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -27,7 +27,7 @@ from microagg.formats.batches import open_batches
 from microagg.job.delivery import Delivery
 from microagg.job.engine_in_parts import EngineInParts
 from microagg.plan.plan import Plan
-from microagg.tables.released_metadata import left_out_words
+from microagg.tables.release_frame import left_out_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode import nominal
+from microagg.encode.categories import nominal_encoder
 from microagg.encode.inertia import Corners, Encoder, LevelCounts
 from microagg.encode.space import encoder_of
 from microagg.tables.variable import Variable
@@ -93,7 +93,7 @@ def state_encoders(counts: Iterable[Labels]) -> dict[int, Encoder]:
     ``counts`` has for each column the number of records in each state.
     """
     return {
-        j: nominal.encoder(len(often), LevelCounts(often, int(often.sum())))
+        j: nominal_encoder(len(often), LevelCounts(often, int(often.sum())))
         for j, often in enumerate(counts)
         if np.count_nonzero(often) > 1  # else the attacker's records do not differ in it
     }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from microagg.errors import InputError, shown
-from microagg.formats.endings import ENDINGS
+from microagg.formats.addresses import ENDINGS
 from microagg.ledger.ledger_file import key_file
 
 _MOST = 500  # entries that a listing shows

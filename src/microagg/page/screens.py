@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from microagg.base.formatting import TRADE_OFF, plural
 from microagg.comparing.suggestion import FAST, about_methods, suggestion
 from microagg.errors import TableError
-from microagg.formats.endings import kind_by_ending
+from microagg.formats.addresses import kind_by_ending
 from microagg.page.edits import RULES, UNIT_RELEASES
 from microagg.page.plan_figures import answers_part, cures_of, gives_part, next_part
 from microagg.page.session import OpenTable, Session, WrittenRelease

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, unquote
 from starlette.requests import ClientDisconnect, Request
 
 from microagg.errors import InputError, shown
-from microagg.formats.endings import kind_by_ending
+from microagg.formats.addresses import kind_by_ending
 
 _LONGEST_NAME = 150
 

@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.categories import modes
 from microagg.encode.missing import rows_of_each
-from microagg.encode.nominal import modes
 from microagg.encode.space import encoder_of, space_of
 from microagg.encode.strata import count_units
 from microagg.grouping.group_table import group

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.nominal import modes
+from microagg.encode.categories import modes
 from microagg.encode.space import released_values, with_admissible
 from microagg.encode.steps import usual_steps
 from microagg.grouping.read_table import Intake, PartInput

@@ -1,20 +1,37 @@
-"""The frame that leaves the house: new values in, identifiers out or renumbered; a random order of rows."""
+"""The frame that leaves the house: new values in, identifiers out or renumbered; a random order of rows.
+
+Its metadata follow an allowlist: a release needs the types, labels and formats of its columns, and labels of
+the codes that some released record has. All other metadata may be about people (a note, the label of a code
+that only one record had, what a pipeline wrote into the schema) and is left out.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import os
-from collections.abc import Collection, Mapping
+import re
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow.pandas_compat import get_logical_type
 
 from microagg.base.typing import Labels
+from microagg.errors import listed
 from microagg.tables.as_written import codes_as_written
-from microagg.tables.file_metadata import label_alone
+from microagg.tables.file_metadata import (
+    ColumnFacts,
+    Labelled,
+    is_number_or_tag,
+    label_alone,
+    numbers_and_tags,
+)
 from microagg.tables.frame import Frame
-from microagg.tables.released_metadata import released_table
+from microagg.tables.frame_libraries import decoded, is_number, is_text, pandas_notes
 
 
 def released_frame(
@@ -27,7 +44,7 @@ def released_frame(
 ) -> Any:
     """Return a native frame of the caller's type, rows in the order given.
 
-    Of metadata it has what a release needs, see :mod:`microagg.tables.released_metadata`.
+    Of metadata it has what a release needs, see :mod:`microagg.tables.release_frame`.
 
     Parameters
     ----------
@@ -103,3 +120,269 @@ def reordered(native: Any, order: Labels) -> Any:
         automatic = type(index).__name__ == "RangeIndex" and index.name is None
         return result.reset_index(drop=True) if automatic else result
     return result
+
+
+_PANDAS, _FILE = b"pandas", b"microagg.file"
+_FIELD_ID = b"PARQUET:field_id"  # the number of a column, which each Parquet file has
+_OWN = b"microagg."
+
+# How pandas names its types, as far as the type of an Arrow column does not settle it.
+_PANDAS_TYPES = {"object", "category", "str", "string", "bool", "boolean"}
+_PANDAS_TYPES |= {"string[python]", "string[pyarrow]", "string[pyarrow_numpy]"}
+_PANDAS_UNITS = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)\]")
+
+
+class PresentCodes:
+    """The labelled and the missing codes that records of a table have, found batch by batch."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        facts = {column.name: ColumnFacts.of(column) for column in schema if column.metadata}
+        self._facts = {n: fact for n, fact in facts.items() if fact.value_labels or fact.missing}
+        self._found: dict[str, set[Any]] = {name: set() for name in self._facts}
+
+    @property
+    def any_to_look_for(self) -> bool:
+        """Whether a column has labelled or missing codes."""
+        return bool(self._facts)
+
+    def add(self, table: pa.Table) -> None:
+        """Look at a batch, which has these columns."""
+        for name, fact in self._facts.items():
+            if name in table.column_names:
+                field = table.schema.field(name)
+                self._found[name].update(_present(field, table[name], fact))
+
+    def of(self, name: str, fact: ColumnFacts) -> ColumnFacts:
+        """Return the facts about a column without the codes that no record has."""
+        if name not in self._facts:
+            return fact
+        present = self._found[name]
+        return dataclasses.replace(
+            fact,
+            value_labels=tuple(pair for pair in fact.value_labels if pair[0] in present),
+            missing=tuple(code for code in fact.missing if code in present),
+        )
+
+
+def _present(field: pa.Field, column: Any, fact: ColumnFacts) -> set[Any]:
+    """Codes of a column, and ranges of missing codes, that some record has."""
+    codes = [value for value, _ in fact.value_labels] + fact.codes
+    if is_number_or_tag(field):
+        numbers, tags = numbers_and_tags(column)
+        return _in_numbers(numbers, codes, fact) | _among(tags, codes, pa.string())
+    column = decoded(column)
+    if is_text(column.type):
+        return _among(column, codes, column.type)
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    if is_number(column.type):
+        return _in_numbers(column.cast(pa.float64(), safe=False), codes, fact)
+    return set()  # values of other types are never codes
+
+
+def _in_numbers(numbers: Any, codes: Sequence[Any], fact: ColumnFacts) -> set[Any]:
+    present = _among(numbers, codes, pa.float64())
+    for low, high in fact.ranges:
+        inside = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
+        if pc.any(inside).as_py():
+            present.add((low, high))
+    return present
+
+
+def _among(column: Any, codes: Sequence[Any], kind: pa.DataType) -> set[Any]:
+    text = not pa.types.is_floating(kind)
+    wanted = [code for code in dict.fromkeys(codes) if isinstance(code, str) == text]
+    if not wanted:
+        return set()
+    values = pa.array([code if text else float(code) for code in wanted], kind)
+    places = pc.index_in(column, value_set=values, skip_nulls=True)
+    return {wanted[index] for index in places.unique().drop_null().to_pylist()}
+
+
+def released_schema(schema: pa.Schema, present: PresentCodes, rows: int | None = None) -> pa.Schema:
+    """Return a schema with the metadata that a release needs and no other.
+
+    Parameters
+    ----------
+    schema : of the released table, with the metadata of its source
+    present : the codes that released records have
+    rows : number of records, by which the row numbers of a pandas frame are kept; None: not known
+    """
+    fields = []
+    for column in schema:
+        kept = present.of(column.name, ColumnFacts.of(column)).as_metadata()
+        number = (column.metadata or {}).get(_FIELD_ID, b"")
+        if re.fullmatch(rb"-?\d{1,10}", number):
+            kept[_FIELD_ID] = number
+        bare = column.with_type(_bare(column.type)).remove_metadata()
+        fields.append(bare.with_metadata(kept) if kept else bare)
+    whole: dict[bytes, bytes] = {}
+    notes = pandas_notes(schema)
+    if notes:
+        whole[_PANDAS] = json.dumps(_released_notes(notes, schema, rows)).encode()
+    if _FILE in (schema.metadata or {}):
+        facts = Labelled.of(schema)
+        # Whose formats the columns have, and how the file is written.
+        plain = Labelled({}, facts.family, version=facts.version, compression=facts.compression)
+        whole |= plain.on(pa.schema([])).metadata or {}
+    return pa.schema(fields, whole or None)
+
+
+def _bare(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose inner fields have no metadata."""
+    if not kind.num_fields or not _has_inner_metadata(kind):
+        return kind
+    inner = [kind.field(j) for j in range(kind.num_fields)]
+    plain = [field.with_type(_bare(field.type)).remove_metadata() for field in inner]
+    if pa.types.is_struct(kind):
+        return pa.struct(plain)
+    if pa.types.is_map(kind):
+        return pa.map_(_bare(kind.key_type), _bare(kind.item_type), kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(plain[0], kind.list_size)
+    if pa.types.is_large_list(kind):
+        return pa.large_list(plain[0])
+    return pa.list_(plain[0]) if pa.types.is_list(kind) else kind
+
+
+def _has_inner_metadata(kind: pa.DataType) -> bool:
+    inner = [kind.field(j) for j in range(kind.num_fields)]
+    return any(field.metadata or _has_inner_metadata(field.type) for field in inner)
+
+
+def _released_notes(notes: Mapping[str, Any], schema: pa.Schema, rows: int | None) -> Any:
+    """Write anew what pandas needs to know to make the same frame of a released table."""
+    noted = {
+        note["field_name"]: note
+        for note in notes.get("columns", ())
+        if isinstance(note, dict) and isinstance(note.get("field_name"), str)
+    }
+    columns = [_described(column, noted[column.name]) for column in schema if column.name in noted]
+    return {
+        "index_columns": _index_columns(notes.get("index_columns", ()), schema, rows),
+        "column_indexes": [],
+        "columns": columns,
+        "creator": {"library": "pyarrow", "version": pa.__version__},
+        "pandas_version": None,
+    }
+
+
+def _index_columns(given: Sequence[Any], schema: pa.Schema, rows: int | None) -> list[Any]:
+    columns: list[Any] = []
+    for entry in given:
+        if isinstance(entry, str):
+            columns += [entry] if entry in schema.names else []
+        elif isinstance(entry, dict) and entry.get("kind") == "range":
+            ends: list[Any] = [entry.get(end) for end in ("start", "stop", "step")]
+            whole = all(isinstance(end, int) for end in ends) and ends[2]
+            if not whole or rows is None or len(range(*ends)) != rows:
+                ends = [0, 0 if rows is None else rows, 1]
+            name = entry.get("name")
+            name = name if isinstance(name, str) else None
+            numbers = dict(zip(("start", "stop", "step"), ends, strict=True))
+            columns.append({"kind": "range", "name": name, **numbers})
+    return columns
+
+
+def _described(column: pa.Field, noted: Mapping[str, Any]) -> dict[str, Any]:
+    kind, name = column.type, noted.get("name", column.name)
+    metadata: dict[str, Any] | None = None
+    if pa.types.is_dictionary(kind):
+        metadata = {"num_categories": None, "ordered": kind.ordered}
+    elif pa.types.is_timestamp(kind) and kind.tz is not None:
+        metadata = {"timezone": kind.tz}
+    elif pa.types.is_decimal(kind):
+        metadata = {"precision": kind.precision, "scale": kind.scale}
+    return {
+        "name": None if name is None else column.name,
+        "field_name": column.name,
+        "pandas_type": get_logical_type(kind),
+        "numpy_type": _numpy_type(kind, noted.get("numpy_type")),
+        "metadata": metadata,
+    }
+
+
+def _numpy_type(kind: pa.DataType, noted: Any) -> str:
+    """Return the type that pandas noted where it is one of its own for such a column."""
+    if pa.types.is_dictionary(kind):
+        return str(np.dtype(kind.index_type.to_pandas_dtype()).name)
+    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+    plain = np.dtype(kind.to_pandas_dtype()).name if numeric else "object"
+    if not isinstance(noted, str):
+        return plain
+    is_same = noted in (
+        plain,
+        plain.capitalize(),
+        plain.replace("uint", "UInt"),
+        f"{kind}[pyarrow]",
+    )
+    if numeric:
+        return noted if is_same else plain
+    moment = _PANDAS_UNITS.fullmatch(noted)
+    if pa.types.is_timestamp(kind) and kind.tz is not None:
+        moment = re.fullmatch(rf"datetime64\[(s|ms|us|ns), {re.escape(kind.tz)}\]", noted)
+    return noted if is_same or moment or noted in _PANDAS_TYPES else plain
+
+
+def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return a table with another schema of the same types, whose metadata may differ."""
+    columns = [
+        column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
+        for column, field in zip(table.columns, schema, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def released_table(table: pa.Table) -> pa.Table:
+    """Return a table with the metadata that a release needs and no other.
+
+    >>> facts = ColumnFacts(label="Sex", value_labels=((1, "male"), (2, "female")))
+    >>> field = pa.field("sex", pa.int64(), metadata=facts.as_metadata())
+    >>> table = pa.table([[1, 1, 1]], schema=pa.schema([field], {"author": "Ann"}))
+    >>> safe = released_table(table).schema
+    >>> safe.metadata, ColumnFacts.of(safe.field("sex")).value_labels
+    (None, ((1, 'male'),))
+    """
+    present = PresentCodes(table.schema)
+    present.add(table)
+    return with_schema(table, released_schema(table.schema, present, table.num_rows))
+
+
+def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:
+    """Say what the metadata of a table tell and those of its release do not, as one sentence or none.
+
+    >>> left_out_words(pa.schema([("age", pa.int64())], {"author": "Ann"}), pa.schema([("age", pa.int64())]))
+    ["Left out, because a release does not need it: the table's metadata 'author'."]
+    """
+    sentences = []
+    metadata, kept = before.metadata or {}, after.metadata or {}
+    names = [key.decode(errors="replace") for key in metadata if key not in {_PANDAS, _FILE, *kept}]
+    if names:
+        sentences.append(f"the table's metadata {listed(sorted(names), limit=5)}")
+    if pandas_notes(before).get("attributes"):
+        sentences.append("the attributes of the pandas frame")
+    old, new = Labelled.of(before), Labelled.of(after)
+    parts = {"label": "the label of the file", "notes": "the notes of the file"}
+    parts["table_name"] = "the name of the table"
+    sentences += [
+        words for fact, words in parts.items() if getattr(old, fact) and not getattr(new, fact)
+    ]
+    released = set(after.names)
+    same = [name for name in before.names if name in released]
+    marked = [name for name in same if _foreign(before.field(name)) - _foreign(after.field(name))]
+    if marked:
+        sentences.append(f"metadata of columns ({listed(marked, limit=5)})")
+    for what, words in (("value_labels", "labels of codes"), ("missing", "missing codes")):
+        fewer = [n for n in same if len(getattr(new[n], what)) < len(getattr(old[n], what))]
+        if fewer:
+            sentences.append(f"{words} that no released record has ({listed(fewer, limit=5)})")
+    return (
+        [f"Left out, because a release does not need it: {'; '.join(sentences)}."]
+        if sentences
+        else []
+    )
+
+
+def _foreign(field: pa.Field) -> set[bytes]:
+    keys = {k for k in field.metadata or {} if not k.startswith(_OWN) and k != _FIELD_ID}
+    return keys | ({b""} if _has_inner_metadata(field.type) else set())

@@ -46,8 +46,7 @@ from microagg.releasing.weight_and_strata import release_weight_and_strata, rele
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words
-from microagg.tables.release_frame import random_order, released_frame, reordered
-from microagg.tables.released_metadata import left_out_words
+from microagg.tables.release_frame import left_out_words, random_order, released_frame, reordered
 
 if TYPE_CHECKING:
     import pyarrow as pa
