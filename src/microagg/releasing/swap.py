@@ -98,7 +98,7 @@ class Swapping(NamedTuple):
     frozen: Callable[[Sequence[Variable], Shared], Shared] | None = None
     """Returns what is dealt, where earlier releases of the same people have settled it."""
     lots: Callable[[Variable], Labels] | None = None
-    """Returns (n,) numbers, of which the lowest of a group draws its category, if earlier releases have drawn."""
+    """Returns (n,) numbers; the lowest of a group draws its category, if earlier releases have drawn."""
 
 
 def share_block(
