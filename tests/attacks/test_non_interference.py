@@ -31,8 +31,7 @@ from microagg.cli.main import app
 from microagg.engines.memory.release import Release
 from microagg.errors import InputError
 from microagg.plan.plan import Plan
-from microagg.report.loss_bands import EDGES, TIMES
-from microagg.report.public import Bands
+from microagg.report.public import EDGES, TIMES, Bands
 
 _TRIES = 16  # changes that are tried on one table in search of one that the file does not show
 

@@ -140,7 +140,7 @@ def outlier_range_by_bands(release: Release, k: int) -> tuple[float, float]:
 
     The group with the outlier loses about x²(k−1)/k, as the others of the group are small beside x.
     """
-    from microagg.report.loss_bands import EDGES
+    from microagg.report.public import EDGES
 
     model = release.report_model(public=True)
     word = model["bands"]["information_loss"]

@@ -26,8 +26,8 @@ from microagg.evidence.column_cautions import (
     about_linked_rows,
     about_uncounted_rows,
 )
-from microagg.evidence.cure import cure_of
 from microagg.evidence.sentences import required_words, standing_words, thresholds_of
+from microagg.evidence.table_figures import cure_of
 from microagg.formats.batches import open_batches
 from microagg.job.run import protect_file
 from microagg.measure.agreement import Agreement
@@ -242,14 +242,15 @@ def _about_ids(one_value):
     [
         (about_uncounted_rows(["home"], ["home"]), "is dropped, but its rows lie together"),
         (about_uncounted_rows(["home"], []), "shows which rows belong together"),
-        (about_determined([Determined("a", "b", 9, 0.995, False)]), "correlation is 0.995"),
-        (about_determined([Determined("a", "b", 9, 0.5, True)]), "the same a have the same b"),
-        (about_determined([Determined("a", "b", 9, None, True)]), "the same a have the same b"),
+        (
+            about_determined([Determined("a", "b", 9, None, True)]),
+            "a is unprotected and gives b away.",
+        ),
         (
             about_determined(
                 [Determined("a", "b", 9, None, True), Determined("c", "d", 9, None, True)]
             ),
-            "a gives away b; c gives away d",
+            "a is unprotected and gives b away; c is unprotected and gives d away",
         ),
         (
             _about_ids(0.01),

@@ -54,7 +54,7 @@ def test_one_column_and_one_record_go_together_with_nothing():
 def test_a_constant_number_is_as_close_as_can_be():
     frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "b": [7.0] * 4})
     found = microagg.risk(frame, frame, ["a"], confidential=["b"]).diversity["b"]
-    assert (found.t, found.distinct_l, found.records_disclosed) == (0.0, 1, 0)
+    assert (found.t, found.distinct_l, found.agreement.records) == (0.0, 1, 0)
 
 
 def test_the_unit_is_not_compared():

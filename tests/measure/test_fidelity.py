@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import microagg
 from microagg.errors import InputError
 from microagg.evidence.usable import not_to_do
-from microagg.measure.fidelity import fidelity_of
-from microagg.measure.table_moves import ComparedColumn, sets_of
+from microagg.measure.fidelity import ComparedColumn, fidelity_of, sets_of
 from support import naive_measures as naive
 
 _WORDS = ("one", "two", "three")

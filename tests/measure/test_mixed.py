@@ -386,4 +386,7 @@ def test_odd_columns_are_measured_without_complaint(kind, hole):
         if hole == "all after":
             assert lost["by_column"][name] == pytest.approx(100)
         assert len(summaries(one, 3)) == 3
-        assert all(column(one, j, 3) for j in range(3))
+        assert all(
+            column(variable, [one.original[:, j], one.protected[:, j]], 3, None)
+            for j, variable in enumerate(one.variables)
+        )

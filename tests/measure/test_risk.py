@@ -107,7 +107,6 @@ def test_diversity_and_closeness_equal_their_naive_twins(patients, k):
         found = r.diversity[name]
         assert (found.distinct_l, found.entropy_l) == (min(distinct), pytest.approx(min(entropy)))
         assert found.t == pytest.approx(max(naive.closeness(rows, secret, ordered)))
-        assert found.homogeneous == [g for g, count in enumerate(distinct) if count == 1]
 
 
 def test_closeness_by_hand():
@@ -135,14 +134,14 @@ def test_a_group_that_agrees_is_told_without_its_value():
     ) as seen:
         r = microagg.risk(frame, frame, confidential=["secret"])
     assert "SECRET" not in str(seen[0].message)
-    assert r.diversity["secret"].homogeneous == [1]
-    assert r.diversity["secret"].records_disclosed == 2
+    assert r.diversity["secret"].distinct_l == 1
+    assert r.diversity["secret"].agreement.records == 2
 
 
 def test_a_column_with_one_value_gives_nothing_away():
     frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "b": ["x"] * 4})
     r = microagg.risk(frame, frame, confidential=["b"])
-    assert r.diversity["b"].homogeneous == []
+    assert r.diversity["b"].agreement.records == 0
     assert r.diversity["b"].t == 0
 
 

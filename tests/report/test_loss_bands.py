@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg.report.loss_bands import EDGES, TIMES, band, band_of_times
+from microagg.report.public import EDGES, TIMES, band, band_of_times
 
 
 @given(st.floats(0, 1000), st.floats(0, 1000))

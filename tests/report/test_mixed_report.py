@@ -162,7 +162,8 @@ def test_no_level_of_few_records_is_shown(made):
     for model in (release_model(evidence), public):
         assert "rare one" not in render(model)
         assert "rare one" not in json.dumps(model)
-    found = column(both, NAMES.index("job"), K)
+    j = NAMES.index("job")
+    found = column(both.variables[j], [both.original[:, j], both.protected[:, j]], K, both.before)
     assert found["levels"][-1] == "others"
     assert min(found["before"]) >= K
     assert sum(found["before"]) == int(frame["job"].notna().sum())

@@ -16,7 +16,7 @@ import microagg
 from microagg import Plan
 from microagg.formats.atomic import sha256
 from microagg.measure.chart_data import bin_cuts, distribution
-from microagg.report.loss_bands import band, band_of_times
+from microagg.report.public import band, band_of_times
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 

@@ -18,7 +18,7 @@ from microagg.job.job import numbers_of
 from microagg.measure.attack import ANSWERS, Attacks, seconds_needed
 from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target, write_report
-from microagg.report.provenance import now, versions
+from microagg.report.model import now, versions
 from microagg.tables.numbers_in_text import MISSING_WORDS
 
 

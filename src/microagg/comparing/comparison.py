@@ -34,7 +34,7 @@ from microagg.plan.registry import methods as registered
 from microagg.plan.sections import Accept
 from microagg.plan.settings import check_k
 from microagg.report.html import write_report
-from microagg.report.provenance import (
+from microagg.report.model import (
     FROM_FILE,
     about_method,
     file_facts,

@@ -7,7 +7,7 @@ from typing import Any
 
 from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, plural, share
 from microagg.evidence.measured import Cure
-from microagg.evidence.sentences import Caution, pairing_words, percent_words
+from microagg.evidence.sentences import Caution, Severity, pairing_words, percent_words
 from microagg.measure.agreement import Agreement, disclosed_share
 from microagg.measure.disclosure_signs import Determined, Identifier, UnitsInGroups
 from microagg.measure.known_columns import Harm
@@ -67,31 +67,36 @@ def _each(columns: Iterable[Any], *decisions: str) -> tuple[tuple[Any, str], ...
 def about_identifiers(
     found: Mapping[Any, Identifier], records: int, units: Sequence[Any] = ()
 ) -> list[Caution]:
-    """Warn of identifiers in the file."""
-    return [_of_identifier(name, sign, records, name in units) for name, sign in found.items()]
-
-
-def _of_identifier(name: Any, sign: Identifier, n: int, is_unit: bool) -> Caution:
-    present = sign.present
-    column = names([name])
-    where = "" if present == n else f" that has a value ({share(present / n)} of them)"
-    if sign.how == "repeats":
-        words = (
-            f"{column} is unprotected and looks like an id that repeats: {sign.distinct:,} different values "
-            f"in {plural(present, 'record')}."
-        )
-        advice = (
-            "Drop it. It is the unit, and k counts units whether or not it is released."
-            if is_unit
-            else f"Drop it; if it numbers people, households or firms, make it the unit (--unit {column})."
-        )
-        cures = _each([name], "unit") if is_unit else _each([name], "drop", "unit")
-    else:
-        which = "every" if sign.how == "distinct" else "nearly every"
-        words = f"{column} is unprotected and different in {which} record{where}, so it identifies records."
-        advice = "Drop it, or protect it."
-        cures = _each([name], "drop", "protect")
-    return Caution("amber", (name,), words, advice, cures=cures)
+    """Warn of identifiers in the file; ``records`` are all that were looked at."""
+    cautions = []
+    for name, sign in found.items():
+        column, present = names([name]), sign.present
+        if sign.how == "repeats":
+            words = (
+                f"{column} is unprotected and looks like an id that repeats: {sign.distinct:,} different "
+                f"values in {plural(present, 'record')}."
+            )
+            advice = "Drop it. It is the unit, and k counts units whether or not it is released."
+            decisions = ["unit"]
+            if name not in units:
+                decisions = ["drop", "unit"]
+                advice = (
+                    "Drop it; if it numbers people, households or firms, make it the unit "
+                    f"(--unit {column})."
+                )
+        else:
+            which = "every" if sign.how == "distinct" else "nearly every"
+            where = ""
+            if present < records:
+                where = f" that has a value ({share(present / records)} of them)"
+            words = (
+                f"{column} is unprotected and different in {which} record{where}, so it identifies "
+                "records."
+            )
+            advice, decisions = "Drop it, or protect it.", ["drop", "protect"]
+        cures = _each([name], *decisions)
+        cautions.append(Caution("amber", (name,), words, advice, cures=cures))
+    return cautions
 
 
 def about_linked_rows(
@@ -101,11 +106,22 @@ def about_linked_rows(
     units: Collection[Any] = (),
 ) -> list[Caution]:
     """Warn of sets of rows that fewer than k are equal to, if a column shows which rows belong together."""
-    return [
-        _of_linked_rows(one, one.column in renumbered, moved_together, units)
-        for one in found
-        if one.below_k
-    ]
+    cautions = []
+    for sets in found:
+        if not sets.below_k:
+            continue
+        column = names([sets.column])
+        still = f"{column} is renumbered, but still" if sets.column in renumbered else column
+        words = f"{still} shows which rows belong together: {sets_words(sets)}."
+        if sets.below_k_by_size:
+            rare = plural(sets.below_k_by_size, "set has", "sets have")
+            words += f" {rare} a number of rows that fewer than {sets.k:,} sets have."
+        way = ""
+        if sets.column not in moved_together:
+            name_it = "" if sets.column in units else "name it as unit and "
+            way = f" Or {name_it}move whole units: --unit-mode together."
+        cautions.append(Caution("amber", (sets.column,), words, f"Drop {column}.{way}"))
+    return cautions
 
 
 def about_uncounted_rows(columns: Sequence[Any], dropped: Collection[Any]) -> list[Caution]:
@@ -121,109 +137,67 @@ def about_uncounted_rows(columns: Sequence[Any], dropped: Collection[Any]) -> li
     return found
 
 
-def sets_words(one: LinkedRows) -> str:
+def sets_words(sets: LinkedRows) -> str:
     """Say how many sets of rows are shared by too few."""
-    sets = plural(one.sets, "set")
-    if one.alone == one.sets:
+    every = plural(sets.sets, "set")
+    if sets.alone == sets.sets:
         return (
-            f"all {sets} of rows are unique" if one.sets > 1 else "the only set of rows is unique"
+            f"all {every} of rows are unique" if sets.sets > 1 else "the only set of rows is unique"
         )
     return (
-        f"of {sets} of rows, {one.below_k:,} {'is' if one.below_k == 1 else 'are'} shared by fewer than "
-        f"{one.k:,}, and {one.alone:,} {'is' if one.alone == 1 else 'are'} unique"
+        f"of {every} of rows, {sets.below_k:,} {'is' if sets.below_k == 1 else 'are'} shared by fewer than "
+        f"{sets.k:,}, and {sets.alone:,} {'is' if sets.alone == 1 else 'are'} unique"
     )
-
-
-def _of_linked_rows(
-    one: LinkedRows, renumbered: bool, moved_together: Collection[Any], units: Collection[Any]
-) -> Caution:
-    column = names([one.column])
-    still = f"{column} is renumbered, but still" if renumbered else column
-    words = f"{still} shows which rows belong together: {sets_words(one)}."
-    if one.below_k_by_size:
-        rare = plural(one.below_k_by_size, "set has", "sets have")
-        words += f" {rare} a number of rows that fewer than {one.k:,} sets have."
-    name_it = "" if one.column in units else "name it as unit and "
-    way = (
-        ""
-        if one.column in moved_together
-        else f" Or {name_it}move whole units: --unit-mode together."
-    )
-    return Caution("amber", (one.column,), words, f"Drop {column}.{way}")
 
 
 def about_determined(pairs: Sequence[Determined]) -> list[Caution]:
     """Say which unprotected columns give protected ones away: one caution, however many they are."""
     if not pairs:
         return []
-    if len(pairs) == 1:
-        return [_of_one_determined(pairs[0])]
     given: dict[Any, list[Any]] = {}
-    for one in pairs:
-        given.setdefault(one.known, []).append(one.protected)
-    pairs_words = "; ".join(
-        f"{names([known])} gives away {names(protected, _NAMED)}"
+    for pair in pairs:
+        given.setdefault(pair.known, []).append(pair.protected)
+    each = "; ".join(
+        f"{names([known])} is unprotected and gives {names(protected, _NAMED)} away"
         for known, protected in list(given.items())[:_NAMED]
     )
     more = f"; and {len(given) - _NAMED} more columns" if len(given) > _NAMED else ""
-    columns = dict.fromkeys([*given, *(one.protected for one in pairs)])
-    words = f"Unprotected columns give protected ones away: {pairs_words}{more}."
+    them = "it" if len(given) == 1 else "them"
     return [
         Caution(
             "amber",
-            tuple(columns),
-            words,
-            f"Protect {names(given, _NAMED)} too, or drop them.",
+            tuple(dict.fromkeys([*given, *(pair.protected for pair in pairs)])),
+            f"{each}{more}.",
+            f"Protect {names(given, _NAMED)} too, or drop {them}.",
             cures=_each(given, "protect", "drop"),
         )
     ]
-
-
-def _of_one_determined(one: Determined) -> Caution:
-    known, protected = names([one.known]), names([one.protected])
-    if one.rank_correlation is not None and abs(one.rank_correlation) >= 0.99:
-        how = f"their rank correlation is {one.rank_correlation:.3f}"
-    else:
-        how = f"records with the same {known} have the same {protected}"
-    return Caution(
-        "amber",
-        (one.known, one.protected),
-        f"{known} is unprotected and gives {protected} away: {how}.",
-        f"Protect {known} too, or drop it.",
-        cures=_each([one.known], "protect", "drop"),
-    )
 
 
 def about_groups(
     found: Mapping[Any, tuple[UnitsInGroups, int]], dropped: Collection[Any]
 ) -> list[Caution]:
     """Warn that records are not units: a column that looks like a unit has few values in many groups."""
-    return [_of_unit(name, sign, k, name in dropped) for name, (sign, k) in found.items()]
-
-
-def _of_unit(name: Any, sign: UnitsInGroups, k: int, dropped: bool) -> Caution:
-    column = names([name])
-    if sign.one_value >= 0.01:
-        what = (
-            f"In {share(sign.one_value)} of the groups all records have the same {column}, and "
-            f"{share(sign.below_k)} of the groups have fewer than {k:,} different ones"
-        )
-    else:
-        what = f"{share(sign.below_k)} of the groups have fewer than {k:,} different values of {column}"
-    tail = (
-        f"{column} is dropped, but someone who knows whose records a group holds knows them all."
-        if dropped
-        else f"k counts records, not {column}."
-    )
-    return Caution(
+    cautions = []
+    for name, (sign, k) in found.items():
+        column = names([name])
+        if sign.one_value >= 0.01:
+            what = (
+                f"In {share(sign.one_value)} of the groups all records have the same {column}, and "
+                f"{share(sign.below_k)} of the groups have fewer than {k:,} different ones"
+            )
+        else:
+            what = f"{share(sign.below_k)} of the groups have fewer than {k:,} different values of {column}"
         # Without the column in the file, nobody can read off which records belong together.
-        "warning" if dropped else "amber",
-        (name,),
-        f"{what} (by chance it would be {share(sign.below_k_by_chance)}). {tail}",
-        f"Make {column} the unit (--unit {column}), so that k counts its different values."
-        + ("" if dropped else " If it only classifies records, make it a stratum."),
-        cures=_each([name], "unit"),
-    )
+        severity: Severity = "warning"
+        tail = f"{column} is dropped, but someone who knows whose records a group holds knows them all."
+        advice = f"Make {column} the unit (--unit {column}), so that k counts its different values."
+        if name not in dropped:
+            severity, tail = "amber", f"k counts records, not {column}."
+            advice += " If it only classifies records, make it a stratum."
+        words = f"{what} (by chance it would be {share(sign.below_k_by_chance)}). {tail}"
+        cautions.append(Caution(severity, (name,), words, advice, cures=_each([name], "unit")))
+    return cautions
 
 
 def about_agreement(

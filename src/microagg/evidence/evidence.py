@@ -32,20 +32,16 @@ from microagg.evidence.proof import guarantee, proof
 from microagg.evidence.sentences import (
     Caution,
     Threshold,
-    amber_words,
     attacker_words,
     cases_words,
     chance_words,
     fidelity_words,
-    green_words,
     guessed_words,
-    holds_words,
     loss_words,
     odds_words,
     pairing_words,
     percent_words,
     promise_words,
-    red_words,
     standing_words,
     thresholds_of,
 )
@@ -153,24 +149,32 @@ class Evidence(Measured):
     @property
     def verdict_words(self) -> str:
         """The verdict in one sentence."""
-        k, known = self.k, self.roles.known
-        where = "in the written file" if self.counted else "in the table (not yet written)"
+        k, swapped = self.k, self.swap is not None
         if self.verdict == "red":
-            holds = self.counted is None or self.counted.holds
-            return red_words(k, holds, self.thresholds)
-        if self.verdict == "green":
-            swapped = self.swap is not None
-            holds_there = green_words(holds_words(k, where, swapped), bool(known))
-            return holds_there + little_use_words(self.fidelity, swapped, k)
-        if self.alone.below_k:
+            if self.counted is not None and not self.counted.holds:
+                return f"k = {k:,} does not hold in the written file."
+            missed = [threshold.what for threshold in self.thresholds if not threshold.passed]
+            are = "is" if len(missed) == 1 else "are"
+            return f"The {' and the '.join(missed)} {are} above what the plan accepts."
+        where = "in the written file" if self.counted else "in the table (not yet written)"
+        if self.verdict == "amber" and self.alone.below_k:
             each = "each column" if len(self.plan.blocks) == 1 else "each block"
             return (
                 f"k = {k:,} holds {where} for {each} by itself, but "
                 f"{narrowed_down(self.alone.below_k, k, self.who)} by someone who knows all of them."
             )
+        holds = f"k = {k:,} holds{' for groups and for every value' if swapped else ''} {where}"
+        if self.verdict == "green":
+            who = ", also against someone who knows every unprotected column"
+            also = who if self.roles.known else ""
+            return f"{holds}{also}.{little_use_words(self.fidelity, swapped, k)}"
+        if self.with_known.below_k:
+            return (
+                f"{holds} for the protected columns alone, but not against someone who also knows the "
+                "unprotected ones."
+            )
         open_points = sum(caution.severity == "amber" for caution in self.cautions)
-        holds_in = holds_words(k, where, self.swap is not None)
-        return amber_words(holds_in, self.with_known.below_k, open_points)
+        return f"{holds}, but {plural(open_points, 'point')} must be decided before release."
 
     @property
     def loss_words(self) -> str:

@@ -372,37 +372,6 @@ def odds_words(found: float, k: int) -> str:
     return f", one in {which}, as k = {k:,} means"
 
 
-def holds_words(k: int, where: str, swapped: bool) -> str:
-    """Say that the promise holds in the file, or in the table."""
-    what = " for groups and for every value" if swapped else ""
-    return f"k = {k:,} holds{what} {where}"
-
-
-def amber_words(holds: str, known_below: float, open_points: int) -> str:
-    """Say why the promise holds and the verdict is amber all the same."""
-    if known_below:
-        return (
-            f"{holds} for the protected columns alone, but not against someone who also knows the "
-            "unprotected ones."
-        )
-    return f"{holds}, but {plural(open_points, 'point')} must be decided before release."
-
-
-def green_words(holds: str, known: bool) -> str:
-    """Say that the promise holds."""
-    also = ", also against someone who knows every unprotected column" if known else ""
-    return f"{holds}{also}."
-
-
-def red_words(k: int, holds: bool, thresholds: Sequence[Threshold]) -> str:
-    """Say which promise or target was missed."""
-    if not holds:
-        return f"k = {k:,} does not hold in the written file."
-    missed = [one.what for one in thresholds if not one.passed]
-    are = "is" if len(missed) == 1 else "are"
-    return f"The {' and the '.join(missed)} {are} above what the plan accepts."
-
-
 def cases_words(linkage: Linkage) -> str:
     """Say in how many cases the right record is found; with an interval, if it was sampled.
 

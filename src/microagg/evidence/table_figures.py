@@ -7,7 +7,7 @@ larger table, figures of all records take the place of those of the sample later
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -15,19 +15,18 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.evidence.cure import cure_of
+from microagg.errors import MicroaggError
 from microagg.evidence.measured import Cure, Part, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
+from microagg.grouping.require.value_rules import WITHIN
 from microagg.kernels.labels import combine, group_means
-from microagg.measure.against_original import against_original
-from microagg.measure.agreement import Agreement, telling_apart
+from microagg.measure.agreement import Agreement, agreement_of, disclosed_share, telling_apart
 from microagg.measure.analyses import analyse
 from microagg.measure.before_and_after import Summary, summaries
-from microagg.measure.both_tables import Pair
+from microagg.measure.both_tables import Pair, against_original
 from microagg.measure.classes import classes, share_below
-from microagg.measure.diversity import agreement_of
-from microagg.measure.fidelity import Fidelity, columns_of, compared_columns, fidelity_of
+from microagg.measure.fidelity import Fidelity, columns_of, fidelity_of
 from microagg.measure.known_columns import (
     Harm,
     Known,
@@ -46,6 +45,7 @@ from microagg.measure.linked_rows import (
     linking_columns,
 )
 from microagg.measure.pairing import Pairing, pairing_attack, untouched_coordinates
+from microagg.measure.read_protected import compared_columns
 from microagg.measure.risk import Risk, risk_of
 from microagg.measure.swapping import Chance, SwapFigures, chance_of, standing
 from microagg.measure.utility import Utility, utility_of
@@ -54,6 +54,8 @@ from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.releasing.release_values import MissingCounts
 from microagg.tables.frame import Frame
+
+_EASILY_TRIED = 20_000  # records up to which a fast search takes about two seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,3 +385,59 @@ class TableFigures:
         )
         links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
         return linked_rows(self.both, self.known, links, self.plan.k, self.intake.units)
+
+
+def cure_of(plan: Plan, now: TableFigures, again: Callable[[Plan], TableFigures]) -> Cure | None:
+    """Find the requirement that cures groups which disclose, and try it.
+
+    Parameters
+    ----------
+    plan : the plan that was carried out
+    now : the figures of its release
+    again : carries out another plan on the same table
+
+    Returns
+    -------
+    None if no group discloses more than the plan accepts. A cure without a loss was not tried, since the
+    table is large; one without requirements says that none was found.
+    """
+    accepted, loss = plan.accept.agreeing, now.utility.information_loss
+    if disclosed_share(now.agreements.values()) <= accepted:
+        return None
+    records = next(iter(now.agreements.values())).of
+    for require, drop in _candidates(plan, now.agreements):
+        if records > _EASILY_TRIED:
+            return Cure(require, drop, None, loss)
+        known = [name for name in plan.known if name not in drop]
+        try:
+            cured = again(
+                plan.override(require=require, drop=[*plan.drop, *drop], known=known, effort="fast")
+            )
+        except MicroaggError:  # it cannot be met
+            continue
+        if disclosed_share(cured.agreements.values()) <= accepted:
+            return Cure(require, drop, cured.utility.information_loss, loss)
+    return Cure({}, (), None, loss)
+
+
+def _candidates(
+    plan: Plan, agreements: Mapping[Any, Agreement]
+) -> Iterator[tuple[Mapping[str, Mapping[Any, float]], tuple[Any, ...]]]:
+    """List requirements that the plan does not have yet, the surest first, and known columns to drop.
+
+    Other groups may disclose other columns, unless all are hidden. Someone who knows a column tells records
+    of a group apart by it, which no requirement prevents.
+    """
+    every = list(agreements)
+    disclosed = [name for name, one in agreements.items() if one.records]
+    known = tuple(name for name in plan.known if name not in plan.shared_strata)
+    for drop in [(), known] if known else [()]:
+        for columns in [every, disclosed] if len(disclosed) < len(every) else [every]:
+            new = [name for name in columns if not _hides(plan, name)]
+            if new or drop:
+                yield ({"hidden": dict.fromkeys(new, WITHIN)} if new else {}), drop
+
+
+def _hides(plan: Plan, name: Any) -> bool:
+    """Tell whether every block of a plan requires that a column is hidden."""
+    return all(block.require.hidden.get(name, 0.0) >= WITHIN for block in plan.blocks)

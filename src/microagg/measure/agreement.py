@@ -1,23 +1,33 @@
-"""Records whose group discloses their value of a confidential column.
+"""What groups disclose about confidential columns although their records look alike.
 
-Records of a group look alike. Someone who knows that a person is among them still learns a confidential value
-if all records of the group have it, or, for numbers, if all have nearly the same. A value that at least half
-of all records have is no news, nor is a number that more than a tenth have (an income of 0), so that only
-records with a rarer value are counted. The rule is :func:`microagg.grouping.require.value_rules.nearness`.
+Someone who knows that a person is among the records of a group still learns a confidential value if all of
+them have it, or, for numbers, if all have nearly the same. A value that at least half of all records have is
+no news, nor is a number that more than a tenth have (an income of 0), so that only records with a rarer value
+are counted. The rule is :func:`microagg.grouping.require.value_rules.nearness`. Beside it stand, of the worst
+class:
+
+- distinct l-diversity: the number of different values (Machanavajjhala et al. 2007);
+- entropy l-diversity: exp(−Σ p·ln p), the number of values if they were equally frequent;
+- t-closeness: the earth mover's distance of the class to the whole table (Li, Li & Venkatasubramanian
+  2007). For numbers, values are ranked 1..m and the distance of two neighbours is 1/(m−1):
+  EMD = Σᵢ|Σ_{j≤i}(p_j−q_j)|/(m−1). For other values all are equally far: EMD = ½·Σ|p−q|.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
+from microagg.grouping.require.from_plan import values_and_numbers
 from microagg.grouping.require.value_rules import nearness
+from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.measure.classes import ClassSizes
+from microagg.tables.frame import Frame
 
 Column = TypeVar("Column")
 
@@ -87,6 +97,88 @@ def agreement(codes: Labels, own: Labels, numbers: Floats | None = None) -> Agre
         of=n,
         disclosed=exact | close,
     )
+
+
+@dataclass(frozen=True)
+class Diversity:
+    """A confidential column in the classes of equal protected rows."""
+
+    distinct_l: int
+    """Fewest distinct values in a class; 1 gives the value away."""
+    entropy_l: float
+    """Least exp(entropy) of a class."""
+    t: float
+    """Largest earth mover's distance of a class to the whole table; 0 to 1, lower is safer."""
+    agreement: Agreement
+    """Records whose value a class discloses although it is not common."""
+
+
+def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
+    """Measure a confidential column; ``own`` is the class of each record."""
+    codes, levels = frame.levels(name)
+    own = canonical_labels(own)
+    sizes = group_sizes(own)
+    m, g = len(levels), len(sizes)
+    # Each combination of class and value, in that order, and how often it occurs.
+    key, count = np.unique(own * np.int64(m) + codes, return_counts=True)
+    owner, value = key // m, key % m
+    share = count / sizes[owner]
+    distinct = np.bincount(owner, minlength=g)
+    entropy = np.bincount(owner, weights=-share * np.log(share), minlength=g)
+    overall = np.bincount(codes, minlength=m) / len(codes)
+    if frame.is_numeric(name):
+        t = _ordered_distance(owner, value, share, overall, g)
+    else:  # the sum of what a class has more of than the table
+        t = np.bincount(owner, np.maximum(share - overall[value], 0.0), g).astype(np.float64)
+    return Diversity(
+        distinct_l=int(distinct.min()),
+        entropy_l=float(np.exp(max(entropy.min(), 0.0))),
+        t=float(t.max()),
+        agreement=agreement_of(frame, name, own),
+    )
+
+
+def agreement_of(frame: Frame, name: Any, own: Labels) -> Agreement:
+    """Count the records whose class discloses their value of a confidential column."""
+    codes, numbers = values_and_numbers(frame, name)
+    return agreement(codes, own, numbers)
+
+
+def _ordered_distance(
+    owner: Labels, value: Labels, share: Floats, overall: Floats, g: int
+) -> Floats:
+    """Earth mover's distance of each class to the table, for ranked values.
+
+    A class's distribution function P is constant between its values and the table's function Q
+    rises, so that a piece of Σ|P−Q| is two prefix sums of Q, split where Q passes P: O(n log m)
+    for all classes together rather than O(gm).
+    """
+    m = len(overall)
+    if m == 1:
+        return np.zeros(g)
+    Q = np.cumsum(overall)
+    Q[-1] = 1.0
+    prefix = np.concatenate([[0.0], np.cumsum(Q)])
+    starts_class = np.flatnonzero(np.diff(owner, prepend=-1))
+    running = np.cumsum(share)
+    P = running - np.repeat(
+        running[starts_class] - share[starts_class], np.diff(starts_class, append=len(owner))
+    )
+    last = np.append(owner[1:] != owner[:-1], True)
+    P[last] = 1.0
+    end = np.where(last, m, np.append(value[1:], m))
+    total = np.bincount(owner, weights=_area(P, value, end, Q, prefix), minlength=g)
+    head = value[starts_class]  # before its first value a class has P = 0
+    total += prefix[head]
+    return np.asarray(total / (m - 1))
+
+
+def _area(P: Floats, start: Labels, end: Labels, Q: Floats, prefix: Floats) -> Floats:
+    """Σ|P−Q_i| for start ≤ i < end."""
+    crossing = np.clip(np.searchsorted(Q, P), start, end)
+    below = P * (crossing - start) - (prefix[crossing] - prefix[start])
+    above = (prefix[end] - prefix[crossing]) - P * (end - crossing)
+    return np.asarray(below + above)
 
 
 def disclosed_share(found: Iterable[Agreement]) -> float:

@@ -10,9 +10,8 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.encode.space import names_of_levels
 from microagg.measure.both_tables import Pair
-from microagg.measure.chart_data import OTHERS, bars
+from microagg.measure.chart_data import OTHERS, bars, time_scale
 from microagg.measure.estimates import window
-from microagg.measure.timescale import time_scale
 
 _LARGEST = sys.float_info.max
 _ROUNDING = 1e-12  # of a share, at most

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.recoded_table import Recoded
 from microagg.encode.scale import fit_scale
 from microagg.errors import InputError, listed, shown
 from microagg.kernels.labels import combine
@@ -212,6 +213,65 @@ class Pair:
         return self.before, self.after
 
 
+def against_original(
+    both: Pair,
+    recoded: Mapping[Any, Recoded],
+    before: Frame | None,
+) -> Pair:
+    """Return a pair with the originals of recoded columns, and with those of known columns and strata.
+
+    Parameters
+    ----------
+    both : the recoded table before and after the release
+    recoded : every recoded column, known ones and strata included
+    before : the table before it was recoded
+    """
+    assert both.after is not None
+    assert both.states is not None
+    assert both.labels is not None  # who releases knows the groups
+    names, typed = list(both.names), list(both.variables)
+    protected = [*both.protected.T]
+    groups = list(np.broadcast_to(both.labels.T, (len(names), len(both))))
+    states = [*both.states.T]
+    for name, column in recoded.items():
+        if name in both.names:
+            j = names.index(name)
+            protected[j] = column.stands_for(protected[j], typed[j])
+            typed[j] = column.before
+            continue
+        after = _read(both.after, name, column)
+        names.append(name)
+        typed.append(column.before)
+        protected.append(column.stands_for(after.values, after))
+        groups.append(np.unique(after.values, return_inverse=True)[1].reshape(-1))
+        states.append(after.states)
+    return replace(
+        both,
+        variables=typed,
+        protected=np.column_stack(protected),
+        labels=np.column_stack(groups),
+        states=np.column_stack(states),
+        before=before,
+        recoded_only=frozenset(recoded) - frozenset(both.names),
+        after=_as_numbers(both.after, recoded),
+    )
+
+
+def _read(frame: Frame, name: Any, column: Recoded) -> Variable:
+    recoder = column.recoder
+    return variable_of(frame, name, recoder.after, recoder.codes, recoder.missing_words)
+
+
+def _as_numbers(frame: Frame, recoded: Mapping[Any, Recoded]) -> Frame:
+    """Return a frame in which bands are the means of their values, for analyses of numbers."""
+    banded = [name for name, column in recoded.items() if column.recoder.how.bands is not None]
+    columns = {}
+    for name in banded:
+        after = _read(frame, name, recoded[name])
+        columns[name] = frame.doubles_like(name, recoded[name].stands_for(after.values, after))
+    return Frame(frame.with_columns(columns)) if columns else frame
+
+
 def pair(
     original: Any,
     protected: Any,
@@ -242,7 +302,11 @@ def pair(
         before, after = Frame(original), Frame(protected)
         aside = [*leave_out, *([] if weights is None else [weights])]
         names = _shared_columns(before, after, columns, aside)
-        _check_rows(len(before), len(after))
+        if len(before) != len(after):
+            raise InputError(
+                f"Both tables must have the same records in the same order; they have {len(before)} and "
+                f"{len(after)}. Drop the records that only one of them has."
+            )
         result = _frames_pair(before, after, names, kinds or {}, weights)
     else:
         if columns is not None or kinds or weights is not None:
@@ -330,11 +394,3 @@ def _shared_columns(
             f"The tables share no numeric column: {listed(before.names)} against {listed(after.names)}."
         )
     return names
-
-
-def _check_rows(before: int, after: int) -> None:
-    if before != after:
-        raise InputError(
-            f"Both tables must have the same records in the same order; they have {before} and "
-            f"{after}. Drop the records that only one of them has."
-        )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +14,8 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.space import names_of_levels
 from microagg.measure.associations import associations
 from microagg.measure.both_tables import Pair
-from microagg.measure.timescale import TimeScale, time_scale
+from microagg.tables.frame import Frame
+from microagg.tables.variable import Variable
 
 DIGITS = 3
 """Digits of figures about originals: enough for a board, too few to compute a record."""
@@ -32,7 +36,10 @@ def pictures_of(both: Pair, k: int) -> dict[str, Any]:
     """
     drawn: dict[str, Any] = {
         "distributions": {
-            str(name): column(both, j, max(k, 3)) for j, name in enumerate(both.names)
+            str(variable.name): column(
+                variable, [both.original[:, j], both.protected[:, j]], max(k, 3), both.before
+            )
+            for j, variable in enumerate(both.variables)
         },
     }
     if 1 < len(both.names) <= _MOST_CORRELATIONS:
@@ -47,32 +54,113 @@ def pictures_of(both: Pair, k: int) -> dict[str, Any]:
     return drawn
 
 
-def column(both: Pair, j: int, k: int) -> dict[str, Any]:
+def column(
+    variable: Variable, tables: Sequence[Floats], k: int, frame: Frame | None
+) -> dict[str, Any]:
     """Return the chart of a column of any kind.
 
-    Numbers have ``cuts`` and ``ends``, dates ``ticks`` besides, categories ``levels``; all have the counts
-    ``before`` and ``after``, of records that have a value.
+    Parameters
+    ----------
+    variable : the column, typed
+    tables : (n,) its values before and after, or after alone, NaN where missing
+    k : least number of records of a bar
+    frame : where the column stands; None: dates have no ticks
+
+    Returns
+    -------
+    dict
+        ``cuts`` and ``ends`` of numbers, ``ticks`` of dates, some cuts in words, ``levels`` of categories.
+        All have the counts ``before`` and ``after``, of records that have a value.
     """
-    x, y = (table[~np.isnan(table[:, j]), j] for table in (both.original, both.protected))
-    if both.is_category[j]:
-        names = names_of_levels(both.variables[j])
-        ordered = both.kinds[j] == "ordinal"
-        return bars([x.astype(np.int64), y.astype(np.int64)], list(map(str, names)), k, ordered)
-    if min(len(x), len(y)) < k:
-        return {"levels": [], "before": [], "after": []}
-    drawn = distribution([x, y], k)
-    if both.kinds[j] != "date":
-        return drawn
-    return with_dates(drawn, time_scale(both.before, both.variables[j], y))
+    there = [values[~np.isnan(values)] for values in tables]
+    if variable.is_category:
+        names = [str(name) for name in names_of_levels(variable)]
+        codes = [values.astype(np.int64) for values in there]
+        return bars(codes, names, k, variable.kind == "ordinal")
+    if min(map(len, there)) < k:
+        return {"levels": [], **_by_table(np.zeros((len(there), 0), np.int64))}
+    drawn = distribution(there, k)
+    cuts, scale = drawn["cuts"], time_scale(frame, variable, there[-1])
+    if scale is not None and cuts:
+        at = np.unique(np.linspace(0, len(cuts) - 1, min(len(cuts), 3)).round().astype(int))
+        drawn["ticks"] = [[cuts[i], scale.words(cuts[i])] for i in at.tolist()]
+    return drawn
 
 
-def with_dates(found: dict[str, Any], scale: TimeScale | None) -> dict[str, Any]:
-    """Add what stands at the axis of a distribution of dates: some cuts, in words."""
-    if scale is None or not found["cuts"]:
-        return found
-    cuts = found["cuts"]
-    at = np.unique(np.linspace(0, len(cuts) - 1, min(len(cuts), 3)).round().astype(int))
-    return {**found, "ticks": [[cuts[i], scale.words(cuts[i])] for i in at.tolist()]}
+_DAY = 86_400
+_YEAR = 365.2425  # days
+_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+# Of dates that lie further apart than this the time of day is of no interest.
+_DAYS_THAT_HIDE_HOURS = 60
+
+
+@dataclass(frozen=True)
+class TimeScale:
+    """What an instant of a column stands for."""
+
+    seconds: float
+    """Length of its unit."""
+    origin: int
+    what: str
+    """"date" (with or without a time), "time" of the day, or "span"."""
+    daily: bool
+    """Whether it has no time of the day, or one that is of no interest."""
+
+    def words(self, instant: float) -> str:
+        """Write an instant.
+
+        >>> TimeScale(86400.0, 19723, "date", True).words(30.2)
+        '2024-01-31'
+        >>> TimeScale(1.0, 0, "time", False).words(3725.0)
+        '01:02'
+        """
+        if math.isnan(instant):
+            return "–"
+        seconds = (self.origin + instant) * self.seconds
+        if self.what == "span":
+            return f"{seconds / _DAY:.4g} days"
+        minutes = round(seconds / 60)
+        if self.what == "time":
+            return f"{minutes // 60 % 24:02d}:{minutes % 60:02d}"
+        if self.daily:
+            return str(np.datetime64(round(seconds / _DAY), "D"))
+        return str(np.datetime64(minutes, "m")).replace("T", " ")
+
+    def span(self, instants: float) -> str:
+        """Write a difference of instants.
+
+        >>> TimeScale(86400.0, 0, "date", True).span(12.34)
+        '12.3 days'
+        """
+        days = instants * self.seconds / _DAY
+        if days >= 2 * _YEAR:
+            return f"{days / _YEAR:.3g} years"
+        if days >= 1 or days == 0:
+            return f"{days:.3g} days"
+        return f"{24 * days:.3g} hours"
+
+
+def time_scale(frame: Frame | None, variable: Variable, values: Floats) -> TimeScale | None:
+    """Find what the instants of a column of a frame stand for; None if it is not known.
+
+    ``values`` are what is to be written: their range decides about times of the day.
+    """
+    import pyarrow as pa
+
+    if frame is None or variable.kind != "date":
+        return None
+    kind: Any = frame.arrow_column(variable.name).type
+    if variable.format is not None:
+        daily = "%H" not in variable.format
+        seconds, what = float(_DAY if daily else 1), "date"
+    else:
+        daily = bool(pa.types.is_date(kind))
+        seconds = float(_DAY) if pa.types.is_date32(kind) else _UNITS[getattr(kind, "unit", "ms")]
+        what = "time" if pa.types.is_time(kind) else "date"
+        what = "span" if pa.types.is_duration(kind) else what
+    there = values[~np.isnan(values)]
+    apart = float(np.ptp(there)) * seconds / _DAY if there.size else 0.0
+    return TimeScale(seconds, variable.origin, what, daily or apart > _DAYS_THAT_HIDE_HOURS)
 
 
 def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) -> dict[str, Any]:

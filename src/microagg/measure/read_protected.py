@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -10,15 +11,25 @@ from microagg.base.typing import Floats
 from microagg.encode.bands import ends_of_label
 from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.prepare import weights_of as given_weights
-from microagg.errors import InputError, shown
+from microagg.errors import InputError, MicroaggError, shown
+from microagg.plan.column import Column, columns_with
 from microagg.tables.dates import instants
 from microagg.tables.finite import check_not_infinite
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import is_text
 from microagg.tables.numbers_in_text import MISSING_WORDS
-from microagg.tables.variable import Variable
+from microagg.tables.variable import Variable, variable_of
 
 _DAY = 86_400  # seconds
+
+
+class ComparedColumn(NamedTuple):
+    """A column of both tables, in one numbering; NaN is missing."""
+
+    name: Any
+    before: Floats
+    after: Floats
+    is_category: bool
 
 
 def weights_of(frame: Frame, name: Any) -> tuple[Floats, float]:
@@ -62,6 +73,36 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
     values = after.doubles(name)
     check_not_infinite(values, name, "compare with the original")
     return values
+
+
+def compared_columns(
+    before: Frame, after: Frame, names: Iterable[Any], kinds: Mapping[Any, Any]
+) -> list[ComparedColumn]:
+    """Read columns of two tables in one numbering.
+
+    Parameters
+    ----------
+    before, after : the tables; their rows need not correspond
+    names : columns that both have
+    kinds : of some of them, as for :func:`microagg.utility`
+    """
+    settings = columns_with({}, "kinds", kinds)
+    return [_compared(before, after, name, settings.get(name, Column())) for name in names]
+
+
+def _compared(before: Frame, after: Frame, name: Any, setting: Column) -> ComparedColumn:
+    try:
+        variable = variable_of(before, name, setting)
+        values = protected_values(variable, before, after)
+    except MicroaggError:
+        # Of no kind, or written in another way: its values are told apart as texts.
+        cells = [frame.arrow_column(name).to_pylist() for frame in (before, after)]
+        texts = [[None if value is None else str(value) for value in column] for column in cells]
+        distinct = sorted({text for column in texts for text in column if text is not None})
+        numbers: dict[str | None, float] = {text: i for i, text in enumerate(distinct)}
+        first, second = (np.array([numbers.get(t, np.nan) for t in column]) for column in texts)
+        return ComparedColumn(name, first, second, True)
+    return ComparedColumn(name, variable.values, values, variable.is_category)
 
 
 def _is_blank(frame: Frame, name: Any) -> bool:

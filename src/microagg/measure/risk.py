@@ -15,10 +15,9 @@ from microagg.base.typing import Floats, Labels
 from microagg.errors import DisclosureRiskWarning, InputError, shown
 from microagg.grouping.require.weight_rules import individual_risk
 from microagg.kernels.labels import combine
-from microagg.measure.agreement import Agreement
+from microagg.measure.agreement import Agreement, Diversity, diversity
 from microagg.measure.both_tables import Pair, pair
 from microagg.measure.classes import ClassSizes
-from microagg.measure.diversity import Diversity, diversity
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.checks import no_column
 from microagg.plan.settings import check_k
@@ -128,8 +127,6 @@ class Risk:
                     "distinct_l": column.distinct_l,
                     "entropy_l": column.entropy_l,
                     "t": column.t,
-                    "homogeneous_classes": len(column.homogeneous),
-                    "records_disclosed": column.records_disclosed,
                     "records_with_rare_value": column.agreement.exact,
                     "records_within_5_percent": column.agreement.close,
                 }

@@ -27,7 +27,7 @@ from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
 from microagg.plan.settings_table import Section, Setting, plain, rows_of
-from microagg.report.loss_bands import MOST_COLUMNS
+from microagg.report.html import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)
 _MOST_K = 50  # at the right end of the slider

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from microagg.base import formatting as words
 from microagg.errors import InputError, shown
 from microagg.formats.atomic import check_target, replacing_all
-from microagg.report.loss_bands import MOST_COLUMNS
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from microagg.evidence import Evidence
 
 TEMPLATES = Path(__file__).parent / "templates"
+MOST_COLUMNS = 40  # drawn, and listed in a table; the JSON file has all
 _MOST_NAMES = 100  # in a line of text
 _MOST_SIGNS = 8_000  # of a plan or a command: about a hundred columns
 _WORST_FIRST = ("amber", "warning", "note")

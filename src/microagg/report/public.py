@@ -1,8 +1,8 @@
 """The public report, which may be published with the released file.
 
-It is made from the released table and the plan alone, except for a few figures given as bands
-(:mod:`microagg.report.loss_bands`), and for the rounded covariances within groups, where no unit makes much
-of them (:mod:`microagg.measure.within_groups`). Anyone who has the file could make all the rest. A new
+It is made from the released table and the plan alone, except for a few figures given as bands (:func:`band`),
+and for the rounded covariances within groups, where no unit makes much of them
+(:mod:`microagg.measure.within_groups`). Anyone who has the file could make all the rest. A new
 measure stays private until it is added here. The plan is shown without the seed, which would let an attacker
 repeat the search, and without the limits that the board set.
 """
@@ -31,22 +31,23 @@ from microagg.evidence.over_time import history_cautions, history_sentences, sha
 from microagg.evidence.sentences import Caution, promise_words, required_words
 from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import combine, group_sizes
+from microagg.measure.agreement import agreement_of
+from microagg.measure.associations import associations
+from microagg.measure.chart_data import column
 from microagg.measure.classes import share_below
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
-from microagg.measure.diversity import agreement_of
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
 from microagg.measure.within_groups import WithinGroups
 from microagg.plan.block import Block
-from microagg.plan.column import Column
+from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept, Roles
-from microagg.report.loss_bands import band, band_of_times
-from microagg.report.provenance import versions
-from microagg.report.released_columns import ReleasedColumns
+from microagg.report.model import versions
 from microagg.tables.as_written import codes_as_written
 from microagg.tables.frame import Frame
+from microagg.tables.variable import Variable, variable_of
 
 _DIGITS = 3
 _NOT_JUDGED = (
@@ -55,6 +56,40 @@ _NOT_JUDGED = (
 )
 _NOT_SEEN = "Groups, and whose value is whose, cannot be seen in the file."
 _MOST_CORRELATIONS = 40
+
+
+# Bands are the only form in which loss, linkage and uniqueness go into public output. Digits of a statistic
+# of all records can be solved for the one record that somebody does not know; a band changes only if its edge
+# lies between what two values of that record would give.
+EDGES = (1, 2, 5, 10, 20, 50)  # percent
+TIMES = {1.1: "as another sample", 2.0: "up to twice"}
+"""Bands of multiples: how far tables moved, of how far they move in another sample."""
+
+
+def band(percent: float) -> str:
+    """Name the band that a percentage lies in.
+
+    >>> band(0.3), band(1.0), band(16.9), band(50)
+    ('under 1 %', 'under 2 %', 'under 20 %', '50 % or more')
+    """
+    if not percent >= 0:
+        raise ValueError(f"a percentage is 0 or more; got {percent}")
+    for edge in EDGES:
+        if percent < edge:
+            return f"under {edge} %"
+    return f"{EDGES[-1]} % or more"
+
+
+def band_of_times(multiple: float) -> str:
+    """Name the band of a multiple of what another sample gives.
+
+    >>> band_of_times(0.0), band_of_times(1.3), band_of_times(float("inf"))
+    ('as another sample', 'up to twice', 'more')
+    """
+    for edge, words in TIMES.items():
+        if multiple < edge:
+            return words
+    return "more"
 
 
 @dataclass(frozen=True)
@@ -94,6 +129,16 @@ class Bands:
         )
 
 
+def _variable(frame: Frame, name: Any, plan: Plan) -> Variable:
+    """Read a released column; the kind of the original need not fit the means."""
+    setting, codes = plan.columns.get(name, Column()), plan.missing.codes.get(name, ())
+    if setting.kind in CATEGORIES and setting.kind != "ordinal":
+        setting = Column(kind="nominal")
+    elif setting.kind != "ordinal":
+        setting = Column(kind=None if setting.kind in (None, "date") else "number")
+    return variable_of(frame, name, setting, codes)
+
+
 def public_model(
     released: Frame,
     plan: Plan,
@@ -111,8 +156,8 @@ def public_model(
     ``within`` the covariances within groups that may be told, ``history`` what was counted over all releases
     of a ledger.
     """
-    protected = ReleasedColumns(released, roles.protected, plan.columns, plan.missing.codes)
-    alone = protected.classes
+    protected = [_variable(released, name, plan) for name in roles.protected]
+    alone = combine([column.codes for column in known_columns(released, roles.protected).values()])
     extra = _distinguished(released, plan.also_shared(), text)
     known = {**extra, **_distinguished(released, roles.known, text)}
     promised = combine([alone, *(column.codes for column in extra.values())])
@@ -173,9 +218,11 @@ def public_model(
             "with_known": _classes(all_sizes, plan.k, len(released)),
         },
         "pictures": {
-            "distributions": protected.distributions(max(plan.k, 3)),
+            "distributions": {
+                str(v.name): column(v, [v.values], max(plan.k, 3), released) for v in protected
+            },
             "correlations": _correlations(protected, len(released)),
-            "associations": protected.has_categories,
+            "associations": any(variable.is_category for variable in protected),
         },
         "files": {
             "output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}
@@ -379,9 +426,11 @@ def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
     return found
 
 
-def _correlations(protected: ReleasedColumns, n: int) -> list[list[float]] | None:
+def _correlations(protected: Sequence[Variable], n: int) -> list[list[float]] | None:
     """Correlations, or associations, of the released columns; 0 with a column that is constant."""
-    if not 1 < len(protected.names) <= _MOST_CORRELATIONS or n < 2:
+    if not 1 < len(protected) <= _MOST_CORRELATIONS or n < 2:
         return None
-    found: list[list[float]] = few_digits(protected.associations().tolist(), _DIGITS)
-    return found
+    values = np.column_stack([variable.values for variable in protected])
+    matrix = associations(values, [variable.is_category for variable in protected])
+    rounded: list[list[float]] = few_digits(matrix.tolist(), _DIGITS)
+    return rounded

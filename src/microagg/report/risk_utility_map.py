@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from microagg.base.formatting import percent, share
-from microagg.report.charts import LARGE
-from microagg.report.svg import FONT, Plot, element, width_of
+from microagg.report.charts import FONT, LARGE, Plot, element, width_of
 
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 ChoiceFigures = Mapping[str, Any]
@@ -26,10 +24,9 @@ _MARKS = (
 )
 _COLOURS = 7  # of the style sheet; with the marks enough for 42 methods
 _RING = 11.0
-# Directions in which a label may stand off its point, and how far, the best first.
+# Directions in which a label may stand off its point, right and down, the best first; and how far.
 _SIDES = ((1, -1), (-1, 1), (1, 1), (-1, -1), (1, 0), (-1, 0), (0, -1), (0, 1))
-_GAPS = (2, 6, 11, 17, 24)
-_NEAR = 6  # from here on a line leads from the label to its point
+_GAP = 3
 
 
 def risk_utility_map(
@@ -64,7 +61,7 @@ def risk_utility_map(
         plot.line("guess", plot.left, plot.y(100 * guess), plot.right, plot.y(100 * guess))
     front = sorted(_at(plot, choice) for choice in done if choice["on_frontier"])
     plot.add("polyline", kind="front", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in front))
-    labels = _labels(plot, done, front, chosen, len(series) == 1)
+    labels = _labels(plot, done, chosen, len(series) == 1)
     for choice, label in zip(done, labels, strict=True):
         x, y = _at(plot, choice)
         words = (
@@ -142,75 +139,37 @@ def _is_chosen(choice: ChoiceFigures, chosen: Sequence[Any] | None) -> bool:
 
 
 def _labels(
-    plot: Plot,
-    done: Sequence[ChoiceFigures],
-    front: Sequence[tuple[float, float]],
-    chosen: Sequence[Any] | None,
-    everything: bool,
+    plot: Plot, done: Sequence[ChoiceFigures], chosen: Sequence[Any] | None, everything: bool
 ) -> list[list[Markup]]:
-    """Label the points of the frontier with k, clear of all points, of the line and of other labels.
+    """Label the points of the frontier with k, clear of all points and of other labels.
 
-    A point with no free place near it gets no label: the table under the map has its k.
+    The line of the frontier falls to the right, so that a label is best at the upper right of its point. One
+    with no free place gets no label: the table under the map has its k.
     """
-    own = [
-        _around(_at(plot, choice), _RING if _is_chosen(choice, chosen) else _radius(choice))
-        for choice in done
-    ]
-    taken = [*own, *_along(front)]
-    found: list[list[Markup]] = []
-    for choice, box in zip(done, own, strict=True):
-        found.append([])
+    marks: list[Box] = []
+    for choice in done:
+        (x, y), radius = _at(plot, choice), _RING if _is_chosen(choice, chosen) else _radius(choice)
+        marks.append((x - radius, y - radius, x + radius, y + radius))
+    occupied = list(marks)
+    labels: list[list[Markup]] = []
+    for choice, (left, top, right, bottom) in zip(done, marks, strict=True):
+        labels.append([])
         if not (choice["on_frontier"] or everything):
             continue
         text = f"k={choice['k']}"
-        places = (
-            (gap, _label_box(box, side, gap, text))
-            for gap, side in itertools.product(_GAPS, _SIDES)
-        )
-        free = (
-            (gap, place)
-            for gap, place in places
-            if _within(place, plot) and not any(_overlap(place, other) for other in taken)
-        )
-        gap, place = next(free, (0, None))
-        if place is None:
-            continue
-        taken.append(place)
-        x, y = (place[0] + place[2]) / 2, (place[1] + place[3]) / 2
-        if gap >= _NEAR:
-            px, py = _at(plot, choice)
-            found[-1].append(element("line", kind="lead", x1=px, y1=py, x2=x, y2=y))
-        found[-1].append(element("text", text, x=x, y=y + 4, text_anchor="middle"))
-    return found
-
-
-def _around(place: tuple[float, float], radius: float) -> Box:
-    x, y = place
-    return x - radius, y - radius, x + radius, y + radius
-
-
-def _label_box(own: Box, side: tuple[int, int], gap: float, text: str) -> Box:
-    """Return the box of a label that stands off a mark to one side."""
-    width, height = width_of(text), 1.1 * FONT
-    left = {1: own[2] + gap, -1: own[0] - gap - width, 0: (own[0] + own[2] - width) / 2}[side[0]]
-    top = {1: own[3] + gap, -1: own[1] - gap - height, 0: (own[1] + own[3] - height) / 2}[side[1]]
-    return left, top, left + width, top + height
-
-
-def _along(line: Sequence[tuple[float, float]]) -> list[Box]:
-    """Cover a line by small boxes."""
-    found = []
-    for (a, b), (c, d) in itertools.pairwise(line):
-        steps = max(int(max(abs(c - a), abs(d - b)) / 2), 1)
-        places = ((a + i / steps * (c - a), b + i / steps * (d - b)) for i in range(steps + 1))
-        found += [_around(place, 0.5) for place in places]
-    return found
+        width, height = width_of(text), 1.1 * FONT
+        for across, down in _SIDES:
+            x = (right + _GAP, (left + right - width) / 2, left - _GAP - width)[1 - across]
+            y = (bottom + _GAP, (top + bottom - height) / 2, top - _GAP - height)[1 - down]
+            box = x, y, x + width, y + height
+            is_inside = plot.left <= x and plot.top <= y and x + width <= plot.right
+            if is_inside and box[3] <= plot.bottom and not any(_overlap(box, o) for o in occupied):
+                occupied.append(box)
+                place = {"x": x + width / 2, "y": y + height / 2 + 4}
+                labels[-1].append(element("text", text, **place, text_anchor="middle"))
+                break
+    return labels
 
 
 def _overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def _within(box: Box, plot: Plot) -> bool:
-    left, top, right, bottom = box
-    return plot.left <= left and plot.top <= top and right <= plot.right and bottom <= plot.bottom

@@ -33,8 +33,7 @@ from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Roles, Suppress
 from microagg.report.html import check_report_target, notebook_view, write_report
-from microagg.report.model import release_model
-from microagg.report.provenance import file_facts
+from microagg.report.model import file_facts, release_model
 from microagg.report.public import Bands, public_model
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words
