@@ -11,7 +11,6 @@ import microagg
 from microagg.encode.categories import nominal_encoder
 from microagg.encode.inertia import LevelCounts
 from microagg.evidence.usable import about_use, moved_figures
-from microagg.measure.associations import associations
 from microagg.measure.before_and_after import Summary
 from microagg.measure.both_tables import Pair
 from microagg.measure.chart_data import bars
@@ -44,11 +43,6 @@ def test_a_column_of_a_csv_file_that_was_blanked_throughout_is_text_without_valu
         after = Frame(pa.table({"x": pa.array([None, None], pa.string())}))
     found = protected_values(variable_of(before, "x", Column(kind)), before, after)
     assert np.isnan(found).all()
-
-
-def test_one_column_and_one_record_go_together_with_nothing():
-    assert associations(np.array([[1.0], [2.0]]), [False]).tolist() == [[1.0]]
-    assert associations(np.array([[0.0, 3.0]]), [True, False]).tolist() == [[0.0, 0.0]] * 2
 
 
 def test_a_constant_number_is_as_close_as_can_be():
@@ -166,12 +160,3 @@ def test_categories_that_moved_to_other_levels():
     assert found.changed == {"a": 0.25, "b": 0.0}
     gone = microagg.utility(before, after.assign(a=None), ["a", "b"])
     assert gone.changed["a"] == 0.0
-
-
-def test_a_number_and_a_category_go_together_by_the_correlation_ratio():
-    values = np.array([[1.0, 0, 0], [3.0, 0, 1], [5.0, 1, 1], [7.0, 1, 1]])
-    found = associations(values, [False, True, True])
-    assert found[0, 1] == pytest.approx(np.sqrt(16 / 20))  # SS between categories over SS total
-    assert found[1, 2] == pytest.approx(np.sqrt(1 / 3))  # Cramér's V of a 2 × 2 table
-    values[:, 0] = 4.0
-    assert associations(values, [False, True, True])[0, 1] == 0.0

@@ -110,19 +110,6 @@ def correlation(x, y, w):
     return covariance / spread if spread > 1e-12 else 0.0
 
 
-def correlation_ratio(categories, values, w):
-    middle = mean(values, w)
-    total = math.fsum(b * (v - middle) ** 2 for v, b in zip(values, w, strict=True))
-    groups = defaultdict(list)
-    for c, v, b in zip(categories, values, w, strict=True):
-        groups[c].append((v, b))
-    between = 0.0
-    for members in groups.values():
-        values_of, weights_of = zip(*members, strict=True)
-        between += math.fsum(weights_of) * (mean(values_of, weights_of) - middle) ** 2
-    return math.sqrt(between / total) if total > 1e-12 else 0.0
-
-
 def cramer(x, y, w):
     total = math.fsum(w)
     p, q, cells = defaultdict(float), defaultdict(float), defaultdict(float)

@@ -199,7 +199,7 @@ def _figures(records: Table, plan: Plan, watch: Listener | None) -> Figures:
         known.linkage.share,
         known.below_k,
         staked,
-        {stake.name: stake.below_k for stake in release.stakes} if plan.confidential else {},
+        release.stakes if plan.confidential else {},
         tuple(analyses),
         fidelity.tables[fidelity.order - 1] or 0.0,
         fidelity.multiple(fidelity.order),

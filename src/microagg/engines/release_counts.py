@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.classes import ClassSizes
-from microagg.measure.known_columns import Stake, ranked_stakes
+from microagg.measure.known_columns import largest_first
 from microagg.measure.verify import Countable, Question, Verification, count_promises
 from microagg.plan.plan import Promise
 
@@ -22,8 +22,8 @@ class Counts(NamedTuple):
     unique_before: int
     claimed: ClassSizes | None = None
     """With the confidential columns too; None: there is none."""
-    stakes: Sequence[Stake] = ()
-    """Confidential columns, the one whose claim stakes most first."""
+    stakes: Mapping[Any, float] = {}
+    """Share of records below k if a confidential column were known, the largest first."""
     agreeing: Mapping[Any, Agreement] = {}
     """Groups that agree in each confidential column, as far as exact values disclose."""
 
@@ -82,7 +82,7 @@ def count_release(
     apart = telling_apart(at.known, known.records_below(k))
     return verified, counts._replace(
         claimed=sizes["claimed"],
-        stakes=ranked_stakes({name: columns / known.n_records for name, columns in below.items()}),
+        stakes=largest_first({name: columns / known.n_records for name, columns in below.items()}),
         agreeing=_count_agreeing(rows, [*at.shared, *apart], at),
     )
 

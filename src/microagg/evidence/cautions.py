@@ -83,7 +83,12 @@ def cautions_of(
         *_about_order(signs, roles.dropped),
         *_about_digits(signs.fine_digits),
         *about_groups(signs.unmixed, roles.dropped),
-        *about_agreement(signs.agreements, plan.accept.agreeing, signs.cure, _asked_distinct(plan)),
+        *about_agreement(
+            signs.agreements,
+            plan.accept.agreeing,
+            signs.cure,
+            {name for block in plan.blocks for name in block.require.distinct},
+        ),
         *about_pairing(signs.pairing, roles.confidential, plan.k, plan.accept.pairing),
         *about_use(protected, rows),
         *about_spikes(plan, protected, rows),
@@ -300,8 +305,3 @@ def _about_digits(columns: Sequence[Any]) -> list[Caution]:
             "Leave digits out (--digits).",
         )
     ]
-
-
-def _asked_distinct(plan: Plan) -> set[Any]:
-    """Return the columns that must have different values in every group."""
-    return {name for block in plan.blocks for name in block.require.distinct}

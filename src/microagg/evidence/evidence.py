@@ -305,9 +305,8 @@ class Evidence(Measured):
         """What rests on the claim that columns are confidential; empty where no column is."""
         if len(self.stakes) < 2:
             return self.all_claims_words
-        said = ", ".join(
-            f"{names([stake.name])} {share(stake.below_k)}" for stake in self.stakes[:_STAKES]
-        )
+        largest = list(self.stakes.items())[:_STAKES]
+        said = ", ".join(f"{names([name])} {share(below_k)}" for name, below_k in largest)
         more = f" and {len(self.stakes) - _STAKES} more" if len(self.stakes) > _STAKES else ""
         return f"{self.all_claims_words}; one of them alone: {said}{more}"
 
@@ -380,7 +379,16 @@ class Evidence(Measured):
             "weight": None if self.roles.weight is None else str(self.roles.weight),
             "weight_release": None if self.plan.weight is None else self.plan.weight.release,
             "recoded": {str(n): how.in_words for n, how in self.plan.coarsened.items()},
-            "missing": self._missing(),
+            "missing": {
+                "policy": self.plan.missing.policy,
+                "words": self.missing_words,
+                "dropped_records": self.dropped,
+                "columns": {
+                    str(name): asdict(counts)
+                    for name, counts in self.signs.missing_counts.items()
+                    if counts.missing or counts.blanked
+                },
+            },
             "suppressed": None
             if self.suppressed is None
             else {
@@ -388,7 +396,12 @@ class Evidence(Measured):
                 "words": self.suppressed_words,
             },
             "records_in_another_stratum": self.signs.recoded,
-            "ledger": self._history(),
+            "ledger": self.history
+            and {
+                **self.history._asdict(),
+                "counts": dict(self.history.counts),
+                "sentences": history_sentences(self.history, self.who),
+            },
             "order": "kept" if self.plan.keep_order else "random",
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
@@ -419,15 +432,6 @@ class Evidence(Measured):
             },
         }
 
-    def _history(self) -> dict[str, Any] | None:
-        if self.history is None:
-            return None
-        return {
-            **self.history._asdict(),
-            "counts": dict(self.history.counts),
-            "sentences": history_sentences(self.history, self.who),
-        }
-
     def _part(self, part: Part) -> dict[str, Any]:
         used, block = find(part.partition.method), self.plan.block_of(part.columns)
         word, sentence = self.proof(part)
@@ -444,23 +448,16 @@ class Evidence(Measured):
             "proof": sentence,
         }
 
-    def _missing(self) -> dict[str, Any]:
-        return {
-            "policy": self.plan.missing.policy,
-            "words": self.missing_words,
-            "dropped_records": self.dropped,
-            "columns": {
-                str(name): asdict(counts)
-                for name, counts in self.signs.missing_counts.items()
-                if counts.missing or counts.blanked
-            },
-        }
-
     def _risk(self) -> dict[str, Any]:
+        alone, reasons = self.alone.as_dict(), self.plan.reasons
+        claims = [
+            {"name": str(name), "reason": reasons.get(name, ""), "below_k": below_k}
+            for name, below_k in self.stakes.items()
+        ]
         return {
-            "alone": self._alone(),
-            "with_known": self._with_known(),
-            "if_confidential_known": self._if_confidential_known(),
+            "alone": {**alone, "unique": alone["unique_after"]},
+            "with_known": self.with_known.as_dict(),
+            "if_confidential_known": {**self.if_confidential_known.as_dict(), "claims": claims},
             "known_columns": [{**asdict(harm), "name": str(harm.name)} for harm in self.harms],
             "pairing": None
             if self.signs.pairing is None
@@ -480,25 +477,6 @@ class Evidence(Measured):
             "words": self.guessed_words,
             **few_digits({name: figures[name] for name in wanted}, DIGITS),
         }
-
-    def _alone(self) -> dict[str, Any]:
-        found = self.alone.as_dict()
-        return {**found, "unique": found["unique_after"]}
-
-    def _with_known(self) -> dict[str, Any]:
-        return self.with_known.as_dict()
-
-    def _if_confidential_known(self) -> dict[str, Any]:
-        """Return the figures, and each claim with its reason and its stake."""
-        claims = [
-            {
-                "name": str(stake.name),
-                "reason": self.plan.reasons.get(stake.name, ""),
-                "below_k": stake.below_k,
-            }
-            for stake in self.stakes
-        ]
-        return {**self.if_confidential_known.as_dict(), "claims": claims}
 
     def _utility(self) -> dict[str, Any]:
         """All measures of loss.

@@ -25,7 +25,7 @@ from microagg.measure.disclosure_signs import (
     UnitsInGroups,
 )
 from microagg.measure.fidelity import Fidelity
-from microagg.measure.known_columns import Harm, KnownRisk, Stake
+from microagg.measure.known_columns import Harm, KnownRisk
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.pairing import Pairing
 from microagg.measure.risk import Risk
@@ -195,8 +195,8 @@ class Measured:
     """Risk if the confidential columns were known after all, in addition to the known ones."""
     harms: Sequence[Harm]
     """Known columns, the most harmful first."""
-    stakes: Sequence[Stake]
-    """Confidential columns, the one whose claim stakes most first."""
+    stakes: Mapping[Any, float]
+    """Share of records below k if a confidential column were known after all, the largest first."""
     summaries: Sequence[Summary]
     """Totals, means, medians and standard deviations of each protected column."""
     weighted: bool = False

@@ -31,7 +31,6 @@ from microagg.measure.known_columns import (
     Harm,
     Known,
     KnownRisk,
-    Stake,
     as_in_file,
     known_columns,
     known_risk,
@@ -290,7 +289,7 @@ class TableFigures:
         return known_risk(self.both, known, self.plan.k, units=self.intake.units, sample=sample)
 
     @cached_property
-    def stakes(self) -> list[Stake]:
+    def stakes(self) -> Mapping[Any, float]:
         """Confidential columns by the share of records below k if each alone were known."""
         return stakes(self.both, self.known, self.confidential, self.plan.k, self.intake.units)
 

@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from microagg.base.formatting import few_digits
 from microagg.base.typing import Floats, Labels
 from microagg.encode.space import names_of_levels
-from microagg.measure.associations import associations
 from microagg.measure.both_tables import Pair
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
@@ -22,7 +20,6 @@ DIGITS = 3
 _BINS = 24
 _MIDDLE = (0.01, 0.99)
 _MOST_LEVELS = 12
-_MOST_CORRELATIONS = 40  # columns; more are neither drawn nor written down
 OTHERS = "others"
 
 
@@ -34,24 +31,14 @@ def pictures_of(both: Pair, k: int) -> dict[str, Any]:
     both : both tables
     k : least number of records of a bar; at least 3 is taken
     """
-    drawn: dict[str, Any] = {
+    return {
         "distributions": {
             str(variable.name): column(
                 variable, [both.original[:, j], both.protected[:, j]], max(k, 3), both.before
             )
             for j, variable in enumerate(both.variables)
-        },
+        }
     }
-    if 1 < len(both.names) <= _MOST_CORRELATIONS:
-        before, after = (
-            associations(table, both.is_category, both.weights)
-            for table in (both.original, both.protected)
-        )
-        matrices = {"before": before, "after": after, "difference": after - before}
-        drawn["correlations"] = few_digits(
-            {name: matrix.tolist() for name, matrix in matrices.items()}, DIGITS
-        )
-    return drawn
 
 
 def column(

@@ -186,23 +186,14 @@ class Harm:
     """Share if it were the only known column."""
 
 
-@dataclass(frozen=True)
-class Stake:
-    """What the claim that a column is confidential would cost if it were wrong."""
-
-    name: Any
-    below_k: float
-    """Share of records in classes of fewer than k, if this column were known too."""
-
-
 def stakes(
     both: Pair,
     known: Mapping[Any, Known],
     confidential: Mapping[Any, Known],
     k: int,
     units: Labels | None = None,
-) -> list[Stake]:
-    """Rank the confidential columns by what each would stake, the largest stake first.
+) -> dict[Any, float]:
+    """Return what the claim that a column is confidential would cost if it were wrong, the most first.
 
     Parameters
     ----------
@@ -211,9 +202,14 @@ def stakes(
     confidential : codes of each column that an attacker is taken not to know
     k : records, or units, that must share their values
     units : (n,) unit of each record; None: k counts records
+
+    Returns
+    -------
+    dict
+        For each confidential column the share of records in classes of fewer than k, if it were known too.
     """
     labels = combine([both.released_classes, *(column.codes for column in known.values())])
-    return ranked_stakes(
+    return largest_first(
         {
             name: share_below(combine([labels, column.codes]), k, units)
             for name, column in confidential.items()
@@ -221,10 +217,9 @@ def stakes(
     )
 
 
-def ranked_stakes(below_k: Mapping[Any, float]) -> list[Stake]:
-    """Sort confidential columns by the share of records below k if each were known, the largest first."""
-    stakes = [Stake(name, share) for name, share in below_k.items()]
-    return sorted(stakes, key=lambda stake: -stake.below_k)
+def largest_first(shares: Mapping[Any, float]) -> dict[Any, float]:
+    """Sort columns by their shares, the largest first."""
+    return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 def rank(both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = None) -> list[Harm]:

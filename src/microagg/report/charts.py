@@ -8,21 +8,17 @@ from __future__ import annotations
 import itertools
 import math
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from microagg.base.formatting import number, percent, plural, visible
+from microagg.base.formatting import number, percent, visible
 
 _SMALL = (300.0, 170.0)
 LARGE = (480.0, 320.0)
 _ROW = 19.0  # height of a bar with its space
 _ALIKE = 0.01  # widths of bins that differ by less, relatively, are equal but for rounding
-_MATRIX = (300.0, 470.0)  # width with up to six columns, and with more
-_WITH_NUMBERS = 13  # columns of a matrix that shows its numbers
-_SHADES = 20
 _SPARK = (96.0, 26.0)
 
 
@@ -263,50 +259,6 @@ def _categories(name: str, levels: Sequence[str], data: Mapping[str, Any], n: in
         about.append(f"{label}: {words}")
     plot.axis_below(unit="% of records")
     return plot.svg(name, "; ".join(about))
-
-
-def correlation(title: str, names: Sequence[str], matrix: Sequence[Sequence[float]]) -> Markup:
-    """Draw a matrix as shades from −1 (orange) to 1 (blue), with numbers where they fit."""
-    d, labels = len(names), [short(name) for name in names]
-    whole = _MATRIX[d > 6]
-    longest = max(map(width_of, labels)) / FONT  # in widths of the font
-    font = min(FONT, whole / (longest + 1.05 * d))
-    room = longest * font + 6
-    side = (whole - room) / d
-    picture = Picture(whole, d * side + room)
-    picture.add("rect", kind="frame", x=room, y=0, width=d * side, height=d * side)
-    shades: dict[tuple[str, int], list[str]] = defaultdict(list)
-    for i, j in itertools.product(range(d), range(d)):
-        kind, shade = "plus" if matrix[i][j] > 0 else "minus", round(_SHADES * abs(matrix[i][j]))
-        shades[kind, min(shade, _SHADES)].append(
-            f"M{room + j * side:.1f} {i * side:.1f}h{side:.1f}v{side:.1f}h-{side:.1f}z"
-        )
-    for (kind, shade), cells in sorted(shades.items()):
-        if shade:
-            opacity = f"{shade / _SHADES:g}"
-            picture.add("path", kind=kind, fill_opacity=opacity, d="".join(cells))
-    for i, label in enumerate(labels):
-        middle = (i + 0.5) * side + font / 3
-        picture.text(label, room - 4, middle, "end", font_size=font)
-        below = f"translate({room + middle:.1f} {d * side + 4:.1f}) rotate(-90)"
-        picture.add("text", label, transform=below, text_anchor="end", font_size=font)
-        for j in range(d if d <= _WITH_NUMBERS else 0):
-            kind = "strong" if abs(matrix[i][j]) > 0.7 else "plain"
-            at = room + (j + 0.5) * side, (i + 0.5) * side + 3
-            picture.text(_coefficient(matrix[i][j]), *at, "middle", kind=kind, font_size=8.5)
-    return picture.svg(title, f"Matrix of {plural(d, 'column')}, from −1 (orange) to 1 (blue).")
-
-
-def _coefficient(value: float) -> str:
-    """Two digits without the zero before them.
-
-    >>> [_coefficient(value) for value in (0.456, -0.456, -0.001, 1.0)]
-    ['.46', '−.46', '0', '1']
-    """
-    text = f"{value:.2f}"
-    if float(text) in (-1, 0, 1):
-        return str(int(float(text))).replace("-", "−")
-    return text.replace("0.", ".", 1).replace("-", "−")
 
 
 def scatter(points: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> Markup:

@@ -29,7 +29,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
     files = found["files"]
     plan = evidence.plan
     # A frame may have names that are no text, which no plan file can hold.
-    in_words = all(_is_printable(name) for name in evidence.roles.named)
+    in_words = all(isinstance(name, str) and name.isprintable() for name in evidence.roles.named)
     command = None
     if files["input"] and files["output"] and in_words:
         paths = [files["input"]["path"], files["output"]["path"]]
@@ -51,7 +51,6 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "over_time": history_words(evidence.history, evidence.who),
             "guess": evidence.guess_words,
             "unique": evidence.unique_words,
-            "hidden": evidence.hidden_words,
             "alone": evidence.alone_words,
             "with_known": evidence.known_words,
             "guessed": evidence.guessed_words,
@@ -76,10 +75,6 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         "pictures": evidence.pictures,
         "repeat": repetition(command, call),
     }
-
-
-def _is_printable(name: Any) -> bool:
-    return isinstance(name, str) and name.isprintable()
 
 
 def now() -> str:

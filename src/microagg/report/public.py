@@ -32,7 +32,6 @@ from microagg.evidence.sentences import Caution, promise_words, required_words
 from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.agreement import agreement_of
-from microagg.measure.associations import associations
 from microagg.measure.chart_data import column
 from microagg.measure.classes import share_below
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
@@ -55,7 +54,6 @@ _NOT_JUDGED = (
     "away."
 )
 _NOT_SEEN = "Groups, and whose value is whose, cannot be seen in the file."
-_MOST_CORRELATIONS = 40
 
 
 # Bands are the only form in which loss, linkage and uniqueness go into public output. Digits of a statistic
@@ -221,8 +219,7 @@ def public_model(
             "distributions": {
                 str(v.name): column(v, [v.values], max(plan.k, 3), released) for v in protected
             },
-            "correlations": _correlations(protected, len(released)),
-            "associations": any(variable.is_category for variable in protected),
+            "categories": any(variable.is_category for variable in protected),
         },
         "files": {
             "output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}
@@ -424,13 +421,3 @@ def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
         _DIGITS,
     )
     return found
-
-
-def _correlations(protected: Sequence[Variable], n: int) -> list[list[float]] | None:
-    """Correlations, or associations, of the released columns; 0 with a column that is constant."""
-    if not 1 < len(protected) <= _MOST_CORRELATIONS or n < 2:
-        return None
-    values = np.column_stack([variable.values for variable in protected])
-    matrix = associations(values, [variable.is_category for variable in protected])
-    rounded: list[list[float]] = few_digits(matrix.tolist(), _DIGITS)
-    return rounded

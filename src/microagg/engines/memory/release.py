@@ -25,7 +25,7 @@ from microagg.formats.layouts import FileFormat
 from microagg.grouping.group_table import bound_over_cells, seconds_of_bound
 from microagg.measure.attack import OnProgress
 from microagg.measure.fidelity import Fidelity
-from microagg.measure.known_columns import KnownRisk, Stake
+from microagg.measure.known_columns import KnownRisk
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
@@ -111,7 +111,7 @@ class Release:
         return self._measuring.if_confidential_known
 
     @property
-    def stakes(self) -> list[Stake]:
+    def stakes(self) -> Mapping[Any, float]:
         """Confidential columns by the share of records below k if each alone were known."""
         return self._measuring.stakes
 
