@@ -95,11 +95,11 @@ def test_many_spoilt_columns_are_one_caution() -> None:
         (Summary("a", median=(0.0, 0.001), sd=(3.0, 3.0)), []),  # far below what the column varies
         (Summary("a", median=(0.0, 1.0), sd=(3.0, 2.0)), ["median", "sd"]),
         (Summary("a", mean=("May", "June"), sd=("3 days", "2 days")), []),
-        (Summary("a", frequent_share=(0.5, 0.56), moved_share=(0.02, 0.0)), None),
+        (Summary("a", total=(50.0, 56.0), moved_share=(0.02, 0.0)), None),
     ],
 )
 def test_what_moved_by_more_than_a_tenth(row: Summary, moved: list[str] | None) -> None:
-    assert moved_figures(row) == (["frequent_share", "moved_share"] if moved is None else moved)
+    assert moved_figures(row) == (["total", "moved_share"] if moved is None else moved)
 
 
 def test_the_report_marks_what_moved(tmp_path: Path) -> None:

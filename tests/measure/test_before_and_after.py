@@ -80,17 +80,17 @@ def test_categories_by_hand(weighted):
     w = np.array([1.0, 2.0, 3.0, 1.0, 1.0, 4.0]) if weighted else None
     job = Variable("job", "nominal", x, levels=["a", "b", "c"])
     both = Pair([job], y[:, None], weights=w)
-    row = summaries(both, 3)[0]
-    assert (row.levels, row.missing, row.frequent) == ((3, 2), (1, 1), "a")
+    row = summaries(both, 1)[0]
+    assert (row.levels, row.missing, row.moved) == ((3, 2), (1, 1), "b")
     if weighted:
-        assert row.frequent_share == pytest.approx((6 / 8, 1 / 10))
+        assert row.moved_share == pytest.approx((1 / 8, 9 / 10))
         assert row.changed == pytest.approx(
             4 / 6
         )  # the third and the fifth record, of those with both
     else:
-        assert row.frequent_share == pytest.approx((3 / 5, 1 / 5))
+        assert row.moved_share == pytest.approx((1 / 5, 4 / 5))
         assert row.changed == pytest.approx(2 / 4)
-    assert summaries(both, 4)[0].frequent is None  # three records have it
+    assert summaries(both, 3)[0].moved is None  # fewer have any of them in one of the tables
 
 
 def test_of_two_categories_the_order_of_records_does_not_tell_which_moved_most():

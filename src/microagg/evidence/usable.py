@@ -44,7 +44,7 @@ _LITTLE_USE = 0.5  # of the records in another cell, if that is also far more th
 _NAMED = 3  # columns whose figures a sentence gives
 _TOTAL_KEPT = 0.001  # of a total: smaller changes are not told
 _NOISE = 0.01  # of a standard deviation: what moves less does not count as moved
-_FIGURES = ("total", "mean", "median", "sd", "frequent_share", "moved_share")
+_FIGURES = ("total", "mean", "median", "sd", "moved_share")
 
 _ADVICE = (
     "Drop such a column, make it a stratum, use fewer and coarser categories (--coarsen COLUMN=rare:50), or "

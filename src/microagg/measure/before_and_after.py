@@ -36,10 +36,6 @@ class Summary:
     """Records without a value."""
     levels: tuple[int, int] | None = None
     """Of categories: different ones that occur."""
-    frequent: str | None = None
-    """The most frequent category of the original; None if fewer than ``among`` records have it."""
-    frequent_share: Numbers | None = None
-    """Share of the records that have it, of those with a value."""
     moved: str | None = None
     """The category whose share changed most, of those that ``among`` records have; None: none changed."""
     moved_share: Numbers | None = None
@@ -98,9 +94,6 @@ def _categories(both: Pair, j: int, among: int) -> Summary:
         counts.append(np.bincount(codes, minlength=width))
         masses.append(np.bincount(codes, weights=w[there], minlength=width).astype(np.float64))
         missing.append(int((~there).sum()))
-    top = int(np.argmax(masses[0]))
-    shown = counts[0][top] >= among
-    shares = [float(m[top] / m.sum()) if m.sum() > 0 else 0.0 for m in masses]
     same = both.both_there[:, j]
     differ = both.wrong_categories(j)[same]
     moved, moved_share = _moved_most(both, j, list(map(str, names)), masses, among)
@@ -109,8 +102,6 @@ def _categories(both: Pair, j: int, among: int) -> Summary:
         kind=both.kinds[j],
         missing=(missing[0], missing[1]),
         levels=(int(np.count_nonzero(counts[0])), int(np.count_nonzero(counts[1]))),
-        frequent=str(names[top]) if shown else None,
-        frequent_share=(shares[0], shares[1]) if shown else None,
         moved=moved,
         moved_share=moved_share,
         changed=float(w[same] @ differ / w[same].sum()) if same.any() else 0.0,
