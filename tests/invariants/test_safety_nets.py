@@ -96,7 +96,8 @@ def test_a_loss_above_what_is_accepted_fails_by_however_little(loss, passed):
 def test_more_disclosed_records_than_accepted_are_amber_by_however_few():
     agreements = {"ill": Agreement(exact=3, close=0, harmless=0, of=1000)}
     severities = {
-        accepted: about_agreement(agreements, accepted)[0].severity for accepted in (0.003, 0.002)
+        accepted: next(about_agreement(agreements, accepted)).severity
+        for accepted in (0.003, 0.002)
     }
     assert severities == {0.003: "note", 0.002: "amber"}
 
@@ -126,7 +127,7 @@ def test_a_single_set_of_rows_below_k_is_a_caution():
     assert (counted.sets, counted.below_k, counted.alone) == (7, 1, 1)
     (caution,) = about_linked_rows([counted], (), ())
     assert caution.severity == "amber"
-    assert not about_linked_rows([LinkedRows("home", 3, 9, 0, 0, 0)], (), ())
+    assert not list(about_linked_rows([LinkedRows("home", 3, 9, 0, 0, 0)], (), ()))
 
 
 @pytest.mark.parametrize("alike", [True, False])

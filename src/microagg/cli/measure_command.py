@@ -218,7 +218,7 @@ def _say_risk(
             "then unique",
         )
     say_diversity(speaker, alone)
-    cautions = about_agreement({n: one.agreement for n, one in alone.diversity.items()})
+    cautions = list(about_agreement({n: one.agreement for n, one in alone.diversity.items()}))
     if with_known.below_k and k is not None:
         harms, drop = rank(both, known, k), enough(both, known, k)
         cautions = [*about_known(k, len(known), with_known.below_k, harms, drop), *cautions]

@@ -6,7 +6,7 @@ Every caution has a figure and says what to do. Names of columns are in it, valu
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -104,177 +104,148 @@ def warn_of(cautions: Iterable[Caution]) -> None:
             warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=3)
 
 
-def about_plan(plan: Plan, roles: Roles) -> list[Caution]:
+def about_plan(plan: Plan, roles: Roles) -> Iterator[Caution]:
     """Warn of what the plan alone shows."""
-    found = []
     if plan.k == 1:
-        found.append(
-            Caution(
-                "amber",
-                (),
-                "k = 1 protects nothing: every record may form a group of its own.",
-                "Choose k = 3 or more.",
-            )
+        yield Caution(
+            "amber",
+            (),
+            "k = 1 protects nothing: every record may form a group of its own.",
+            "Choose k = 3 or more.",
         )
     each = [b for b in plan.blocks if b.per_column and len(b.columns or ()) > 1]
     if each:
         columns = tuple(name for block in each for name in block.columns or ())
         units = {plan.words_of_unit(plan.unit_of(block).column) for block in each}
         who = units.pop() if len(units) == 1 else "units"
-        found.append(
-            Caution(
-                "amber",
-                columns,
-                f"{names(columns, _NAMED)} are protected one by one: each value is shared by at least "
-                f"{min(block.k or 1 for block in each):,} {who}, but combinations of values may be unique.",
-                "Protect the columns together, unless an attacker can know only one of them.",
-            )
+        yield Caution(
+            "amber",
+            columns,
+            f"{names(columns, _NAMED)} are protected one by one: each value is shared by at least "
+            f"{min(block.k or 1 for block in each):,} {who}, but combinations of values may be unique.",
+            "Protect the columns together, unless an attacker can know only one of them.",
         )
     if len(plan.blocks) > 1:
-        found.append(
-            Caution(
-                "amber",
-                tuple(roles.protected),
-                f"The columns are protected in {plural(len(plan.blocks), 'block')}: combinations of "
-                "values from different blocks may be unique.",
-                "Use one block, unless an attacker can know the columns of only one.",
-            )
+        yield Caution(
+            "amber",
+            tuple(roles.protected),
+            f"The columns are protected in {plural(len(plan.blocks), 'block')}: combinations of "
+            "values from different blocks may be unique.",
+            "Use one block, unless an attacker can know the columns of only one.",
         )
     if not roles.confidential and roles.known:
-        found.append(
-            Caution(
-                "note",
-                (),
-                "No column is named as confidential.",
-                "A group whose records agree in an unprotected column discloses its value. Name such columns "
-                "as confidential to have these groups counted.",
-            )
+        yield Caution(
+            "note",
+            (),
+            "No column is named as confidential.",
+            "A group whose records agree in an unprotected column discloses its value. Name such columns "
+            "as confidential to have these groups counted.",
         )
-    return found
 
 
-def _about_steering(steered: Sequence[Any]) -> list[Caution]:
+def _about_steering(steered: Sequence[Any]) -> Iterator[Caution]:
     """Warn of groups of swapped values that were chosen by untouched columns."""
     if not steered:
-        return []
-    return [
-        Caution(
-            "amber",
-            tuple(steered),
-            f"Groups were chosen by {names(steered, _NAMED)}, left unprotected: which records may share a "
-            "group then says something about whose values these are.",
-            'Use --engine memory, which merges whole groups; release means (release = "mean"); or leave the '
-            "requirement out.",
-        )
-    ]
+        return
+    yield Caution(
+        "amber",
+        tuple(steered),
+        f"Groups were chosen by {names(steered, _NAMED)}, left unprotected: which records may share a "
+        "group then says something about whose values these are.",
+        'Use --engine memory, which merges whole groups; release means (release = "mean"); or leave the '
+        "requirement out.",
+    )
 
 
 def about_changes(
     counts: Mapping[Any, MissingCounts], recoded: int, records: int, strata: Sequence[Any]
-) -> list[Caution]:
+) -> Iterator[Caution]:
     """Warn of values that records did not have: filled ones, blanked ones, and merged strata."""
-    found = []
     filled = {name: column.filled for name, column in counts.items() if column.filled}
     if filled:
         count = sum(filled.values())
-        found.append(
-            Caution(
-                "warning",
-                tuple(filled),
-                f"{plural(count, 'missing value was', 'missing values were')} filled with the value of the "
-                f"group, in {names(filled, _NAMED)}.",
-                'Tell the users of the file, or keep such values missing: missing = "pattern".',
-            )
+        yield Caution(
+            "warning",
+            tuple(filled),
+            f"{plural(count, 'missing value was', 'missing values were')} filled with the value of the "
+            f"group, in {names(filled, _NAMED)}.",
+            'Tell the users of the file, or keep such values missing: missing = "pattern".',
         )
     blanked = {name: column.blanked for name, column in counts.items() if column.blanked}
     if blanked:
         count = sum(blanked.values())
-        found.append(
-            Caution(
-                "note",
-                tuple(blanked),
-                f"{plural(count, 'value was', 'values were')} blanked in {names(blanked, _NAMED)} "
-                f"({share(count / (records * len(counts)))} of all values), so that whole groups miss the "
-                "same values and no category is released that fewer than k hold.",
-            )
+        yield Caution(
+            "note",
+            tuple(blanked),
+            f"{plural(count, 'value was', 'values were')} blanked in {names(blanked, _NAMED)} "
+            f"({share(count / (records * len(counts)))} of all values), so that whole groups miss the "
+            "same values and no category is released that fewer than k hold.",
         )
     if recoded:
-        found.append(
-            Caution(
-                "warning",
-                tuple(strata),
-                f"Small strata were merged: {plural(recoded, 'record')} ({share(recoded / records)}) are "
-                f"released with the {names(strata, _NAMED)} of another stratum.",
-                "Totals by stratum change accordingly. Coarser strata avoid this.",
-            )
+        yield Caution(
+            "warning",
+            tuple(strata),
+            f"Small strata were merged: {plural(recoded, 'record')} ({share(recoded / records)}) are "
+            f"released with the {names(strata, _NAMED)} of another stratum.",
+            "Totals by stratum change accordingly. Coarser strata avoid this.",
         )
-    return found
 
 
-def about_formulas(cells: Mapping[str, int]) -> list[Caution]:
+def about_formulas(cells: Mapping[str, int]) -> Iterator[Caution]:
     """Warn of text in a CSV file that a spreadsheet program would take for formulas."""
     if not cells:
-        return []
-    return [
-        Caution(
-            "warning",
-            tuple(cells),
-            f"{plural(sum(cells.values()), 'text begins', 'texts begin')} with =, +, - or @ "
-            f"({names(list(cells), _NAMED)}). A spreadsheet program that opens the CSV file takes that for a "
-            "formula and may run it.",
-            "Put an apostrophe in front with --escape-formulas (in Python escape_formulas=True), or "
-            "drop the columns.",
-        )
-    ]
+        return
+    yield Caution(
+        "warning",
+        tuple(cells),
+        f"{plural(sum(cells.values()), 'text begins', 'texts begin')} with =, +, - or @ "
+        f"({names(list(cells), _NAMED)}). A spreadsheet program that opens the CSV file takes that for a "
+        "formula and may run it.",
+        "Put an apostrophe in front with --escape-formulas (in Python escape_formulas=True), or "
+        "drop the columns.",
+    )
 
 
-def about_row_labels(distinct: int) -> list[Caution]:
+def about_row_labels(distinct: int) -> Iterator[Caution]:
     """Warn of the row labels of a pandas frame, which are released although they are no column."""
     if distinct < 2:
-        return []
-    return [
-        Caution(
-            "amber",
-            ("(index)",),
-            f"The row labels of the frame (its index) are released with {distinct:,} different values, and "
-            "no figure here counts them as known to an attacker.",
-            "Reset the index before release, and make a column of what you need of it.",
-        )
-    ]
+        return
+    yield Caution(
+        "amber",
+        ("(index)",),
+        f"The row labels of the frame (its index) are released with {distinct:,} different values, and "
+        "no figure here counts them as known to an attacker.",
+        "Reset the index before release, and make a column of what you need of it.",
+    )
 
 
-def about_sample(sampled: int | None, records: int) -> list[Caution]:
+def about_sample(sampled: int | None, records: int) -> Iterator[Caution]:
     """Say which figures come from a sample, if one was drawn."""
     if sampled is None:
-        return []
-    return [
-        Caution(
+        return
+    yield Caution(
+        "note",
+        (),
+        f"Promise, loss, classes and totals were counted in all {plural(records, 'record')}. All other "
+        f"figures (distributions, correlations, medians, analyses, single columns) come from "
+        f"{plural(sampled, 'record')} in whole groups.",
+    )
+
+
+def _about_order(signs: Signs, dropped: Collection[Any]) -> Iterator[Caution]:
+    """Warn of what the order of the rows shows, if it is kept."""
+    if signs.frame_in_order:
+        yield Caution(
             "note",
             (),
-            f"Promise, loss, classes and totals were counted in all {plural(records, 'record')}. All other "
-            f"figures (distributions, correlations, medians, analyses, single columns) come from "
-            f"{plural(sampled, 'record')} in whole groups.",
-        )
-    ]
-
-
-def _about_order(signs: Signs, dropped: Collection[Any]) -> list[Caution]:
-    """Warn of what the order of the rows shows, if it is kept."""
-    found = []
-    if signs.frame_in_order:
-        found.append(
-            Caution(
-                "note",
-                (),
-                "The frame has the order and index of the original, which may show whose rows they are.",
-                "Do not publish the frame. Release.write writes a file in random order; keep_order=False "
-                "puts the frame in random order, too.",
-            )
+            "The frame has the order and index of the original, which may show whose rows they are.",
+            "Do not publish the frame. Release.write writes a file in random order; keep_order=False "
+            "puts the frame in random order, too.",
         )
     for one in signs.lying_together:
         if one.below_k:
             words = f"Rows of the same {names([one.column])} lie together: {sets_words(one)}."
-            found.append(Caution("amber", (one.column,), words, RANDOM_ORDER))
+            yield Caution("amber", (one.column,), words, RANDOM_ORDER)
     if signs.sorted_by:
         columns = tuple(one.name for one in signs.sorted_by)
         which = "; ".join(
@@ -287,21 +258,18 @@ def _about_order(signs: Signs, dropped: Collection[Any]) -> list[Caution]:
         words = (
             f"The rows are sorted, so that a row shows the rank of its original values: {which}."
         )
-        found.append(Caution("amber", columns, words, RANDOM_ORDER))
-    return found
+        yield Caution("amber", columns, words, RANDOM_ORDER)
 
 
-def _about_digits(columns: Sequence[Any]) -> list[Caution]:
+def _about_digits(columns: Sequence[Any]) -> Iterator[Caution]:
     """Warn of means with so many digits that they show whose values went into them."""
     if not columns:
-        return []
-    return [
-        Caution(
-            "amber",
-            tuple(columns),
-            f"{names(columns, _NAMED)}: means have finer digits than by default. "
-            "Somebody who has some of the values can find out which of them are in a group, and with all "
-            "but one of them compute the last.",
-            "Leave digits out (--digits).",
-        )
-    ]
+        return
+    yield Caution(
+        "amber",
+        tuple(columns),
+        f"{names(columns, _NAMED)}: means have finer digits than by default. "
+        "Somebody who has some of the values can find out which of them are in a group, and with all "
+        "but one of them compute the last.",
+        "Leave digits out (--digits).",
+    )

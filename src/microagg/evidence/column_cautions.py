@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from microagg.base.formatting import RECORDS, UnitWords, names, narrowed_down, plural, share
@@ -27,14 +27,14 @@ def about_known(
     harms: Sequence[Harm],
     drop: Sequence[Any] | None,
     who: UnitWords = RECORDS,
-) -> list[Caution]:
+) -> Iterator[Caution]:
     """Say that k does not hold against someone who knows the unprotected columns.
 
     ``known`` is their number, ``drop`` those without which k would hold, and ``who`` the noun for what k
     counts.
     """
     if not below_k or not known:
-        return []
+        return
     worst = [harm for harm in harms if harm.alone > 0][:_NAMED] or list(harms[:_NAMED])
     each = ", ".join(f"{names([harm.name])} ({share(harm.alone)})" for harm in worst)
     harm = f"If only one of them is known: {each}." if len(worst) > 1 else ""
@@ -46,16 +46,14 @@ def about_known(
     else:
         way = f" This makes k hold: {_drop_flag(drop)}."
     fact = narrowed_down(below_k, k, who)
-    return [
-        Caution(
-            "amber",
-            tuple(one.name for one in worst),
-            f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
-            "Protect, coarsen or drop columns, or name those that no attacker can know as confidential."
-            f"{way}",
-            cures=_each([one.name for one in worst], "protect", "drop"),
-        )
-    ]
+    yield Caution(
+        "amber",
+        tuple(one.name for one in worst),
+        f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
+        "Protect, coarsen or drop columns, or name those that no attacker can know as confidential."
+        f"{way}",
+        cures=_each([one.name for one in worst], "protect", "drop"),
+    )
 
 
 def _each(columns: Iterable[Any], *decisions: str) -> tuple[tuple[Any, str], ...]:
@@ -66,9 +64,8 @@ def _each(columns: Iterable[Any], *decisions: str) -> tuple[tuple[Any, str], ...
 
 def about_identifiers(
     found: Mapping[Any, Identifier], records: int, units: Sequence[Any] = ()
-) -> list[Caution]:
+) -> Iterator[Caution]:
     """Warn of identifiers in the file; ``records`` are all that were looked at."""
-    cautions = []
     for name, sign in found.items():
         column, present = names([name]), sign.present
         if sign.how == "repeats":
@@ -95,8 +92,7 @@ def about_identifiers(
             )
             advice, decisions = "Drop it, or protect it.", ["drop", "protect"]
         cures = _each([name], *decisions)
-        cautions.append(Caution("amber", (name,), words, advice, cures=cures))
-    return cautions
+        yield Caution("amber", (name,), words, advice, cures=cures)
 
 
 def about_linked_rows(
@@ -104,9 +100,8 @@ def about_linked_rows(
     renumbered: Collection[Any],
     moved_together: Collection[Any],
     units: Collection[Any] = (),
-) -> list[Caution]:
+) -> Iterator[Caution]:
     """Warn of sets of rows that fewer than k are equal to, if a column shows which rows belong together."""
-    cautions = []
     for sets in found:
         if not sets.below_k:
             continue
@@ -120,21 +115,18 @@ def about_linked_rows(
         if sets.column not in moved_together:
             name_it = "" if sets.column in units else "name it as unit and "
             way = f" Or {name_it}move whole units: --unit-mode together."
-        cautions.append(Caution("amber", (sets.column,), words, f"Drop {column}.{way}"))
-    return cautions
+        yield Caution("amber", (sets.column,), words, f"Drop {column}.{way}")
 
 
-def about_uncounted_rows(columns: Sequence[Any], dropped: Collection[Any]) -> list[Caution]:
+def about_uncounted_rows(columns: Sequence[Any], dropped: Collection[Any]) -> Iterator[Caution]:
     """Warn of units that show which rows belong together, if the table is too large to count the sets."""
-    found = []
     for name in columns:
         fact, way = "shows which rows belong together", f"Drop {names([name])}"
         if name in dropped:
             fact, way = "is dropped, but its rows lie together", RANDOM_ORDER
         words = f"{names([name])} {fact}, and sets of rows are counted only for tables in memory."
         tail = "" if name in dropped else ": k counts units whether or not it is released."
-        found.append(Caution("amber", (name,), words, f"{way}{tail}"))
-    return found
+        yield Caution("amber", (name,), words, f"{way}{tail}")
 
 
 def sets_words(sets: LinkedRows) -> str:
@@ -150,10 +142,10 @@ def sets_words(sets: LinkedRows) -> str:
     )
 
 
-def about_determined(pairs: Sequence[Determined]) -> list[Caution]:
+def about_determined(pairs: Sequence[Determined]) -> Iterator[Caution]:
     """Say which unprotected columns give protected ones away: one caution, however many they are."""
     if not pairs:
-        return []
+        return
     given: dict[Any, list[Any]] = {}
     for pair in pairs:
         given.setdefault(pair.known, []).append(pair.protected)
@@ -163,22 +155,19 @@ def about_determined(pairs: Sequence[Determined]) -> list[Caution]:
     )
     more = f"; and {len(given) - _NAMED} more columns" if len(given) > _NAMED else ""
     them = "it" if len(given) == 1 else "them"
-    return [
-        Caution(
-            "amber",
-            tuple(dict.fromkeys([*given, *(pair.protected for pair in pairs)])),
-            f"{each}{more}.",
-            f"Protect {names(given, _NAMED)} too, or drop {them}.",
-            cures=_each(given, "protect", "drop"),
-        )
-    ]
+    yield Caution(
+        "amber",
+        tuple(dict.fromkeys([*given, *(pair.protected for pair in pairs)])),
+        f"{each}{more}.",
+        f"Protect {names(given, _NAMED)} too, or drop {them}.",
+        cures=_each(given, "protect", "drop"),
+    )
 
 
 def about_groups(
     found: Mapping[Any, tuple[UnitsInGroups, int]], dropped: Collection[Any]
-) -> list[Caution]:
+) -> Iterator[Caution]:
     """Warn that records are not units: a column that looks like a unit has few values in many groups."""
-    cautions = []
     for name, (sign, k) in found.items():
         column = names([name])
         if sign.one_value >= 0.01:
@@ -196,8 +185,7 @@ def about_groups(
             severity, tail = "amber", f"k counts records, not {column}."
             advice += " If it only classifies records, make it a stratum."
         words = f"{what} (by chance it would be {share(sign.below_k_by_chance)}). {tail}"
-        cautions.append(Caution(severity, (name,), words, advice, cures=_each([name], "unit")))
-    return cautions
+        yield Caution(severity, (name,), words, advice, cures=_each([name], "unit"))
 
 
 def about_agreement(
@@ -205,7 +193,7 @@ def about_agreement(
     accepted: float = 0.0,
     cure: Cure | None = None,
     asked: Collection[Any] = (),
-) -> list[Caution]:
+) -> Iterator[Caution]:
     """Warn of groups that disclose a confidential value: amber if for more records than the plan accepts.
 
     Common values are no news: a note at most. ``asked`` are columns that must have
@@ -217,21 +205,21 @@ def about_agreement(
         words = agreement_words(agreements)
         if found <= accepted:
             limit = f"That is {share(found)} of the records; the plan accepts {share(accepted)}."
-            return [Caution("note", disclosed, f"{words} {limit}")]
+            yield Caution("note", disclosed, f"{words} {limit}")
+            return
         advice, cures = _tried(cure, disclosed) if cure else _untried(agreements, asked)
-        return [Caution("amber", disclosed, words, advice, cures=cures)]
+        yield Caution("amber", disclosed, words, advice, cures=cures)
+        return
     common = {name: one.harmless for name, one in agreements.items() if one.harmless}
     if not common:
-        return []
+        return
     which = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in common.items())
-    return [
-        Caution(
-            "note",
-            tuple(common),
-            f"Some groups agree in a common confidential value: {which}. At least half of all records have "
-            "it (of a number, more than a tenth), so this is no news about anybody.",
-        )
-    ]
+    yield Caution(
+        "note",
+        tuple(common),
+        f"Some groups agree in a common confidential value: {which}. At least half of all records have "
+        "it (of a number, more than a tenth), so this is no news about anybody.",
+    )
 
 
 def _tried(cure: Cure, disclosed: Sequence[Any]) -> tuple[str, tuple[tuple[Any, str], ...]]:
@@ -291,20 +279,19 @@ def _require_flags(require: Mapping[str, Mapping[Any, float]]) -> str:
 
 def about_pairing(
     pairing: Pairing | None, unknown: Sequence[Any], k: int, accepted: float | None = None
-) -> list[Caution]:
+) -> Iterator[Caution]:
     """Warn if columns left as they are show whose row is whose for more than 1/k, or than is accepted."""
     if pairing is None or not pairing.is_above(1 / k):
-        return []
+        return
     if accepted is not None and pairing.rate <= accepted:
         limit = f"The plan accepts {share(accepted)}."
-        return [Caution("note", tuple(unknown), f"{pairing_words(pairing, unknown)} {limit}")]
+        yield Caution("note", tuple(unknown), f"{pairing_words(pairing, unknown)} {limit}")
+        return
     them = "it" if len(unknown) == 1 else "them"
-    return [
-        Caution(
-            "amber",
-            tuple(unknown),
-            pairing_words(pairing, unknown),
-            f"Protect {names(unknown, _NAMED)} too, or drop {them}; what the board accepts is --max-pairing.",
-            cures=_each(unknown, "protect", "drop"),
-        )
-    ]
+    yield Caution(
+        "amber",
+        tuple(unknown),
+        pairing_words(pairing, unknown),
+        f"Protect {names(unknown, _NAMED)} too, or drop {them}; what the board accepts is --max-pairing.",
+        cures=_each(unknown, "protect", "drop"),
+    )

@@ -92,7 +92,7 @@ class Evidence(Measured):
     @cached_property
     def cautions(self) -> Sequence[Caution]:
         """What to know before the file leaves the house."""
-        found = cautions_of(
+        cautions = cautions_of(
             self.plan,
             self.roles,
             self.signs,
@@ -104,7 +104,7 @@ class Evidence(Measured):
         before = about_earlier_swaps(self.swapped_before)
         if self.history is not None:
             before = history_cautions(self.history, self.who)
-        return [*before, *found]
+        return [*before, *cautions]
 
     @property
     def k(self) -> int:

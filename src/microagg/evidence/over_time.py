@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from microagg.base.formatting import UnitWords, plural
 from microagg.errors import shown
 from microagg.evidence.measured import History
@@ -67,43 +69,37 @@ def history_words(history: History | None, who: UnitWords) -> str:
     return f"release {history.files} of the ledger" + "".join(f"; {one}" for one in said)
 
 
-def history_cautions(history: History, who: UnitWords) -> list[Caution]:
+def history_cautions(history: History, who: UnitWords) -> Iterator[Caution]:
     """Return what is to be weighed about earlier releases."""
     accepted = history.counts.get("accepted_with_leavers", 0)
-    found = []
     if accepted:
-        found.append(
-            Caution(
-                "amber",
-                (),
-                f"{who.counted(accepted)} are released in groups that others left: whoever compares the "
-                "files sees which rows are gone.",
-                "Withhold these groups: --leavers withhold.",
-            )
+        yield Caution(
+            "amber",
+            (),
+            f"{who.counted(accepted)} are released in groups that others left: whoever compares the "
+            "files sees which rows are gone.",
+            "Withhold these groups: --leavers withhold.",
         )
     if history.smallest < history.k and not accepted:
-        found.append(
-            Caution(
-                "amber",
-                (),
-                f"Over {plural(history.files, 'file')} of the ledger a combination of groups, known columns "
-                f"and presence holds {who.counted(history.smallest)}; k is {history.k}.",
-                "Protect the known columns, or make them strata.",
-            )
+        yield Caution(
+            "amber",
+            (),
+            f"Over {plural(history.files, 'file')} of the ledger a combination of groups, known columns "
+            f"and presence holds {who.counted(history.smallest)}; k is {history.k}.",
+            "Protect the known columns, or make them strata.",
         )
-    return found
 
 
-def about_earlier_swaps(file: str) -> list[Caution]:
+def about_earlier_swaps(file: str) -> Iterator[Caution]:
     """Warn of another swapped file of the same table that no ledger covers, if one is known."""
-    if not file:
-        return []
-    words = (
-        f"{shown(file)} holds swapped values of the same table, released without a ledger: if its groups are "
-        "others, the two files together tell more than each of them."
-    )
-    advice = "Publish one of the two, or release both with --ledger."
-    return [Caution("warning", (), words, advice)]
+    if file:
+        yield Caution(
+            "warning",
+            (),
+            f"{shown(file)} holds swapped values of the same table, released without a ledger: if its groups "
+            "are others, the two files together tell more than each of them.",
+            "Publish one of the two, or release both with --ledger.",
+        )
 
 
 def shares_of_counts(history: History) -> dict[str, float]:

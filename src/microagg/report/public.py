@@ -166,7 +166,7 @@ def public_model(
         units = codes_as_written(released, roles.unit, from_csv=False)
     cautions = _cautions_of_the_file(released, plan, roles, text, promised, units)
     who = plan.words_of_unit(roles.unit)
-    if history is not None and history_cautions(history, who):
+    if history is not None and list(history_cautions(history, who)):
         words = f"Over several files fewer than {plan.k} {who} can be told apart."
         cautions.append(Caution("amber", (), words))
     if plan.is_swapped:  # rows of a group are not alike, and which rows are one is not in the file
