@@ -54,6 +54,7 @@ def test_associations_and_changes_equal_their_naive_twins(both):
     w, category = weights_of(both), both.is_category
     for table in (both.original, both.protected):
         matrix = correlations(table, np.asarray(w))
+        assert np.abs(matrix - matrix.T).max() < 1e-12
         for i, j in itertools.combinations(range(len(both.names)), 2):
             columns = [listed(table[:, c]) for c in (i, j)]
             rows = naive.there(*columns)
@@ -68,7 +69,7 @@ def test_associations_and_changes_equal_their_naive_twins(both):
                 assert strength == pytest.approx(naive.cramer(x, y, mass), abs=1e-6)
             else:
                 expected = naive.correlation(x, y, mass)
-                assert matrix[i, j] == matrix[j, i] == pytest.approx(expected, abs=1e-6)
+                assert matrix[i, j] == pytest.approx(expected, abs=1e-6)
     u = utility_of(both)
     for j in np.flatnonzero(category):
         x, y, mass = columns_of(both, j)
