@@ -75,6 +75,7 @@ LACKS = {
     "all records": {"suppress": 0.05},
     "recodings of all records": {"coarsen": {"age": {"bands": 10}}, "missing": "drop"},
     "requirements of a group by itself": {"require": {"closeness": {"ill": 0.9}}},
+    "groups as they were found": {"release": "swap", "standing": 0.5},
     "values or their logarithms": {"kinds": {"age": {"transform": "rank"}}},
     "values rounded one by one": {"round": "totals"},
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,9 +11,9 @@ from hypothesis import strategies as st
 
 import microagg
 import oracles
-from microagg import StopSearch
+from microagg import InputError, StopSearch
 from microagg.encode.space import Space
-from microagg.grouping.group_table import bound_over_cells, group
+from microagg.grouping.group_table import bound_over_cells, group, merge_agreeing
 from microagg.grouping.require.value_rules import Units
 from microagg.plan.block import Block
 
@@ -129,3 +131,62 @@ def test_progress_rises_to_all_records():
     )
     assert heard == sorted(heard)
     assert heard[-1] == 300
+
+
+def agreeing(seed):
+    """Return groups of five, in two cells, of which half agree in nearly all of ten columns."""
+    rng = np.random.default_rng(seed)
+    codes = np.where(rng.random((200, 10)) < 0.06, 1, 0) + np.repeat(np.arange(20), 10)[:, None] % 3
+    codes[100:] = rng.integers(0, 9, (100, 10))
+    X = codes.astype(float)
+    cells = np.arange(200) // 5 % 2
+    partition = microagg.partition(X, 5, method="mdav", scale="none")
+    by_row = dataclasses.replace(partition, labels=np.arange(200) // 5)
+    return by_row, Space(X, "none"), cells, codes
+
+
+def expected_standing(codes, labels):
+    """Of each pair of a row and a record of a group, the chance that they are equal in all columns."""
+    total = 0.0
+    for group_of in np.unique(labels):
+        rows = codes[labels == group_of]
+        chances = [np.mean(column[:, None] == column[None, :]) for column in rows.T]
+        total += len(rows) ** 2 * np.prod(chances)
+    return total
+
+
+def test_groups_that_agree_are_merged_until_few_rows_are_records_by_chance():
+    before, space, cells, codes = agreeing(0)
+    assert expected_standing(codes, before.labels) > 0.2 * 200
+    merged = merge_agreeing(before, space, cells, codes, 0.05)
+    assert expected_standing(codes, merged.labels) <= 0.05 * 200
+    assert 2 < merged.n_groups < before.n_groups
+    for rows in (merged.labels[before.labels == label] for label in range(before.n_groups)):
+        assert len({*rows}) == 1  # whole groups
+    assert all(len({*cells[merged.labels == label]}) == 1 for label in range(merged.n_groups))
+    assert (merge_agreeing(before, space, cells, codes, 5.0).labels == before.labels).all()
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=10)
+def test_members_that_exchange_their_values_get_the_same_merged_groups(seed):
+    """Then the merge says no more than the lists, and the theorem on dealing holds."""
+    before, space, cells, codes = agreeing(1)
+    rng = np.random.default_rng(seed)
+    exchanged = codes.copy()
+    for label in range(before.n_groups):
+        rows = np.flatnonzero(before.labels == label)
+        for column in exchanged.T:
+            column[rows] = column[rng.permutation(rows)]
+    same = Space(exchanged.astype(float), "none")
+    labels = [
+        merge_agreeing(before, place, cells, values, 0.05).labels.tolist()
+        for place, values in ((space, codes), (same, exchanged))
+    ]
+    assert labels[0] == labels[1]
+
+
+def test_a_share_that_no_merge_reaches_is_refused():
+    before, space, cells, codes = agreeing(0)
+    with pytest.raises(InputError, match=r"standing = 0\.05 is not reached"):
+        merge_agreeing(before, space, cells, np.zeros_like(codes), 0.05)

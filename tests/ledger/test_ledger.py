@@ -101,6 +101,24 @@ def test_3_a_new_column_that_one_member_has(release):
     assert values(table) == [2.5]
 
 
+def test_groups_join_for_a_new_column_if_that_loses_less(release, tmp_path):
+    """Two of three have a value; near groups together release it, a far one leaves it blank."""
+    x = [1.0, 1.1, 1.2, 3.0, 3.1, 3.2, 500, 501, 502]
+    release(people(x))
+    z = [7.0, 8, None, 9, 10, None, 90, 91, None]
+    with pytest.warns(UserWarning, match="filled"):
+        table, evidence = release(people(x, z=z), columns=["x", "z"])
+    assert evidence.history.counts["groups_joined_for_values"] == 2
+    assert sorted(table["x"].unique()) == pytest.approx([2.1, 501])
+    assert table.loc[table["x"] < 9, "z"].tolist() == [8.5] * 6
+    assert table.loc[table["x"] > 9, "z"].isna().all()
+    with pytest.warns(UserWarning, match="filled"):
+        again, _ = release(people([x[0] + 9, *x[1:]], z=z), columns=["x", "z"])
+    assert sorted(again["x"].unique()) == pytest.approx([2.1, 501])  # one for ever
+    files = [tmp_path / f"out{number}.csv" for number in (1, 2, 3)]
+    assert here("verify", *files, "--ledger", tmp_path / "L.sqlite").returncode == 0
+
+
 def test_4_corrections_that_revert(release):
     assert values(release(people([10.0, 20.0, 30.0, 40.0]))[0]) == [25.0]
     assert values(release(people([14.0, 25.0, 36.0, 40.0]))[0]) == [28.75]

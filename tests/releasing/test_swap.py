@@ -378,12 +378,39 @@ def test_drawn_categories_keep_the_share_of_rare_ones_and_k_equal_rows():
         ({"together": [["age", "income"]]}, "bind all columns"),
         ({"unit": {"column": "household", "mode": "together"}}, "Households that move together"),
         ({"release": "mean", "together": [["age", "income"]]}, "release = .swap."),
+        ({"release": "mean", "standing": 0.1}, "release = .swap."),
+        ({"standing": 2}, "above 0 and up to 1"),
         ({"release": "median"}, "release"),
     ],
 )
 def test_what_cannot_be_swapped_is_refused(settings, words):
     with pytest.raises(InputError, match=words):
         microagg.Plan.of(**{"k": 3, "columns": ["age", "income"], "release": "swap", **settings})
+
+
+def test_few_rows_equal_a_record_where_groups_that_agree_are_merged():
+    chance = np.random.default_rng(5)
+    n = 600
+    table = pd.DataFrame(
+        {f"q{j}": chance.choice(["no", "yes"], n, p=[0.8, 0.2]) for j in range(15)}
+    )
+    table["age"] = chance.permutation(np.repeat(np.arange(50), n // 50))
+    table["born"] = 2026 - table["age"]
+    alone = {*table[~table.duplicated(keep=False)].itertuples(index=False, name=None)}
+    standing = {}
+    for most in (None, 0.05):
+        release = microagg.protect(
+            table,
+            k=5,
+            columns=list(table),
+            release="swap",
+            together=[["age", "born"]],
+            standing=most,
+            effort="fast",
+        )
+        rows = {*release.data.itertuples(index=False, name=None)}
+        standing[most] = len(rows & alone) / len(alone)
+    assert standing[0.05] < standing[None] / 2
 
 
 def test_blocks_whose_groups_intersect_are_refused():

@@ -32,7 +32,8 @@ PANELS = {
     "": "columns k drop confidential unit weight strata kind plan report",
     "What is done with columns and records": "renumber known coarsen unit_mode unit_name small_strata "
     "weight_release weight_grouping missing missing_most missing_code suppress suppress_weighted relation",
-    "How safe": "strict require max_linkage max_agreeing max_pairing max_inference attack_each digits",
+    "How safe": "strict require max_linkage max_agreeing max_pairing max_inference standing attack_each "
+    "digits",
     "How useful": "analysis keep may_drop search_k importance release together categories aggregate round "
     "max_loss max_tables max_moved tables answers prices compare",
     "Files and messages": "ledger key leavers public overwrite keep_rejected keep_order sheet delimiter "

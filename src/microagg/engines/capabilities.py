@@ -138,6 +138,12 @@ _IN_PARTS = (
         ),
     ),
     _Lack(
+        "groups as they were found",
+        "groups that agree are merged over the whole table",
+        "standing is asked",
+        lambda p, b: b.standing is not None,
+    ),
+    _Lack(
         "values or their logarithms",
         "ranks need all values in one order",
         "a transform is rank",

@@ -21,6 +21,8 @@ _SAID = {
 }
 _GROUPS_SAID = {
     "groups_joined": "that became one with others, since some left: {}",
+    "groups_joined_for_values": "that became one with others, since a column that fewer than k members have "
+    "would lose more if it were blanked: {}",
     "groups_renewed": "with new values: {}",
     "groups_kept": "with old values although something changed, since the change would give somebody "
     "away: {}",

@@ -31,6 +31,7 @@ from microagg.plan.registry import find
 from microagg.plan.settings import settings_of
 
 _SECONDS_BETWEEN_CALLS = 0.1
+_NEIGHBOURS = 100  # groups with which one is tried to be merged
 
 
 class _Aborted(BaseException):
@@ -105,6 +106,78 @@ def merge_groups(
         groups += int(merged.max()) + 1
     labels = canonical_labels(labels)
     return replace(found, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
+
+
+def merge_agreeing(
+    found: Partition,
+    space: Space,
+    cells: Labels,
+    codes: Labels,
+    most: float,
+    weights: Floats | None = None,
+) -> Partition:
+    """Merge groups that agree in nearly all columns, since rows dealt in them equal records by chance.
+
+    Of m rows, if the columns are dealt one by one, m²·Πⱼ Σᵥ pⱼᵥ² are expected to equal one of m records whose
+    values were put together that way, too; pⱼᵥ is the share of value v in column j. Rows that equal several
+    records, which name nobody, are counted as well. The rule follows from the lists of values alone: like the
+    dealing, it says nothing about whose value is whose. The group for which
+    it is largest is merged with the nearest one that leaves less than a third of it, again and again, in
+    O(groups) a time.
+
+    Parameters
+    ----------
+    found : groups that do not cross cells
+    space : in which they were found
+    cells : (n,) cell of each record
+    codes : (n, columns) equal where values are equal; columns that are dealt together are one
+    most : largest share of all rows that are expected to equal a record
+    weights : (n,) relative ones; None: all records count alike
+
+    Raises
+    ------
+    InputError
+        If not even one group for each cell is enough.
+    """
+    members = rows_of_each(found.labels)
+    expected = np.array([_expected_standing(codes[rows]) for rows in members])
+    sizes = np.array([len(rows) for rows in members], dtype=np.float64)
+    centres = np.array([space.scaled[rows].mean(axis=0) for rows in members])
+    cell = np.array([cells[rows[0]] for rows in members])
+    while expected.sum() > most * len(codes):
+        worst = int(np.argmax(expected))
+        others = np.flatnonzero((sizes > 0) & (cell == cell[worst]))
+        others = others[others != worst]
+        if not len(others):
+            raise InputError(
+                f"standing = {most:g} is not reached by one group for each stratum: too many records are "
+                "equal. Ask for more, or leave standing out."
+            )
+        apart = np.square(centres[others] - centres[worst]).sum(axis=1)
+        near = np.argsort(apart * sizes[others] / (sizes[others] + sizes[worst]), kind="stable")
+        best, least = -1, np.inf
+        for other in others[near[:_NEIGHBOURS]]:
+            value = _expected_standing(codes[np.concatenate([members[worst], members[other]])])
+            if value < least:
+                best, least = int(other), value
+            if value < expected[worst] / 3:
+                break
+        both = sizes[[worst, best]]
+        centres[worst] = both @ centres[[worst, best]] / both.sum()
+        members[worst] = np.concatenate([members[worst], members[best]])
+        sizes[worst], sizes[best] = both.sum(), 0
+        expected[worst], expected[best] = least, 0
+    labels = np.empty_like(found.labels)
+    for group in np.flatnonzero(sizes):
+        labels[members[group]] = group
+    labels = canonical_labels(labels)
+    return replace(found, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
+
+
+def _expected_standing(codes: Labels) -> float:
+    """Return how many rows of a group are expected to equal a record; see :func:`merge_agreeing`."""
+    shares = [np.bincount(column) / len(codes) for column in codes.T]
+    return float(len(codes) ** 2 * np.prod([share @ share for share in shares]))
 
 
 def _check_method(block: Block, required: bool, weights: Floats | None) -> None:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from microagg.algorithms.result import Partition
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
-from microagg.encode.space import Space
+from microagg.encode.space import Space, space_of
 from microagg.errors import InputError, shown
 from microagg.grouping.group_table import merge_groups
 from microagg.grouping.read_table import Intake, PartInput
@@ -38,11 +39,12 @@ from microagg.ledger.combinations import ABSENT, rarest_of_groups, smallest_comb
 from microagg.ledger.hashing import hashed_rows, hashed_texts
 from microagg.ledger.joining import joined_groups, released_places
 from microagg.ledger.ledger_file import Ledger
-from microagg.ledger.settle import GroupValues, Members
+from microagg.ledger.settle import GroupValues, Members, group_lots
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.tables.as_written import values_as_written
 from microagg.tables.frame import Frame
+from microagg.tables.variable import Variable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -280,23 +282,25 @@ class Carrying:
             touched,
             found.stratum[touched],
             groups,
-            seen,
             released_places(touched, histories),
-            self._k,
+            lambda units: smallest_combination(units * 0, seen[units]) >= self._k,
         )
-        if not len(into):
+        self._let_join(into)
+        self.counts["groups_joined"] = len(into)
+
+    def _let_join(self, into: Mapping[int, int]) -> None:
+        """Let groups be a part of others for ever; they release one value from now on."""
+        if not into:
             return
         parts = np.fromiter(into, np.int64, len(into))
         wholes = np.fromiter(into.values(), np.int64, len(into))
-        for name, history in histories.items():
-            lots = None
-            if self._plan.blocks[0].draws:
-                lots = hashed_texts(self._key, "join", (f"{name}\0{part}" for part in into))
-            history.join(parts, wholes, groups, lots)
+        for name in self._release_of:
+            draws = self._plan.blocks[0].draws
+            lots = group_lots(self._key, name, parts) if draws else None
+            self._history(name).join(parts, wholes, self._groups, lots)
         renamed = np.arange(len(self._merged))
         renamed[parts] = wholes
         self._merged[:, -1] = renamed[self._merged[:, -1]]
-        self.counts["groups_joined"] = len(parts)
 
     def _in_large_strata(self, chosen: Flags) -> Flags:
         """Return the units of strata that have as many as the plan asks for."""
@@ -351,6 +355,8 @@ class Carrying:
         """
         n, k = len(intake), block.k or 1
         at = self._at[self._of_row]
+        if (at >= 0).any() and not self._swapped:
+            self._join_for_values(given.variables, at)
         new = np.flatnonzero(at < 0)
         is_first = not len(self._units) and len(np.unique(self._of_row)) == n and k == self._k
         labels = np.where(at < 0, -1, self._groups[at]) if len(self._units) else np.full(n, -1)
@@ -387,6 +393,52 @@ class Carrying:
             seconds=0.0 if found is None else found.seconds,
             weighted=weights is not None,
         )
+
+    def _join_for_values(self, variables: Sequence[Variable], at: Labels) -> None:
+        """Let groups join in which fewer than k have a value of a new column, where that loses less.
+
+        Parameters
+        ----------
+        variables : the columns, of all n records
+        at : (n,) unit of each in the ledger; −1: it is new
+        """
+        known = np.flatnonzero(at >= 0)
+        histories = {name: self._history(name) for name in self._release_of}
+        joined = 0
+        for variable in variables:
+            has_value, groups = np.zeros(len(self._units), bool), self._groups
+            has_value[at[known[~variable.missing[known]]]] = True
+            count = np.bincount(groups[has_value], minlength=len(self._merged))
+            few = (count > 0) & (count < self._k) & ~self._history(str(variable.name)).stated
+            touched = np.flatnonzero(few)
+            if not len(touched):
+                continue
+            strata = np.zeros(len(self._merged), np.int64)
+            strata[groups[at[known]]] = self._stratum[self._of_row[known]]
+            into = joined_groups(
+                touched,
+                strata[touched],
+                groups,
+                released_places(touched, histories),
+                partial(_have_values, has_value, self._k),
+                rest_joins=False,
+            )
+            of_row, spaces = groups[at[known]], [space_of([v]).scaled for v in variables]
+            for whole in {*into.values()}:
+                parts = [part for part in into if into[part] == whole]
+                rows = [known[of_row == part] for part in parts]
+                before, after = (
+                    sum(
+                        _squares(X[members[~v.missing[members]]], self._k)
+                        for X, v in zip(spaces, variables, strict=True)
+                        for members in cut
+                    )
+                    for cut in (rows, [np.concatenate(rows)])
+                )
+                if after < before:
+                    self._let_join(dict.fromkeys(parts, whole))
+                    joined += len(parts)
+        self.counts["groups_joined_for_values"] = joined
 
     def _group_newcomers(
         self, new: Labels, required: Sequence[Requirement], given: PartInput, solve: Solve
@@ -585,6 +637,16 @@ class Carrying:
             }
         )
         return ledger
+
+
+def _have_values(has_value: Flags, k: int, units: Labels) -> bool:
+    return bool(has_value[units].sum() >= k)
+
+
+def _squares(X: Floats, k: int) -> float:
+    """Return what members with a value lose: their sum of squares, from 0 if the value is blanked for all."""
+    centre = X.mean(axis=0) if len(X) >= k else 0.0
+    return float(np.square(X - centre).sum())
 
 
 def _means(X: Floats, labels: Labels) -> Floats:

@@ -74,7 +74,11 @@ def check_supported(
         (plan.keep_order is True, "rows in random order", "keep_order is true"),
         (bool(untouched), "known columns as they are", f"coarsen names {names(list(untouched))}"),
         (swapped and bool(plan.bundles_of(block)), "columns dealt one by one", "some are bound"),
-        (swapped and bool(block.require), "swapped groups of k alone", "the plan requires more"),
+        (
+            swapped and (bool(block.require) or block.standing is not None),
+            "swapped groups of k alone",
+            "the plan requires more",
+        ),
         (swapped and plan.weight is not None, "swapped files without a weight", "the plan has one"),
         (
             plan.weight is not None and plan.weight.release == "keep",

@@ -1,4 +1,4 @@
-"""Groups that some members left become one, where then k or more left and k or more stayed.
+"""Groups become one: those that some members left, or in which fewer than k have a value.
 
 Neighbours become one: groups stand in an order in which those with similar released values are near each
 other, and as many as are needed are taken in turn.
@@ -6,31 +6,35 @@ other, and as many as are needed are taken in turn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.ledger.columns import ColumnHistory
-from microagg.ledger.combinations import smallest_combination
 
 _MOST_JOINED = 60  # groups that become one; what needs more is withheld
 _LEAF = 4  # groups that are not ordered further
 
 
 def joined_groups(
-    touched: Labels, strata: Labels, groups: Labels, seen: Labels, places: Floats, k: int
+    touched: Labels,
+    strata: Labels,
+    groups: Labels,
+    places: Floats,
+    is_enough: Callable[[Labels], bool],
+    rest_joins: bool = True,
 ) -> dict[int, int]:
     """Return the group that some groups become a part of, by group.
 
     Parameters
     ----------
-    touched : groups that some members left
+    touched : groups that some members left, or that lack values
     strata : (touched,) of each
     groups : (units,) group of each unit
-    seen : (units, files) what is known of each in each file, this one included; 0: it is not in it
     places : (touched, dimensions) near each other where groups have released similar values
-    k : least number of units in each combination of what is seen
+    is_enough : tells whether some units may be one group
+    rest_joins : whether groups that are left over in a stratum join the last ones that became one
     """
     order = np.argsort(groups, kind="stable")
     start = np.searchsorted(groups[order], np.append(touched, groups.max(initial=0) + 1))
@@ -40,9 +44,8 @@ def joined_groups(
         for group, begin, stop in zip(touched.tolist(), start, end, strict=False)
     }
 
-    def is_enough(parts: list[int]) -> bool:
-        units = np.concatenate([units_of[part] for part in parts])
-        return bool(smallest_combination(units * 0, seen[units]) >= k)
+    def are_enough(parts: list[int]) -> bool:
+        return is_enough(np.concatenate([units_of[part] for part in parts]))
 
     into: dict[int, int] = {}
     for stratum in np.unique(strata):
@@ -51,12 +54,12 @@ def joined_groups(
         whole: list[int] = []  # the last that became one
         for group in touched[inside[_nearby_order(places[inside])]].tolist():
             waiting.append(group)
-            if is_enough(waiting):
+            if are_enough(waiting):
                 whole, waiting = waiting, []
                 into |= dict.fromkeys(whole, min(whole))
             elif len(waiting) >= _MOST_JOINED:
                 waiting = waiting[1:]
-        if whole and waiting and is_enough([*whole, *waiting]):
+        if rest_joins and whole and waiting and are_enough([*whole, *waiting]):
             into |= dict.fromkeys([*whole, *waiting], min(*whole, *waiting))
     return into
 

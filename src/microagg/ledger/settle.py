@@ -175,11 +175,12 @@ class GroupValues:
             union = members.unions[row]
             lots = None
             if self._draws and variable.is_category:
-                lots = np.full(len(members.here), np.iinfo(np.int64).max)
-                np.minimum.at(lots, labels, self.lots(variable))
+                lots = group_lots(self._key, str(variable.name), members.here)
+                stays[:] = True
             joined = joined_values(group_values, masses, union, variable.is_category, lots)
             joined = rounded(j, joined)
-            # Where all its groups release what their members have now, it is the union's own value.
+            # Where all its groups release what their members have now, it is the union's own value; but a
+            # drawn one is always that of the same group, so that no change in another one shows.
             as_groups = (np.bincount(union, stays) > 0)[members.unions]
             values[as_groups, j] = joined[members.unions][as_groups]
             states[as_groups, j] = np.isnan(values[as_groups, j])
@@ -357,6 +358,18 @@ class GroupValues:
     def _codes(self, name: str, texts: Iterable[str]) -> Floats:
         codes = hashed_texts(self._key, "value", (f"{name}\0{text}" for text in texts))
         return (codes % 2**40).astype(np.float64)
+
+
+def group_lots(key: bytes, name: str, groups: Labels) -> Labels:
+    """Return for each group a number: of groups that become one, the lowest one's category is drawn.
+
+    Parameters
+    ----------
+    key : of the ledger
+    name : of the column, since every column is drawn by itself
+    groups : numbers of base groups
+    """
+    return hashed_texts(key, "join", (f"{name}\0{group}" for group in groups.tolist()))
 
 
 def _flags(places: Labels, length: int) -> Flags:

@@ -291,6 +291,16 @@ class Block(Section):
         help="Columns whose values are swapped together, such as age,birth_year, so that no row contradicts "
         "itself. May be given several times.",
     )
+    standing: float | None = setting(
+        None,
+        check=_SHARE,
+        flag="--standing",
+        help="With swapping: merge groups that agree in nearly all columns until at most this share of the "
+        "rows, such as 0.001, is expected to equal a record by chance.",
+        label="Rows equal to a record by chance",
+        hint="With swapping: the largest share, 0 to 1. Groups that agree in nearly all columns are merged.",
+        placeholder="as many as there are",
+    )
     scale: str = setting(
         "zscore",
         flag="--scale",
@@ -349,11 +359,12 @@ class Block(Section):
     def _check_swapping(self, chosen: set[Name]) -> None:
         """Refuse what swapping cannot do, and what only swapping does."""
         if not self.is_swapped:
-            if self.together:
-                raise InputError(
-                    "together says which values are swapped together; this block releases means. Say "
-                    'release = "swap", --release swap, or leave together out.'
-                )
+            for setting_name in ("together", "standing"):
+                if getattr(self, setting_name):
+                    raise InputError(
+                        f"{setting_name} is about values that are swapped; this block releases means. Say "
+                        f'release = "swap", --release swap, or leave {setting_name} out.'
+                    )
             return
         if self.aggregate not in (None, "mean"):
             raise InputError(

@@ -28,7 +28,7 @@ from microagg.evidence.cautions import warn_of
 from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
-from microagg.grouping.group_table import group, merge_groups
+from microagg.grouping.group_table import group, merge_agreeing, merge_groups
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
 from microagg.grouping.require.from_plan import steering_requirements
@@ -67,6 +67,7 @@ def protect(
     release: str = UNSET,
     categories: str = UNSET,
     together: Iterable[Iterable[Any]] = UNSET,
+    standing: float | None = UNSET,
     refine: bool | str = UNSET,
     bound: bool | str | None = UNSET,
     drop: Iterable[Any] = UNSET,
@@ -126,6 +127,9 @@ def protect(
         random member, by which rare categories keep their share.
     together : sets of names
         Columns whose values are swapped together, such as ``[["age", "birth_year"]]``.
+    standing : float, optional
+        With swapping: groups that agree in nearly all columns are merged, until chance is expected to make
+        at most this share of the rows equal to a record, such as 0.001.
     drop, renumber : names
         Columns to leave out, and to replace by random numbers, one for each value.
     confidential : names, or mapping of names to reasons
@@ -426,6 +430,11 @@ def _group_and_release(
                 partition = merge_groups(
                     partition, given.space, given.cells, given.requirements, weights
                 )
+            if block.standing is not None:
+                codes = _codes_as_dealt(given, plan, block)
+                partition = merge_agreeing(
+                    partition, given.space, given.cells, codes, block.standing, weights
+                )
     names = [variable.name for variable in given.variables]
     part = Part(np.arange(len(intake)), names, partition, given.space.matrix.shape[1], base)
     swapping = None
@@ -453,6 +462,16 @@ def _group_and_release(
             given.cells,
         )
     return _GroupedBlock(part, released, households, swapping)
+
+
+def _codes_as_dealt(given: PartInput, plan: Plan, block: Block) -> Labels:
+    """Return codes of what is dealt, (n, columns or bundles): equal where values and states are equal."""
+    bundle_of = {name: bundle[0] for bundle in plan.bundles_of(block) for name in bundle}
+    columns: dict[Any, list[Labels]] = {}
+    for variable, state in zip(given.variables, given.states.T, strict=True):
+        codes = np.unique(variable.values, return_inverse=True, equal_nan=True)[1].reshape(-1)
+        columns.setdefault(bundle_of.get(variable.name, variable.name), []).extend([codes, state])
+    return np.column_stack([combine(codes) for codes in columns.values()])
 
 
 def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:
