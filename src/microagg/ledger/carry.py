@@ -35,10 +35,10 @@ from microagg.grouping.require.weight_rules import Population
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.ledger.checks import check_supported
 from microagg.ledger.columns import ColumnHistory, Flags
-from microagg.ledger.combinations import ABSENT, rarest_of_groups, smallest_combination
 from microagg.ledger.hashing import hashed_rows, hashed_texts
 from microagg.ledger.joining import joined_groups, released_places
 from microagg.ledger.ledger_file import Ledger
+from microagg.ledger.recount import ABSENT, rarest_of_groups, smallest_combination
 from microagg.ledger.settle import GroupValues, Members, group_lots
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
@@ -144,9 +144,10 @@ class Carrying:
         self._known = self._known_of_units(known, of_row, len(units))
         chosen = self._in_large_strata(self._newcomers() | self._staying())
         if not chosen.any():
+            words = [f"{name.replace('_', ' ')} {count:,}" for name, count in self.counts.items()]
             raise InputError(
                 f"A release holds at least {plural(plan.k, 'unit')} (k); all of them wait or are withheld "
-                f"({self._words_of_counts()}). Wait for more of them, or accept leavers: --leavers accept."
+                f"({', '.join(words)}). Wait for more of them, or accept leavers: --leavers accept."
             )
         rows = np.flatnonzero(chosen[of_row])
         self._chosen, self._of_row, self._keys, self.rows = chosen, of_row[rows], units, rows
@@ -183,11 +184,6 @@ class Carrying:
         sums[sums == ABSENT] = 1
         return sums
 
-    def _words_of_counts(self) -> str:
-        return ", ".join(
-            f"{name.replace('_', ' ')} {count:,}" for name, count in self.counts.items()
-        )
-
     def _find(self, units: Labels) -> Labels:
         """Return the place of units in the ledger; −1: they are new."""
         if not len(self._units):
@@ -223,8 +219,7 @@ class Carrying:
     def _figures(self) -> _Figures:
         here = self._at >= 0
         at, groups, g = self._at[here], self._groups, len(self._merged)
-        now = np.zeros(len(self._units), np.int64)
-        now[at] = self._known[here]
+        seen = self._seen_with_this_file()
         present = np.bincount(groups[at], minlength=g)
         low, high = np.full(g, np.iinfo(np.int64).max), np.full(g, np.iinfo(np.int64).min)
         np.minimum.at(low, groups[at], self._stratum[here])
@@ -234,53 +229,60 @@ class Carrying:
             np.bincount(groups, minlength=g) - present,
             high,
             (present > 0) & (low != high),
-            rarest_of_groups(groups, now[:, None], g),
-            rarest_of_groups(groups, np.column_stack([self._seen, now]), g),
+            rarest_of_groups(groups, seen[:, -1:], g),
+            rarest_of_groups(groups, seen, g),
         )
+
+    def _seen_with_this_file(self) -> Labels:
+        """Return what is known of each unit of the ledger in each file, as if all here were released."""
+        now = np.zeros(len(self._units), np.int64)
+        here = self._at >= 0
+        now[self._at[here]] = self._known[here]
+        return np.column_stack([self._seen, now])
 
     def _staying(self) -> Flags:
         """Return the known units whose group is released."""
         swapped = self._plan.blocks[0].is_swapped
         is_untouched = any(name not in self._roles.strata for name in self._roles.released)
-        found, k = self._figures(), self._k
+        figures, k = self._figures(), self._k
         if not (is_untouched or swapped or self._leavers == "accept"):
-            self._join_groups(found)
-            found = self._figures()
-        there = (found.present > 0) & ~found.moved
-        left = there & (found.absent > 0)
+            self._join_groups(figures)
+            figures = self._figures()
+        there = (figures.present > 0) & ~figures.moved
+        left = there & (figures.absent > 0)
         if not (is_untouched or swapped):
-            left &= found.joint < k
-        accepted = left & (found.present >= k) & (not swapped) & (self._leavers == "accept")
-        told_apart = there & ~left & (found.joint < k) & (found.alone >= k)
+            left &= figures.joint < k
+        accepted = left & (figures.present >= k) & (not swapped) & (self._leavers == "accept")
+        told_apart = there & ~left & (figures.joint < k) & (figures.alone >= k)
         released = there & ~(left & ~accepted) & ~told_apart
         for name, which in (
             ("withheld_for_leavers", left & ~accepted),
-            ("withheld_for_moves", found.moved),
+            ("withheld_for_moves", figures.moved),
             ("withheld_for_known", told_apart),
             ("accepted_with_leavers", accepted),
         ):
-            self.counts[name] = int(found.present[which].sum())
-        self.counts["left"] = int(found.absent[found.present > 0].sum())
+            self.counts[name] = int(figures.present[which].sum())
+        self.counts["left"] = int(figures.absent[figures.present > 0].sum())
         here = self._at >= 0
         chosen = np.zeros(len(here), bool)
         chosen[here] = released[self._groups[self._at[here]]]
         return chosen
 
-    def _join_groups(self, found: _Figures) -> None:
+    def _join_groups(self, figures: _Figures) -> None:
         """Let groups that some left become one, where then k or more left and k or more stayed."""
         touched = np.flatnonzero(
-            (found.present > 0) & ~found.moved & (found.absent > 0) & (found.joint < self._k)
+            (figures.present > 0)
+            & ~figures.moved
+            & (figures.absent > 0)
+            & (figures.joint < self._k)
         )
         if not len(touched):
             return
-        now = np.zeros(len(self._units), np.int64)
-        here = self._at >= 0
-        now[self._at[here]] = self._known[here]
-        groups, seen = self._groups, np.column_stack([self._seen, now])
+        groups, seen = self._groups, self._seen_with_this_file()
         histories = {name: self._history(name) for name in self._release_of}
         into = joined_groups(
             touched,
-            found.stratum[touched],
+            figures.stratum[touched],
             groups,
             released_places(touched, histories),
             lambda units: smallest_combination(units * 0, seen[units]) >= self._k,
@@ -361,36 +363,36 @@ class Carrying:
         is_first = not len(self._units) and len(np.unique(self._of_row)) == n and k == self._k
         labels = np.where(at < 0, -1, self._groups[at]) if len(self._units) else np.full(n, -1)
         required = [rule for rule in given.requirements if not whole_of(rule, Units)]
-        found: Partition | None = None
+        partition: Partition | None = None
         if is_first:
-            found = solve(given.space, given.cells, given.requirements, k, None)
-            labels = found.labels.copy()
+            partition = solve(given.space, given.cells, given.requirements, k, None)
+            labels = partition.labels.copy()
         elif len(new):
-            found, of_new = self._group_newcomers(new, required, given, solve)
+            partition, of_new = self._group_newcomers(new, required, given, solve)
             labels[new] = len(self._merged) + of_new
         self._extend(labels)
         base = canonical_labels(labels)
         unions = base
         units = np.bincount(np.unique(np.column_stack([base, self._of_row]), axis=0)[:, 0])
         if not is_first and (units.min() < k or required):
-            found = self._unions(base, units, required, block, given, solve)
-            unions = found.labels
+            partition = self._unions(base, units, required, block, given, solve)
+            unions = partition.labels
         here = np.empty(int(base.max()) + 1, np.int64)
         here[base] = labels
         self._name_values(base, here, unions)
-        if is_first and found is not None:
-            return found
+        if is_first and partition is not None:
+            return partition
         weights = intake.relative_weights
         X = given.space.scaled
         return Partition(
             labels=unions,
             k=k,
-            method=block.method if found is None else found.method,
+            method=block.method if partition is None else partition.method,
             scale=block.scale,
-            options=dict(block.options) if found is None else found.options,
+            options=dict(block.options) if partition is None else partition.options,
             sse=sum_of_squares(X, unions, weights),
             sst=sum_of_squares(X, np.zeros(n, np.int64), weights),
-            seconds=0.0 if found is None else found.seconds,
+            seconds=0.0 if partition is None else partition.seconds,
             weighted=weights is not None,
         )
 
@@ -456,8 +458,8 @@ class Carrying:
         rules = within(required, new[first])
         check_feasible(rules)
         X = _means(given.space.scaled[new], of_new)
-        found = solve(Space(X, "none"), cells, rules, self._k, None)
-        return found, found.labels[of_new]
+        partition = solve(Space(X, "none"), cells, rules, self._k, None)
+        return partition, partition.labels[of_new]
 
     def _unions(
         self,
@@ -473,16 +475,16 @@ class Carrying:
         first = np.unique(base, return_index=True)[1]
         k = block.k or 1
         of_base = np.arange(len(units))
-        found: Partition | None = None
+        partition: Partition | None = None
         if units.min() < k:
             X, sizes = _means(given.space.scaled, base), np.bincount(base).astype(np.float64)
             enough = Population(units.astype(np.float64), k, str(self._column))
             cells = canonical_labels(strata[first])
-            found = solve(Space(X, "none"), cells, [enough], 1, sizes / sizes.mean())
-            of_base = found.labels
+            partition = solve(Space(X, "none"), cells, [enough], 1, sizes / sizes.mean())
+            of_base = partition.labels
         labels = canonical_labels(of_base[base])
         whole = Partition(labels, 1, block.method, block.scale, dict(block.options), 0.0, 0.0, 0.0)
-        whole = whole if found is None else replace(found, labels=labels)
+        whole = whole if partition is None else replace(partition, labels=labels)
         if not required:
             return whole
         cells = canonical_labels(strata)
@@ -657,12 +659,12 @@ def _means(X: Floats, labels: Labels) -> Floats:
 
 def _large_cells(cells: Labels, strata: Labels, k: int) -> Labels:
     """Put cells of fewer than k records together with the largest of their stratum."""
-    found = np.unique(cells, return_inverse=True)[1].reshape(-1)
+    larger = np.unique(cells, return_inverse=True)[1].reshape(-1)
     for stratum in np.unique(strata):
         inside = np.flatnonzero(strata == stratum)
-        sizes = np.bincount(found[inside], minlength=int(found.max()) + 1)
-        small = inside[sizes[found[inside]] < k]
-        found[small] = int(np.argmax(sizes))
-        if 0 < (found[inside] == np.argmax(sizes)).sum() < k:
-            found[inside] = found[inside[0]]
-    return canonical_labels(found)
+        sizes = np.bincount(larger[inside], minlength=int(larger.max()) + 1)
+        small = inside[sizes[larger[inside]] < k]
+        larger[small] = int(np.argmax(sizes))
+        if 0 < (larger[inside] == np.argmax(sizes)).sum() < k:
+            larger[inside] = larger[inside[0]]
+    return canonical_labels(larger)

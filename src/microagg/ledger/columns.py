@@ -74,14 +74,14 @@ def equations_of(versions: Labels, groups_then: Labels) -> Labels:
     -------
     (members, equations) version of each member in each; −1: not in the sum
     """
-    found = [np.zeros((len(versions), 0), np.int64)]
+    equations = [np.zeros((len(versions), 0), np.int64)]
     for column, then in zip(versions.T, groups_then.T, strict=True):
         is_in = column != NO_EQUATION
-        found += [
+        equations += [
             np.where(is_in & (then == group), column, NOT_IN_SUM)[:, None]
             for group in np.unique(then[is_in])
         ]
-    return np.hstack(found)
+    return np.hstack(equations)
 
 
 class ColumnHistory:
@@ -98,9 +98,9 @@ class ColumnHistory:
     def _take(self, arrays: dict[str, NDArray[Any]], units: int, groups: int) -> None:
         def whole(name: str, fill: float, kind: str, length: int, *width: int) -> Any:
             there = arrays.get(name, np.zeros((0, *width)))
-            found = np.full((length, *there.shape[1:]), fill, kind)
-            found[: len(there)] = there
-            return found
+            extended = np.full((length, *there.shape[1:]), fill, kind)
+            extended[: len(there)] = there
+            return extended
 
         self.equations = whole("equations", NO_EQUATION, "i1", units, 0)
         """(units, equations) version in each; −1: not in the sum; −2: the group has no such equation."""
@@ -127,8 +127,8 @@ class ColumnHistory:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return what the ledger is to hold."""
-        found = {name: value for name, value in vars(self).items() if name != "texts"}
-        return {**found, "texts": np.frombuffer(json.dumps(self.texts).encode(), np.uint8)}
+        arrays = {name: value for name, value in vars(self).items() if name != "texts"}
+        return {**arrays, "texts": np.frombuffer(json.dumps(self.texts).encode(), np.uint8)}
 
     def group_masses(self, groups: Labels) -> Floats:
         """Return what the last equation of each group weighs: its rows, or their weights.
@@ -170,11 +170,11 @@ class ColumnHistory:
 
         A value that is back is its old version: it is no new unknown.
         """
-        found = np.where(np.isnan(sums), NOT_IN_SUM, (~np.isnan(self.sums)).sum(axis=1))
+        versions = np.where(np.isnan(sums), NOT_IN_SUM, (~np.isnan(self.sums)).sum(axis=1))
         for version in range(self.sums.shape[1] - 1, -1, -1):
             same = (self.sums[:, version] == sums) & (self.masses[:, version] == masses)
-            found[same] = version
-        return found
+            versions[same] = version
+        return versions
 
     def may_state(
         self,

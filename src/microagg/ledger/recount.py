@@ -16,11 +16,12 @@ import pyarrow as pa
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.ledger.columns import NO_EQUATION, equations_of
-from microagg.ledger.combinations import ABSENT, smallest_combination
 from microagg.ledger.equations import gives_few_away
 from microagg.ledger.hashing import hashed_rows
 from microagg.ledger.ledger_file import Ledger
 from microagg.tables.frame import Frame
+
+ABSENT = 0  # in place of what is known of a unit that is not in a file
 
 
 class Recount(NamedTuple):
@@ -71,6 +72,42 @@ def recount(ledger: Ledger) -> Recount:
         sums=bool(means),
         k=k,
     )
+
+
+def smallest_combination(groups: Labels, seen: Labels) -> int:
+    """Count the units in the rarest combination of base group, known columns and presence over all files.
+
+    Parameters
+    ----------
+    groups : (units,) base group of each
+    seen : (units, files) what is known of each in each file; 0: it is not in it
+    """
+    there = np.isin(groups, groups[(seen != ABSENT).any(axis=1)])
+    codes = _combinations(groups[there], seen[there])
+    return int(np.bincount(codes).min(initial=len(groups)))
+
+
+def rarest_of_groups(groups: Labels, seen: Labels, count: int) -> Labels:
+    """Return the units in each group's rarest combination; groups without units have many.
+
+    Parameters
+    ----------
+    groups, seen : as for :func:`smallest_combination`
+    count : of groups
+    """
+    codes = _combinations(groups, seen)
+    rarest = np.full(count, len(codes) + 1)
+    np.minimum.at(rarest, groups, np.bincount(codes)[codes])
+    return rarest
+
+
+def _combinations(groups: Labels, seen: Labels) -> Labels:
+    codes = np.unique(groups, return_inverse=True)[1].reshape(-1)
+    for column in seen.T:
+        values, which = np.unique(column, return_inverse=True)
+        codes = np.unique(codes * len(values) + which.reshape(-1), return_inverse=True)[1]
+        codes = codes.reshape(-1)
+    return codes
 
 
 def faults_of_file(

@@ -145,29 +145,15 @@ class GroupValues:
                 stays = np.ones(len(row), bool)
                 blanked += int(group_states.sum())
             else:
-                first = here & ~history.stated & (step.present >= self._k)
                 few = here & ~history.stated & (step.present < self._k) & (step.present > 0)
-                new = first | (step.changed & ~refused)
+                self._state(
+                    variable, step, refused, group_values, group_states, partial(rounded, j)
+                )
+                group_values[few[members.here]], group_states[few[members.here]] = np.nan, 1
                 renewed |= step.changed & ~refused
                 kept |= step.changed & refused
                 blanked += int(few.sum())
-                history.state(
-                    new[members.groups], step.versions, step.sums, step.masses, members.number
-                )
-                old = (history.stated & ~new)[members.here]
-                at = members.here[old]
-                number = _numbers(variable, history, history.released[at], history.origin[at])
-                number = np.where(step.changed[at], rounded(j, number), number)
-                group_values[old], group_states[old] = number, np.isnan(number)
-                is_few = few[members.here]
-                group_values[is_few], group_states[is_few] = np.nan, 1
-                is_new = new[members.here]
-                at = members.here[is_new]
-                history.released[at] = _as_held(variable, history, group_values[is_new])
-                history.origin[at], history.stated[at] = variable.origin, True
-                stays = is_few | (step.changed & refused)[members.here]
-                if variable.kind in ("number", "integer"):
-                    self.rounding[str(variable.name)] = _rounding(partial(rounded, j))
+                stays = (few | (step.changed & refused))[members.here]
                 masses = history.group_masses(members.groups)[members.here]
             if members.unions is labels:
                 values[:, j], states[:, j] = group_values[labels], group_states[labels]
@@ -191,6 +177,41 @@ class GroupValues:
             "columns_blanked": blanked,
         }
         return values, states
+
+    def _state(
+        self,
+        variable: Variable,
+        step: _Step,
+        refused: Flags,
+        values: Floats,
+        states: Labels,
+        rounded: Callable[[Floats], Floats],
+    ) -> None:
+        """State the new values of groups in the ledger, and put the old ones of the others in their place.
+
+        Parameters
+        ----------
+        variable, step : the column, and what would be stated
+        refused : (groups,) groups that must not show a change
+        values, states : (base groups of this file,) of now; they are changed
+        rounded : rounds numbers of the column
+        """
+        members, history = self.members, step.history
+        here = _flags(members.here, len(members.merged))
+        new = here & ~history.stated & (step.present >= self._k) | (step.changed & ~refused)
+        is_in = new[members.groups]
+        history.state(is_in, step.versions, step.sums, step.masses, members.number)
+        old = (history.stated & ~new)[members.here]
+        at = members.here[old]
+        number = _numbers(variable, history, history.released[at], history.origin[at])
+        number = np.where(step.changed[at], rounded(number), number)
+        values[old], states[old] = number, np.isnan(number)
+        is_new = new[members.here]
+        at = members.here[is_new]
+        history.released[at] = _as_held(variable, history, values[is_new])
+        history.origin[at], history.stated[at] = variable.origin, True
+        if variable.kind in ("number", "integer"):
+            self.rounding[str(variable.name)] = _rounding(rounded)
 
     def _step(self, variable: Variable, here: Flags, weights: Floats | None) -> _Step:
         history = self._histories[str(variable.name)]
