@@ -65,7 +65,7 @@ def protect(
     """
     check_spark()
     from microagg.engines.capabilities import check_plan_in_parts
-    from microagg.engines.complete_plan import completed
+    from microagg.engines.parts import completed
     from microagg.engines.spark.on_spark import SparkParts, group_in_spark
     from microagg.engines.spark.spark_frames import on_spark, positional
     from microagg.engines.spark.spark_release import SparkRelease
@@ -96,9 +96,12 @@ def verify(
         which it is missing count as one unit.
     """
     check_spark()
-    from microagg.engines.spark.spark_counts import count_shared
+    from microagg.engines.spark.spark_counts import CountsOnSpark
+    from microagg.engines.spark.spark_frames import on_spark
+    from microagg.measure.verify import count_promises
 
-    return count_shared(df, Promise(k, columns, unit))
+    with on_spark():
+        return count_promises(CountsOnSpark(df), [Promise(k, columns, unit)])[0][0]
 
 
 def warm_up(

@@ -17,8 +17,8 @@ import pytest
 
 from command import here, said
 from microagg import InputError, TableError
-from microagg.engines import complete_plan as completing
 from microagg.engines import disk
+from microagg.engines import parts as completing
 from microagg.engines.scratch import opened_scratch, owner_of
 from microagg.formats.batches import open_batches
 from microagg.formats.files import write_file

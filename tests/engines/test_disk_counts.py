@@ -13,8 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from microagg import InputError
-from microagg.engines.disk_counts import CountsOnDisk
-from microagg.engines.release_counts import CountedColumns, count_release
+from microagg.engines.release_counts import CountedColumns, CountsOnDisk, count_release
 from microagg.formats.batches import open_batches
 from microagg.formats.files import read_file, write_file
 from microagg.measure.count_by_keys import ClassCounter

@@ -61,7 +61,7 @@ def test_a_master_that_does_not_exist_is_refused_before_spark_starts(source, mas
     def started(*_):
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("microagg.job.spark_engine.session_on", started)
+    monkeypatch.setattr("microagg.job.engine_in_parts.session_on", started)
     asked = ["protect", source, source.with_name("out"), "-k", 3, "--engine", "spark"]
     done = here(*asked, "--master", master)
     assert done.returncode == 2
@@ -103,7 +103,7 @@ def test_what_cannot_work_on_spark_is_said_before_it_starts(source, flags, words
     def started(*_):
         raise AssertionError("Spark was started")
 
-    monkeypatch.setattr("microagg.job.spark_engine.session_on", started)
+    monkeypatch.setattr("microagg.job.engine_in_parts.session_on", started)
     done = here(*("protect", source, source.with_name("out"), "-k", 3, "--engine", "spark", *flags))
     assert done.returncode == 2
     assert words in said(done)

@@ -28,7 +28,7 @@ from microagg import InputError
 from microagg.engines import disk, disk_release
 from microagg.engines.aggregates import GROUP
 from microagg.engines.memory.table import Table
-from microagg.engines.spark.spark_rows import measured_in_one_task
+from microagg.engines.spark.spark_release import measured_in_one_task
 from microagg.engines.write_and_count import as_required
 from microagg.evidence import Evidence
 from microagg.evidence.measuring import Measuring
@@ -342,7 +342,7 @@ def test_the_command_says_the_same_on_every_engine(engine, tmp_path, command):
 
 
 def test_every_engine_says_how_far_it_is(engine, tmp_path, monkeypatch):
-    monkeypatch.setattr("microagg.job.spark_engine._EVERY", 0.01)
+    monkeypatch.setattr("microagg.job.engine_in_parts._EVERY", 0.01)
     monkeypatch.setattr(disk, "LEAF", 2500)
     heard = []
 

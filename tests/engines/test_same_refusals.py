@@ -208,7 +208,7 @@ def test_spark_says_all_of_it_alike(spark, source, records, asked, monkeypatch):
 
 
 def test_every_lack_is_declared_with_the_way_out():
-    assert list(LACKS) == [lack.rule for lack in _IN_PARTS]
+    assert list(LACKS) == list(_IN_PARTS)
     for rule, settings in LACKS.items():
         with pytest.raises(
             InputError, match=rf"{rule}, since .*; .* say engine = memory"
@@ -225,7 +225,7 @@ def _lacking(engine: str):
 @pytest.mark.parametrize("engine", ["memory", _lacking("disk"), _lacking("spark")])
 @pytest.mark.parametrize("lack", LACKS)
 def test_what_only_memory_does(source, tmp_path, engine, lack, monkeypatch):
-    monkeypatch.setattr("microagg.job.spark_engine.session_on", _no_session)
+    monkeypatch.setattr("microagg.job.engine_in_parts.session_on", _no_session)
     target = tmp_path / ("out" if engine == "spark" else "out.parquet")
     run(Job(source, target, plan_for(LACKS[lack]), engine=engine))
     assert target.exists()

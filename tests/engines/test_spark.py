@@ -18,13 +18,19 @@ import microagg
 import one_process
 from engine_tables import LEAF, in_order, mixed_plan, mixed_table
 from microagg.drafting.draft import complete
-from microagg.engines import complete_plan as completing
+from microagg.engines import parts as completing
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.spark import on_spark as engine
 from microagg.engines.spark import spark_frames
 from microagg.engines.spark.on_spark import group_in_spark
-from microagg.engines.spark.spark_bundles import in_bundles, numbers_of, packed_of, word_columns
-from microagg.engines.spark.spark_frames import by_chunk, on_spark
+from microagg.engines.spark.spark_frames import (
+    by_chunk,
+    in_bundles,
+    numbers_of,
+    on_spark,
+    packed_of,
+    word_columns,
+)
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.tables.frame import Frame
@@ -49,8 +55,8 @@ def alone(mixed):
 
 def same_as(alone, release) -> None:
     assert in_order(release.data.toArrow()).equals(in_order(alone.data))
-    assert release.sums.groups == alone.sums.groups
-    assert (release.sums.within == alone.sums.within).all()
+    assert release.grouped.sums.groups == alone.sums.groups
+    assert (release.grouped.sums.within == alone.sums.within).all()
 
 
 @pytest.mark.parametrize(

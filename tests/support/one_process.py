@@ -16,8 +16,7 @@ from microagg.engines.chunks import (
     sample_share,
     work_on_chunk,
 )
-from microagg.engines.fit import encoding_of
-from microagg.engines.rare_patterns import join_rare_patterns
+from microagg.engines.fit import encoding_of, join_rare_patterns
 from microagg.engines.table_summary import summarise
 from microagg.kernels.labels import canonical_labels
 from microagg.plan.plan import Plan

@@ -113,8 +113,8 @@ def _counted_locally(file: Path, promises: list[Promise], csv: CsvFormat) -> lis
     if FORMATS[kind_of(file)].in_batches:
         from tempfile import TemporaryDirectory
 
-        from microagg.engines.disk_counts import CountsOnDisk
         from microagg.engines.memory_needed import fits, memory_for
+        from microagg.engines.release_counts import CountsOnDisk
         from microagg.formats.batches import open_batches
 
         source = open_batches(file, csv)

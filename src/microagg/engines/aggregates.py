@@ -26,7 +26,7 @@ from microagg.engines.write_and_count import as_required
 from microagg.errors import VerificationError
 from microagg.evidence.measured import Required
 from microagg.grouping.require.requirement import Requirement
-from microagg.kernels.labels import canonical_labels, combine
+from microagg.kernels.labels import canonical_labels
 from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
     by_columns,
@@ -83,16 +83,10 @@ class ReleasedValues(NamedTuple):
             after += 1
         return cls(values, states, weights, packed[:, after:] if encoding.is_swapped else None)
 
-    @classmethod
-    def of_no_record(cls, encoding: Encoding) -> ReleasedValues:
-        """Return the released values of no record at all, in the shape that others have."""
-        d = len(encoding.coders)
-        return cls(
-            np.zeros((0, d)),
-            np.zeros((0, d), np.int64),
-            np.zeros(0) if encoding.releases_weight else None,
-            np.zeros((0, len(dealt_columns(encoding))), np.uint64) if encoding.is_swapped else None,
-        )
+
+def n_released(encoding: Encoding) -> int:
+    """Return how many numbers :meth:`ReleasedValues.packed` has for each record."""
+    return len(encoding.coders) + encoding.releases_weight + len(dealt_columns(encoding))
 
 
 def dealt_columns(encoding: Encoding) -> list[Any]:
@@ -135,7 +129,9 @@ def shared_values(
     """
     plan, block = encoding.plan, encoding.block
     variables, origins = _columns_of_chunk(encoding, records)
-    units, relative_weights = _numbered_units(records), encoding.relative_weights(records)
+    units, relative_weights = None, encoding.relative_weights(records)
+    if records.units is not None:
+        units = np.unique(records.units, return_inverse=True)[1].reshape(-1)
     whole = [keeps_whole(encoding, coder) for coder in encoding.coders]
     roundings = [
         rounding_of(
@@ -177,7 +173,7 @@ def shared_values(
     shared = ReleasedValues(values + origins, states, weights)
     if dealt is None:
         return shared, states
-    fault = dealt.fault(lambda name: _codes(encoding, shared, name))
+    fault = dealt.fault()
     if fault is not None:
         raise VerificationError(f"In a part of the table {fault}. Nothing was written.")
     travels = [(number << 32) + labels]
@@ -187,17 +183,6 @@ def shared_values(
     extra = np.column_stack(travels).view(np.uint64)
     before = np.column_stack([column[1] for column in dealt.before[: len(variables)]])
     return shared._replace(dealt=extra), before
-
-
-def _codes(encoding: Encoding, shared: ReleasedValues, name: Any) -> Labels:
-    """Return a number for each value and state that a column releases."""
-    names = [coder.name for coder in encoding.coders]
-    if name not in names:
-        assert shared.weights is not None
-        return np.unique(shared.weights, return_inverse=True)[1].reshape(-1)
-    at = names.index(name)
-    codes = np.unique(shared.values[:, at], return_inverse=True, equal_nan=True)[1].reshape(-1)
-    return combine([codes, shared.states[:, at]])
 
 
 def _columns_of_chunk(encoding: Encoding, records: Records) -> tuple[list[Variable], Floats]:
@@ -214,13 +199,6 @@ def _columns_of_chunk(encoding: Encoding, records: Records) -> tuple[list[Variab
             values = values - origins[j]
         variables.append(coder.of_chunk(values))
     return variables, origins
-
-
-def _numbered_units(records: Records) -> Labels | None:
-    """Return the unit of each record of a chunk as 0, 1, …; None: every record is one."""
-    if records.units is None:
-        return None
-    return np.unique(records.units, return_inverse=True)[1].reshape(-1)
 
 
 def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
@@ -420,9 +398,7 @@ def finish_chunk(
 
 def _rules_of(encoding: Encoding) -> list[Requirement]:
     """Return what groups must satisfy in addition to k, for no records in particular."""
-    return requirements(
-        encoding, encoding.records_of(np.zeros((0, encoding.width), dtype=np.uint64))
-    )
+    return requirements(encoding, encoding.records_of(np.zeros((0, encoding.width), np.uint64)))
 
 
 def added_up(encoding: Encoding, chunks: Iterable[Sums]) -> Sums:

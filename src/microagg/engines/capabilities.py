@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from microagg.errors import InputError, TableError, listed, shown
 from microagg.formats import FORMATS
@@ -16,27 +15,21 @@ from microagg.plan.plan import Plan
 ENGINES = ("memory", "disk", "spark")
 
 
-class _Use(NamedTuple):
-    """Engines that use a setting, and what it is for."""
-
-    engines: tuple[str, ...]
-    purpose: str
-
-
+# The engines that use a setting, and what it is for.
 _USES = {
-    "--memory": _Use(("disk",), "limits what a table that is read in parts takes in memory"),
-    "--master": _Use(("spark",), "says where Spark runs"),
-    "--sheet": _Use(("memory",), "names a sheet of an Excel file"),
-    "--delimiter": _Use(("memory", "disk"), "is about CSV files"),
-    "--encoding": _Use(("memory", "disk"), "is about text in files"),
-    "--decimal": _Use(("memory", "disk"), "is about CSV files"),
-    "--escape-formulas": _Use(("memory", "disk"), "is about CSV files"),
-    "--public": _Use(("memory",), "writes a report from the whole released table"),
-    "--compare": _Use(("memory",), "groups the whole table anew with other k"),
-    "--prices": _Use(("memory",), "groups a sample of the table anew for each decision"),
-    "--ledger": _Use(("memory",), "keeps the groups of all earlier releases side by side"),
-    "--bound": _Use(("memory",), "proves a bound over all records side by side"),
-    "--time-limit": _Use(("memory",), "ends one search over the whole table"),
+    "--memory": (("disk",), "limits what a table that is read in parts takes in memory"),
+    "--master": (("spark",), "says where Spark runs"),
+    "--sheet": (("memory",), "names a sheet of an Excel file"),
+    "--delimiter": (("memory", "disk"), "is about CSV files"),
+    "--encoding": (("memory", "disk"), "is about text in files"),
+    "--decimal": (("memory", "disk"), "is about CSV files"),
+    "--escape-formulas": (("memory", "disk"), "is about CSV files"),
+    "--public": (("memory",), "writes a report from the whole released table"),
+    "--compare": (("memory",), "groups the whole table anew with other k"),
+    "--prices": (("memory",), "groups a sample of the table anew for each decision"),
+    "--ledger": (("memory",), "keeps the groups of all earlier releases side by side"),
+    "--bound": (("memory",), "proves a bound over all records side by side"),
+    "--time-limit": (("memory",), "ends one search over the whole table"),
 }
 
 
@@ -56,28 +49,17 @@ the engine disk uses it; this job runs on spark. Leave --memory out, or say --en
     """
     if engine not in (None, *ENGINES):
         raise InputError(f"The engine is one of {listed(ENGINES)}; got {shown(engine)}.")
-    for flag, use in _USES.items():
-        if not given.get(flag) or engine in use.engines:
+    for flag, (engines, purpose) in _USES.items():
+        if not given.get(flag) or engine in engines:
             continue
-        if engine is None and {"memory", "disk"} & {*use.engines}:
+        if engine is None and {"memory", "disk"} & {*engines}:
             continue
-        which = "the engine" if len(use.engines) == 1 else "the engines"
+        which, use = ("the engine", "uses") if len(engines) == 1 else ("the engines", "use")
         where = "this job names no engine" if engine is None else f"this job runs on {engine}"
         raise InputError(
-            f"{flag} {use.purpose}, and only {which} {' and '.join(use.engines)} "
-            f"{'uses' if len(use.engines) == 1 else 'use'} it; {where}. Leave {flag} out, or say --engine "
-            f"{use.engines[0]}."
+            f"{flag} {purpose}, and only {which} {' and '.join(engines)} {use} it; {where}. Leave {flag} "
+            f"out, or say --engine {engines[0]}."
         )
-
-
-class _Lack(NamedTuple):
-    """What a table that is read in parts, on disk or Spark, has to be like, and when a plan asks for more."""
-
-    rule: str
-    why: str
-    fact: str
-    asked: Callable[[Plan, Block], object]
-    """What is asked for: put into the fact, if it is a text; nothing: the plan can be carried out."""
 
 
 def _columns(plan: Plan, block: Block, **settings: str) -> bool:
@@ -86,76 +68,67 @@ def _columns(plan: Plan, block: Block, **settings: str) -> bool:
     return any(getattr(plan.column(column), name) == value for column in block.columns or ())
 
 
-_IN_PARTS = (
-    _Lack(
-        "one block of columns",
+# What a table that is read in parts, on disk or Spark, has: why, and what a plan says that asks for more. The
+# last tells whether a plan does; a text that it gives is put into the fact.
+_IN_PARTS: dict[str, tuple[str, str, Callable[[Plan, Block], object]]] = {
+    "one block of columns": (
         "each record travels with one group",
         "the plan has several",
         lambda p, b: len(p.blocks) > 1,
     ),
-    _Lack(
-        "one partition",
+    "one partition": (
         "each record travels with one group",
         "per_column asks for one a column",
         lambda p, b: b.per_column and len(b.columns or ()) > 1,
     ),
-    _Lack(
-        "units that are counted",
+    "units that are counted": (
         "the records of a unit may lie in several parts",
         "mode is together",
         lambda p, b: p.unit_of(b).mode == "together",
     ),
-    _Lack(
-        "strata of k units",
+    "strata of k units": (
         "strata are not compared with each other",
         "small is merge",
         lambda p, b: p.strata_of(b).small == "merge",
     ),
-    _Lack(
-        "identifiers that are dropped",
+    "identifiers that are dropped": (
         "new numbers are drawn for all records at once",
         "renumber names some",
         lambda p, b: p.renumber,
     ),
-    _Lack(
-        "all records",
+    "all records": (
         "the costliest ones show only once all are grouped",
         "suppress leaves some out",
         lambda p, b: p.suppress.most > 0,
     ),
-    _Lack(
-        "recodings of all records",
+    "recodings of all records": (
         "they are fitted before records are left out",
         "missing is drop",
         lambda p, b: p.coarsened and p.missing.policy == "drop",
     ),
-    _Lack(
-        "requirements of a group by itself",
+    "requirements of a group by itself": (
         "no part knows how values are spread in the whole table",
         "{} is asked",
         lambda p, b: ", ".join(
             key for key, rule in RULES.items() if not rule.in_parts and getattr(b.require, key)
         ),
     ),
-    _Lack(
-        "groups as they were found",
+    "groups as they were found": (
         "groups that agree are merged over the whole table",
         "standing is asked",
         lambda p, b: b.standing is not None,
     ),
-    _Lack(
-        "values or their logarithms",
+    "values or their logarithms": (
         "ranks need all values in one order",
         "a transform is rank",
         lambda p, b: _columns(p, b, transform="rank"),
     ),
-    _Lack(
-        "values rounded one by one",
+    "values rounded one by one": (
         "a total is kept by rounding one group after the other",
         "round is totals",
         lambda p, b: _columns(p, b, round="totals"),
     ),
-)
+}
 
 
 def check_plan_in_parts(plan: Plan, on_spark: bool = False) -> None:
@@ -165,11 +138,11 @@ def check_plan_in_parts(plan: Plan, on_spark: bool = False) -> None:
             "On Spark rows have no order that could be kept; keep_order is true. Leave it out, or say engine "
             "= memory or disk."
         )
-    for lack in _IN_PARTS:
-        if asked := lack.asked(plan, plan.blocks[0]):
+    for rule, (why, fact, asks_for_more) in _IN_PARTS.items():
+        if asked := asks_for_more(plan, plan.blocks[0]):
             raise InputError(
-                f"A table that is read in parts has {lack.rule}, since {lack.why}; "
-                f"{lack.fact.format(asked)}. Leave that out, or say engine = memory where the table fits."
+                f"A table that is read in parts has {rule}, since {why}; {fact.format(asked)}. Leave that "
+                "out, or say engine = memory where the table fits."
             )
 
 

@@ -4,7 +4,7 @@ Grouping takes three passes over the input: one summarises it, one draws a sampl
 which chunks are planned (unless there is but one), and one turns it into records, by chunk, on a shelf of the
 scratch folder. Then the chunks are worked on one after the other, turn after turn; what each record releases
 goes to a last shelf, by the part of the output it belongs to. Another pass over the input writes the output.
-Further ones count what the evidence asks for (disk_counts.py). All moves are sequential.
+Further ones count what the evidence asks for (release_counts.py). All moves are sequential.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from microagg.engines.one_column import (
     in_value_order,
     split_column,
 )
+from microagg.engines.parts import Found
 from microagg.engines.scratch import Scratch, Shelf
 from microagg.engines.table_summary import TableSummary
-from microagg.engines.verbs import Found
 from microagg.errors import InputError
 from microagg.formats.batches import Batch, BatchSource
 from microagg.plan.plan import Plan
@@ -110,8 +110,10 @@ def group_from_disk(
         numbers = _cut_column(source, encoding, chunk_plan, scratch, on_progress, workers)
     else:
         numbers = _work_in_turns(source, encoding, chunk_plan, scratch, on_progress, workers)
-    sums, sampled = _reports(encoding, numbers, scratch)
-    return DiskRun(encoding, summary, numbers, sums, sampled)
+    reports = [scratch.kept(f"report-{number}") for number in numbers]
+    sums = added_up(encoding, [report[0] for report in reports if report])
+    sampled = np.concatenate([report[1] for report in reports if report])
+    return DiskRun(encoding, summary, numbers, sums, sampled[np.argsort(sampled[:, 0])])
 
 
 def _work_in_turns(
@@ -166,7 +168,7 @@ def _cut_column(
                 packed = in_value_order(encoding.records_of(packed), packed)
                 in_order.put(place, packed, np.full(len(packed), place))
 
-        _in_threads(sort, stretches, _adding_up(on_progress, 0, 2 * len(stretches)), workers)
+        _in_threads(sort, stretches, workers, on_progress, 0, 2 * len(stretches))
         counts = in_order.counts(splits.first[-1])
         read = in_order.take
         found = ends_by_stretch(encoding, splits, counts, read, workers, scratch.folder)
@@ -192,18 +194,19 @@ def _cut_column(
         labels = np.repeat(np.arange(len(cuts)), np.diff(np.append(0, cuts)))
         _release(encoding, place, packed, labels + (place << 32), released, scratch)
 
-    report = _adding_up(on_progress, len(stretches), 2 * len(stretches))
-    _in_threads(release, stretches, report, workers)
+    _in_threads(release, stretches, workers, on_progress, len(stretches), 2 * len(stretches))
     return list(range(splits.first[-1]))
 
 
 def _in_threads(
     work: Callable[..., None],
     tasks: Iterable[tuple[int, tuple[Any, ...]]],
-    done: Callable[[int], None],
     workers: int,
+    on_progress: OnProgress,
+    done: int,
+    total: int,
 ) -> None:
-    """Do tasks, given as size and arguments, several at a time; report the size of each that is done."""
+    """Do tasks, given as size and arguments, several at a time; report how much is done of all."""
 
     def counted(*arguments: Any) -> None:
         with at_work():
@@ -214,7 +217,8 @@ def _in_threads(
         try:
             for future in as_completed(waiting):
                 future.result()
-                done(waiting[future])
+                done += waiting[future]
+                on_progress("grouping", done, total)
         except BaseException:
             pool.shutdown(cancel_futures=True)
             raise
@@ -360,18 +364,7 @@ def _work(
         if size and not following.has(number):
             tasks.append((size, (number, places)))
     done = (turn + 1) * encoding.records - sum(size for size, _ in tasks)
-    _in_threads(work, tasks, _adding_up(on_progress, done, total), workers)
-
-
-def _adding_up(on_progress: OnProgress, done: int, total: int) -> Callable[[int], None]:
-    """Add up what is done, and report it."""
-
-    def report(size: int) -> None:
-        nonlocal done
-        done += size
-        on_progress("grouping", done, total)
-
-    return report
+    _in_threads(work, tasks, workers, on_progress, done, total)
 
 
 def _release(
@@ -385,11 +378,7 @@ def _release(
     """Keep what the groups of a chunk release, for the output, and their sums."""
     # A chunk is released once: what is on the shelf is not dealt again, and the secret is kept nowhere.
     chunk = finish_chunk(encoding, packed, groups, number, secrets.token_bytes(SECRET_BYTES))
-    row, labels, chosen = (
-        chunk.records.extra[:, :1],
-        chunk.labels,
-        chunk.sampled,
-    )
+    row, labels, chosen = chunk.records.extra[:, :1], chunk.labels, chunk.sampled
     sample = np.column_stack([row[chosen, 0].astype(np.int64), groups[chosen]])
     if not encoding.is_swapped:
         first = np.unique(labels, return_index=True)[1]
@@ -399,12 +388,3 @@ def _release(
     scratch.keep(f"report-{number}", (chunk.sums, sample))
     places = (row[:, 0] // np.uint64(AT_ONCE)).astype(np.int64)
     released.put(number, np.hstack([row, chunk.shared.packed()]), places)
-
-
-def _reports(encoding: Encoding, numbers: Sequence[int], scratch: Scratch) -> tuple[Sums, Labels]:
-    """Add up what chunks report, in the order of their numbers; and the sample of their records."""
-    reports = [
-        report for report in (scratch.kept(f"report-{number}") for number in numbers) if report
-    ]
-    sample = np.concatenate([report[1] for report in reports])
-    return added_up(encoding, [report[0] for report in reports]), sample[np.argsort(sample[:, 0])]

@@ -24,10 +24,9 @@ from microagg.engines.aggregates import (
     required,
 )
 from microagg.engines.disk import OnProgress, group_from_disk
-from microagg.engines.disk_counts import CountsOnDisk
 from microagg.engines.encoding import PackedRows
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
-from microagg.engines.release_counts import CountedColumns, Counts, count_release
+from microagg.engines.release_counts import CountedColumns, Counts, CountsOnDisk, count_release
 from microagg.engines.scratch import Scratch, check_room, in_random_order
 from microagg.engines.write_and_count import refuse_broken
 from microagg.errors import VerificationError, shown

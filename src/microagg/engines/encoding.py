@@ -125,7 +125,7 @@ class Encoding:
     weight_spread: float = 0.0
     """Standard deviation of the weights."""
     moved_keys: PackedRows = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
-    """Keys, ascending, of rows that belong to another cell than their own pattern says: rare_patterns.py."""
+    """Keys, ascending, of rows that belong to another cell than their own pattern says: fit.py."""
     moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     recoders: Mapping[Any, Recoder] = field(default_factory=dict)
     """Columns that are recoded before anything else; the plan is that of the recoded table."""

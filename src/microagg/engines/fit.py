@@ -1,14 +1,18 @@
 """The encoding of a table, fitted to its summary: how each column is encoded, and which cells there are.
 
-:func:`fit` does so for a table that is read in parts, by the same passes on every engine.
+:func:`fit` does so for a table that is read in parts, by the same passes on every engine. The last of them is
+about patterns of missing values that too few records have. Such records are few, whatever the size of the
+table: they are collected, with some records of each common pattern of their stratum, the ones with the lowest
+keys, and joined in memory as :mod:`microagg.encode.missing` does it. What comes of it is a short list: keys
+of rows, and the cell that each belongs to.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import partial
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,7 @@ from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.categories import nominal_encoder
 from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.inertia import Encoder, LevelCounts
+from microagg.encode.missing import join_enough, join_rare
 from microagg.encode.number import NumberEncoder, NumberFigures
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import (
@@ -33,16 +38,18 @@ from microagg.encode.recoded_table import (
 from microagg.encode.space import Axes, fitted_encoder, with_admissible
 from microagg.encode.strata import stratum_too_small
 from microagg.engines.capabilities import check_plan_in_parts
-from microagg.engines.encoding import Coder, Encoding
-from microagg.engines.rare_patterns import join_rare_patterns
-from microagg.engines.table_summary import TableSummary, summarise
-from microagg.engines.verbs import Parts
+from microagg.engines.chunks import broken_requirement, requirements
+from microagg.engines.encoding import Coder, Encoding, PackedRows
+from microagg.engines.parts import Parts
+from microagg.engines.table_summary import Cell, TableSummary, summarise
+from microagg.errors import InputError
 from microagg.grouping.read_table import (
+    check_blanked,
     check_no_identifier,
     no_complete_record,
     no_records,
 )
-from microagg.grouping.require.from_plan import make_requirements
+from microagg.grouping.require.from_plan import make_requirements, within
 from microagg.grouping.require.requirement import check_feasible
 from microagg.measure.column_losses import LossScale
 from microagg.measure.coordinates import AttackerSpace, state_encoders
@@ -57,6 +64,8 @@ from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable, no_order
 
 _NONE = np.zeros(0)  # values, where only what is known about a column matters
+_LENT = 256  # records of each common pattern that may join a rare one, times k at least
+_FEW = 64  # times k: patterns of fewer records may have too few units
 
 
 def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
@@ -66,7 +75,16 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     if plan.coarsened:
         check_recoded(plan, parts.names)
         columns = {*plan.coarsened, *extra}
-        counted = parts.reduce(partial(_tallies, plan=plan), merge_tallies, columns)
+
+        def tallies(table: pa.Table, written: pa.Table | None) -> Tallies:
+            frame, units = Frame(table), None
+            if plan.units:  # by keys, which are the same in all batches
+                text = frame if written is None else Frame(written)
+                values = values_as_written(text, plan.units[0], written is not None)
+                units = row_keys([values])[:, 0].view(np.int64)
+            return tally_columns(frame, plan, written is not None, units)
+
+        counted = parts.reduce(tallies, merge_tallies, columns)
         if counted is not None:
             recoders = fit_recoders(plan, counted, Frame(parts.empty()), parts.is_text)
     after = recoded_plan(plan, recoders.values())
@@ -75,11 +93,11 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     columns = {*roles.protected, *roles.strata, *plan.related, *recoders, *extra, *asked}
 
     def summary_by(plan: Plan, log_units: Mapping[Any, float]) -> TableSummary:
-        merged = parts.reduce(
-            partial(_recoded_summary, plan=plan, recoders=recoders, log_units=log_units),
-            TableSummary.merge,
-            columns,
-        )
+        def of_batch(table: pa.Table, written: pa.Table | None) -> TableSummary:
+            recoded, text = recoded_batch(Frame(table), written, recoders)
+            return summarise(recoded.native, plan, text, log_units)
+
+        merged = parts.reduce(of_batch, TableSummary.merge, columns)
         if merged is None:
             raise no_records()
         return merged
@@ -93,16 +111,6 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     _check_strata(after, summary)
     _check_feasible(after, summary)
     return join_rare_patterns(parts, encoding), summary
-
-
-def _tallies(table: pa.Table, written: pa.Table | None, plan: Plan) -> Tallies:
-    """Count in a batch what recodings need; units by keys, which are the same in all batches."""
-    frame, units = Frame(table), None
-    if plan.units:
-        text = frame if written is None else Frame(written)
-        values = values_as_written(text, plan.units[0], written is not None)
-        units = row_keys([values])[:, 0].view(np.int64)
-    return tally_columns(frame, plan, written is not None, units)
 
 
 def _dates_in_text(parts: Parts, plan: Plan, summary: TableSummary) -> dict[Any, Column]:
@@ -130,17 +138,6 @@ def _units_of_logarithms(summary: TableSummary) -> dict[Any, float]:
         if column.sizes.mass and used.low <= 0:
             units[name] = column.sizes.quantile(0.5)
     return units
-
-
-def _recoded_summary(
-    table: pa.Table,
-    written: pa.Table | None,
-    plan: Plan,
-    recoders: Mapping[Any, Recoder],
-    log_units: Mapping[Any, float],
-) -> TableSummary:
-    recoded, text = recoded_batch(Frame(table), written, recoders)
-    return summarise(recoded.native, plan, text, log_units)
 
 
 def encoding_of(
@@ -174,7 +171,10 @@ def encoding_of(
         statistics = summary.columns[name]
         of_states = None
         if mixed and len(often) > 1:
-            by_weight = _weights_of_states(summary, name, len(often)) / mean_weight
+            gone = statistics.missing_mass  # weight of the records in each state but 0, there
+            there = summary.weights.exact_total - sum(gone.values())
+            masses = [float(there), *(float(gone.get(s, 0)) for s in range(1, len(often)))]
+            by_weight = np.array(masses) / mean_weight
             counts = LevelCounts(by_weight if uneven else often, records)
             of_states = nominal_encoder(len(often), counts)
         coder, encoder = _coder(
@@ -196,13 +196,6 @@ def encoding_of(
         weight_spread=summary.weights.deviation if summary.weights.count else 0.0,
         recoders=recoders,
     )
-
-
-def _weights_of_states(summary: TableSummary, name: Any, states: int) -> Floats:
-    """Add up the weights of the records in each state of a column: there, missing, with a code."""
-    gone = summary.columns[name].missing_mass
-    there = summary.weights.exact_total - sum(gone.values())
-    return np.array([float(there), *(float(gone.get(state, 0)) for state in range(1, states))])
 
 
 def _coder(
@@ -335,4 +328,122 @@ def _check_feasible(plan: Plan, summary: TableSummary) -> None:
     units = None if unit is None else seen(unit)
     check_feasible(
         make_requirements(asked, units, unit, weights, lambda _, name: (seen(name), False))
+    )
+
+
+def _records_to_join(encoding: Encoding) -> Callable[[PackedRows], PackedRows] | None:
+    """Return what chooses the records that are needed to join rare patterns; None: none has to be joined."""
+    by_pattern = encoding.plan.missing.policy == "pattern" and encoding.has_cells
+    if not by_pattern or not encoding.patterns.any():
+        return None
+    most = _held_at_most(encoding)
+    rare = np.flatnonzero(encoding.sizes < encoding.k * (1 if encoding.unit is None else _FEW))
+    small = rare
+    if encoding.block.require:  # small patterns may have to join others too, see join_enough
+        small = np.flatnonzero(encoding.sizes <= most)
+    near = np.isin(encoding.strata, encoding.strata[np.union1d(rare, small)])
+    if not near.any():
+        return None
+    common = np.setdiff1d(np.flatnonzero(near), rare)
+
+    def choose(packed: PackedRows) -> PackedRows:
+        """Return all records of rare cells, and of common ones in their strata those with the lowest keys."""
+        cells = encoding.records_of(packed).cells
+        assert cells is not None  # there are several
+        needed = [packed[np.isin(cells, rare)]]
+        for cell in np.intersect1d(cells, common).tolist():
+            held = packed[cells == cell]
+            if len(held) > most:
+                keys = encoding.records_of(held).keys
+                held = held[np.lexsort((keys[:, 1], keys[:, 0]))[:most]]
+            needed.append(held)
+        return np.concatenate(needed)
+
+    return choose
+
+
+def join_rare_patterns(parts: Parts, encoding: Encoding) -> Encoding:
+    """Join rare patterns by blanking; refuse too many blanks, after strata that cannot be groups at all."""
+    choose = _records_to_join(encoding)
+    if choose is None:
+        return encoding
+
+    def join(batches: Iterable[PackedRows]) -> tuple[Encoding, int]:
+        none = np.zeros((0, encoding.width), np.uint64)
+        needed = reduce(lambda held, packed: choose(np.concatenate([held, packed])), batches, none)
+        return _with_rare_joined(encoding, needed)
+
+    def check_strata(batches: Iterable[PackedRows]) -> None:
+        """Refuse a table or stratum that breaks a requirement even as one group."""
+        if broken := broken_requirement(encoding, np.concatenate(list(batches)), by_strata=True):
+            raise InputError(broken)
+
+    joined, blanked = parts.gather(encoding, choose, join)
+    try:
+        check_blanked(encoding.patterns, encoding.sizes, blanked, encoding.plan)
+    except InputError:
+        if encoding.block.require:
+            parts.gather(encoding, lambda packed: packed, check_strata)
+        raise
+    return joined
+
+
+def _held_at_most(encoding: Encoding) -> int:
+    """Return the records of a common pattern that are held; all of one that has no more."""
+    return max(_LENT, 8 * encoding.k)
+
+
+def _with_rare_joined(encoding: Encoding, packed: PackedRows) -> tuple[Encoding, int]:
+    """Return the encoding by which no pattern has fewer than k units, and the fewest values to blank for it.
+
+    ``packed`` are the records of :func:`_records_to_join`.
+    """
+    records = encoding.records_of(packed)
+    # In the order of keys, so that it does not matter how the records came.
+    order = np.lexsort((records.keys[:, 1], records.keys[:, 0]))
+    records = records.taken(order)
+    assert records.cells is not None
+    strata = encoding.strata[records.cells]
+    _, strata = np.unique(strata, return_inverse=True)
+    units = None if records.units is None else np.unique(records.units, return_inverse=True)[1]
+    states = encoding.patterns[records.cells]
+    strata = strata.reshape(-1)
+    joined = join_rare(states, strata, encoding.k, units, encoding.coordinates(records))
+    if encoding.block.require:
+        rules = requirements(encoding, records)
+        some_of = encoding.sizes[records.cells] > _held_at_most(encoding)
+        some_of &= (joined.states == states).all(axis=1)
+
+        def satisfied(rows: Labels) -> bool:
+            return all(rule.feasible() for rule in within(rules, rows))
+
+        joined = join_enough(joined, states, strata, satisfied, some_of)
+    return _with_cells(encoding, records, joined.states), joined.blanked
+
+
+def _with_cells(encoding: Encoding, records: Any, states: Labels) -> Encoding:
+    """Give records with other states than their own a cell of these."""
+    cells: dict[Cell, int] = dict(encoding.cells)
+    listed = list(encoding.cells)
+    sizes = encoding.sizes.copy()
+    changed = np.flatnonzero((states != encoding.patterns[records.cells]).any(axis=1))
+    moved = np.empty(len(changed), dtype=np.int64)
+    for at, row in enumerate(changed.tolist()):
+        old = int(records.cells[row])
+        cell = (listed[old][0], tuple(int(state) for state in states[row]))
+        if cell not in cells:
+            cells[cell] = len(cells)
+            sizes = np.append(sizes, 0)
+        moved[at] = cells[cell]
+        sizes[old] -= 1
+        sizes[moved[at]] += 1
+    order = np.lexsort((records.keys[changed, 1], records.keys[changed, 0]))
+    patterns = np.array([cell[1] for cell in cells], dtype=np.int64).reshape(len(cells), -1)
+    return replace(
+        encoding,
+        cells=cells,
+        patterns=patterns,
+        sizes=sizes,
+        moved_keys=np.ascontiguousarray(records.keys[changed][order]),
+        moved_cells=moved[order],
     )

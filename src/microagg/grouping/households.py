@@ -1,21 +1,35 @@
 """Whole households move together: each is one record, its members side by side.
 
-Households are grouped with others of the same size (:mod:`microagg.grouping.require.together`), within strata
-and patterns of missing values like single records. Members at the same place share their released values with
-those of at least k households; a column that is the same for all members of each household stays so, since
-it is averaged over all members of the households of a group.
+Problem   Where persons of a household are protected one by one, their groups overlap: who finds one member
+          by what is known of the household finds the others. And values of a household, such as its income,
+          come out differently for its members.
+Idea      The members' values are laid side by side: a household of three with columns a and b is one
+          record a₁ b₁ a₂ b₂ a₃ b₃. Households are grouped with others of the same size, so that there is no
+          padding, within strata and patterns of missing values like single records; the members at one place
+          of the households of a group share their released values. A column that is the same for all members
+          of each household stays so, since it is averaged over all members of the households of a group.
+          A size with fewer than k households, or whose households as one group do not satisfy what is
+          required other than k, is pooled with the next smaller one (or larger, for the smallest): there, the
+          places of a smaller household that do not exist are filled with its own last member, who counts
+          once more for the distance but has only one row. In a group of households of several sizes the
+          members beyond the smallest size share the values of its last place, so that every value is
+          still shared by persons of all its households.
+Order     Which member stands first must not depend on the order of rows: members are sorted by their
+          values, column by column, in descending order; only members with equal values are taken in the
+          order of rows, and exchanging them changes nothing.
+Cost      O(n log n), besides the search.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from microagg.algorithms.result import Partition
-from microagg.base.formatting import names
+from microagg.base.formatting import names, plural
 from microagg.base.progress import Listener, Progress
 from microagg.base.typing import Floats, Labels
 from microagg.encode.missing import join_enough, join_rare, rows_of_each
@@ -25,12 +39,126 @@ from microagg.grouping.group_table import group
 from microagg.grouping.read_table import Intake, PartInput, check_blanked
 from microagg.grouping.require.from_plan import whole_of, within
 from microagg.grouping.require.requirement import Requirement, violations_of
-from microagg.grouping.require.together import Households, household_records, person_labels
 from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.block import Block
 from microagg.plan.checks import Name
 from microagg.tables.variable import Variable
+
+
+class Households(NamedTuple):
+    """Households of one class of sizes: a record of each."""
+
+    matrix: Floats  # (households, members·columns)
+    rows: Labels  # (households, members) the row of each member, −1 where there is none
+
+    def places(self, labels: Labels) -> Labels:
+        """Return a number, equal for persons who share values, of each place; in the shape of the rows.
+
+        ``labels`` is the group of each household. Where its households are of several sizes, members beyond
+        the smallest size share the last place of that.
+        """
+        width = self.rows.shape[1]
+        smallest = np.full(int(labels.max()) + 1, width)
+        np.minimum.at(smallest, labels, (self.rows >= 0).sum(axis=1))
+        position = np.minimum(np.arange(width), smallest[labels][:, None] - 1)
+        return np.asarray(labels[:, None] * width + position)
+
+
+def household_records(
+    X: Floats,
+    households: Labels,
+    k: int = 1,
+    enough: Callable[[Households], bool] | None = None,
+    rows: Labels | None = None,
+) -> list[Households]:
+    """Lay the members of each household side by side, one class for each size.
+
+    Parameters
+    ----------
+    X : (n, d) the scaled persons
+    households : (n,) household of each
+    k : least number of households of a class
+    enough : tells whether a class, as one group, satisfies the requirements other than k
+    rows : of the persons to take, ascending; None: all
+
+    Returns
+    -------
+    list
+        Classes by size, the smallest first; one that was pooled has the largest of its sizes. Households are
+        in the order of their first rows.
+
+    Raises
+    ------
+    InputError
+        For fewer than k households, and for households that all together are not enough.
+
+    >>> X = np.array([[30.0], [8.0], [40.0], [50.0], [7.0]])
+    >>> for one in household_records(X, np.array([1, 1, 2, 3, 3])):
+    ...     print(one.matrix.tolist(), one.rows.tolist())
+    [[40.0]] [[2]]
+    [[30.0, 8.0], [50.0, 7.0]] [[0, 1], [3, 4]]
+    """
+    rows = np.arange(len(X)) if rows is None else rows
+    _, first, own, sizes = np.unique(
+        households[rows], return_index=True, return_inverse=True, return_counts=True
+    )
+    own = own.reshape(-1)
+    if len(sizes) < k:
+        raise InputError(
+            f"k={k} needs at least {plural(k, 'household')}; the table has {len(sizes):,}. Lower k or add "
+            "households."
+        )
+    # The last key sorts first: household, then the columns from the first on, descending.
+    order = rows[np.lexsort((*(-X[rows].T[::-1]), own))]
+    start = np.cumsum(sizes) - sizes
+
+    def side_by_side(chosen: Labels) -> Households:
+        chosen = chosen[np.argsort(first[chosen])]
+        position = np.arange(int(sizes[chosen].max()))
+        exists = position < sizes[chosen][:, None]
+        member = start[chosen][:, None] + np.minimum(position, sizes[chosen][:, None] - 1)
+        person = order[member]
+        matrix = np.ascontiguousarray(X[person].reshape(len(chosen), -1))
+        return Households(matrix, np.where(exists, person, -1))
+
+    # The largest sizes are the first to be pooled with the next smaller ones.
+    classes: list[Labels] = []
+    waiting = np.empty(0, dtype=np.int64)
+    for size in np.unique(sizes)[::-1]:
+        waiting = np.concatenate([waiting, np.flatnonzero(sizes == size)])
+        if len(waiting) >= k and (enough is None or enough(side_by_side(waiting))):
+            classes.append(waiting)
+            waiting = waiting[:0]
+    if len(waiting) and not classes:
+        raise InputError(
+            "Whole units move together, and their members at each place must satisfy the requirements other "
+            "than k; all units as one group do not. Ask for less."
+        )
+    if len(waiting):  # the smallest sizes have too few: they join the last class
+        classes[-1] = np.concatenate([classes[-1], waiting])
+    return [side_by_side(chosen) for chosen in classes[::-1]]
+
+
+def person_labels(classes: list[Households], labels: list[Labels]) -> Labels:
+    """Label the groups of persons that share values: those at one place of a group of households.
+
+    ``labels`` has, for each class of :func:`household_records`, the group of each household. A group of
+    persons has a person or more of every household of its group; exactly one where the households are of one
+    size.
+
+    >>> X = np.array([[30.0], [8.0], [50.0], [7.0]])
+    >>> classes = household_records(X, np.array([1, 1, 3, 3]))
+    >>> person_labels(classes, [np.array([0, 0])]).tolist()
+    [0, 1, 0, 1]
+    """
+    person_groups = np.empty(sum(int((one.rows >= 0).sum()) for one in classes), dtype=np.int64)
+    offset = 0
+    for one, groups in zip(classes, labels, strict=True):
+        exists, places = one.rows >= 0, one.places(groups)
+        person_groups[one.rows[exists]] = offset + places[exists]
+        offset += (int(groups.max()) + 1) * one.rows.shape[1]
+    return person_groups
 
 
 class Together(NamedTuple):
@@ -72,7 +200,10 @@ def group_households(
     for one in _classes(X, units, strata, k, required):
         rows = one.rows
         cells, blanked = _patterns(raw_states, one, k, intake, required)
-        own = None if weights is None else _mean_weights(weights, rows)
+        exists = rows >= 0
+        own = None
+        if weights is not None:  # of a household, the mean of its members
+            own = np.where(exists, weights[rows], 0.0).sum(axis=1) / exists.sum(axis=1)
 
         def watch(so_far: Progress, done: int = done, width: int = rows.shape[1]) -> None:
             if progress is not None:
@@ -90,8 +221,7 @@ def group_households(
         labels = _with_all_members(one, found.labels, cells, required)
         first = first or found
         stopped = stopped or found.stopped
-        exists = rows >= 0
-        persons_here = _placed(one, labels)
+        persons_here = one.places(labels)
         persons[rows[exists]] = top + persons_here[exists]
         households[rows[exists]] = (
             top_households + np.broadcast_to(labels[:, None], rows.shape)[exists]
@@ -101,7 +231,7 @@ def group_households(
         top_households += int(labels.max()) + 1
         done += int(exists.sum())
     assert first is not None
-    check_blanked(raw_states, states, intake.plan)
+    check_blanked(raw_states, None, int(np.count_nonzero(raw_states != states)), intake.plan)
     labels = canonical_labels(persons)
     total = sum_of_squares(X, np.zeros(n, dtype=np.int64), weights)
     partition = replace(
@@ -137,23 +267,10 @@ def _classes(
     """Yield the households that are grouped together: those of one stratum and of similar size."""
     for inside in rows_of_each(strata):
 
-        def enough(one: Households, inside: Labels = inside) -> bool:
-            one_group = np.zeros(len(one.rows), dtype=np.int64)
-            return not len(_short(_of_table(one, inside), one_group, required))
+        def enough(one: Households) -> bool:
+            return not len(_short(one, np.zeros(len(one.rows), dtype=np.int64), required))
 
-        for one in household_records(X[inside], units[inside], k, enough if required else None):
-            yield _of_table(one, inside)
-
-
-def _of_table(one: Households, inside: Labels) -> Households:
-    """Return households of a stratum with the row numbers of the whole table."""
-    return one._replace(rows=np.where(one.rows < 0, -1, inside[one.rows]))
-
-
-def _with_last(rows: Labels) -> Labels:
-    """Return the rows of members, with the last member of a household at places that it lacks."""
-    last = rows[np.arange(len(rows)), (rows >= 0).sum(axis=1) - 1]
-    return np.where(rows < 0, last[:, None], rows)
+        yield from household_records(X, units, k, enough if required else None, inside)
 
 
 def _by_place(one: Households, cells: Labels, required: Sequence[Requirement]) -> list[Requirement]:
@@ -176,7 +293,7 @@ def _short(one: Households, labels: Labels, required: Sequence[Requirement]) -> 
     """Return groups of households in which members who share values violate a requirement."""
     exists = one.rows >= 0
     groups = np.broadcast_to(labels[:, None], one.rows.shape)[exists]
-    persons = canonical_labels(_placed(one, labels)[exists])
+    persons = canonical_labels(one.places(labels)[exists])
     short = violations_of(persons, 1, within(required, one.rows[exists])) > 0
     return np.unique(groups[short[persons]])
 
@@ -220,7 +337,8 @@ def _patterns(
 ) -> tuple[Labels, Labels]:
     """Return the cells of households by their missing values, and the states after joining rare patterns."""
     # A place that does not exist has the states of some member, so that it makes no pattern of its own.
-    filled = _with_last(one.rows)
+    last = one.rows[np.arange(len(one.rows)), (one.rows >= 0).sum(axis=1) - 1]
+    filled = np.where(one.rows < 0, last[:, None], one.rows)
     wide, whole = states[filled].reshape(len(filled), -1), np.zeros(len(filled), dtype=np.int64)
     if intake.plan.missing.policy != "pattern" or not wide.any():
         return whole, states[filled]
@@ -233,22 +351,6 @@ def _patterns(
     if required:
         joined = join_enough(joined, wide, whole, satisfied)
     return joined.cells, joined.states.reshape(*filled.shape, states.shape[1])
-
-
-def _mean_weights(weights: Floats, rows: Labels) -> Floats:
-    exists = rows >= 0
-    return np.asarray(np.where(exists, weights[rows], 0.0).sum(axis=1) / exists.sum(axis=1))
-
-
-def _placed(one: Households, labels: Labels) -> Labels:
-    """Return the group of the person at each place of each household, in the shape of the rows."""
-    exists = one.rows >= 0
-    dense = np.full(one.rows.shape, -1)
-    dense[exists] = np.arange(int(exists.sum()))
-    local = person_labels([Households(one.matrix, dense)], [labels])
-    found = np.zeros(one.rows.shape, dtype=np.int64)
-    found[exists] = canonical_labels(local)[dense[exists]]
-    return found
 
 
 def _is_shared(variable: Variable, units: Labels) -> bool:

@@ -49,21 +49,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-__all__ = [
-    "Intake",
-    "PartInput",
-    "broken_relation",
-    "check_blanked",
-    "check_blanked_patterns",
-    "check_no_identifier",
-    "check_relations",
-    "no_complete_record",
-    "no_records",
-    "part_input",
-    "take_in",
-]
-
-
 @dataclass(frozen=True, eq=False)
 class Intake:
     """A table, read by its plan."""
@@ -197,7 +182,11 @@ def _take_in(
     if rows is not None and len(rows) < given:
         if not len(rows):
             raise no_complete_record()
-        table = _of_rows(table, rows)
+        table = Frame(reordered(table.native, rows))
+        # Types then list no category that only other records have.
+        listed = [name for name in table.names if table.kind_in_words(name) == "categories"]
+        every = np.arange(len(rows))
+        table = Frame(table.with_columns({name: table.take(name, every) for name in listed}))
         text = None if text is None else text.take(rows)
         coded = {name: Coded(tagged.codes, tagged.tags[rows]) for name, tagged in coded.items()}
         variables = _variables(table, plan, roles, text is not None, coded, recoders)
@@ -232,14 +221,6 @@ def _take_in(
     written = None if text is None else Frame(text)
     sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
     return replace(intake, strata_by={names: strata_of(table, names, written) for names in sets})
-
-
-def _of_rows(table: Frame, rows: Labels) -> Frame:
-    """Return some records of a table; types then list no category that only other records have."""
-    kept = Frame(reordered(table.native, rows))
-    listed = [name for name in kept.names if kept.kind_in_words(name) == "categories"]
-    every = np.arange(len(rows))
-    return Frame(kept.with_columns({name: kept.take(name, every) for name in listed}))
 
 
 def _variables(
@@ -402,7 +383,7 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     joined = join_rare(states, strata, k, units, space.scaled)
     if block.require:
         joined = join_enough(joined, states, strata, satisfied)
-    check_blanked(states, joined.states, plan)
+    check_blanked(states, None, int(np.count_nonzero(states != joined.states)), plan)
     return ready(joined.states, joined.cells)
 
 
@@ -418,17 +399,17 @@ def _by_majority(patterns: Labels, sizes: Labels, k: int) -> tuple[int, int]:
     return filled, int(np.count_nonzero((alike == 0) & (released != 0)))
 
 
-def check_blanked(states: Labels, joined: Labels, plan: Plan) -> None:
-    """Refuse a join of patterns that blanks too much; see :func:`check_blanked_patterns`."""
-    blanked = int(np.count_nonzero(states != joined))
-    check_blanked_patterns(states, np.ones(len(states), dtype=np.int64), blanked, plan)
+def check_blanked(states: Labels, often: Labels | None, blanked: int, plan: Plan) -> None:
+    """Refuse to blank too many values by joining patterns; say what each policy would do, in figures.
 
-
-def check_blanked_patterns(states: Labels, often: Labels, blanked: int, plan: Plan) -> None:
-    """Refuse to blank too many values; say what each policy would do, in figures.
-
-    ``states`` are those of records, or of patterns, and ``often`` is the number of records that have each.
+    Parameters
+    ----------
+    states : (n, columns) state of each value of records, or of patterns
+    often : (n,) number of records that have each pattern; None: ``states`` are those of records
+    blanked : number of values that the join blanks
+    plan : with the share of the values that may be blanked
     """
+    often = np.ones(len(states), dtype=np.int64) if often is None else often
     n = int(often.sum())
     cells = n * states.shape[1]
     if blanked <= plan.missing.most * cells:

@@ -59,7 +59,7 @@ def run(job: Job, observer: Observer | None = None) -> JobResult:
 def _engine(job: Job) -> type[Engine]:
     """Return the engine that was asked for; else memory where the table fits, or disk."""
     if job.engine == "spark":
-        from microagg.job.spark_engine import SparkEngine
+        from microagg.job.engine_in_parts import SparkEngine
 
         return SparkEngine
     if job.engine is None and job.looked is not None:

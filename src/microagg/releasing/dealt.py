@@ -52,8 +52,8 @@ class Dealt(NamedTuple):
         values, states = zip(*self.after[:columns], strict=True)
         return np.column_stack(values), np.column_stack(states)
 
-    def fault(self, written: Callable[[Any], Labels]) -> str | None:
-        """Say what is wrong with a file that was read back; None: nothing is.
+    def fault(self, written: Callable[[Any], Labels] | None = None) -> str | None:
+        """Say what is wrong with what was dealt, or with a file that was read back; None: nothing is.
 
         In each group the file must have the list of values that was dealt. And rows that kept their own
         value, and rows in which two columns stayed together, must be about as many as chance gives.
@@ -63,7 +63,8 @@ class Dealt(NamedTuple):
         written : returns the codes of a column in the file, (n,), in the order of the records
         """
         for at, name in enumerate(self.names):
-            if not (self._is_dealt(at) and _is_written(*self.after[at], written(name))):
+            is_written = written is None or _is_written(*self.after[at], written(name))
+            if not (self._is_dealt(at) and is_written):
                 return f"the values of {shown(name)} are not those that were dealt"
             if is_beyond_chance(self.labels, self.donors[at], np.arange(len(self.labels))):
                 return f"rows that kept their own {shown(name)} are not as many as chance gives"

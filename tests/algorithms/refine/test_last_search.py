@@ -15,7 +15,7 @@ from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import space_of
-from microagg.grouping.require.requirement import demands_of, total_violation
+from microagg.grouping.require.requirement import demands_of, violations_of
 from microagg.grouping.require.value_rules import Distinct
 from microagg.plan.column import Column
 from microagg.tables.variable import Variable
@@ -160,7 +160,7 @@ def test_never_worse_and_everything_required_holds(policy, weighted, seed):
         )
         assert lost_by_kernel(space, weights, found) < lost_by_kernel(space, weights, labels)
         assert np.bincount(found).min() >= k
-        assert total_violation(found, k, required) == 0
+        assert violations_of(found, k, required).sum() == 0
 
 
 def test_the_same_for_any_number_of_threads(monkeypatch):

@@ -14,7 +14,7 @@ from microagg import InputError
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
-from microagg.grouping.require.requirement import total_violation
+from microagg.grouping.require.requirement import violations_of
 from microagg.grouping.require.requirement_search import repair, satisfy
 from microagg.grouping.require.value_rules import (
     Closeness,
@@ -182,7 +182,7 @@ def test_the_result_does_not_depend_on_threads(monkeypatch):
         monkeypatch.setattr(threads, "thread_count", lambda c=count: c)
         found.append(satisfy(X, 5, wanted, effort="fast"))
     assert np.array_equal(*found)
-    assert total_violation(found[0], 5, wanted) == 0
+    assert violations_of(found[0], 5, wanted).sum() == 0
 
 
 def test_a_seed_gives_the_same_groups_and_another_one_others():
@@ -238,13 +238,13 @@ def test_a_stopped_search_returns_valid_groups():
     X, wanted = several(600)
     state = new_state()
     state[STOP] = 1
-    assert total_violation(satisfy(X, 5, wanted, state=state), 5, wanted) == 0
+    assert violations_of(satisfy(X, 5, wanted, state=state), 5, wanted).sum() == 0
 
 
 def test_a_time_limit_ends_the_best_search():
     X, wanted = several(600)
     found = satisfy(X, 5, wanted, effort="best", time_limit=0.5)  # without one it takes turns
-    assert total_violation(found, 5, wanted) == 0
+    assert violations_of(found, 5, wanted).sum() == 0
 
 
 def test_records_that_are_all_alike():

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import naive_requirements as naive
 from microagg import InputError
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
-from microagg.grouping.require.requirement import check_feasible, demands_of, total_violation
+from microagg.grouping.require.requirement import check_feasible, demands_of, violations_of
 from microagg.grouping.require.value_rules import (
     Closeness,
     Distinct,
@@ -293,7 +293,7 @@ def test_words_name_the_column_and_keep_thresholds_of_dominance_secret():
 def test_demands_on_several_columns_add_up():
     codes, labels = np.array([0, 0, 1, 1]), np.array([0, 0, 1, 1])
     several = [Distinct(codes, 2), Closeness(codes, 0.1, ordered=False)]
-    assert total_violation(labels, 3, several) == pytest.approx(2 * (1 / 3 + 1 / 2 + 0.4))
+    assert violations_of(labels, 3, several).sum() == pytest.approx(2 * (1 / 3 + 1 / 2 + 0.4))
     with pytest.raises(InputError, match="one entry for each record; the table has 4 records, the"):
         demands_of([*several, Distinct(np.arange(3), 2)])
 

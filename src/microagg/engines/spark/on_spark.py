@@ -11,7 +11,6 @@ same: a chunk is solved in the order of the keys of its records, and values find
 
 from __future__ import annotations
 
-import operator
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -20,10 +19,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from microagg.base.typing import Labels
-from microagg.engines.aggregates import ReleasedValues, Sums, added_up, finish_chunk
+from microagg.engines.aggregates import Sums, added_up, finish_chunk, n_released
 from microagg.engines.chunks import (
     LEAF,
     ChunkPlan,
@@ -36,27 +34,25 @@ from microagg.engines.chunks import (
 )
 from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.fit import fit
-from microagg.engines.spark.spark_bundles import (
-    bundle_schema,
-    in_bundles,
-    numbers_of,
-    packed_of,
-    word_columns,
-    word_names,
-)
+from microagg.engines.parts import Found
 from microagg.engines.spark.spark_frames import (
     Layout,
+    bundle_schema,
     by_chunk,
+    in_bundles,
     in_one_task,
     mapped,
+    numbers_of,
     on_spark,
     pack,
+    packed_of,
     positional,
     reduced,
     unpack,
+    word_columns,
+    word_names,
 )
 from microagg.engines.table_summary import TableSummary
-from microagg.engines.verbs import Found
 from microagg.measure.known_columns import views_of
 from microagg.measure.linkage import SAMPLE_IN_PARTS, Sought
 from microagg.measure.row_keys import Keys, row_keys
@@ -139,19 +135,13 @@ class SparkParts:
         return in_one_task(few, lambda tables: work(map(packed_of, tables)))
 
 
-class Seen(NamedTuple):
-    """Some records as an attacker has them, and what they release."""
-
-    keys: Keys  # (n, 2) of their rows
-    sought: Sought
-
-
 class ChunkReport(NamedTuple):
     """The figures of a chunk."""
 
     number: int
     sums: Sums
-    seen: Seen
+    keys: Keys  # (n, 2) of the rows of some records
+    sought: Sought  # the same records as an attacker has them, and what they release
     sampled: PackedRows  # first halves of the keys of records in whole groups
 
 
@@ -213,20 +203,31 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
                 places = _with_sound_chunks(records, encoding, places)
             moved, chunks = _moved(records, encoding, places, width)
             last = partial(_finished_chunk, encoding, secret, places)
-            released = by_chunk(moved, chunks, last, _schema_of_released(encoding, len(keyed)))
+            names = ["h1", "h2", "values", "class", "whole_group"]
+            names += word_names(n_released(encoding), "s")
+            names += [
+                *["unit"] * (encoding.unit is not None),
+                *word_names(len(keyed), "v"),
+                _REPORT,
+            ]
+            released = by_chunk(moved, chunks, last, bundle_schema(names, "bucket"))
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
-                reports = _reports(released)
+                rows = released.select(_REPORT).where(released[_REPORT].isNotNull()).collect()
             except BaseException:
                 released.unpersist()
                 raise
         finally:
             records.unpersist()
-    sums = added_up(encoding, [chunk.sums for chunk in reports])
-    sampled = np.unique(np.concatenate([chunk.sampled for chunk in reports]))
-    return Grouped(
-        parts, encoding, summary, roles, places.rounds, sums, _sample(reports), sampled, released
-    )
+    reports: list[ChunkReport] = [unpack(bytes(row[0])) for row in rows]
+    reports.sort(key=lambda report: report.number)
+    sums = added_up(encoding, [report.sums for report in reports])
+    sampled = np.unique(np.concatenate([report.sampled for report in reports]))
+    keys = np.concatenate([report.keys for report in reports])
+    order = np.lexsort((keys[:, 1], keys[:, 0]))[:SAMPLE_IN_PARTS]  # no more than are wanted
+    columns = zip(*(report.sought for report in reports), strict=True)
+    sought = Sought(*(np.concatenate(column)[order] for column in columns))
+    return Grouped(parts, encoding, summary, roles, places.rounds, sums, sought, sampled, released)
 
 
 def _encoded(
@@ -246,9 +247,7 @@ def _encoded(
 def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> ChunkPlan:
     """Plan the chunks from a sample, in one task."""
     share = sample_share(encoding.records)
-    if (
-        encoding.is_one_column
-    ):  # which one task cuts exactly, at the memory of the column of its cell
+    if encoding.is_one_column:  # one task cuts it exactly, at the memory of the column of its cell
         leaf = int(encoding.cell_sizes.max())
 
     def sampled(rows: pa.Table) -> pa.Table:
@@ -265,6 +264,8 @@ def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> C
 
 def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) -> ChunkPlan:
     """Join chunks that cannot be groups by themselves, by all records."""
+    from pyspark.sql import functions
+
     placed = mapped(records, partial(_assigned, encoding, plan), records.schema)
     counts, broken = np.zeros(plan.n_places(), np.int64), [""] * plan.n_places()
     work, schema = partial(_judged, encoding), "chunk long, records long, broken string"
@@ -272,7 +273,9 @@ def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) 
         for judged in by_chunk(placed, plan.n_places(), work, schema).collect():
             counts[judged.chunk], broken[judged.chunk] = judged.records, judged.broken
     else:
-        counts = _count_places(placed, plan.n_places())
+        bytes_of = placed.groupBy("chunk").agg(functions.sum(functions.octet_length("w0")))
+        for chunk, size in bytes_of.collect():
+            counts[chunk] = size // 8
 
     def broken_by(places: list[int]) -> str:
         if not any(broken[place] for place in places):  # all that is required holds for unions, too
@@ -282,17 +285,6 @@ def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) 
         return str(together.collect()[0].broken)
 
     return sound_chunks(encoding, plan, counts, broken_by)
-
-
-def _count_places(placed: DataFrame, places: int) -> Labels:
-    """Count the records that go to each place."""
-
-    def counted(rows: pa.Table) -> Labels:
-        lengths = pc.binary_length(rows.column("w0")).to_numpy() // 8
-        return np.bincount(rows.column("chunk").to_numpy(), lengths, places).astype(np.int64)
-
-    counts = reduced(placed.select("chunk", "w0"), counted, operator.add)
-    return np.zeros(places, dtype=np.int64) if counts is None else counts
 
 
 def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
@@ -331,23 +323,16 @@ def _worked(
 def _finished_chunk(
     encoding: Encoding, secret: bytes, plan: ChunkPlan, number: int, rows: pa.Table
 ) -> pa.Table:
-    """Return what all records of a chunk release after the last turn."""
-    groups = numbers_of(rows.column("group")) if plan.rounds else None
-    moved = work_on_chunk(encoding, plan, number, packed_of(rows), groups, plan.rounds)
-    return _finished(encoding, secret, number, moved.packed, moved.groups)
-
-
-def _finished(
-    encoding: Encoding, secret: bytes, number: int, packed: PackedRows, groups: Labels
-) -> pa.Table:
-    """Return what each record of a chunk releases, by the key of its row.
+    """Return what all records of a chunk release after the last turn, by the keys of their rows.
 
     Records with the same ``values`` release the same in the protected columns, those of a ``class`` also the
     same weight and stratum; where values are swapped, both are the group. ``unit``, ``v0``, ``v1`` … (see
     :attr:`Grouped.key_columns`) are keys. ``whole_group`` is the group of records in the sample of whole
     groups, −1 of others. At one bundle stand the figures of the chunk.
     """
-    chunk = finish_chunk(encoding, packed, groups, number, secret)
+    groups = numbers_of(rows.column("group")) if plan.rounds else None
+    moved = work_on_chunk(encoding, plan, number, packed_of(rows), groups, plan.rounds)
+    chunk = finish_chunk(encoding, moved.packed, moved.groups, number, secret)
     records, shared = chunk.records, chunk.shared
     share = min(1.0, 0.9 * SAMPLE_IN_PARTS / encoding.records)
     chosen = np.flatnonzero(in_sample(records.keys, share))
@@ -357,7 +342,8 @@ def _finished(
     report = ChunkReport(
         number,
         chunk.sums,
-        Seen(records.keys[chosen], Sought(before, after, records.extra[chosen])),
+        records.keys[chosen],
+        Sought(before, after, records.extra[chosen]),
         records.keys[chunk.sampled, 0],
     )
     out = shared.packed()
@@ -393,25 +379,3 @@ def buckets_of(encoding: Encoding) -> int:
 def _one_word(columns: Iterable[Labels]) -> Labels:
     arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
     return np.ascontiguousarray(row_keys(arrays)[:, 0]).view(np.int64)
-
-
-def _schema_of_released(encoding: Encoding, keyed: int) -> str:
-    width = ReleasedValues.of_no_record(encoding).packed().shape[1]
-    names = ["h1", "h2", "values", "class", "whole_group", *word_names(width, "s")]
-    names += [*["unit"] * (encoding.unit is not None), *word_names(keyed, "v"), _REPORT]
-    return bundle_schema(names, "bucket")
-
-
-def _reports(released: DataFrame) -> list[ChunkReport]:
-    """Return the figures of the chunks, by their numbers; Spark works them out here."""
-    rows = released.select(_REPORT).where(released[_REPORT].isNotNull()).collect()
-    reports: list[ChunkReport] = [unpack(bytes(row[0])) for row in rows]
-    return sorted(reports, key=lambda one: one.number)
-
-
-def _sample(reports: list[ChunkReport]) -> Sought:
-    """Return the sampled records of all chunks, in the order of their keys, no more than wanted."""
-    keys = np.concatenate([chunk.seen.keys for chunk in reports])
-    order = np.lexsort((keys[:, 1], keys[:, 0]))[:SAMPLE_IN_PARTS]
-    parts = zip(*(chunk.seen.sought for chunk in reports), strict=True)
-    return Sought(*(np.concatenate(part)[order] for part in parts))

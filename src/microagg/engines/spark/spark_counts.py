@@ -9,96 +9,68 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from microagg.engines.spark.spark_bundles import unbundled, word_names
-from microagg.engines.spark.spark_frames import Layout, mapped, on_spark, positional
+from microagg.engines.spark.spark_frames import Layout, mapped, positional, unbundled
 from microagg.grouping.require.value_rules import FEWEST_NUMBERS, is_common
 from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import keys_of
-from microagg.measure.verify import Question, Verification, count_promises, why_left_out
-from microagg.plan.plan import Promise
+from microagg.measure.verify import Question, why_left_out
 from microagg.tables.frame import Frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class _Classes(NamedTuple):
-    """Classes to count, by columns of keys."""
-
-    by: Sequence[str]
-    """Columns that are equal in a class."""
-    distinct: Sequence[str] = ()
-    """Columns whose distinct combinations are counted in each class; none: records are."""
-    common: Sequence[int] | None = None
-    """Values of the first of these that are common, where classes that have one are to be marked."""
+def _names_in(questions: Sequence[Question]) -> list[Any]:
+    """List the columns that questions ask for, each once."""
+    read = (name for asked in questions for name in (*asked.by, asked.distinct))
+    return [name for name in dict.fromkeys(read) if name is not None]
 
 
-def _class_sizes(keys: DataFrame, wanted: Sequence[_Classes]) -> list[ClassSizes]:
-    """Count several kinds of classes at the same time; all of them have distinct columns, or none.
+def _class_sizes(
+    keys: DataFrame, questions: Sequence[Question], common: Mapping[Any, Sequence[int]]
+) -> list[ClassSizes]:
+    """Count the classes of several questions at the same time.
 
-    ``keys`` has a row for each record, without missing keys.
+    Parameters
+    ----------
+    keys : a row for each record; all its columns, which questions name, are of one type and none is missing
+    questions : what to count
+    common : by column, the keys of common values, where questions mark classes
     """
     from pyspark.sql import functions as F  # noqa: N812
 
-    by = [f"k{j}" for j in range(max(len(one.by) for one in wanted))]
-    distinct = [f"d{j}" for j in range(len(wanted[0].distinct))]
-    marked = wanted[0].common is not None
+    nothing = F.lit(None).cast(keys.schema.fields[0].dataType)
     each = []
-    for number, one in enumerate(wanted):
-        row = {"kind": F.lit(number), **dict.fromkeys(by, F.lit(0).cast("long"))}
-        row |= dict(
-            zip([*by[: len(one.by)], *distinct], map(F.col, [*one.by, *one.distinct]), strict=True)
-        )
-        if one.common is not None:
-            row["common"] = F.col(one.distinct[0]).isin(list(one.common)).cast("long")
-        each.append([column.alias(name) for name, column in row.items()])
-    rows = keys.select(*each[0])
-    if len(each) > 1:
-        rows = keys.select(F.inline(F.array(*(F.struct(*row) for row in each))))
+    for number, asked in enumerate(questions):
+        unit = nothing if asked.distinct is None else F.col(asked.distinct)
+        is_known = unit.isin(list(common[asked.distinct])) if asked.common else F.lit(None)
+        columns = {
+            "question": F.lit(number),
+            "key": F.array(*asked.by),
+            "unit": unit,
+            "common": is_known.cast("long"),
+        }
+        each.append(F.struct(*(column.alias(name) for name, column in columns.items())))
     figures = {"records": F.count(F.lit(1))}
-    if distinct:
-        figures["units"] = F.countDistinct(*distinct)
-    if marked:
+    if any(asked.distinct is not None for asked in questions):
+        figures["units"] = F.countDistinct("unit")
+    if common:
         figures["common"] = F.max("common")
-    classes = rows.groupBy("kind", *by).agg(*(own.alias(name) for name, own in figures.items()))
-    sizes = classes.groupBy("kind", *figures).agg(F.count(F.lit(1)).alias("classes"))
-    found = {
-        name: column.to_numpy()
-        for name, column in zip(sizes.columns, sizes.toArrow().columns, strict=True)
-    }
-    kinds = found.pop("kind")
-    return [
-        ClassSizes.of(**{name: own[kinds == number] for name, own in found.items()})
-        for number in range(len(wanted))
-    ]
-
-
-def _common_values(
-    frame: DataFrame, columns: Sequence[str], numbers: Sequence[bool], records: int
-) -> list[list[int]]:
-    """Find the keys of each column that are common.
-
-    ``numbers`` tells which columns hold numbers; ``records`` is the number of all records.
-    """
-    from pyspark.sql import functions as F  # noqa: N812
-
-    each = (F.struct(F.lit(at).alias("at"), F.col(c).alias("key")) for at, c in enumerate(columns))
-    often = unbundled(frame, columns).select(F.inline(F.array(*each))).groupBy("at", "key").count()
-    common: list[list[int]] = [[] for _ in columns]
-    distinct = {}
-    if any(numbers):
-        distinct = {row["at"]: row["count"] for row in often.groupBy("at").count().collect()}
-    for row in often.where(is_common(F.col("count"), records, any(numbers))).collect():
-        at = row["at"]
-        many = numbers[at] and distinct[at] >= FEWEST_NUMBERS
-        if is_common(row["count"], records, many):
-            common[at].append(row["key"])
-    return common
+    classes = keys.select(F.inline(F.array(*each))).groupBy("question", "key")
+    sizes = classes.agg(*(column.alias(name) for name, column in figures.items()))
+    counted = sizes.groupBy("question", *figures).agg(F.count(F.lit(1)).alias("classes")).toArrow()
+    of_question, found = counted["question"].to_numpy(), []
+    for number, asked in enumerate(questions):
+        names = ["records", "classes"]
+        names += ["units"] * (asked.distinct is not None) + ["common"] * asked.common
+        own = counted.take(pa.array(np.flatnonzero(of_question == number)))
+        found.append(ClassSizes.of(**{name: own[name].to_numpy() for name in names}))
+    return found
 
 
 @dataclass(frozen=True)
@@ -120,13 +92,31 @@ class CountsOnSpark:
         return self.written
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
-        """Count keys; tasks turn rows into keys."""
-        sizes = []
-        for asked in questions:
-            distinct = [] if asked.distinct is None else [asked.distinct]
-            keys = _hashed(self.frame, asked, [*asked.by, *distinct])
-            sizes += _class_sizes(keys, [_Classes(["w0", "w1"], ["w2", "w3"] if distinct else [])])
-        return sizes
+        """Count keys; tasks turn rows into keys, of nested values by their text."""
+        whole, rows = positional(self.frame)
+        layout = Layout(tuple(_names_in(questions)))
+        chosen = (rows[whole.place(name)].alias(f"c{j}") for j, name in enumerate(layout.names))
+        of_keys = [
+            Question([f"k{at}"], None if asked.distinct is None else f"d{at}")
+            for at, asked in enumerate(questions)
+        ]
+
+        def hashed(rows: pa.Table) -> pa.Table:
+            written, columns = Frame(layout.table(rows)), dict[str, Any]()
+            for asked, by_key in zip(questions, of_keys, strict=True):
+                names = _names_in([by_key])
+                columns |= dict(zip(names, keys_of(written, asked), strict=True))
+            return pa.table(
+                {
+                    name: pa.Array.from_buffers(
+                        pa.binary(16), len(keys), [None, pa.py_buffer(np.ascontiguousarray(keys))]
+                    ).cast(pa.binary())
+                    for name, keys in columns.items()
+                }
+            )
+
+        schema = ", ".join(f"{name} binary" for name in _names_in(of_keys))
+        return _class_sizes(mapped(rows.select(*chosen), hashed, schema), of_keys, {})
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
         """Name the types; rows have no numbers by which to say where cells are odd."""
@@ -140,43 +130,31 @@ class KeysOnSpark(CountsOnSpark):
     records: int = 0
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
-        """Count questions of one form at the same time."""
-        forms: dict[tuple[bool, bool], list[int]] = {}
-        for at, asked in enumerate(questions):
-            forms.setdefault((asked.distinct is not None, asked.common), []).append(at)
-        sizes: dict[int, ClassSizes] = {}
-        for (has_distinct, common), places in forms.items():
-            some = [questions[at] for at in places]
-            wanted = [_Classes(asked.by, [asked.distinct][: int(has_distinct)]) for asked in some]
-            names = dict.fromkeys(name for one in wanted for name in (*one.by, *one.distinct))
-            keys = unbundled(self.frame, list(names))
-            if common:
-                often = _common_values(
-                    self.frame,
-                    [asked.distinct for asked in some],
-                    [asked.numbers for asked in some],
-                    self.records,
-                )
-                wanted = [one._replace(common=own) for one, own in zip(wanted, often, strict=True)]
-            sizes |= dict(zip(places, _class_sizes(keys, wanted), strict=True))
-        return [sizes[at] for at in range(len(questions))]
+        """Count all questions at the same time, once it is known which values are common."""
+        keys = unbundled(self.frame, _names_in(questions))
+        has_numbers = {asked.distinct: asked.numbers for asked in questions if asked.common}
+        common = self._common_values(keys, has_numbers) if has_numbers else {}
+        return _class_sizes(keys, questions, common)
 
+    def _common_values(
+        self, keys: DataFrame, has_numbers: Mapping[Any, bool]
+    ) -> dict[Any, list[int]]:
+        """Find the keys of each column that are common; ``has_numbers`` tells which hold numbers."""
+        from pyspark.sql import functions as F  # noqa: N812
 
-def _hashed(frame: DataFrame, asked: Question, columns: Sequence[str]) -> DataFrame:
-    """Turn rows into the keys of their classes and of their distinct values; nested ones go by their text."""
-    names = word_names(2 if asked.distinct is None else 4)
-    whole, rows = positional(frame)
-    layout = Layout(tuple(columns))
-    rows = rows.select(*(rows[whole.place(name)].alias(f"c{j}") for j, name in enumerate(columns)))
-
-    def hashed(rows: pa.Table) -> pa.Table:
-        packed = np.hstack(keys_of(Frame(layout.table(rows)), asked)).view(np.int64)
-        return pa.table(dict(zip(names, np.ascontiguousarray(packed.T), strict=True)))
-
-    return mapped(rows, hashed, ", ".join(f"{name} long" for name in names))
-
-
-def count_shared(frame: DataFrame, promise: Promise) -> Verification:
-    """Count in a Spark DataFrame how many units share each combination of values."""
-    with on_spark():
-        return count_promises(CountsOnSpark(frame), [promise])[0][0]
+        each = (
+            F.struct(F.lit(name).alias("column"), F.col(name).alias("key")) for name in has_numbers
+        )
+        often = keys.select(F.inline(F.array(*each))).groupBy("column", "key").count()
+        values, any_numbers = {}, any(has_numbers.values())
+        if any_numbers:
+            values = {
+                row["column"]: row["count"] for row in often.groupBy("column").count().collect()
+            }
+        common: dict[Any, list[int]] = {name: [] for name in has_numbers}
+        for row in often.where(is_common(F.col("count"), self.records, any_numbers)).collect():
+            name = row["column"]
+            are_many = has_numbers[name] and values[name] >= FEWEST_NUMBERS
+            if is_common(row["count"], self.records, are_many):
+                common[name].append(row["key"])
+        return common

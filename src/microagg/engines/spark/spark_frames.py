@@ -3,8 +3,12 @@
 A step is a function of an Arrow table, or of all rows with one key. It is sent to the workers, keeps nothing
 between calls, and whatever Spark does twice, or in another order, gives the same. Columns have plain names
 on the way: ``c0``, ``c1``, … are those of the user, ``w0``, … the whole numbers of packed records,
-``s0``, … those of what they release (see :mod:`microagg.engines.spark.spark_bundles`). Errors that leave
-a worker hold no value of the table, for they end up in logs.
+``s0``, … those of what they release. Errors that leave a worker hold no value of the table, for they end up
+in logs.
+
+To hand a row to a Python worker and to take it back, Spark needs far more time than the worker needs for its
+record. So records travel in *bundles*: a row holds some dozens of them, and each of its columns the bytes of
+as many whole numbers. Records of a bundle go the same way: to one chunk, or to one bucket.
 """
 
 from __future__ import annotations
@@ -15,15 +19,18 @@ import pickle
 import re
 import warnings
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from microagg import errors
+from microagg.base.typing import Labels
 from microagg.compile.threads import limit_threads
+from microagg.engines.encoding import PackedRows
 from microagg.errors import InputError, MicroaggError, fault_words, listed
 
 if TYPE_CHECKING:
@@ -32,6 +39,7 @@ if TYPE_CHECKING:
 AT_ONCE = 1 << 17  # rows of the tables into which the batches of Spark are gathered
 _BYTES_AT_ONCE = 1 << 26
 MOST_TASKS = 4096
+_NUMBERS_OF_BUNDLE = 1 << 10  # about; Spark hands 10,000 rows at a time to a worker
 _PACKED = "packed binary"
 # Of Java, which then answers no more, or of a worker.
 _GONE = re.compile(
@@ -250,6 +258,82 @@ def positional(frame: DataFrame) -> tuple[Layout, DataFrame]:
     )
     texts = [F.to_json(F.struct(f"c{j}")).alias(f"t{at}") for at, j in enumerate(nested)]
     return Layout(names, nested), plain.select("*", *texts)
+
+
+def bundle_schema(names: Iterable[str], way: str = "chunk") -> str:
+    """Spark's schema of bundles; ``way`` is the column that says where they go."""
+    return ", ".join([f"{way} long", *(f"`{name}` binary" for name in names)])
+
+
+def word_names(width: int, letter: str = "w") -> list[str]:
+    """Names of the columns of packed records."""
+    return [f"{letter}{j}" for j in range(width)]
+
+
+def word_columns(packed: PackedRows, letter: str = "w") -> dict[str, Labels]:
+    """Packed records as columns of whole numbers."""
+    signed, names = packed.view(np.int64), word_names(packed.shape[1], letter)
+    return {name: signed[:, j] for j, name in enumerate(names)}
+
+
+def in_bundles(
+    columns: Mapping[str, Labels], ways: Labels | None = None, way: str = "chunk"
+) -> pa.Table:
+    """Put records into bundles.
+
+    Parameters
+    ----------
+    columns : whole numbers of each record
+    ways : where each record goes; None: all go to 0
+    way : name of the column that says so
+
+    >>> table = in_bundles({"w0": np.array([5, 6, 7])}, np.array([1, 0, 1]))
+    >>> table["chunk"].to_pylist(), numbers_of(table["w0"]).tolist()
+    ([0, 1], [6, 5, 7])
+    """
+    n = len(next(iter(columns.values())))
+    places = np.zeros(n, dtype=np.int64) if ways is None else ways
+    order = None if ways is None else np.argsort(ways, kind="stable")
+    places = places if order is None else places[order]
+    new = np.flatnonzero(np.append(True, places[1:] != places[:-1])[:n])
+    at = np.arange(n) - np.repeat(new, np.diff(np.append(new, n)))
+    begins = np.flatnonzero(at % max(1, _NUMBERS_OF_BUNDLE // len(columns)) == 0)
+    offsets = pa.py_buffer((8 * np.append(begins, n)).astype(np.int32))
+    bundles = {way: pa.array(places[begins], pa.int64())}
+    for name, values in columns.items():
+        ordered = np.ascontiguousarray(values if order is None else values[order]).view(np.int64)
+        buffers = [None, offsets, pa.py_buffer(ordered)]
+        bundles[name] = pa.Array.from_buffers(pa.binary(), len(begins), buffers)
+    return pa.table(bundles)
+
+
+def numbers_of(column: pa.ChunkedArray) -> Labels:
+    """Read the whole numbers of a column of bundles."""
+    pieces = [np.zeros(0, dtype=np.int64)]
+    for chunk in column.cast(pa.binary()).chunks:
+        _, offsets, data = chunk.buffers()
+        if len(chunk) and data is not None:
+            bounds = np.frombuffer(offsets, np.int32)[chunk.offset :][[0, len(chunk)]]
+            pieces.append(np.frombuffer(data, np.uint8)[slice(*bounds)].view(np.int64))
+    return np.concatenate(pieces)
+
+
+def packed_of(table: pa.Table, letter: str = "w") -> PackedRows:
+    """Read what :func:`word_columns` gave from bundles."""
+    names = [name for name in table.column_names if name[0] == letter and name[1:].isdigit()]
+    names.sort(key=lambda name: int(name[1:]))
+    columns = [numbers_of(table.column(name)) for name in names]
+    return np.column_stack(columns).view(np.uint64)
+
+
+def unbundled(frame: DataFrame, names: Sequence[str]) -> DataFrame:
+    """Return some columns of bundles, with a row for each record."""
+
+    def apart(rows: pa.Table) -> pa.Table:
+        return pa.table({name: numbers_of(rows.column(name)) for name in names})
+
+    schema: Any = ", ".join(f"`{name}` long" for name in names)
+    return mapped(frame.select(*names), apart, schema)
 
 
 TIMES_IN_FILES = {

@@ -139,11 +139,6 @@ def violations_of(labels: Labels, k: int, requirements: Sequence[Requirement]) -
     return figures
 
 
-def total_violation(labels: Labels, k: int, requirements: Sequence[Requirement]) -> float:
-    """Sum of the violations of all groups 0, 1, …; 0 if every group satisfies everything."""
-    return float(violations_of(labels, k, requirements).sum())
-
-
 def check_amounts(amounts: Floats, column: str, what: str) -> None:
     """Refuse amounts that are negative or not finite, with the row of the first."""
     wrong = np.flatnonzero(~(np.isfinite(amounts) & (amounts >= 0)))

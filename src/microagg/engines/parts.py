@@ -1,14 +1,14 @@
-"""Complete a plan for a table that is read in parts: by its first records, as a table in memory is by all.
+"""A table in parts: the verbs by which steps look at all its records, and its plan, completed by the first.
 
 What the draft says about all records, that a column has one value throughout, is looked up in all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ import pyarrow as pa
 from microagg.base.formatting import names, plural
 from microagg.drafting.draft import Completed, complete
 from microagg.engines.capabilities import check_plan_in_parts
-from microagg.engines.verbs import Parts
+from microagg.engines.encoding import Encoding, PackedRows
 from microagg.errors import InputError
 from microagg.grouping.read_table import no_records
 from microagg.measure.row_keys import row_keys
@@ -26,6 +26,45 @@ from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.variable import variable_of
 
 DRAFTED = 1 << 16  # records by which columns are judged
+
+Found = TypeVar("Found")
+
+
+class Parts(Protocol):
+    """A table in parts. Steps are functions of Arrow tables; the engine calls them where the records are."""
+
+    @property
+    def is_text(self) -> bool:
+        """Whether records also come as a CSV file holds them."""
+
+    @property
+    def names(self) -> list[Any]:
+        """Names of the columns."""
+
+    def empty(self) -> pa.Table:
+        """Return the types of the columns."""
+
+    def first(self, records: int, work: Callable[[pa.Table], Found]) -> Found | None:
+        """Look at the first records, at most some number of them; None: there is none."""
+
+    def may_have_more_than(self, records: int) -> bool:
+        """Tell whether there may be further records."""
+
+    def reduce(
+        self,
+        work: Callable[..., Found],
+        merge: Callable[[Found, Found], Found],
+        columns: Iterable[Any],
+    ) -> Found | None:
+        """Summarise batches by ``work(table, written=…)``, which needs some columns; merge the summaries."""
+
+    def gather(
+        self,
+        encoding: Encoding,
+        choose: Callable[[PackedRows], PackedRows],
+        work: Callable[[Iterable[PackedRows]], Found],
+    ) -> Found:
+        """Bring some records together, chosen from those of each batch, and work on them."""
 
 
 def completed(parts: Parts, plan: Plan) -> Completed:
@@ -37,9 +76,27 @@ def completed(parts: Parts, plan: Plan) -> Completed:
     if looked is None:
         raise no_records()
     drafted, constant, records = looked
-    if constant and parts.may_have_more_than(records):
-        keys = parts.reduce(partial(_some_keys, columns=constant), _all_keys, constant)
-        _check_constant(constant, keys or ())
+    if not constant or not parts.may_have_more_than(records):
+        return drafted
+
+    def keys_of(table: pa.Table, written: pa.Table | None) -> list[set[int]]:
+        """Keys of the values of each column: of all, or of some if there are several."""
+        whole = table if written is None else written
+        return [set(np.unique(row_keys([whole[name]])[:, 0])[:2].tolist()) for name in constant]
+
+    def merged(one: list[set[int]], other: list[set[int]]) -> list[set[int]]:
+        return [a | b for a, b in zip(one, other, strict=True)]
+
+    found = parts.reduce(keys_of, merged, constant) or []
+    varying = [name for name, keys in zip(constant, found, strict=True) if len(keys) > 1]
+    if varying:
+        has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
+        raise InputError(
+            f"Without named columns, columns are judged by the first {plural(DRAFTED, 'record')}; "
+            f"{names(varying)} {has} one value there and others later. Say what to do: name a kind to "
+            f"protect {it} (--kind), leave {it} out (--drop), or keep {it} although an attacker may know "
+            f"{it} (--known)."
+        )
     return drafted
 
 
@@ -68,26 +125,3 @@ def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, lis
             variable_of(frame, name, setting, codes, words)  # which refuses it
     constant = set(drafted.plan.known) - set(plan.known) if drafted.guesses else set()
     return drafted, [name for name in head.column_names if name in constant], head.num_rows
-
-
-def _some_keys(table: pa.Table, written: pa.Table | None, columns: Sequence[Any]) -> list[set[int]]:
-    """Keys of the values of each column: of all, or of some if there are several."""
-    whole = table if written is None else written
-    return [set(np.unique(row_keys([whole[name]])[:, 0])[:2].tolist()) for name in columns]
-
-
-def _all_keys(one: list[set[int]], other: list[set[int]]) -> list[set[int]]:
-    return [a | b for a, b in zip(one, other, strict=True)]
-
-
-def _check_constant(columns: Sequence[Any], found: Sequence[set[int]]) -> None:
-    """Refuse a draft that keeps columns as constant if they are not."""
-    varying = [name for name, keys in zip(columns, found, strict=True) if len(keys) > 1]
-    if varying:
-        has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
-        raise InputError(
-            f"Without named columns, columns are judged by the first {plural(DRAFTED, 'record')}; "
-            f"{names(varying)} {has} one value there and others later. Say what to do: name a kind to "
-            f"protect {it} (--kind), leave {it} out (--drop), or keep {it} although an attacker may know "
-            f"{it} (--known)."
-        )

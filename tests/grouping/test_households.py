@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from microagg import InputError
 from microagg.base.progress import new_state
-from microagg.grouping.require.together import household_records, person_labels
+from microagg.grouping.households import household_records, person_labels
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.outside_in import mdav_labels
 
