@@ -29,8 +29,8 @@ from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels
 from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
+    MissingCounts,
     by_columns,
-    count_missing,
     keeps_integers,
     native_column,
     release_records,
@@ -281,7 +281,7 @@ class Sums:
     smallest: int
     largest: int
     cells: Labels
-    """(columns, 4): missing, blanked, filled, codes lost, as in ``release_values.MissingCounts``."""
+    """(columns, 4): missing, blanked, filled, codes lost, as in ``MissingCounts``."""
     after: list[Moments]
     """Of the released numbers of each column."""
     worst: list[float]
@@ -338,7 +338,7 @@ def sums_of(
         within[j], released[j] = coder.losses.shares(
             x[there], against[there], labels[there], w[there]
         )
-        cells[j] = count_missing(original_states[:, j], states[:, j])
+        cells[j] = MissingCounts.of(original_states[:, j], states[:, j])
         kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
         after[j] = Moments().add(y[kept], None if weights is None else w[kept])
 

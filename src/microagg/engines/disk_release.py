@@ -170,6 +170,9 @@ class DiskRelease:
 
     def batches(self) -> Iterator[ReleasedBatch]:
         """Yield the records that are released, before and after, in the order of the input."""
+        changed = {*(coder.name for coder in self.encoding.coders), *self.encoding.recoders}
+        if self.plan.weight is not None and self.plan.weight.release == "mean":
+            changed.add(self.plan.weight.column)
         values = (groups.values for groups in self.released_groups())
         encoding = listing_released_levels(self.encoding, values)
         for batch in disk.read_ahead(self.source):
@@ -182,8 +185,9 @@ class DiskRelease:
             if kept is not None:
                 before, text = (table.take(pa.array(wanted)) for table in (before, text))
             released = written = put_back(encoding, before, shared)
-            for name in self._untouched(released) if self.source.is_text else ():
-                at = released.column_names.index(name)
+            for at, name in enumerate(released.column_names) if self.source.is_text else ():
+                if name in changed:
+                    continue
                 written = written.set_column(at, text.schema.field(name), text[name])
             yield ReleasedBatch(rows, before, text, released, written, shared.dealt)
 
@@ -445,9 +449,3 @@ class DiskRelease:
             for written in itertools.chain([first], tables):
                 present.add(written)
         return released_schema(first.schema, present, self.records)
-
-    def _untouched(self, table: pa.Table) -> list[str]:
-        changed = {*(coder.name for coder in self.encoding.coders), *self.encoding.recoders}
-        if self.plan.weight is not None and self.plan.weight.release == "mean":
-            changed.add(self.plan.weight.column)
-        return [name for name in table.column_names if name not in changed]

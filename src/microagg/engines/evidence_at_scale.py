@@ -103,14 +103,22 @@ def _measuring(
         least=sums.smallest,
         most=sums.largest,
     )
-    names = [coder.name for coder in encoding.coders]
+    names, before = [coder.name for coder in encoding.coders], sample.before
     rows = np.arange(len(sample.labels))
-    cells = {name: MissingCounts(*map(int, sums.cells[j])) for j, name in enumerate(names)}
+    # Measures need the columns that the release no longer has, too.
+    has = set(sample.after.column_names)
+    tables = [sample.after if name in has else before for name in before.column_names]
+    fields = [
+        table.schema.field(name) for table, name in zip(tables, before.column_names, strict=True)
+    ]
+    schema = pa.schema(fields, sample.after.schema.metadata)
+    columns = [table[field.name] for table, field in zip(tables, fields, strict=True)]
+    cells = {name: MissingCounts(*sums.cells[j].tolist()) for j, name in enumerate(names)}
     return Measuring(
         plan,
         intake,
         [Part(rows, names, partition, encoding.n_coordinates)],
-        Frame(_with_all_columns(sample.before, sample.after)),
+        Frame(pa.table(columns, schema=schema)),
         _in_levels(intake, encoding, sample.shared.values),
         sample.shared.states,
         np.repeat(partition.labels[:, None], len(names), axis=1),
@@ -138,19 +146,12 @@ def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
     return renumbered
 
 
-def _with_all_columns(before: pa.Table, after: pa.Table) -> pa.Table:
-    """Add the columns that the release no longer has, for measures that need them."""
-    released = set(after.column_names)
-    tables = [after if name in released else before for name in before.column_names]
-    names = before.column_names
-    fields = [table.schema.field(name) for table, name in zip(tables, names, strict=True)]
-    columns = [table[name] for table, name in zip(tables, names, strict=True)]
-    return pa.table(columns, schema=pa.schema(fields, after.schema.metadata))
-
-
 def sought(encoding: Encoding, sample: Sample, keys: Keys | None = None) -> Sought:
     """Choose some of the sampled records to be linked; ``keys`` are of the known values of each."""
-    chosen = _linked(sample)
+    # All where memory would, else some, evenly over the rows.
+    n = len(sample.labels)
+    wanted = sample_for(n, in_parts=True) or n
+    chosen = np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
     variables = encoding.variables(sample.before.take(pa.array(chosen)))
     before = encoding.attacker.place(
         np.column_stack([v.values for v in variables]),
@@ -159,13 +160,6 @@ def sought(encoding: Encoding, sample: Sample, keys: Keys | None = None) -> Soug
     shared = sample.shared
     after = encoding.attacker.place(shared.values[chosen], shared.states[chosen])
     return Sought(before, after, None if keys is None else keys[chosen])
-
-
-def _linked(sample: Sample) -> Labels:
-    """Choose the sampled records to link: all where memory would, else some, evenly over the rows."""
-    n = len(sample.labels)
-    wanted = sample_for(n, in_parts=True) or n
-    return np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
 
 
 def measured_at_scale(

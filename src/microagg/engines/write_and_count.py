@@ -131,11 +131,10 @@ class ReleasedTable:
             )
             for promise in self.plan.promises()
         ]
-        units = self._units_gone(written)
-        donors = self._donor_units(written)
+        units = self._units_not_told(written)
         by_donors = [
             promise._replace(unit=(promise.unit, first))
-            if (promise.unit, first) in donors
+            if (promise.unit, first) in units
             else promise
             for promise in promised
             for first in list(promise.columns or ())[:1]
@@ -143,7 +142,7 @@ class ReleasedTable:
         verified = [
             replace(counted, unit=promise.unit)
             for counted, promise in zip(
-                verify_all(back, by_donors, units={**units, **donors}), promised, strict=True
+                verify_all(back, by_donors, units=units), promised, strict=True
             )
         ]
         broken = broken_relation(self.plan, Frame(back.table))
@@ -215,37 +214,28 @@ class ReleasedTable:
             ]
         return tuple(required)
 
-    def _units_gone(self, written: Mapping[Any, str]) -> dict[Any, pa.Array]:
-        """Units that the file no longer holds, in the order of its rows."""
-        import pyarrow as pa
+    def _units_not_told(self, written: Mapping[Any, str]) -> dict[Any, pa.Array]:
+        """Return units that the file does not tell, in the order of its rows.
 
-        units_by = {}
-        for name in self.plan.units:
-            if name in self.roles.dropped:
-                units = self.intake.units_by[name]
-                units = units if self.order is None else units[self.order]
-                units_by[written.get(name, name)] = pa.array(units, mask=units < 0)
-        return units_by
-
-    def _donor_units(self, written: Mapping[Any, str]) -> dict[Any, pa.Array]:
-        """Units whose values swapped columns release, in the order of the file's rows.
-
-        A value stands for the units that had it, whatever rows it was dealt to. By the unit and the column.
+        These are dropped units, by their column; and the units that had the values of swapped columns, by the
+        unit and the column: a value stands for the units that had it, whatever rows it was dealt to.
         """
         import pyarrow as pa
 
-        units_by: dict[Any, pa.Array] = {}
+        units_by: dict[Any, Labels] = {
+            written.get(name, name): self.intake.units_by[name]
+            for name in self.plan.units
+            if name in self.roles.dropped
+        }
         for part in self.dealt:
-            if part is None:
-                continue
-            unit = self.plan.unit_of(self.plan.block_of(part.names)).column
-            for name, donors in zip(part.names, part.donors, strict=True):
-                if unit is None:
-                    continue
-                units = self.intake.units_by[unit][donors]
-                units = units if self.order is None else units[self.order]
-                units_by[written.get(unit, unit), written[name]] = pa.array(units, mask=units < 0)
-        return units_by
+            unit = part and self.plan.unit_of(self.plan.block_of(part.names)).column
+            if part is not None and unit is not None:
+                for name, donors in zip(part.names, part.donors, strict=True):
+                    key = written.get(unit, unit), written[name]
+                    units_by[key] = self.intake.units_by[unit][donors]
+        if self.order is not None:
+            units_by = {key: units[self.order] for key, units in units_by.items()}
+        return {key: pa.array(units, mask=units < 0) for key, units in units_by.items()}
 
     def _with_text(self, table: pa.Table, as_written: pa.Table) -> pa.Table:
         """Put the untouched columns in as they stand in the file."""

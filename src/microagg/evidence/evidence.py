@@ -384,7 +384,7 @@ class Evidence(Measured):
                 "words": self.missing_words,
                 "dropped_records": self.dropped,
                 "columns": {
-                    str(name): asdict(counts)
+                    str(name): counts._asdict()
                     for name, counts in self.signs.missing_counts.items()
                     if counts.missing or counts.blanked
                 },

@@ -46,8 +46,7 @@ class Earlier(NamedTuple):
     """Returns what is released, from what base groups and groups would release, and a rounding of columns."""
 
 
-@dataclass(frozen=True)
-class MissingCounts:
+class MissingCounts(NamedTuple):
     """Counts of values of one column that are not the aggregate of present values."""
 
     missing: int
@@ -58,6 +57,17 @@ class MissingCounts:
     """Missing values in whose place the group's value is released."""
     codes_lost: int
     """Codes for missing that are released as plainly missing."""
+
+    @classmethod
+    def of(cls, before: Labels, after: Labels) -> MissingCounts:
+        """Count in the states of a column, (n,), before and after."""
+        is_there = before == 0
+        return cls(
+            int(np.count_nonzero(before)),
+            int(np.count_nonzero(is_there & (after != 0))),
+            int(np.count_nonzero(~is_there & (after == 0))),
+            int(np.count_nonzero((before >= 2) & (after == 1))),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,8 +152,7 @@ def release_block(
     for j, variable in enumerate(variables):
         # What is missing moves with the dealing, and is as often there afterwards.
         new_states = released[:, j] if dealt is None else dealt.before[j][1]
-        counts = count_missing(variable.states, new_states)
-        missing_counts[variable.name] = MissingCounts(*counts)
+        missing_counts[variable.name] = MissingCounts.of(variable.states, new_states)
         make = _native_category if variable.is_category else native_column
         columns[variable.name] = make(frame, variable, values[:, j], released[:, j], whole[j])
     return Released(values, released, np.column_stack(groups), missing_counts, columns, dealt)
@@ -292,16 +301,6 @@ def release_column(
         values = rounded(values, variable, labels, weights, rounding, cells)
     values[new_states != 0] = np.nan
     return values[labels], new_states[labels]
-
-
-def count_missing(before: Labels, after: Labels) -> tuple[int, int, int, int]:
-    """Count the fields of :class:`MissingCounts` in the states of a column before and after."""
-    return (
-        int(np.count_nonzero(before)),
-        int(np.count_nonzero((before == 0) & (after != 0))),
-        int(np.count_nonzero((before != 0) & (after == 0))),
-        int(np.count_nonzero((before >= 2) & (after == 1))),
-    )
 
 
 def keeps_integers(

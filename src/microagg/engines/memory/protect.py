@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -295,21 +295,23 @@ def _protect(
     if on_plan is not None:
         on_plan(plan)
     secret = secrets.token_bytes(SECRET_BYTES)
-    grouped = [
-        _group_and_release(intake, *block, progress, clock, secret, carrying) for block in wanted
-    ]
-    _check_chance(intake, [block.part for block in grouped])
-    released = [block.released for block in grouped]
+    parts, released, households, swapping = zip(
+        *(
+            _group_and_release(intake, *block, progress, clock, secret, carrying)
+            for block in wanted
+        ),
+        strict=True,
+    )
+    _check_chance(intake, parts)
     with clock.time("aggregate"):
         columns = {name: column for block in released for name, column in block.columns.items()}
         # Weight and strata are released by the groups of the first part: a plan with several parts has none.
-        first = grouped[0]
         extra, recoded, dealt_weight = release_weight_and_strata(
             intake,
             *wanted[0],
-            first.part.partition.labels,
-            None if first.households is None else first.households[0],
-            first.swapping if wanted[0][0].is_swapped else None,
+            parts[0].partition.labels,
+            households[0],
+            swapping[0] if wanted[0][0].is_swapped else None,
             None if carrying is None else carrying.mean_weights(),
         )
         columns |= extra
@@ -331,7 +333,6 @@ def _protect(
         with_roles = Completed(other, settled.guesses)
         return _protect(table, with_roles, None, text, coded, rows, Clock(), None, is_frame)
 
-    parts = [block.part for block in grouped]
     measuring = Measuring(
         plan,
         intake,
@@ -347,7 +348,7 @@ def _protect(
         is_frame=is_frame,
     )
     inputs = [given for _, given in wanted]
-    dealt = [block.released.dealt for block in grouped]
+    dealt = [block.dealt for block in released]
     if dealt_weight is not None and dealt[0] is not None:
         dealt[0] = dealt[0].with_column(*dealt_weight)
     return Release(
@@ -366,17 +367,6 @@ def _protect(
     )
 
 
-class _GroupedBlock(NamedTuple):
-    """The groups of some columns, and what they release."""
-
-    part: Part
-    released: Released
-    households: tuple[Labels, list[bool]] | None
-    """Where households stay together: the group of each record's household, and for each column whether
-    all members of each household have the same value."""
-    swapping: Swapping | None
-
-
 def _group_and_release(
     intake: Intake,
     block: Block,
@@ -385,8 +375,14 @@ def _group_and_release(
     clock: Clock,
     secret: bytes,
     carrying: Carrying | None = None,
-) -> _GroupedBlock:
-    """Group the records by some columns, and release the values of the groups."""
+) -> tuple[Part, Released, Labels | None, Swapping | None]:
+    """Group the records by some columns, and release the values of the groups.
+
+    Returns
+    -------
+    the groups, what they release, the group of each record's household where households stay together, and
+    how values are swapped
+    """
     plan, states, households = intake.plan, given.states, None
     steering = steering_requirements(block, given.requirements) if block.is_swapped else []
     weighted = plan.weight is not None and plan.weight.grouping == "weighted"
@@ -461,7 +457,7 @@ def _group_and_release(
             None if carrying is None else carrying.values.earlier(intake.weights),
             given.cells,
         )
-    return _GroupedBlock(part, released, households, swapping)
+    return part, released, None if households is None else households[0], swapping
 
 
 def _codes_as_dealt(given: PartInput, plan: Plan, block: Block) -> Labels:
