@@ -16,7 +16,7 @@ from microagg.comparing.suggestion import next_k_for
 from microagg.encode.steps import Steps, usual_steps
 from microagg.engines import disk_release, write_and_count
 from microagg.engines.memory import suppress
-from microagg.engines.memory.choices import Choice, with_other_k
+from microagg.engines.memory.choices import Choice
 from microagg.engines.release_counts import CountsOnDisk
 from microagg.errors import InputError, VerificationError
 from microagg.evidence.column_cautions import (
@@ -392,19 +392,6 @@ def test_a_target_for_the_linkage_asks_for_the_smallest_k():
     found = next_k_for(choices, Accept(linkage=0.1), 1_000)
     assert 3 < found < 20
     assert next_k_for([choice(3, 0.01)], Accept(linkage=0.1), 1_000) == 2
-
-
-def test_a_map_has_half_twice_and_four_times_k_within_the_table():
-    tried = []
-
-    def carry_out(plan: Plan) -> Choice:
-        tried.append((plan.k, plan.is_swapped))
-        return Choice("mdav", plan.k, release="swap" if plan.is_swapped else "mean")
-
-    plan = Plan.of(k=8, columns=["a"])
-    with_other_k(plan, Choice("mdav", 8, release="mean"), 20, carry_out)
-    assert tried == [(2, False), (4, False), (16, False), (8, True), (16, True), (32, True)]
-    assert with_other_k(Plan.of(k=2, columns=["a"]), Choice("mdav", 2), 3, carry_out) is None
 
 
 def test_as_many_records_are_left_out_as_may_be_and_none_that_costs_nothing(monkeypatch):

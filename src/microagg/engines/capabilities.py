@@ -25,7 +25,6 @@ _USES = {
     "--decimal": (("memory", "disk"), "is about CSV files"),
     "--escape-formulas": (("memory", "disk"), "is about CSV files"),
     "--public": (("memory",), "writes a report from the whole released table"),
-    "--compare": (("memory",), "groups the whole table anew with other k"),
     "--prices": (("memory",), "groups a sample of the table anew for each decision"),
     "--ledger": (("memory",), "keeps the groups of all earlier releases side by side"),
     "--bound": (("memory",), "proves a bound over all records side by side"),

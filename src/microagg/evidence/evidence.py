@@ -423,7 +423,6 @@ class Evidence(Measured):
                 {**few_digits(asdict(row), DIGITS), "moved_figures": moved_figures(row)}
                 for row in self.summaries
             ],
-            "alternatives": few_digits(self.alternatives, DIGITS),
             "prices": few_digits(self.prices, DIGITS),
             "files": {
                 "input": None if self.source is None else dict(self.source),

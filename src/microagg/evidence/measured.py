@@ -218,8 +218,6 @@ class Measured:
     """Texts in a CSV file that a spreadsheet program would take for formulas, by column."""
     pictures: Mapping[str, Any] | None = None
     """What a report draws, as plain data; None: no report was asked for."""
-    alternatives: Mapping[str, Any] | None = None
-    """The same method with other k, see :func:`microagg.compare`; None: not asked for."""
     prices: Mapping[str, Any] | None = None
     """What other decisions about columns would cost, see :func:`microagg.prices`; None: not asked for."""
     counted: CountedFile | None = None

@@ -106,11 +106,10 @@ class Job(JobSettings):
         check_engine(self.engine, self.given_settings)
         if self.public and self.report is None:
             raise InputError("--public is about the report; say where to write it with --report.")
-        for flag, is_asked in (("--compare", self.compare), ("--prices", self.prices)):
-            if is_asked and (self.report is None or self.public):
-                raise InputError(
-                    f"{flag} is about the board's report; say where to write it with --report."
-                )
+        if self.prices and (self.report is None or self.public):
+            raise InputError(
+                "--prices is about the board's report; say where to write it with --report."
+            )
         paths = [place for place in (self.source, self.target) if isinstance(place, Path)]
         for path, _ in self.reports:
             check_report_target(path, *paths)
@@ -241,7 +240,6 @@ class Job(JobSettings):
             "--decimal": csv.decimal != usual.decimal,
             "--escape-formulas": self.escape_formulas,
             "--public": any(public for _, public in self.reports),
-            "--compare": self.compare,
             "--prices": self.prices,
             "--ledger": self.ledger is not None,
             "--bound": any(block.bound for block in self.plan.blocks),

@@ -231,7 +231,7 @@ class MemoryEngine(Engine):
 
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
         """Gather what the report for the board, or for the public, shows."""
-        return self._release.report_model(evidence, public, self.job.compare)
+        return self._release.report_model(evidence, public)
 
     def _prices(self) -> dict[str, Any] | None:
         """Price other decisions; None if somebody does not wait for that."""

@@ -66,12 +66,6 @@ class JobSettings(Section):
         form=SWITCH,
         help="Replace OUT if it exists, be it a file or a folder of Parquet files (the default), or refuse.",
     )
-    compare: bool = setting(
-        False,
-        flag="--compare",
-        form=SWITCH,
-        help="Show in the report what other k would give; takes longer.",
-    )
     prices: bool = setting(
         False,
         flag="--prices",

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from microagg.base.formatting import TRADE_OFF, fewer_than
+from microagg.base.formatting import fewer_than
 from microagg.evidence import Evidence
 from microagg.evidence.over_time import history_words
 from microagg.evidence.sentences import most_lost_words, tables_words, whole_share
@@ -70,7 +70,6 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             for c in evidence.cautions
             if c.cures
         ],
-        "trade_off": TRADE_OFF,
         "plan_text": plan.to_toml() if in_words else None,
         "pictures": evidence.pictures,
         "repeat": repetition(command, call),

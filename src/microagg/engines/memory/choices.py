@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
-
-from microagg.errors import MicroaggError
-from microagg.plan.plan import Plan
 
 if TYPE_CHECKING:
     from microagg.measure.attack_rates import Residual
@@ -112,55 +108,3 @@ def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
         limit = links[best] - TOLERANCE * (links[0] - links[-1])
         at = next((j for j in range(best + 1, len(front)) if links[j] < limit), len(front))
     return [replace(choice, on_frontier=i in worth) for i, choice in enumerate(choices)]
-
-
-def with_other_k(
-    plan: Plan, chosen: Choice, n: int, tried: Callable[[Plan], Choice]
-) -> Mapping[str, object] | None:
-    """Return the same plan with other k, and with its values swapped, for the risk–utility map.
-
-    Parameters
-    ----------
-    plan : as it was carried out
-    chosen : its figures
-    n : number of records
-    tried : carries a plan out on the same records
-
-    Returns
-    -------
-    mapping or None
-        None if there is no other k to try.
-    """
-    k = chosen.k
-    sizes = sorted({size for size in (2, k // 2, 2 * k, 4 * k) if 2 <= size <= n} - {k})
-    if not sizes:
-        return None
-    others = [(_with_k(plan, size), size, chosen.release) for size in sizes]
-    if not plan.is_swapped:
-        with suppress(MicroaggError):  # a setting of the plan does not go with swapping
-            swapped = plan.override(release="swap")
-            others += [(_with_k(swapped, size), size, "swap") for size in (k, 2 * k, 4 * k)]
-    choices = [chosen]
-    for other, size, release in others:
-        try:
-            choices.append(tried(other))
-        except MicroaggError as error:  # this k cannot be met, by a stratum for example
-            choices.append(Choice(chosen.method, size, release=release, problem=str(error)))
-    marked = mark_frontier(sorted(choices, key=lambda choice: (choice.release, choice.k)))
-    return {
-        "blind_guess": 1 / n,
-        "release": chosen.release,
-        "cells": [choice.as_dict() for choice in marked],
-    }
-
-
-def _with_k(plan: Plan, k: int) -> Plan:
-    """Return the plan with another k; a map need not take as long for every k as the release did."""
-    blocks = []
-    for block in plan.blocks:
-        options = {name: value for name, value in block.options.items() if name != "time_limit"}
-        if options.get("effort") == "best":
-            options["effort"] = "balanced"
-        refine = "balanced" if block.refine == "best" else block.refine
-        blocks.append(replace(block, k=k, bound=False, refine=refine, options=options))
-    return replace(plan, blocks=tuple(blocks))

@@ -13,7 +13,7 @@ import numpy as np
 from microagg.algorithms.result import Partition
 from microagg.base.progress import Listener
 from microagg.drafting.guess import Guess
-from microagg.engines.memory.choices import Choice, with_other_k
+from microagg.engines.memory.choices import Choice
 from microagg.engines.memory.control_group import Attacked, attacks_for_evidence
 from microagg.engines.write_and_count import ReleasedTable
 from microagg.evidence.cautions import cautions_of
@@ -37,8 +37,6 @@ from microagg.report.model import file_facts, release_model
 from microagg.report.public import Bands, public_model
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words
-
-_RECORDS_FOR_ALTERNATIVES = 5_000  # up to which other k are tried, which takes seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -235,16 +233,6 @@ class Release:
             tables_multiple=self.fidelity.multiple(order),
         )
 
-    @cached_property
-    def alternatives(self) -> Mapping[str, Any] | None:
-        """The same plan with other k, for the risk–utility map; None where that takes long."""
-        n = len(self.parts[0].rows)
-        if n > _RECORDS_FOR_ALTERNATIVES:
-            return None
-        return with_other_k(
-            self.plan, self.as_choice(True), n, lambda plan: self._again(plan).as_choice(True)
-        )
-
     def write(
         self,
         path: str | Path,
@@ -274,7 +262,6 @@ class Release:
         *,
         public: bool = False,
         source: str | Path | None = None,
-        compare: bool = False,
         prices: Any = None,
         **measures: Any,
     ) -> None:
@@ -286,7 +273,6 @@ class Release:
         public : a report for readers of the release: from the released table and the plan alone
         source : the file that the table came from; the report gives its hash, unless the release was
             written over it
-        compare : show what other k would give, see :attr:`alternatives`; the records are grouped anew
         prices : what :func:`microagg.prices` found, to be shown in a report for the board
         **measures
             As for :meth:`measure`: ``analyses``.
@@ -301,10 +287,10 @@ class Release:
         written = {str(Path(file.path).resolve()) for file in self._written}
         if source is not None and str(Path(source).resolve()) not in written:
             evidence = replace(evidence, source=file_facts(source))
-        write_report(self.report_model(evidence, public, compare), Path(path))
+        write_report(self.report_model(evidence, public), Path(path))
 
     def report_model(
-        self, evidence: Evidence | None = None, public: bool = False, compare: bool = False
+        self, evidence: Evidence | None = None, public: bool = False
     ) -> dict[str, Any]:
         """Gather what a report shows, as plain data."""
         evidence = self.evidence if evidence is None else evidence
@@ -319,12 +305,7 @@ class Release:
             return public_model(
                 Frame(self.data), self.plan, self.roles, bands, file, text, within, history
             )
-        pictures = self._measuring.pictures()
-        return release_model(
-            replace(
-                evidence, pictures=pictures, alternatives=self.alternatives if compare else None
-            )
-        )
+        return release_model(replace(evidence, pictures=self._measuring.pictures()))
 
     def _repr_html_(self) -> str:
         """Show the verdict, the loss and the risk in a notebook."""
