@@ -20,7 +20,6 @@ from microagg.formats.csv import no_formulas
 from microagg.formats.files import is_folder_target, kind_of, stands_for_several
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import Destination, fetched, naming
-from microagg.job.delivery import Gate
 from microagg.measure.analyses import check_analyses
 from microagg.plan.analysis_formulas import computed_with
 from microagg.plan.column import CATEGORIES
@@ -67,11 +66,6 @@ class Job(JobSettings):
     def report_folders(self) -> list[Path]:
         """Where reports of earlier releases may lie."""
         return [path.parent for path in (self.writes, *(path for path, _ in self.reports))]
-
-    @property
-    def gate(self) -> Gate:
-        """What decides whether the table takes its name."""
-        return Gate(self.strict, self.keep_rejected, self.overwrite)
 
     @cached_property
     def looked(self) -> BatchSource | None:
@@ -128,7 +122,7 @@ class Job(JobSettings):
             check_plan_in_parts(self.plan, on_spark=self.engine == "spark")
         kind_of(self.reads)
         kind = self.kind_of_target
-        self.gate.check(self.writes, self.to_folder, *paths)
+        self._check_target(self.writes, self.to_folder, *paths)
         if self.sheet is not None and not FORMATS[kind_of(self.reads)].has_sheets:
             raise InputError(
                 f"--sheet is about Excel files; {shown(str(self.source), 300)} is none."
@@ -136,6 +130,18 @@ class Job(JobSettings):
         if self.escape_formulas and not FORMATS[kind].has_formulas:
             raise no_formulas(self.writes)
         self._check_header()
+
+    def _check_target(self, target: Path, folder: bool, *others: Path) -> None:
+        """Refuse places that cannot be written to; ``others`` are files of the same job."""
+        check_target(target.absolute(), folder, self.overwrite)
+        if self.keep_rejected is None:
+            return
+        check_target(self.keep_rejected.absolute(), folder)
+        if any(self.keep_rejected.resolve() == other.resolve() for other in (target, *others)):
+            raise InputError(
+                "--keep-rejected keeps a table apart from the files of the job; "
+                f"{shown(str(self.keep_rejected), 300)} is one of them. Choose another name."
+            )
 
     def _check_ledger(self, *taken: Path) -> None:
         """Refuse a ledger where it cannot take its name in one step with the release."""
@@ -173,11 +179,11 @@ class Job(JobSettings):
                 continue  # an address without an ending is that of a folder
             kind_by_ending(Path(plain_name(place)), writing)  # refuses an unknown ending
         if is_plain(self.target):
-            self.gate.check(self.writes, is_folder_target(self.writes), *taken)
+            self._check_target(self.writes, is_folder_target(self.writes), *taken)
             return
         Destination(self.target, Path()).check(self.overwrite)
         if isinstance(self.target, Path) and self.target != STANDARD:
-            self.gate.check(self.target, False, *taken)
+            self._check_target(self.target, False, *taken)
 
     @contextmanager
     def local_copies(self) -> Iterator[Job]:

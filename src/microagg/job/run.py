@@ -88,15 +88,7 @@ def _walk(engine: Engine) -> JobResult:
     size = table_size(engine.records, engine.columns) + (", in parts" if engine.in_parts else "")
     observer.stage("grouping", "; ".join(filter(None, [size, words])))
     engine.group(lambda plan: observer.planned(plan, engine.records))
-    with delivering(
-        job.gate,
-        job.writes,
-        job.reports,
-        observer,
-        job.to_folder,
-        job.destination,
-        job.ledger,
-    ) as delivery:
+    with delivering(job, observer) as delivery:
         observer.stage("writing")
         with clock.time("write"):
             counted = engine.write(delivery)
