@@ -35,8 +35,7 @@ if TYPE_CHECKING:
     from microagg.evidence import Evidence
     from microagg.evidence.sentences import Caution
     from microagg.formats.layouts import CsvFormat
-    from microagg.grouping.improve import lower_bound, refine
-    from microagg.grouping.partition import count_partitions, partition
+    from microagg.grouping.partition import count_partitions, lower_bound, partition, refine
     from microagg.job.run import protect_file
     from microagg.measure.fidelity import fidelity
     from microagg.measure.risk import risk
@@ -115,7 +114,7 @@ _HOMES = {
     "cut_sorted": "algorithms.univariate.sorted_cut",
     "draft": "drafting.draft",
     "fidelity": "measure.fidelity",
-    "lower_bound": "grouping.improve",
+    "lower_bound": "grouping.partition",
     "methods": "plan.registry",
     "minimum_spanning_tree": "algorithms.variable_size.spanning_tree",
     "order": "algorithms.ordering.cut",
@@ -123,7 +122,7 @@ _HOMES = {
     "prices": "comparing.prices",
     "protect": "engines.memory.protect",
     "protect_file": "job.run",
-    "refine": "grouping.improve",
+    "refine": "grouping.partition",
     "risk": "measure.risk",
     "search": "comparing.search",
     "simulate_clusters": "datasets",

@@ -39,8 +39,7 @@ from microagg.base.progress import new_state
 from microagg.compile.warm import COMPILED, WEIGHTED, note, notes_folder
 from microagg.encode.batch_statistics import Moments
 from microagg.encode.inertia import Corners
-from microagg.grouping.improve import lower_bound, refine
-from microagg.grouping.partition import partition
+from microagg.grouping.partition import lower_bound, partition, refine
 from microagg.grouping.require.requirement import demands_of
 from microagg.grouping.require.value_rules import Closeness, Units
 from microagg.kernels import outside_in

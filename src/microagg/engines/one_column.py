@@ -6,8 +6,8 @@ Idea      Records are dealt out to stretches of the order, by values of a sample
           by itself. It is then cut as if the values began a little before it. Where the partitions at its
           beginning meet those that the stretch before it found, back to a column through which all of
           them go, what lies before no longer matters (algorithms/univariate/chain.py has the argument),
-          and the cuts are those of the whole column. Where they do not meet, the one before it goes
-from microagg.algorithms.univariate.sorted_cut import cut_stretches
+          and the cuts are those of the whole column. Where they do not meet, the stretch before goes on into
+          this one.
 Cost      O(n log n) time in all, the memory of a stretch; where partitions never meet, as with values that
           are evenly spaced, the memory of the whole column.
 Same      Equal values are taken in the order of the keys of their rows, whichever engine deals them out.

@@ -21,8 +21,8 @@ from microagg.encode.missing import rows_of_each
 from microagg.encode.scale import total_squares
 from microagg.encode.space import Space
 from microagg.errors import InputError, StopSearch, shown
-from microagg.grouping.improve import lower_bound
 from microagg.grouping.one_cell import Problem, is_searched, solve, with_least_effort
+from microagg.grouping.partition import lower_bound
 from microagg.grouping.require.from_plan import within
 from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import canonical_labels, sum_of_squares

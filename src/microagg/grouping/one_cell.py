@@ -20,8 +20,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.release_rules import taken
 from microagg.encode.space import Space
 from microagg.errors import InputError, shown
-from microagg.grouping.improve import continued
-from microagg.grouping.partition import partition, with_bound
+from microagg.grouping.partition import continued, partition, with_bound
 from microagg.grouping.require.from_plan import whole_of, within
 from microagg.grouping.require.requirement import Requirement, demands_of
 from microagg.grouping.require.value_rules import Closeness
