@@ -12,11 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
+from microagg.comparing.choices import Choice
 from microagg.comparing.suggestion import next_k_for
 from microagg.encode.steps import Steps, usual_steps
 from microagg.engines import disk_release, write_and_count
 from microagg.engines.memory import suppress
-from microagg.engines.memory.choices import Choice
 from microagg.engines.release_counts import CountsOnDisk
 from microagg.errors import InputError, VerificationError
 from microagg.evidence.column_cautions import (

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
-from microagg.engines.memory.choices import Choice, mark_frontier
+from microagg.comparing.choices import Choice, mark_frontier
 from microagg.measure.chart_data import bin_cuts, distribution
 from microagg.measure.linkage import Linkage
 from microagg.report import charts

@@ -17,6 +17,7 @@ import numpy as np
 
 from microagg.base.formatting import FIRST_RUN, TRADE_OFF, plural
 from microagg.base.progress import Listener
+from microagg.comparing.choices import Choice, mark_frontier
 from microagg.comparing.suggestion import (
     FAST,
     Suggestion,
@@ -25,7 +26,6 @@ from microagg.comparing.suggestion import (
     suggestion,
 )
 from microagg.comparing.trials import TimedTries, check_budget, for_a_sample
-from microagg.engines.memory.choices import Choice, mark_frontier
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, StopSearch, shown
 from microagg.plan.plan import Plan
@@ -386,7 +386,7 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
 
     def work(choice: Key, watch: Listener) -> Choice:
         release = records.protected(comparison.plan_of(choice), watch)
-        tried = release.as_choice(tables=len(releases) > 1)
+        tried = Choice.of(release, tables=len(releases) > 1)
         if not asked["attack"]:
             return tried
         attacks, refused = release.attacked()

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from microagg.base.formatting import TRADE_OFF, plural, share
-from microagg.engines.memory.choices import Choice
+from microagg.comparing.choices import Choice
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
 

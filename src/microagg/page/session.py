@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.base.formatting import plural
-from microagg.engines.memory.choices import Choice, mark_frontier
+from microagg.comparing.choices import Choice, mark_frontier
 from microagg.page.tasks import (
     STOP,
     ClaimTask,

@@ -13,7 +13,6 @@ import numpy as np
 from microagg.algorithms.result import Partition
 from microagg.base.progress import Listener
 from microagg.drafting.guess import Guess
-from microagg.engines.memory.choices import Choice
 from microagg.engines.memory.control_group import Attacked, attacks_for_evidence
 from microagg.engines.write_and_count import ReleasedTable
 from microagg.evidence.cautions import cautions_of
@@ -203,35 +202,6 @@ class Release:
         least = bound_over_cells(encoded.space, encoded.cells, partition.k, progress)
         proved = replace(partition, lower_bound=min(least, partition.sse))
         return replace(self, parts=[part._replace(partition=proved)])
-
-    def as_choice(self, tables: bool = False) -> Choice:
-        """Return the loss and the risk of this release, as one choice of a comparison.
-
-        With ``tables``, also how far tables of three columns moved.
-        """
-        partitions = [part.partition for part in self.parts]
-        choice = Choice(
-            method=self.plan.blocks[0].method,
-            k=self.k,
-            groups=sum(partition.n_groups for partition in partitions),
-            smallest=int(min(partition.sizes.min() for partition in partitions)),
-            largest=int(max(partition.sizes.max() for partition in partitions)),
-            information_loss=self.utility.information_loss,
-            group_loss=self.utility.group_loss,
-            linkage=self.with_known.linkage,
-            below_k=self.with_known.below_k,
-            release=self.plan.blocks[0].release,
-            seconds=self.seconds["partition"],
-            cut_short=any(partition.stopped for partition in partitions),
-        )
-        if not tables:
-            return choice
-        order = self.fidelity.order
-        return replace(
-            choice,
-            tables=self.fidelity.tables[order - 1],
-            tables_multiple=self.fidelity.multiple(order),
-        )
 
     def write(
         self,

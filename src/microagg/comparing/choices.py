@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from microagg.engines.memory.release import Release
     from microagg.measure.attack_rates import Residual
     from microagg.measure.linkage import Linkage
 
@@ -60,6 +61,28 @@ class Choice:
     def linked(self) -> float:
         """Share of the records linked; all if there is no result."""
         return 1.0 if self.linkage is None else self.linkage.share
+
+    @classmethod
+    def of(cls, release: Release, tables: bool = False) -> Choice:
+        """Return loss and risk of a release; with ``tables``, also how far tables of three columns moved."""
+        partitions, utility = [part.partition for part in release.parts], release.utility
+        fidelity = release.fidelity if tables else None
+        return cls(
+            method=release.plan.blocks[0].method,
+            k=release.k,
+            groups=sum(partition.n_groups for partition in partitions),
+            smallest=min(partition.smallest for partition in partitions),
+            largest=max(partition.largest for partition in partitions),
+            information_loss=utility.information_loss,
+            group_loss=utility.group_loss,
+            linkage=release.with_known.linkage,
+            below_k=release.with_known.below_k,
+            release=release.plan.blocks[0].release,
+            seconds=release.seconds["partition"],
+            cut_short=any(partition.stopped for partition in partitions),
+            tables=None if fidelity is None else fidelity.tables[fidelity.order - 1],
+            tables_multiple=None if fidelity is None else fidelity.multiple(fidelity.order),
+        )
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON: one row of the table."""
