@@ -171,8 +171,8 @@ def _cut_column(
         _in_threads(sort, stretches, workers, on_progress, 0, 2 * len(stretches))
         counts = in_order.counts(splits.first[-1])
         read = in_order.take
-        found = ends_by_stretch(encoding, splits, counts, read, workers, scratch.folder)
-        scratch.keep("ends", found)
+        ends = ends_by_stretch(encoding, splits, counts, read, workers, scratch.folder)
+        scratch.keep("ends", ends)
         shelf.remove()
     ends = scratch.kept("ends")
     released = scratch.shelf("released")

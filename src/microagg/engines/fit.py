@@ -201,7 +201,7 @@ def encoding_of(
 def _coder(
     name: Any,
     plan: Plan,
-    found: ColumnStatistics,
+    statistics: ColumnStatistics,
     of_states: Encoder | None,
     mean_weight: float,
     uneven: bool,
@@ -214,51 +214,58 @@ def _coder(
     setting, block = plan.column(name), plan.blocks[0]
     fitted: LevelCounts | NumberFigures
     alike: LevelCounts | NumberFigures
-    if found.levels:
-        kind, levels = setting.kind or found.kind or "nominal", _levels(name, setting, found)
-        counts = np.array([float(found.levels.get(level, 0)) for level in levels])
+    if statistics.levels:
+        kind, levels = (
+            setting.kind or statistics.kind or "nominal",
+            _levels(name, setting, statistics),
+        )
+        counts = np.array([float(statistics.levels.get(level, 0)) for level in levels])
         often, present = counts, int(counts.sum())
         if uneven:
-            often = np.array([float(found.mass.get(level, 0)) / mean_weight for level in levels])
-        check_no_identifier(name, kind, setting, len(found.levels), present)
+            often = np.array(
+                [float(statistics.mass.get(level, 0)) / mean_weight for level in levels]
+            )
+        check_no_identifier(name, kind, setting, len(statistics.levels), present)
         of_kind, occurs = replace(setting, kind=kind, round="no"), np.where(counts > 0, 0, -1)
         variable = Variable(name, kind, _NONE, of_kind, levels, occurs, often=often)
-        variable = with_admissible(variable, block.k or 1, held=found.held)
+        variable = with_admissible(variable, block.k or 1, held=statistics.held)
         variable = variable if recoder is None else recoder.placed(variable)
         fitted, alike = LevelCounts(often, present), LevelCounts(counts, present)
     else:
-        variable = Variable(name, found.kind or setting.kind or "number", _NONE, setting)
+        variable = Variable(name, statistics.kind or setting.kind or "number", _NONE, setting)
         scale = "zscore" if variable.kind == "spiked" else block.scale
-        each = found.alike or found
-        fitted = found.figures(scale, mean_weight) if uneven else each.figures(scale)
+        each = statistics.alike or statistics
+        fitted = statistics.figures(scale, mean_weight) if uneven else each.figures(scale)
         alike = each.figures()
     axes = Axes(fitted_encoder(variable, fitted), of_states, setting.importance)
     # Digits are rounded by the spread of records that count alike, as in memory.
-    spread = (found.alike or found).moments.deviation
+    spread = (statistics.alike or statistics).moments.deviation
     places = None
     if recoder is None:
-        losses = _losses(variable, axes.values, found, mean_weight)
+        losses = _losses(variable, axes.values, statistics, mean_weight)
     else:
         losses, places = _losses_of_original(recoder, variable, mean_weight)
-    coder = Coder(variable, axes, recoder, losses, places, spread, found.moments.steps)
+    coder = Coder(variable, axes, recoder, losses, places, spread, statistics.moments.steps)
     return coder, fitted_encoder(variable, alike)
 
 
 def _losses(
-    variable: Variable, encoder: Encoder, found: ColumnStatistics, mean_weight: float
+    variable: Variable, encoder: Encoder, statistics: ColumnStatistics, mean_weight: float
 ) -> LossScale:
     """Return what the losses of a column are measured by."""
-    if found.levels:
+    if statistics.levels:
         assert variable.often is not None
-        present = sum(found.levels.values())
+        present = sum(statistics.levels.values())
         if variable.kind != "ordinal":
             return LossScale.of_levels(variable, variable.often, present)
-        inertia = present - 1.0 if len(found.levels) > 1 else 0.0
+        inertia = present - 1.0 if len(statistics.levels) > 1 else 0.0
         return LossScale(inertia, inertia, encoder)
-    inertia = found.moments.count - 1.0 if found.moments.low < found.moments.high else 0.0
+    inertia = (
+        statistics.moments.count - 1.0 if statistics.moments.low < statistics.moments.high else 0.0
+    )
     if not inertia or not isinstance(encoder, NumberEncoder):
         return LossScale(inertia, inertia, encoder)
-    moments = found.moments if found.transform is None else found.transformed
+    moments = statistics.moments if statistics.transform is None else statistics.transformed
     scaling = encoder.scaling
     factor = float(np.ldexp(1.0, -int(scaling.exponent[0])) / scaling.spread[0])
     return LossScale(inertia, moments.squares / mean_weight * factor**2, encoder)
@@ -289,14 +296,14 @@ def _losses_of_original(
     return LossScale.of_levels(before, often, present), places
 
 
-def _levels(name: Any, setting: Column, found: ColumnStatistics) -> tuple[Any, ...]:
+def _levels(name: Any, setting: Column, statistics: ColumnStatistics) -> tuple[Any, ...]:
     """List the levels of a category in their order."""
     if setting.levels is None:
-        if setting.kind == "ordinal" and any(isinstance(level, str) for level in found.levels):
+        if setting.kind == "ordinal" and any(isinstance(level, str) for level in statistics.levels):
             raise no_order(name)
-        return tuple(sorted(found.levels))
+        return tuple(sorted(statistics.levels))
     # Each batch has checked that nothing else occurs, and has shown them in its own type.
-    shown_as = {str(level).strip(): level for level in found.levels}
+    shown_as = {str(level).strip(): level for level in statistics.levels}
     return tuple(shown_as.get(str(level).strip(), level) for level in setting.levels)
 
 

@@ -87,8 +87,8 @@ def completed(parts: Parts, plan: Plan) -> Completed:
     def merged(one: list[set[int]], other: list[set[int]]) -> list[set[int]]:
         return [a | b for a, b in zip(one, other, strict=True)]
 
-    found = parts.reduce(keys_of, merged, constant) or []
-    varying = [name for name, keys in zip(constant, found, strict=True) if len(keys) > 1]
+    keys_by_column = parts.reduce(keys_of, merged, constant) or []
+    varying = [name for name, keys in zip(constant, keys_by_column, strict=True) if len(keys) > 1]
     if varying:
         has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
         raise InputError(
@@ -100,19 +100,19 @@ def completed(parts: Parts, plan: Plan) -> Completed:
     return drafted
 
 
-def with_order_of_types(found: Completed, head: pa.Table, is_csv: bool) -> Completed:
+def with_order_of_types(drafted: Completed, head: pa.Table, is_csv: bool) -> Completed:
     """Name the levels of protected columns whose type says their order, which Spark does not hand on.
 
     ``head`` has the first records as the file holds them.
     """
-    plan, frame = found.plan, Frame(head)
+    plan, frame = drafted.plan, Frame(head)
     columns = dict(plan.columns)
     for name in plan.blocks[0].columns or ():
         setting, codes = plan.column(name), plan.missing.codes.get(name, ())
         if setting.kind is None and setting.coarsen is None and frame.is_ordered(name):
             levels = variable_of(frame, name, setting, codes, missing_words(is_csv)).levels
             columns[name] = setting.of_kind("ordinal", levels=levels)
-    return replace(found, plan=replace(plan, columns=columns))
+    return replace(drafted, plan=replace(plan, columns=columns))
 
 
 def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any], int]:

@@ -114,15 +114,15 @@ def summarise(
             kept = pa.array(complete)
             left = None if written is None else written.filter(kept)
             return replace(summarise(table.filter(kept), plan, left, log_units), records=len(frame))
-    cells = cells_of(frame, plan, written, [variables[name] for name in block.columns or ()])
-    found, which = cells
-    often = np.bincount(which, minlength=len(found))
+    protected = [variables[name] for name in block.columns or ()]
+    cells, which = cells_of(frame, plan, written, protected)
+    often = np.bincount(which, minlength=len(cells))
     masses = Moments() if weights is None else Moments().add(weights)
-    counted = Counter(dict(zip(found, often.tolist(), strict=True)))
+    counted = Counter(dict(zip(cells, often.tolist(), strict=True)))
     in_strata: dict[tuple[Any, ...], frozenset[int]] = {}
     if units is not None:
         number: dict[Any, int] = {}
-        strata = np.array([number.setdefault(stratum, len(number)) for stratum, _ in found])
+        strata = np.array([number.setdefault(stratum, len(number)) for stratum, _ in cells])
         in_strata = _by_value(strata[which], list(number), units, block.k or 1)
     return TableSummary(columns, counted, masses, len(frame), different, in_strata, block.k or 1)
 

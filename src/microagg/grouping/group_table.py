@@ -72,7 +72,7 @@ def group(
 
 
 def merge_groups(
-    found: Partition,
+    partition: Partition,
     space: Space,
     cells: Labels,
     requirements: Sequence[Requirement],
@@ -85,7 +85,7 @@ def merge_groups(
 
     Parameters
     ----------
-    found : groups that do not cross cells
+    partition : groups that do not cross cells
     space : in which they were found
     cells : (n,) cell of each record; each satisfies the requirements as one group
     requirements : what every group must satisfy
@@ -97,15 +97,15 @@ def merge_groups(
     for rows in rows_of_each(cells):
         merged = repair(
             space.scaled[rows],
-            found.k,
+            partition.k,
             within(requirements, rows),
-            canonical_labels(found.labels[rows]),
+            canonical_labels(partition.labels[rows]),
             weights=None if weights is None else weights[rows],
         )
         labels[rows] = groups + merged
         groups += int(merged.max()) + 1
     labels = canonical_labels(labels)
-    return replace(found, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
+    return replace(partition, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
 
 
 def merge_agreeing(
@@ -228,11 +228,11 @@ def _over_cells(problem: Problem, cells: Labels, progress: Listener | None) -> P
             options["time_limit"] = float(options["time_limit"]) * workers * len(rows) / n
         own, quick = problem.cell(rows), with_least_effort(block, options)
         try:
-            found = solve(own, quick if stop.is_set() else options, watch)
+            partition = solve(own, quick if stop.is_set() else options, watch)
         except StopSearch:  # a stopped search still returns groups for every record
-            found = replace(solve(own, quick), stopped=True)
+            partition = replace(solve(own, quick), stopped=True)
         done[number] = len(rows)
-        return found
+        return partition
 
     def counted(number: int) -> Partition | None:
         with at_work():
@@ -269,22 +269,22 @@ def _combined(
     space, block, weights = problem.space, problem.block, problem.weights
     labels = np.empty(len(space.matrix), dtype=np.int64)
     groups, bound, stopped = 0, 0.0, False
-    for rows, found in zip(parts, results, strict=True):
+    for rows, partition in zip(parts, results, strict=True):
         own = None if weights is None else weights[rows]
-        if found is None:
+        if partition is None:
             labels[rows] = groups
             groups += 1
             bound += sum_of_squares(space.scaled[rows], np.zeros(len(rows), dtype=np.int64), own)
             continue
-        labels[rows] = groups + found.labels
-        groups += found.n_groups
-        stopped = stopped or found.stopped
+        labels[rows] = groups + partition.labels
+        groups += partition.n_groups
+        stopped = stopped or partition.stopped
         # The bound of a cell is in units of its own mean weight.
         mean = 1.0 if own is None else float(own.mean())
-        bound += np.nan if found.lower_bound is None else mean * found.lower_bound
+        bound += np.nan if partition.lower_bound is None else mean * partition.lower_bound
     labels = canonical_labels(labels)
     sse = sum_of_squares(space.scaled, labels, weights)
-    solved = next((found for found in results if found is not None), None)
+    solved = next((partition for partition in results if partition is not None), None)
     proved = bool(np.isfinite(bound)) and solved is not None and solved.lower_bound is not None
     method = find(block.method)
     options = settings_of(method, dict(block.options), problem.seed)

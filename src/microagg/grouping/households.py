@@ -209,7 +209,7 @@ def group_households(
             if progress is not None:
                 progress(Progress(min(done + int(so_far) * width, n)))
 
-        found = group(
+        groups = group(
             Space(np.ascontiguousarray(one.matrix), "none"),
             block,
             cells,
@@ -218,9 +218,9 @@ def group_households(
             seed=seed,
             progress=watch,
         )
-        labels = _with_all_members(one, found.labels, cells, required)
-        first = first or found
-        stopped = stopped or found.stopped
+        labels = _with_all_members(one, groups.labels, cells, required)
+        first = first or groups
+        stopped = stopped or groups.stopped
         persons_here = one.places(labels)
         persons[rows[exists]] = top + persons_here[exists]
         households[rows[exists]] = (

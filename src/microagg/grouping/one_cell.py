@@ -118,11 +118,11 @@ def solve(problem: Problem, options: Mapping[str, Any], watch: Listener | None =
     if problem.ends_by_release and limit is not None:
         options = {**options, "time_limit": (1 - _LAST) * limit}
     if problem.requirements:
-        found = _divided(problem, with_least_effort(problem.block, options), watch)
-        found = _satisfied(found, problem, options, watch)
+        groups = _divided(problem, with_least_effort(problem.block, options), watch)
+        groups = _satisfied(groups, problem, options, watch)
     else:
-        found = _divided(problem, options, watch)
-    return _searched(found, problem, limit, watch) if problem.ends_by_release else found
+        groups = _divided(problem, options, watch)
+    return _searched(groups, problem, limit, watch) if problem.ends_by_release else groups
 
 
 def _divided(problem: Problem, options: Mapping[str, Any], watch: Listener | None) -> Partition:
@@ -167,9 +167,9 @@ def _of_categories(problem: Problem) -> Partition | None:
             raise _not_by_categories(method.name, levels, corners)
         return None
     X = problem.of_rows(problem.space.matrix)
-    found = _measured(problem, X, labels, started)
+    groups = _measured(problem, X, labels, started)
     options = settings_of(method, dict(block.options), problem.seed)
-    return replace(found, options=options, lower_bound=found.sse)
+    return replace(groups, options=options, lower_bound=groups.sse)
 
 
 def _measured(problem: Problem, X: Floats, labels: Labels, started: float) -> Partition:
@@ -216,7 +216,7 @@ def _published(problem: Problem) -> Partition:
 
 
 def _satisfied(
-    found: Partition, problem: Problem, options: Mapping[str, Any], watch: Listener | None
+    groups: Partition, problem: Problem, options: Mapping[str, Any], watch: Listener | None
 ) -> Partition:
     """Change groups until they satisfy all requirements, at the least loss that a search finds."""
     space, weights = problem.space, problem.own_weights
@@ -226,13 +226,15 @@ def _satisfied(
     def work(state: State) -> Labels:
         from microagg.grouping.require.requirement_search import repair, satisfy
 
-        if found.stopped or not _is_sse(options):  # the search minimises the SSE, and no other cost
-            return repair(X, found.k, problem.required, found.labels, weights=weights)
+        if groups.stopped or not _is_sse(
+            options
+        ):  # the search minimises the SSE, and no other cost
+            return repair(X, groups.k, problem.required, groups.labels, weights=weights)
         return satisfy(
             X,
-            found.k,
+            groups.k,
             problem.required,
-            found.labels,
+            groups.labels,
             weights=weights,
             effort=effort,
             time_limit=options.get("time_limit"),
@@ -242,8 +244,8 @@ def _satisfied(
             state=state,
         )
 
-    kept = {"effort": effort} if "effort" in found.options else {}
-    return replace(continued(found, work, X, weights, watch), options={**found.options, **kept})
+    kept = {"effort": effort} if "effort" in groups.options else {}
+    return replace(continued(groups, work, X, weights, watch), options={**groups.options, **kept})
 
 
 def search_by_release(problem: Problem, labels: Labels, effort: str, state: State) -> Labels:
@@ -268,7 +270,7 @@ def search_by_release(problem: Problem, labels: Labels, effort: str, state: Stat
 
 
 def _searched(
-    found: Partition, problem: Problem, time_limit: float | None, watch: Listener | None
+    groups: Partition, problem: Problem, time_limit: float | None, watch: Listener | None
 ) -> Partition:
     """Make the last search, and measure its groups in the space as it is."""
     X, weights, block = problem.of_rows(problem.space.matrix), problem.own_weights, problem.block
@@ -276,19 +278,19 @@ def _searched(
         weights = weights / weights.mean()
     state = new_state()
     state[DONE] = len(X)  # the progress has reported already that all records are done
-    tell_best(state, found.sse)
+    tell_best(state, groups.sse)
 
     def work(state: State) -> Labels:
-        if found.stopped:
-            return found.labels
+        if groups.stopped:
+            return groups.labels
         with stop_after(state, None if time_limit is None else _LAST * time_limit):
             effort = block.options.get("effort", "balanced")
-            return search_by_release(problem, found.labels, effort, state)
+            return search_by_release(problem, groups.labels, effort, state)
 
-    limit = {"time_limit": time_limit} if "time_limit" in found.options else {}
+    limit = {"time_limit": time_limit} if "time_limit" in groups.options else {}
     result = replace(
-        continued(found, work, X, weights, watch, state),
-        options={**found.options, **limit},
+        continued(groups, work, X, weights, watch, state),
+        options={**groups.options, **limit},
         sst=sum_of_squares(X, np.zeros(len(X), dtype=np.int64), weights),
     )
     return with_bound(result, X, weights, block.bound, watch) if block.bound else result

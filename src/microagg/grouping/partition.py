@@ -380,14 +380,14 @@ def _checked_labels(labels: Any, n: int, k: int) -> Any:
             f"{given.shape} and type {given.dtype}. Number the groups, and give each record the number "
             "of its group, in the order of the rows."
         )
-    found = canonical_labels(given.astype(np.int64))
-    smallest = int(np.bincount(found).min())
+    numbered = canonical_labels(given.astype(np.int64))
+    smallest = int(np.bincount(numbered).min())
     if smallest < k:
         raise InputError(
             f"k={k} needs groups of at least {plural(k, 'record')}; the smallest group given has {smallest}. "
             "Refinement does not repair groups that are too small: use microagg.partition, or lower k."
         )
-    return found
+    return numbered
 
 
 def lower_bound(

@@ -350,14 +350,14 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     space = space_of(variables, block.scale, weights, states=policy in ("majority", "fill"))
     n = len(intake)
     strata, merged = np.zeros(n, dtype=np.int64), False
-    found = intake.strata_of(block)
-    if found is not None:
+    given_strata = intake.strata_of(block)
+    if given_strata is not None:
         who = intake.plan.words_of_unit(unit.column)
         as_written = intake.frame if intake.text is None else Frame(intake.text)
         strata = merge_small(
-            *found, k, units, space.scaled, wanted.small, as_written, wanted.columns, who
+            *given_strata, k, units, space.scaled, wanted.small, as_written, wanted.columns, who
         )
-        merged = int(strata.max()) < int(found[0].max())
+        merged = int(strata.max()) < int(given_strata[0].max())
     requirements = requirements_of(intake.frame, block, units, unit.column, intake.weights)
     check_feasible(requirements)
     if strata.any():

@@ -152,37 +152,39 @@ def round_related(
             }
             solved[chosen] = own
 
-    def computed(found: Floats) -> Floats:
+    def computed(released: Floats) -> Floats:
         for j, factors in solved.items():
             used = np.flatnonzero(factors[:-1]).tolist()
             # No matrix product: its last digits may differ between equal rows.
-            new = factors[-1] + sum(factors[i] * found[:, i] for i in used)
+            new = factors[-1] + sum(factors[i] * released[:, i] for i in used)
             if (factors == np.rint(factors)).all():
                 decimals = (own.decimals for own in (steps[i] for i in used) if own is not None)
                 new = np.round(new, max(decimals, default=0))
-            found[:, j] = np.where(np.isnan(values[:, j]), np.nan, new)
+            released[:, j] = np.where(np.isnan(values[:, j]), np.nan, new)
             # Without the others it is rounded by itself.
-            alone = np.isnan(found[:, j]) & ~np.isnan(values[:, j])
-            found[alone, j] = rounded_alone(j, values[alone, j])
-        return found
+            alone = np.isnan(released[:, j]) & ~np.isnan(values[:, j])
+            released[alone, j] = rounded_alone(j, values[alone, j])
+        return released
 
-    found = values.copy()
+    released = values.copy()
     for j in bound:
-        found[:, j] = rounded_alone(j, values[:, j])
-    found = computed(found)
+        released[:, j] = rounded_alone(j, values[:, j])
+    released = computed(released)
     for one in there:
         if one.comparison == "=":
             continue
-        wrong = np.flatnonzero(one.broken({name: found[:, at[name]] for name in one.columns}))
+        wrong = np.flatnonzero(one.broken({name: released[:, at[name]] for name in one.columns}))
         if not len(wrong):
             continue
         row = _without_solved(_factors(one, at), solved) * (1 if one.comparison == "<=" else -1)
         for j in bound:
             own = steps[j]
             if own is not None and j not in solved and abs(row[j]) > _NO_FACTOR:
-                found[wrong, j] = own.rounded(values[wrong, j], np.floor if row[j] > 0 else np.ceil)
-        found[wrong] = computed(found.copy())[wrong]
-    return found
+                released[wrong, j] = own.rounded(
+                    values[wrong, j], np.floor if row[j] > 0 else np.ceil
+                )
+        released[wrong] = computed(released.copy())[wrong]
+    return released
 
 
 def _factors(relation: Relation, at: Mapping[Any, int]) -> Floats:

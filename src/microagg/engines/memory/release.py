@@ -167,7 +167,7 @@ class Release:
             intake = self._measuring.intake
             kept = np.arange(intake.given) if intake.rows is None else intake.rows
             plan = replace(self.plan, suppress=Suppress(), analyses=(), keep_order=None)
-            found = attacks_for_evidence(
+            attacked = attacks_for_evidence(
                 intake.original or intake.frame,
                 intake.units,
                 lambda rows: self._again(plan, kept[rows]).data,
@@ -177,7 +177,7 @@ class Release:
                 progress=progress,
                 should_stop=should_stop,
             )
-            self._attacked.append(found)
+            self._attacked.append(attacked)
         return self._attacked[0]
 
     def seconds_of_bound(self) -> float | None:

@@ -64,13 +64,13 @@ def _class_sizes(
     classes = keys.select(F.inline(F.array(*each))).groupBy("question", "key")
     sizes = classes.agg(*(column.alias(name) for name, column in figures.items()))
     counted = sizes.groupBy("question", *figures).agg(F.count(F.lit(1)).alias("classes")).toArrow()
-    of_question, found = counted["question"].to_numpy(), []
+    of_question, sizes_of_each = counted["question"].to_numpy(), []
     for number, asked in enumerate(questions):
         names = ["records", "classes"]
         names += ["units"] * (asked.distinct is not None) + ["common"] * asked.common
-        own = counted.take(pa.array(np.flatnonzero(of_question == number)))
-        found.append(ClassSizes.of(**{name: own[name].to_numpy() for name in names}))
-    return found
+        rows = counted.take(pa.array(np.flatnonzero(of_question == number)))
+        sizes_of_each.append(ClassSizes.of(**{name: rows[name].to_numpy() for name in names}))
+    return sizes_of_each
 
 
 @dataclass(frozen=True)

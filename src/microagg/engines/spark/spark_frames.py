@@ -74,10 +74,10 @@ def reduced(
             )
             yield _packed(total)
 
-    found: list[Found] = [
+    summaries: list[Found] = [
         unpack(bytes(row.packed)) for row in frame.mapInArrow(over, _PACKED).collect()
     ]
-    return functools.reduce(merge, found) if found else None
+    return functools.reduce(merge, summaries) if summaries else None
 
 
 def in_one_task(frame: DataFrame, work: Callable[[Iterator[pa.Table]], Found]) -> Found:

@@ -116,8 +116,8 @@ class SparkRelease:
 
         same = data is None or not self.plan.is_swapped or self._has_rows(data)
         if data is not None and not extra:
-            found = counted_in(data, promises)
-            return tuple(replace(one, holds=one.holds and same) for one in found)
+            verified = counted_in(data, promises)
+            return tuple(replace(one, holds=one.holds and same) for one in verified)
         named = promises
         if self.plan.is_swapped and extra:
             named = [p._replace(unit=name) for p, name in zip(promises, extra, strict=True)]
@@ -199,10 +199,10 @@ class SparkRelease:
         )
         return count_release(rows, at, encoding.k)[1]
 
-    def counted(self, part: Path, target: Path, found: Sequence[Verification]) -> CountedFile:
+    def counted(self, part: Path, target: Path, verified: Sequence[Verification]) -> CountedFile:
         """Return what was counted in a temporary file, with the figures of all requirements, if it holds."""
         met = required(self.grouped.encoding, self.grouped.sums)
-        counted = CountedFile(str(target), tuple(found), sha256(part), met)
+        counted = CountedFile(str(target), tuple(verified), sha256(part), met)
         refuse_broken(counted, target, self.grouped.encoding.records)
         return counted
 
@@ -279,10 +279,10 @@ def _released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
     words = [name for name in grouped.released.columns if name[0] == "s"]
     values = grouped.released.select("bucket", "h1", "h2", *words)
     work = partial(_put_back, encoding, layout, arrow, unit, secrets.token_bytes(32))
-    found = joined(_keyed_rows(grouped, buckets), values, buckets, work, schema)
-    spread = found.repartition(min(buckets, MOST_TASKS), _ORDER).sortWithinPartitions(_ORDER)
-    data = spread.select(*found.columns[: len(names)]).toDF(*names)
-    return data, found.drop(_ORDER).toDF(*names, *extra)
+    rows = joined(_keyed_rows(grouped, buckets), values, buckets, work, schema)
+    spread = rows.repartition(min(buckets, MOST_TASKS), _ORDER).sortWithinPartitions(_ORDER)
+    data = spread.select(*rows.columns[: len(names)]).toDF(*names)
+    return data, rows.drop(_ORDER).toDF(*names, *extra)
 
 
 def _keyed_rows(grouped: Grouped, buckets: int, wanted: PackedRows | None = None) -> DataFrame:
@@ -395,13 +395,13 @@ def _schema(
         extra.append(encoding.unit)
         fields.append(table.schema.field(encoding.unit))
     arrow = pa.schema([pa.field(f"c{j}", field.type) for j, field in enumerate(fields)])
-    found = rows.sparkSession.createDataFrame(arrow.empty_table()).schema
+    types = rows.sparkSession.createDataFrame(arrow.empty_table()).schema
     # What is untouched has the very type that it had, which Arrow may not tell.
     given = dict(zip(layout.names, rows.schema.fields, strict=False))
     for at, name in enumerate([*names, *([] if unit is None else extra)]):
         if arrow.field(at).type == table.schema.field(name).type:
-            found.fields[at].dataType = given[name].dataType
-    return names, found, arrow, unit, extra
+            types.fields[at].dataType = given[name].dataType
+    return names, types, arrow, unit, extra
 
 
 def measured_in_one_task(
