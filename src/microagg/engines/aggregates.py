@@ -356,16 +356,6 @@ def sums_of(
     )
 
 
-def whole_groups(encoding: Encoding, records: Records, labels: Labels) -> Labels:
-    """Choose some groups, all records of each, for measures of a sample; by the keys of first records."""
-    first = np.unique(labels, return_index=True)[1]
-    # By the second half: the first record of a group is the one whose first half is least.
-    chosen = records.keys[first, 1] < np.uint64(
-        min(_SAMPLED / encoding.records, 1.0) * (2.0**64 - 2048)
-    )
-    return np.flatnonzero(chosen[labels])
-
-
 class Finished(NamedTuple):
     """The released values of a chunk, and their figures."""
 
@@ -393,7 +383,11 @@ def finish_chunk(
     swapping = Swapping(secret, encoding.strata_of(records), rules, str(number))
     shared, states = shared_values(encoding, records, labels, swapping, number)
     sums = sums_of(encoding, records, labels, shared, states, rules)
-    return Finished(records, labels, shared, sums, whole_groups(encoding, records, labels))
+    first = np.unique(labels, return_index=True)[1]
+    # By the second half: the first record of a group is the one whose first half is least.
+    limit = np.uint64(min(_SAMPLED / encoding.records, 1.0) * (2.0**64 - 2048))
+    sampled = np.flatnonzero((records.keys[first, 1] < limit)[labels])
+    return Finished(records, labels, shared, sums, sampled)
 
 
 def _rules_of(encoding: Encoding) -> list[Requirement]:

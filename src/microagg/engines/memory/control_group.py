@@ -72,7 +72,13 @@ def attack_rest(
     **settings
         As for :func:`microagg.measure.attack.attack_released`.
     """
-    aside = _put_aside(rows if units is None else units[rows], control_share, seed)
+    of_rows = rows if units is None else units[rows]
+    if (of_rows == of_rows[0]).all():
+        raise InputError(
+            "Controls are whole units, and at least one unit must remain to be protected; the table has "
+            "only one."
+        )
+    aside = _some_whole(of_rows, control_share * len(rows), seed)
     inside, controls = rows[~aside], rows[aside]
     attacked = narwhals_frame(table.native).drop(*without).to_native() if without else table.native
     return attack_released(
@@ -114,7 +120,9 @@ def attacks_for_evidence(
         Without figures where the plan cannot be carried out without the controls: a stratum may have just
         k units, for example.
     """
-    rows = _whole_groups(labels, plan.seed or 0)
+    rows = np.arange(len(labels))
+    if len(rows) > MOST_RECORDS:
+        rows = rows[_some_whole(labels, MOST_RECORDS, plan.seed or 0)]
     trials = TRIALS if len(rows) <= _FEW_RECORDS else 1
     results: list[Attacks] = []
     for trial in range(trials):
@@ -157,29 +165,17 @@ def part_of(progress: OnProgress | None, trial: int, trials: int) -> OnProgress 
     return lambda done, total: progress(trial * total + done, trials * total)
 
 
-def _whole_groups(labels: Labels, seed: int) -> Labels:
-    """Return all rows, or those of random groups that together have about :data:`MOST_RECORDS`."""
-    if len(labels) <= MOST_RECORDS:
-        return np.arange(len(labels))
-    sizes = np.bincount(labels)
-    order = np.random.default_rng(seed).permutation(len(sizes))
-    upto = int(np.searchsorted(np.cumsum(sizes[order]), MOST_RECORDS, "right"))
-    chosen = np.zeros(len(sizes), dtype=bool)
-    chosen[order[: max(1, upto)]] = True
-    return np.flatnonzero(chosen[labels])
+def _some_whole(numbers: Labels, records: float, seed: int) -> Any:
+    """Choose whole units or groups at random with about a number of records, one at least and not all.
 
-
-def _put_aside(units: Labels, share: float, seed: int) -> Any:
-    """Choose whole units at random until they have the share of records; return which records they have."""
-    _, numbers = np.unique(units, return_inverse=True)
-    sizes = np.bincount(numbers)
+    Returns
+    -------
+    (n,) whether a record is of one that was chosen
+    """
+    _, own = np.unique(numbers, return_inverse=True)
+    sizes = np.bincount(own)
     order = np.random.default_rng(seed).permutation(len(sizes))
-    upto = int(np.searchsorted(np.cumsum(sizes[order]), share * len(units), "right"))
-    if len(sizes) < 2:
-        raise InputError(
-            "Controls are whole units, and at least one unit must remain to be protected; the table has "
-            "only one."
-        )
+    upto = int(np.searchsorted(np.cumsum(sizes[order]), records, "right"))
     chosen = np.zeros(len(sizes), dtype=bool)
-    chosen[order[: min(max(1, upto), len(sizes) - 1)]] = True
-    return chosen[numbers]
+    chosen[order[: max(1, min(upto, len(sizes) - 1))]] = True
+    return chosen[own]

@@ -86,9 +86,7 @@ def session_on(master: str | None = None, records: int | None = None) -> Iterato
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.defaultJavaOptions": options,
     }
-    # Spark would prefer SPARK_LOCAL_DIRS to the folder that is set here. While Java starts, pyspark keeps its
-    # key in a temporary file, which a killed run leaves behind.
-    with _without("SPARK_LOCAL_DIRS"), _temporary_files_in(folder):
+    with _files_in(folder):
         local = is_local(_master(master, settings))
         if local:
             settings |= {**_PRIVATE, "spark.local.dir": str(folder)}
@@ -176,24 +174,20 @@ def _remove(folder: Path, maker: int) -> None:
 
 
 @contextmanager
-def _without(variable: str) -> Iterator[None]:
-    """Start processes without a variable of the environment."""
-    before = os.environ.pop(variable, None)
-    try:
-        yield
-    finally:
-        if before is not None:
-            os.environ[variable] = before
+def _files_in(folder: Path) -> Iterator[None]:
+    """Let Spark and Python keep their files in a folder.
 
-
-@contextmanager
-def _temporary_files_in(folder: Path) -> Iterator[None]:
-    """Let Python make temporary files in a folder."""
+    Spark would prefer SPARK_LOCAL_DIRS to the folder that is set. While Java starts, pyspark keeps its key in
+    a temporary file, which a killed run leaves behind.
+    """
+    elsewhere = os.environ.pop("SPARK_LOCAL_DIRS", None)
     before, tempfile.tempdir = tempfile.tempdir, str(folder)
     try:
         yield
     finally:
         tempfile.tempdir = before
+        if elsewhere is not None:
+            os.environ["SPARK_LOCAL_DIRS"] = elsewhere
 
 
 def _refuse_other_folders(session: SparkSession) -> None:
