@@ -41,7 +41,7 @@ from microagg.job.delivery import Delivery
 from microagg.job.engine import Engine
 from microagg.plan.plan import Plan
 from microagg.report.model import release_model
-from microagg.tables.released_metadata import left_out_words
+from microagg.tables.release_frame import left_out_words
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
