@@ -47,26 +47,27 @@ _CURVES: Mapping[str, Callable[[Floats], Floats]] = {
 }
 
 
-def settle_computed(table: Frame, found: Mapping[Any, Guess]) -> dict[Any, Guess]:
+def settle_computed(table: Frame, guesses: Mapping[Any, Guess]) -> dict[Any, Guess]:
     """Drop protected columns that follow from another protected one.
 
     Parameters
     ----------
     table
         The records.
-    found
+    guesses
         What each column looks like, with its role.
     """
-    settled = dict(found)
+    settled = dict(guesses)
     columns = {
-        name: _values(table, name, one)
-        for name, one in found.items()
-        if one.role == "protect" and one.distinct >= 2
+        name: _values(table, name, looks)
+        for name, looks in guesses.items()
+        if looks.role == "protect" and looks.distinct >= 2
     }
-    for name, (base, how) in _followers(columns, found).items():
-        one = found[name]
+    for name, (base, how) in _followers(columns, guesses).items():
         why = f"it follows from {names([base])} ({how}): compute it from the released one."
-        settled[name] = replace(one, role="follows", action=f"Dropped: {why}", codes=(), levels=())
+        settled[name] = replace(
+            guesses[name], role="follows", action=f"Dropped: {why}", codes=(), levels=()
+        )
     return settled
 
 
@@ -81,20 +82,20 @@ class _Values(NamedTuple):
     """Of dates: the year, month and so on of each record; −1: missing."""
 
 
-def _values(table: Frame, name: Any, found: Guess) -> _Values:
+def _values(table: Frame, name: Any, looks: Guess) -> _Values:
     numbers, parts = None, {}
-    if found.looks_like == "number stored as text" and found.kind in ("number", "spiked"):
+    if looks.looks_like == "number stored as text" and looks.kind in ("number", "spiked"):
         numbers = np.array([_number(text) for text in table.arrow_column(name).to_pylist()])
     elif table.is_numeric(name):
         numbers = table.doubles(name)
-        if found.looks_like == "date" and found.distinct > MANY:
+        if looks.looks_like == "date" and looks.distinct > MANY:
             parts = _parts_of(86_400 * _days_as_numbers(numbers))
-    elif found.kind == "date":
+    elif looks.kind == "date":
         numbers, parts = _dates(table, name)
     if numbers is None:
         codes = codes_as_written(table, name, from_csv=False)
-        if found.levels:
-            order = {text: at for at, text in enumerate(found.levels)}
+        if looks.levels:
+            order = {text: at for at, text in enumerate(looks.levels)}
             texts = table.arrow_column(name).to_pylist()
             codes = np.array([order.get(str(text), -1) for text in texts], dtype=np.int64)
             numbers = np.where(codes < 0, np.nan, codes.astype(np.float64))
@@ -167,7 +168,7 @@ def _parts_of(values: Floats) -> dict[str, Labels]:
 
 
 def _followers(
-    columns: Mapping[Any, _Values], found: Mapping[Any, Guess]
+    columns: Mapping[Any, _Values], guesses: Mapping[Any, Guess]
 ) -> dict[Any, tuple[Any, str]]:
     """Return the columns that follow from another, with that other and how they follow from it."""
     followers: dict[Any, tuple[Any, str]] = {}
@@ -178,20 +179,20 @@ def _followers(
             followers[name] = base, how
             bases.add(base)
 
-    order = sorted(columns, key=lambda name: -found[name].distinct)
+    order = sorted(columns, key=lambda name: -guesses[name].distinct)
     for base in (name for name in order if columns[name].parts):
         for name in columns:
             if name != base:
                 add(base, name, _part_of_date(columns[base], columns[name]))
     for name, (weight, height) in _products(columns).items():
         add(weight, name, f"with {names([height])}")
-    for base, name, how in _formulas(columns, found):
+    for base, name, how in _formulas(columns, guesses):
         add(base, name, how)
-    dates = [name for name in order if found[name].looks_like == "date"]
+    dates = [name for name in order if guesses[name].looks_like == "date"]
     of_dates = [(base, name) for base in dates for name in dates if base != name]
     for base, name in (*_determined(columns, order), *of_dates):
         if {name, base}.isdisjoint(followers):
-            add(*_direction(base, name, columns, found))
+            add(*_direction(base, name, columns, guesses))
     return followers
 
 
@@ -256,16 +257,16 @@ def _determined(columns: Mapping[Any, _Values], order: Sequence[Any]) -> list[tu
     distinct = np.array([len(np.unique(column[column >= 0])) for column in matrix.T])
     pairs = []
     for base in order:
-        own = columns[base].ranks[sample]
-        ordered = np.argsort(own, kind="stable")
-        own, others = own[ordered], matrix[ordered]
-        there = (others[1:] >= 0) & (others[:-1] >= 0) & ((own[1:] >= 0) & (own[:-1] >= 0))[:, None]
-        changes = (others[1:] != others[:-1]) & there
-        at_ties = (changes & (own[1:] == own[:-1])[:, None]).any(axis=0)
-        few_changes = changes.sum(axis=0) < distinct
-        repeats = (own[1:] == own[:-1]).sum() > len(own) / 2
         if distinct[place[base]] < 2:
             continue
+        ordered = np.argsort(columns[base].ranks[sample], kind="stable")
+        ranks, others = columns[base].ranks[sample][ordered], matrix[ordered]
+        ties, present = ranks[1:] == ranks[:-1], (ranks[1:] >= 0) & (ranks[:-1] >= 0)
+        there = (others[1:] >= 0) & (others[:-1] >= 0) & present[:, None]
+        changes = (others[1:] != others[:-1]) & there
+        at_ties = (changes & ties[:, None]).any(axis=0)
+        few_changes = changes.sum(axis=0) < distinct
+        repeats = ties.sum() > len(ranks) / 2
         may_follow = (distinct > 1) & ~at_ties & (repeats | few_changes)
         may_follow[place[base]] = False
         pairs += [(base, every[at]) for at in np.flatnonzero(may_follow).tolist()]
@@ -273,7 +274,7 @@ def _determined(columns: Mapping[Any, _Values], order: Sequence[Any]) -> list[tu
 
 
 def _direction(
-    base: Any, name: Any, columns: Mapping[Any, _Values], found: Mapping[Any, Guess]
+    base: Any, name: Any, columns: Mapping[Any, _Values], guesses: Mapping[Any, Guess]
 ) -> tuple[Any, Any, str]:
     """Return which of two columns is kept, which follows from it, and how; no words: neither."""
     first, second = columns[base], columns[name]
@@ -282,52 +283,49 @@ def _direction(
         return base, name, ""
     ranks, others = first.ranks[both], second.ranks[both]
     if _determines(ranks, others):
-        kinds = {found[base].kind, found[name].kind}
-        is_code = found[base].distinct <= FEW or kinds & {"nominal", "ordinal", "boolean"}
+        kinds = {guesses[base].kind, guesses[name].kind}
+        is_code = guesses[base].distinct <= FEW or kinds & {"nominal", "ordinal", "boolean"}
         if is_code and _determines(others, ranks):
-            return _kept(base, name, found)
+            return _kept(base, name, guesses)
         # Of a long classification the coarser column keeps what groups lose, so both stay, unless it is
         # called after the finer one, as INDP_CAT after INDP: then a row with both would contradict itself.
         # A measurement of a few values is no reason for another column.
-        most = FEW if found[base].kind == "nominal" else MANY
-        few = found[base].distinct <= most and found[base].kind not in ("number", "spiked")
+        most = FEW if guesses[base].kind == "nominal" else MANY
+        few = guesses[base].distinct <= most and guesses[base].kind not in ("number", "spiked")
         # A school, a place or a team has qualities that are no other words for it.
         few = few and not set(say.words(base)) & (say.ENTITY | say.PLACE)
-        both_nominal = found[base].kind == found[name].kind == "nominal"
+        both_nominal = guesses[base].kind == guesses[name].kind == "nominal"
         is_called_after = both_nominal and set(say.words(base)) < set(say.words(name))
-        if few or is_called_after or found[base].looks_like == found[name].looks_like == "date":
+        if few or is_called_after or guesses[base].looks_like == guesses[name].looks_like == "date":
             return base, name, "each of its values has one"
     if first.numbers is not None and _is_banded(first.numbers[both], others):
         return base, name, "bands of it"
     return base, name, ""
 
 
-def _kept(one: Any, other: Any, found: Mapping[Any, Guess]) -> tuple[Any, Any, str]:
+def _kept(first: Any, second: Any, guesses: Mapping[Any, Guess]) -> tuple[Any, Any, str]:
     """Choose one of two columns that say the same: categories before numbers, the first before the second."""
-    order = list(found)
+    order = list(guesses)
 
     def rank(name: Any) -> tuple[bool, bool, int]:
-        is_number = found[name].kind in ("number", "integer", "spiked")
-        return (
-            is_number,
-            _is_computed_by_name(name, one if name == other else other),
-            order.index(name),
-        )
+        is_number = guesses[name].kind in ("number", "integer", "spiked")
+        is_computed = _is_computed_by_name(name, first if name == second else second)
+        return is_number, is_computed, order.index(name)
 
-    kept, gone = sorted((one, other), key=rank)
+    kept, gone = sorted((first, second), key=rank)
     return kept, gone, "the same in other words"
 
 
 def _formulas(
-    columns: Mapping[Any, _Values], found: Mapping[Any, Guess]
+    columns: Mapping[Any, _Values], guesses: Mapping[Any, Guess]
 ) -> list[tuple[Any, Any, str]]:
     """Return pairs of numbers of which the second is a formula of the first, and the formula."""
     numbers = {
         name: values.numbers
         for name, values in columns.items()
         if values.numbers is not None
-        and found[name].distinct > FEW
-        and found[name].kind in ("number", "integer", "spiked")
+        and guesses[name].distinct > FEW
+        and guesses[name].kind in ("number", "integer", "spiked")
     }
     pairs = []
     every = list(numbers)
@@ -415,10 +413,10 @@ def _is_computed_by_name(name: Any, other: Any) -> bool:
     >>> _is_computed_by_name("logwage", "wage"), _is_computed_by_name("wage", "logwage")
     (True, False)
     """
-    own, base = (
+    computed, base = (
         say.plain(text).lower().replace("_", "").replace(".", "") for text in (name, other)
     )
     rules = say.RULES["computed"]
-    return any(own == prefix + base for prefix in rules["prefixes"].split()) or any(
-        own == base + ending for ending in rules["endings"].split()
+    return any(computed == prefix + base for prefix in rules["prefixes"].split()) or any(
+        computed == base + ending for ending in rules["endings"].split()
     )

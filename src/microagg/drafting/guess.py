@@ -139,15 +139,15 @@ def dropped(looks_like: Looks, kind: Kind | None, fact: str, why: str) -> Guess:
     return Guess("drop", looks_like, kind, fact, f"Dropped: {why}")
 
 
-def too_many(column: NamedProfile, found: Guess) -> Guess:
+def too_many(column: NamedProfile, looks: Guess) -> Guess:
     """Drop a column with too many categories for groups of k records to keep."""
     profile = column.profile
     if profile.distinct <= FEW or max(column.k, 2) * profile.distinct <= profile.present:
-        return found
+        return looks
     return dropped(
-        found.looks_like,
-        found.kind,
-        found.fact,
+        looks.looks_like,
+        looks.kind,
+        looks.fact,
         f"with fewer than {plural(max(column.k, 2), 'record')} for each value on average, groups could "
         "keep few of them. Have coarser categories to protect it, as by --coarsen COLUMN=rare:20.",
     )

@@ -8,7 +8,7 @@ value labels and measure levels of a file come first, then names and values toge
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,6 @@ from microagg.drafting.unit_and_weight import settle_units, settle_weights
 from microagg.errors import InputError
 from microagg.tables.dates import dates_in_text
 from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import OddCells
 
 _BATTERY = 3  # columns with the same range from which on their numbers are answers on one scale
 
@@ -58,33 +57,25 @@ def guess(
     """
     table = frame if isinstance(frame, Frame) else Frame(frame)
     index = set(table.index_columns())
-    found, counts = {}, {}
-    all_profiles = dict(profiles(table, names, missing_words))
-    batteries = _batteries(all_profiles.values())
-    for name, profile in all_profiles.items():
-        counts[name] = profile.distinct, profile.present
+    columns = dict(profiles(table, names, missing_words))
+    # Ranges of whole numbers without a gap that several columns share, as answers do.
+    often = Counter(map(_ends, columns.values()))
+    batteries = {ends for ends, count in often.items() if ends and count >= _BATTERY}
+    guesses = {}
+    for name, profile in columns.items():
+        looks = _of_column(table, name, profile, k, _ends(profile) in batteries)
         if name in index:
-            found[name] = dropped(
-                "identifier", None, "The row labels of a frame of pandas", "they identify records."
-            )
-        else:
-            in_battery = _ends(profile) in batteries
-            one = _of_column(table, name, profile, k, in_battery)
-            found[name] = replace(one, distinct=profile.distinct, present=profile.present)
-    found = settle_weights(settle_units(table, found, k, unit), unit, weight)
+            fact = "The row labels of a frame of pandas"
+            looks = dropped("identifier", None, fact, "they identify records.")
+        guesses[name] = replace(looks, distinct=profile.distinct, present=profile.present)
+    guesses = settle_weights(settle_units(table, guesses, k, unit), unit, weight)
     if names is None:
-        open_ones = {name: one for name, one in found.items() if name not in other_roles}
-        found |= settle_computed(table, open_ones)
+        undecided = {name: looks for name, looks in guesses.items() if name not in other_roles}
+        guesses |= settle_computed(table, undecided)
     return {
-        name: replace(found[name], distinct=distinct, present=present)
-        for name, (distinct, present) in counts.items()
+        name: replace(guesses[name], distinct=profile.distinct, present=profile.present)
+        for name, profile in columns.items()
     }
-
-
-def _batteries(found: Iterable[Profile]) -> set[Any]:
-    """Return the ranges of whole numbers without a gap that several columns share, as answers do."""
-    often = Counter(_ends(profile) for profile in found)
-    return {ends for ends, count in often.items() if ends is not None and count >= _BATTERY}
 
 
 def _ends(profile: Profile) -> tuple[float, float] | None:
@@ -104,23 +95,23 @@ def _of_column(table: Frame, name: Any, profile: Profile, k: int, in_battery: bo
     if profile.texts.odd is None:
         return _guess(column)
     cells = table.odd_numbers(name)
-    found = _guess(replace(column, odd=cells))
-    return _with_place(found, cells) if found.looks_like == "number stored as text" else found
-
-
-def _with_place(found: Guess, odd: OddCells | None) -> Guess:
-    """Add where the texts are that are no numbers, in a column of numbers."""
-    if odd is None or odd.row is None:
-        return found
-    return replace(found, action=f"{found.action} There are {odd.in_words()}. {odd.hint}".strip())
+    looks = _guess(replace(column, odd=cells))
+    if looks.looks_like != "number stored as text" or cells is None or cells.row is None:
+        return looks
+    where = f"There are {cells.in_words()}. {cells.hint}"
+    return replace(looks, action=f"{looks.action} {where}".strip())
 
 
 def _guess(column: NamedProfile) -> Guess:
     profile = column.profile
     if profile.present == 0:
         return dropped("empty", None, "No value at all", "it holds no information.")
+    if profile.distinct == 1 and (profile.missing or profile.type == "nested"):
+        fact = f"The same value wherever it is present{missing_words(profile)}"
+        return dropped("constant", None, fact, "it only shows where it is missing.")
     if profile.distinct == 1:
-        return _constant(profile)
+        why = "Kept: it is the same for everybody."
+        return Guess("known", "constant", None, "The same value in all records", why)
     if profile.type == "number":
         return guess_numbers(column)
     if profile.type == "text":
@@ -131,16 +122,3 @@ def _guess(column: NamedProfile) -> Guess:
         return protected("date", "date", f"Dates or times, {distinct_words(profile)}")
     why = "lists and records cannot be averaged. Take it apart into columns to protect it."
     return dropped("nested", None, f"Lists or records, {distinct_words(profile)}", why)
-
-
-def _constant(profile: Profile) -> Guess:
-    if not profile.missing and profile.type != "nested":
-        return Guess(
-            "known",
-            "constant",
-            None,
-            "The same value in all records",
-            "Kept: it is the same for everybody.",
-        )
-    fact = f"The same value wherever it is present{missing_words(profile)}"
-    return dropped("constant", None, fact, "it only shows where it is missing.")

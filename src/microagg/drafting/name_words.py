@@ -85,20 +85,20 @@ def words(name: Any) -> tuple[str, ...]:
     >>> words("IDunit")
     ('id', 'unit')
     """
-    found: list[str] = []
+    parts: list[str] = []
     for word in _WORD.findall(plain(name)):
         word = word.lower()
         joined = _JOINED.fullmatch(word)
         if joined and word not in IDENTIFIER and joined[1] in ENTITY | PLACE | _BEGINS:
-            found += filter(None, joined.groups())
+            parts += filter(None, joined.groups())
             continue
         sort_of = _SORT_OF.fullmatch(word)
         if sort_of and word not in CODE | SORT:
-            found += filter(None, sort_of.groups())
+            parts += filter(None, sort_of.groups())
             continue
         counted = _COUNTED_WITHIN.fullmatch(word)
         if counted:
-            found += filter(None, counted.groups())
+            parts += filter(None, counted.groups())
         else:
-            found.append(word)
-    return tuple(found)
+            parts.append(word)
+    return tuple(parts)

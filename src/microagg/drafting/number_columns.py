@@ -439,8 +439,8 @@ def missing_codes(profile: Profile) -> tuple[float, ...]:
     levels, counts = numbers.levels, numbers.counts
     labelled = np.isin(levels, [float(v) for v, text in labels.items() if says_missing(text)])
     usual = np.isin(levels, _USUAL) & (counts >= _REPEATED)
-    found = _standing_apart(numbers, levels[usual | labelled]) | set(levels[labelled].tolist())
-    return tuple(sorted(found))
+    codes = _standing_apart(numbers, levels[usual | labelled]) | set(levels[labelled].tolist())
+    return tuple(sorted(codes))
 
 
 def _standing_apart(numbers: Numbers, candidates: Floats) -> set[float]:
@@ -452,7 +452,7 @@ def _standing_apart(numbers: Numbers, candidates: Floats) -> set[float]:
     span, steps = others[-1] - others[0], np.diff(others)
     tenth = max(len(steps) // 10, 5)
     least = _OF_THE_RANGE * span
-    found = set()
+    codes = set()
     for code in candidates:
         often = counts[levels == code][0]
         if code < 0:
@@ -463,5 +463,5 @@ def _standing_apart(numbers: Numbers, candidates: Floats) -> set[float]:
                 code - others[-1] > max(least, _APART * steps[-tenth:].max()) and often > ends.max()
             )
         if apart:
-            found.add(float(code))
-    return found
+            codes.add(float(code))
+    return codes

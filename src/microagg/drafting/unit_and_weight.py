@@ -34,25 +34,25 @@ _NEARLY_ALL = 0.9  # of the units have a name of their own
 _RECORDS_OF_A_CONTAINER = 12  # at most, where a school, say, is what the records are about
 
 
-def settle_units(table: Frame, found: Mapping[Any, Guess], k: int, unit: Any) -> dict[Any, Guess]:
+def settle_units(table: Frame, guesses: Mapping[Any, Guess], k: int, unit: Any) -> dict[Any, Guess]:
     """Choose the unit among identifiers that repeat, and drop the others.
 
     ``unit`` is the column that somebody named, so that none is chosen.
     """
-    settled = dict(found)
-    candidates = [name for name, looks in found.items() if looks.role == "unit"]
-    words = {name: _stands_for(name, found[name]) for name in candidates}
+    settled = dict(guesses)
+    candidates = [name for name, looks in guesses.items() if looks.role == "unit"]
+    words = {name: _stands_for(name, guesses[name]) for name in candidates}
     chosen = _chosen(table, words, k) if unit is None and candidates else None
     if chosen is None and unit is None:
-        chosen, unsure = _seen_again(table, found, k)
+        chosen, unsure = _seen_again(table, guesses, k)
         for name in unsure:
             hint = "Each value is seen again at other times: if these are people or firms, name it as unit."
-            settled[name] = replace(found[name], action=f"{found[name].action} {hint}")
+            settled[name] = replace(guesses[name], action=f"{guesses[name].action} {hint}")
         if chosen is not None:
-            settled[chosen] = _named_unit(chosen, found[chosen])
+            settled[chosen] = _named_unit(chosen, guesses[chosen])
     counted = unit if chosen is None else chosen
     for name in candidates:
-        looks, (rank, word) = found[name], words[name]
+        looks, (rank, word) = guesses[name], words[name]
         what = _plural_of(word) if word else None
         if name == chosen and settled[name] is looks:
             people = [other for other in words if other != name and words[other][0] != _ELSE]
@@ -79,7 +79,7 @@ def settle_units(table: Frame, found: Mapping[Any, Guess], k: int, unit: Any) ->
     return settled if counted is None else _without_aliases(table, settled, counted)
 
 
-def _seen_again(table: Frame, found: Mapping[Any, Guess], k: int) -> tuple[Any, list[Any]]:
+def _seen_again(table: Frame, guesses: Mapping[Any, Guess], k: int) -> tuple[Any, list[Any]]:
     """Return the column of names or codes that are seen again at later times, and those that may be such.
 
     None if there is none, or if there are fewer than two groups of them and no name says what they are.
@@ -89,11 +89,11 @@ def _seen_again(table: Frame, found: Mapping[Any, Guess], k: int) -> tuple[Any, 
     """
     times = [
         name
-        for name, looks in found.items()
+        for name, looks in guesses.items()
         if (looks.looks_like == "date" and looks.distinct >= 3)
         or tells_time(name, looks.kind, looks.distinct, say.TIME)
     ]
-    repeated = [name for name, looks in found.items() if _may_be_seen_again(looks, k)]
+    repeated = [name for name, looks in guesses.items() if _may_be_seen_again(looks, k)]
     repeated = [name for name in repeated if name not in times]
     if not times or not repeated:
         return None, []
@@ -102,13 +102,13 @@ def _seen_again(table: Frame, found: Mapping[Any, Guess], k: int) -> tuple[Any, 
     able: dict[Any, tuple[int, int]] = {}
     unsure: list[Any] = []
     for name in repeated:
-        distinct = found[name].distinct
+        distinct = guesses[name].distinct
         again, once = seen_again(codes[name], time)
         rank = _rank_of_name(name)
         many = distinct >= 2 * k and (rank == 1 or distinct > FEW)
         if again and (rank == 0 or (once and many)):
             able[name] = rank, -distinct
-        elif again and once and found[name].role == "protect":
+        elif again and once and guesses[name].role == "protect":
             unsure.append(name)
     return (min(able, key=lambda name: able[name]), []) if able else (None, unsure)
 
@@ -147,41 +147,41 @@ def tells_time(
     return distinct >= 3 and (kind == "date" or named)
 
 
-def _may_be_seen_again(found: Guess, k: int) -> bool:
+def _may_be_seen_again(looks: Guess, k: int) -> bool:
     """Return whether a column has names or codes of which each stands in several records."""
-    looks = ("category", "place", "code", "name or text", "repeated identifier")
+    kinds = ("category", "place", "code", "name or text", "repeated identifier")
     return (
-        found.looks_like in looks
-        and found.kind in ("nominal", "integer")
-        and not found.unreadable
-        and found.distinct >= max(k, _FEWEST_UNITS)
-        and found.present >= 3 * found.distinct
+        looks.looks_like in kinds
+        and looks.kind in ("nominal", "integer")
+        and not looks.unreadable
+        and looks.distinct >= max(k, _FEWEST_UNITS)
+        and looks.present >= 3 * looks.distinct
     )
 
 
 def _rank_of_name(name: Any) -> int:
     """Return 0 for a name of people or firms, 1 for a place or another thing, 2 for no such name."""
-    own = say.words(name)
-    if any(word in {*say.HOUSEHOLDS, *say.UNITS} for word in own) or set(own) <= say.NAME:
+    words = say.words(name)
+    if any(word in {*say.HOUSEHOLDS, *say.UNITS} for word in words) or set(words) <= say.NAME:
         return 0
     known = say.ENTITY | say.PLACE | say.NAME | say.IDENTIFIER
-    return 1 if any(word in known for word in own) else 2
+    return 1 if any(word in known for word in words) else 2
 
 
-def _named_unit(name: Any, found: Guess) -> Guess:
+def _named_unit(name: Any, looks: Guess) -> Guess:
     nouns = {**say.UNITS, **say.HOUSEHOLDS}
     noun = next((nouns[word] for word in say.words(name) if word in nouns), None)
     what = _plural_of(noun) if noun else "its distinct values"
     return Guess(
         "unit",
         "repeated identifier",
-        found.kind,
-        f"{found.fact}, each seen again at other times",
+        looks.kind,
+        f"{looks.fact}, each seen again at other times",
         f"The unit: k counts {what}, and the column is dropped. If it classifies records of different units, "
         "leave the unit out and name a kind.",
         stands_for=noun,
-        distinct=found.distinct,
-        present=found.present,
+        distinct=looks.distinct,
+        present=looks.present,
     )
 
 
@@ -194,12 +194,12 @@ def _together(columns: Sequence[Labels]) -> Labels:
     return joint
 
 
-def _without_aliases(table: Frame, found: Mapping[Any, Guess], unit: Any) -> dict[Any, Guess]:
+def _without_aliases(table: Frame, guesses: Mapping[Any, Guess], unit: Any) -> dict[Any, Guess]:
     """Drop categories that are other names of the unit: nearly each unit has its own."""
-    settled = dict(found)
+    settled = dict(guesses)
     categories = [
         name
-        for name, looks in found.items()
+        for name, looks in guesses.items()
         if name != unit
         and looks.role == "protect"
         and looks.kind == "nominal"
@@ -210,7 +210,7 @@ def _without_aliases(table: Frame, found: Mapping[Any, Guess], unit: Any) -> dic
     units = codes_as_written(table, unit, from_csv=False)
     distinct = len(np.unique(units[units >= 0]))
     for name in categories:
-        looks = found[name]
+        looks = guesses[name]
         if looks.distinct < _NEARLY_ALL * distinct:
             continue
         values = codes_as_written(table, name, from_csv=False)
@@ -221,18 +221,18 @@ def _without_aliases(table: Frame, found: Mapping[Any, Guess], unit: Any) -> dic
     return settled
 
 
-def _stands_for(name: Any, found: Guess) -> tuple[int, str | None]:
+def _stands_for(name: Any, looks: Guess) -> tuple[int, str | None]:
     """Return what an identifier stands for by its name: the rank of the word, and the word."""
-    own = say.words(name)
+    words = say.words(name)
     for rank, known in (
         (_HOUSEHOLD, say.HOUSEHOLDS),
         (_PERSON, say.UNITS),
         (_ELSE, say.CONTAINERS),
     ):
-        for word in own:
+        for word in words:
             if word in known:
                 return rank, known[word]
-    if any(word in say.THINGS | say.PLACE for word in own) or not found.counts_units:
+    if any(word in say.THINGS | say.PLACE for word in words) or not looks.counts_units:
         return _ELSE, None
     return _NO_WORD, None
 
@@ -275,28 +275,28 @@ def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -
     return chosen
 
 
-def settle_weights(found: Mapping[Any, Guess], unit: Any, weight: Any) -> dict[Any, Guess]:
+def settle_weights(guesses: Mapping[Any, Guess], unit: Any, weight: Any) -> dict[Any, Guess]:
     """Choose one of several weights, that of the records before that of their units; drop the others.
 
     ``weight`` is the column that somebody named, so that none is chosen.
     """
-    candidates = [name for name, looks in found.items() if looks.role == "weight"]
+    candidates = [name for name, looks in guesses.items() if looks.role == "weight"]
     if unit is None:
-        unit = next((name for name, looks in found.items() if looks.role == "unit"), None)
+        unit = next((name for name, looks in guesses.items() if looks.role == "unit"), None)
     of_units = {*say.HOUSEHOLDS, *(() if unit is None else say.words(unit))}
     of_weights = say.WEIGHT | say.WEIGHT_ONLY | say.SAMPLING
     counted = weight
     if weight is None and candidates:
-        by_name = [name for name in candidates if "by its name" in found[name].fact] or candidates
+        by_name = [name for name in candidates if "by its name" in guesses[name].fact] or candidates
         of_records = [name for name in by_name if not of_units & set(say.words(name))]
         # The record's own has no word but that of a weight.
         counted = min(
             of_records or by_name,
             key=lambda name: sum(word not in of_weights for word in say.words(name)),
         )
-    settled = dict(found)
+    settled = dict(guesses)
     for name in candidates:
-        looks = found[name]
+        looks = guesses[name]
         if name == counted:
             action = (
                 "The weight: each group releases its mean weight, so that weighted totals are kept. If it "
