@@ -61,23 +61,13 @@ class Tried(int):
     tried: int
     cells: int
     seconds_left: float
-    compiling: bool
-    found: Sequence[Choice]
+    compiling: bool = False
+    choices: Sequence[Choice] = ()
 
-    def __new__(
-        cls,
-        done: int,
-        *,
-        tried: int = 0,
-        cells: int = 0,
-        seconds_left: float = math.inf,
-        compiling: bool = False,
-        found: Sequence[Choice] = (),
-    ) -> Tried:
-        """Make the number and attach the rest."""
+    def __new__(cls, done: int, **state: Any) -> Tried:
+        """Make the number and attach the state."""
         self = super().__new__(cls, done)
-        self.tried, self.cells, self.found = tried, cells, found
-        self.seconds_left, self.compiling = seconds_left, compiling
+        vars(self).update(state)
         return self
 
     @property
@@ -418,7 +408,7 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
             cells=cells,
             seconds_left=max(0.0, tries.ends - seconds),
             compiling=compiling and seconds - began > _SECONDS_TO_LOAD,
-            found=list(results.values()),
+            choices=list(results.values()),
         )
         progress(state, n * cells)
 

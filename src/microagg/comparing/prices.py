@@ -364,9 +364,12 @@ def price_table(
 ) -> Prices:
     """Price the decisions about a table that was read; see :func:`prices`.
 
-    Without any ``columns`` only the plan as it stands is tried. ``standing`` is what was found for the same
-    plan before, so that the same sample is used; ``counted_loss`` the percent that the plan loses on the
-    whole table, if it was counted: estimates follow it.
+    Parameters
+    ----------
+    records, plan, sample, budget, progress : as for :func:`prices`
+    columns : those to decide about, by default all; without any, only the plan as it stands is tried
+    standing : what was found for the same plan before, so that the same sample is used
+    counted_loss : percent that the plan loses on the whole table, if it was counted: estimates follow it
     """
     if not (isinstance(sample, int) and sample >= 10):
         raise InputError(f"sample is a number of records, 10 or more; got {shown(sample)}.")

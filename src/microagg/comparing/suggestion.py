@@ -17,7 +17,12 @@ sets and whose time grows nearly linearly with the records, at least in few colu
 
 
 def about_methods(plan: Plan) -> str | None:
-    """Say that the method matters little, if the same search follows every method."""
+    """Say that the method matters little, if the same search follows every method; else None.
+
+    Parameters
+    ----------
+    plan : with a role for every column
+    """
     counted = [u.column for u in map(plan.unit_of, plan.blocks) if u.column and u.mode == "count"]
     required = any(block.require for block in plan.blocks)
     if not counted and not required:

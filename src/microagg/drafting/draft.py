@@ -95,8 +95,17 @@ def complete(
 
     Refused are columns that point to single records, if they have no role or are called confidential.
 
-    ``missing_words`` are the texts of categories that mean missing, ``coded`` what stands for missing numbers
-    in the file that the table came from.
+    Parameters
+    ----------
+    table : the records
+    plan : stays as it is
+    missing_words : texts of categories that mean missing
+    coded : by column, what stands for missing numbers in the file that the table came from
+
+    Returns
+    -------
+    Completed
+        The plan with a role for every column, and the guesses behind it.
     """
     if any(block.k is None for block in plan.blocks):
         blocks = tuple(replace(b, k=_K) if b.k is None else b for b in plan.blocks)

@@ -45,10 +45,21 @@ def guess(
 ) -> dict[Any, Guess]:
     """Guess what each column of a table is, and its role.
 
-    ``unit`` and ``weight`` are columns that have this role already, so that no other gets it; ``names`` the
-    columns to look at, by default all; ``other_roles`` columns whose role somebody decided, from which none
-    follows; ``missing_words`` texts that mean missing, such as NA in a CSV file.
     O(n log n) for each column.
+
+    Parameters
+    ----------
+    frame : data frame of pandas, polars or pyarrow
+    k : least group size
+    unit, weight : columns that have this role already, so that no other gets it
+    names : columns to look at, by default all; then none is found to follow from another
+    other_roles : columns whose role somebody decided, from which none follows
+    missing_words : texts that mean missing, such as NA in a CSV file
+
+    Returns
+    -------
+    dict
+        By name, in the order of the table.
 
     >>> import pandas as pd
     >>> found = guess(pd.DataFrame({"plz": ["01067", "80331", "01067"], "wage": [9.5, 12.25, 11.0]}))

@@ -152,7 +152,16 @@ def profiles(
 ) -> Iterator[tuple[Any, Profile]]:
     """Give the name and the profile of each column, or of some. O(n log n) for each.
 
-    ``missing_words`` are texts that mean missing, such as NA in a CSV file.
+    Parameters
+    ----------
+    frame : the records
+    wanted : names of columns, by default all
+    missing_words : texts that mean missing, such as NA in a CSV file
+
+    Yields
+    ------
+    tuple
+        A name, and the profile of its column.
     """
     import narwhals as nw
     import pyarrow as pa

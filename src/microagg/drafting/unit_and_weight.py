@@ -140,7 +140,14 @@ def seen_again(values: Labels, time: Labels) -> tuple[bool, bool]:
 def tells_time(
     name: Any, kind: str | None, distinct: int, called: frozenset[str] = say.TIME | say.YEAR
 ) -> bool:
-    """Return whether a column of this kind and number of values says when a record was made."""
+    """Return whether a column says when a record was made.
+
+    Parameters
+    ----------
+    name, kind : of the column
+    distinct : number of its different values
+    called : words of names that say so
+    """
     named = any(word in called for word in say.words(name)) and (
         kind in ("integer", "ordinal") or (kind in ("number", "spiked") and distinct <= _MOMENTS)
     )

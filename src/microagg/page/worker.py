@@ -257,7 +257,7 @@ def _(task: CompareTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     records = bench.records(task.opened, plan)
 
     def on_progress(done: Tried, total: int) -> None:
-        tell({"stage": done.words, "done": (done, total), "cells": done.found})
+        tell({"stage": done.words, "done": (done, total), "cells": done.choices})
         bench.check()
 
     trials = prepare(records, plan, task.sizes, task.methods, budget=None, attack=task.attack)
