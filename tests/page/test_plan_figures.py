@@ -11,7 +11,7 @@ import microagg
 from microagg.base.formatting import percent, share
 from microagg.comparing.offers import price_answers
 from microagg.engines.memory.table import Table
-from microagg.page.plan_figures import cures_of
+from microagg.page.screens import cures_of
 from microagg.page.tasks import PriceTask, ProtectTask, SearchTask
 from microagg.plan.change_role import decided
 from microagg.tables.frame import Frame

@@ -339,7 +339,7 @@ def test_stop_and_keep(slow):
     slow.post("protect", ending=".csv")
     entry = session.latest(ProtectTask)
     slow.wait(searching(entry))
-    text = slow.part("protect/live").text
+    text = slow.part("protect").text
     assert "Loss so far" in text
     slow.post(f"task/{entry.number}/stop")
     slow.wait(lambda: not entry.open)
@@ -397,7 +397,7 @@ def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     os.kill(session.worker_pid, signal.SIGKILL)
     slow.wait(lambda: not entry.open)
     assert entry.state == "failed"
-    (words,) = slow.problems(slow.part("protect/live"))
+    (words,) = slow.problems(slow.part("protect"))
     assert "ended unexpectedly (signal 9)" in words
     go_on(slow)
 

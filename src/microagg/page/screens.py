@@ -1,4 +1,4 @@
-"""The values that each template shows, taken from the session."""
+"""The values that templates show and the session does not have as such: fields, estimates, choices, files."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ import contextlib
 import difflib
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from microagg.base.formatting import TRADE_OFF, plural
+from microagg.base.formatting import TRADE_OFF, lost_words, percent, share
 from microagg.comparing.suggestion import FAST, about_methods, suggestion
 from microagg.errors import TableError
 from microagg.formats.addresses import kind_by_ending
 from microagg.page.edits import RULES, UNIT_RELEASES
-from microagg.page.plan_figures import answers_part, cures_of, gives_part, next_part
 from microagg.page.session import OpenTable, Session, WrittenRelease
-from microagg.page.tasks import CompareTask, ProtectTask, ScatterTask
-from microagg.plan.block import Block
-from microagg.plan.change_role import ROLE_WORDS, UNPRICED, role_of
+from microagg.page.tasks import ClaimTask, CompareTask, ProtectTask, ScatterTask, SearchTask
+from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decision_words, role_of
 from microagg.plan.column import Column, fits_kind
 from microagg.plan.flag_values import SWITCH, write_list
 from microagg.plan.job_settings import JobSettings
@@ -30,34 +28,19 @@ from microagg.plan.settings_table import Section, Setting, plain, rows_of
 from microagg.report.html import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)
-_MOST_K = 50  # at the right end of the slider
-_NAMED_ON_PAGE = {row.flag: f"“{row.label}”" for row in rows_of(JobSettings) if row.label}
-_NAMED_ON_PAGE |= {f"--{role}": f"the role “{role}”" for role in ("unit", "drop", "renumber")}
 # Offered in addition to that of the source.
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")
+_NAMED_ON_PAGE = {row.flag: f"“{row.label}”" for row in rows_of(JobSettings) if row.label}
+_NAMED_ON_PAGE |= {f"--{role}": f"the role “{role}”" for role in ("unit", "drop", "renumber")}
 
 
-def frame_of(session: Session, step: str, idle: float) -> dict[str, Any]:
-    """Return the values of the frame around every screen."""
-    there, released = session.table is not None, bool(session.releases)
-    return {
-        "table": session.table,
-        "step": step,
-        "steps": [
-            ("open", "Open", True),
-            ("table", "Understand", there),
-            ("plan", "Plan", there),
-            ("try", "Try", there),
-            ("protect", "Protect", there),
-            ("see", "See", released),
-            ("take", "Take away", released),
-        ],
-        "busy": session.running,
-        "waiting": sum(entry.state == "waiting" for entry in session.entries),
-        "idle": plural(round(idle / 60), "minute")
-        if idle >= 120
-        else plural(round(idle), "second"),
-    }
+def in_page_words(words: str) -> str:
+    """Name the fields and roles of the page where a sentence names flags of the command.
+
+    >>> in_page_words("Name it in --drop, or say it with --ledger.")
+    'Name it in the role “drop”, or say it with “Ledger”.'
+    """
+    return re.sub(r"--[a-z]+", lambda flag: _NAMED_ON_PAGE.get(flag[0], flag[0]), words)
 
 
 class Field(NamedTuple):
@@ -108,157 +91,204 @@ def _field(row: Setting, value: Any, end: str, kind: Any) -> Field:
     )
 
 
+GLOBALS = {
+    "Column": Column,
+    "ROLE_WORDS": ROLE_WORDS,
+    "RULES": RULES,
+    "TRADE_OFF": TRADE_OFF,
+    "UNIT_RELEASES": UNIT_RELEASES,
+    "UNPRICED": UNPRICED,
+    "fields_of": fields_of,
+    "find": find,
+    "role_of": role_of,
+    "write_list": write_list,
+}
+"""What all templates know, in addition to the session, its table and its plan."""
+
+
+# The plan: estimates, what to do next, what is required.
+
+
 def plan_screen(
     session: Session, table: OpenTable, error: Any = None, text: str | None = None
 ) -> dict[str, Any]:
-    """Return the values of the plan's menus and fields; ``text`` is TOML that the user typed."""
-    plan, names = session.plan, table.names
-    places = {name: place for place, name in enumerate(names)}
-    of_blocks = [
-        (f"block-{i}", "protect" if len(plan.blocks) == 1 else f"protect, block {i + 1}")
-        for i in range(len(plan.blocks))
-    ]
-    every = [(place, name) for place, name in enumerate(names)]
+    """Return the values of the Plan screen; ``text`` is TOML that the user typed."""
+    plan, places = session.plan, {name: place for place, name in enumerate(table.names)}
     return {
         **gives_part(session, table),
-        **next_part(session, table),
-        **answers_part(session, table),
-        "plan": plan,
-        "at": session.at,
-        "versions": len(session.plans),
+        **_next_part(session, table),
+        **_answers_part(session, table),
         "error": error,
-        "columns": [_column(plan, place, column) for place, column in enumerate(table.columns)],
-        "roles": [
-            *of_blocks,
-            *((role, ROLE_WORDS[role]) for role in ROLE_WORDS),
-            ("block-new", "protect, new block"),
-        ],
-        "blocks": [_block(block, place) for place, block in enumerate(plan.blocks)],
-        "block_places": [(i, i + 1) for i in range(len(plan.blocks))],
-        "unit_releases": list(UNIT_RELEASES.items()),
-        "unit_release": next(
-            (role for role in UNIT_RELEASES if plan.unit in getattr(plan, role)), "known"
-        ),
-        "unit_fields": fields_of(plan.unit_section).values(),
-        "weight_fields": [] if plan.weight is None else fields_of(plan.weight).values(),
-        "strata_fields": fields_of(plan.strata).values(),
-        "missing_fields": fields_of(plan.missing).values(),
-        "accept_fields": fields_of(plan.accept).values(),
-        "whole_fields": fields_of(plan).values(),
+        "protects": [(place, name) for name, place in places.items() if _is_protected(plan, name)],
         "required": _required(plan, places),
-        "rules": [(rule, f"{rule}: {row.label}") for rule, row in RULES.items()],
-        "every_column": every,
         "text": plan.to_toml() if text is None else text,
     }
 
 
-def _column(plan: Plan, place: int, column: Any) -> dict[str, Any]:
-    name, setting = column["name"], plan.columns.get(column["name"], Column())
-    role = role_of(plan, name)
-    return {
-        "place": place,
-        "name": name,
-        "role": role,
-        "is_protected": role.startswith("block-"),
-        "fields": fields_of(setting, place),
-        "codes": write_list(plan.missing.codes.get(name, ())),
-        "reason": column["reason"],
-        "is_priced": role not in UNPRICED,
-        "label": column["label"],
-        "value_labels": column["value_labels"],
-        "more_labels": column["more_labels"],
-        "claim": plan.reasons.get(name, ""),
-    }
+def _is_protected(plan: Plan, name: Any) -> bool:
+    return role_of(plan, name).startswith("block-")
 
 
-def _block(block: Block, place: int) -> dict[str, Any]:
-    method = find(block.method)
-    summary = method.summary[:1].upper() + method.summary[1:]
-    fields = fields_of(block, place)
-    first = [fields.pop("k"), fields.pop("method")._replace(hint=f"{summary}.")]
-    return {
-        "columns": block.columns,
-        "first_fields": first,
-        "more_fields": fields.values(),
-        "has_effort": "effort" in {option.name for option in method.options},
-        "effort": block.options.get("effort", "balanced"),
-    }
-
-
-def _required(plan: Plan, places: dict[str, int]) -> list[dict[str, Any]]:
-    found = []
+def _required(plan: Plan, places: Mapping[str, int]) -> list[tuple[int, str, Any, Any, str]]:
+    """Return each requirement: number of its block, rule, column with its place, and value in words."""
+    rows = []
     for number, block in enumerate(plan.blocks):
         for rule in RULES:
-            given = getattr(block.require, rule)
-            rows = given.items() if isinstance(given, dict) else [(None, given)]
-            found += [
-                {
-                    "block": number,
-                    "rule": rule,
-                    "name": name,
-                    "place": None if name is None else places.get(str(name)),
-                    "value": _in_words(value),
-                }
-                for name, value in rows
-                if value is not None
-            ]
-    return found
+            asked = getattr(block.require, rule)
+            by_column = asked if isinstance(asked, Mapping) else {None: asked}
+            for name, value in by_column.items():
+                if value is not None:
+                    several = [value] if isinstance(value, int | float) else vars(value).values()
+                    words = ", ".join(map(str, several))
+                    rows.append((number, rule, name, places.get(str(name)), words))
+    return rows
 
 
-def _in_words(value: Any) -> str:
-    """Write a number, or the two numbers of a rule."""
-    return (
-        str(value) if isinstance(value, int | float) else ", ".join(map(str, vars(value).values()))
-    )
-
-
-def try_screen(session: Session, problem: str | None = None) -> dict[str, Any]:
-    """Return the choices that were tried, and the form to try more."""
-    entry, cells = session.latest(CompareTask), session.map()
-    block = session.plan.blocks[0]
-    k = block.k or _SIZES[0]
-    task = entry.task if entry is not None and isinstance(entry.task, CompareTask) else None
-    targets = Accept() if task is None else Accept(task.max_loss, task.max_linkage)
-    sizes = sorted({*_SIZES, k}) if task is None else task.sizes
+def gives_part(session: Session, table: OpenTable) -> dict[str, Any]:
+    """Return the estimates for the current plan; until they exist, those before the last change."""
+    now, before = session.prices(session.plan), None
+    if session.at > 0:
+        before = session.prices(session.plans[session.at - 1])
+    refused = session.refused_pricing()
+    former = {label: figure for label, figure, _ in before["facts"]} if before else {}
+    estimates = now or before
     return {
-        "entry": entry,
-        "live": entry is not None and entry.open,
-        "problem": problem,
+        "facts": [
+            (label, figure, of, former.get(label) if now is not None else None)
+            for label, figure, of in (estimates["facts"] if estimates else ())
+        ],
+        "facts_about": estimates["basis"] if estimates else "",
+        "facts_wait": now is None and not refused,
+        "facts_are_old": now is None and estimates is not None,
+        "facts_problem": refused if now is None else "",
+        "notes": [_note(now, name) for name in table.names],
+        "oob": False,
+    }
+
+
+def _note(prices: Mapping[str, Any] | None, name: str) -> str:
+    """Say what a column loses, or what happens if it is known after all; empty if nothing."""
+    if prices is not None and name in prices["losses"]:
+        loss = prices["losses"][name]
+        return f"{percent(loss)} of it lost" if loss < 100.5 else lost_words(loss)
+    if prices is not None and name in prices["stakes"]:
+        part = share(prices["stakes"][name])
+        return f"if it is known after all, {part} of the records are below k"
+    return ""
+
+
+def prices_part(session: Session, table: OpenTable, place: int) -> dict[str, Any]:
+    """Return what other decisions about one column would cost."""
+    name = table.names[place]
+    prices, entry = session.prices(session.plan), session.pricing((name,))
+    priced = None if prices is None else prices["columns"].get(name)
+    done, refused = entry is not None and entry.state == "done", session.refused_pricing((name,))
+    return {
+        "place": place,
+        "decisions": [
+            (decision, _sentence(decision_words(decision)), words, problem is None)
+            for decision, words, problem in priced or ()
+        ],
+        "prices_wait": priced is None and not done and not refused,
+        "prices_problem": refused,
+    }
+
+
+def _next_part(session: Session, table: OpenTable) -> dict[str, Any]:
+    """Return what to do next: cures of cautions, the best decisions, and a search."""
+    places = {name: place for place, name in enumerate(table.names)}
+    prices, accept = session.prices(session.plan), session.plan.accept
+    best = None if prices is None else prices["best"]
+    last = session.releases[-1] if session.releases else None
+    found, asked = session.found, session.asked(SearchTask)
+    loss = asked.max_loss if asked else accept.loss
+    return {
+        "next_problem": "",
+        "cures": cures_of(last.model, table) if last and last.plan == session.plan else [],
+        "best": best
+        and [
+            (places[name], decision, _sentence(decision_words(decision, name)), words)
+            for name, decision, words in best
+        ],
+        "estimates": prices,
+        "prices_entry": session.pricing(None),
+        "search_entry": session.latest(SearchTask),
+        "found": found if found is not None and found["of"].plan == session.plan else None,
+        "max_loss": 10 if loss is None else loss,
+        "max_linkage": asked.max_linkage if asked else accept.linkage,
+        "keep": asked.keep if asked else (),
+    }
+
+
+def _answers_part(session: Session, table: OpenTable) -> dict[str, Any]:
+    """Return the first question: which columns nobody outside knows, and what that claim wins and stakes."""
+    found, asked = session.claims, session.asked(ClaimTask)
+    places = {name: str(place) for place, name in enumerate(table.names)}
+    is_of_plan = found is not None and found["of"].plan == session.plan
+    return {
+        "answers_problem": "",
+        "answers_entry": session.latest(ClaimTask),
+        "answers": asked.answers if asked else (),
+        "claims": [
+            (",".join(places[name] for name in columns), columns, words, refused is None)
+            for columns, words, refused in (found["claims"] if found and is_of_plan else ())
+        ],
+    }
+
+
+def cures_of(model: Mapping[str, Any], table: OpenTable) -> list[dict[str, Any]]:
+    """Return the cautions of a release that a decision about a column cures, with these decisions."""
+    places = {name: place for place, name in enumerate(table.names)}
+    return [
+        {
+            "severity": caution["severity"],
+            "words": caution["words"],
+            "ways": [
+                (places[name], decision, _sentence(decision_words(decision, name)))
+                for name, decision in caution["decisions"]
+                if name in places
+            ],
+        }
+        for caution in model["next"]
+    ]
+
+
+def _sentence(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+# Try, protect, see, take away.
+
+
+def try_screen(session: Session) -> dict[str, Any]:
+    """Return the choices that were tried, and the form to try more."""
+    cells, block, asked = session.map(), session.plan.blocks[0], session.asked(CompareTask)
+    targets = Accept(asked.max_loss, asked.max_linkage) if asked else Accept()
+    k = block.k or _SIZES[0]
+    return {
+        "entry": session.latest(CompareTask),
         "cells": cells,
         "points": [cell.as_dict() for cell in cells],
-        "old": session.map_is_old,
         "suggestion": suggestion(cells, targets),
+        "targets": targets,
         "offered": list(dict.fromkeys([block.method, *FAST])),
-        "ticked": [block.method] if task is None else task.methods,
-        "sizes": ", ".join(map(str, sizes)),
-        "attack": task is not None and task.attack,
-        "max_loss": "" if targets.loss is None else targets.loss,
-        "max_linkage": "" if targets.linkage is None else targets.linkage,
+        "ticked": asked.methods if asked else [block.method],
+        "sizes": asked.sizes if asked else sorted({*_SIZES, k}),
+        "attack": asked is not None and asked.attack,
         "plan_k": k,
         "plan_method": block.method,
-        "most_k": max(_MOST_K, k),
-        "trade_off": TRADE_OFF,
         "about_methods": about_methods(session.plan),
     }
 
 
-def protect_screen(
-    session: Session, table: OpenTable, problem: str | None = None
-) -> dict[str, Any]:
+def protect_screen(session: Session, table: OpenTable) -> dict[str, Any]:
     """Return running and finished releases, and the form for the next one."""
-    entry, plan = session.latest(ProtectTask), session.plan
-    open_ones = [e for e in session.entries if isinstance(e.task, ProtectTask) and e.open]
+    waiting_for = [e for e in session.entries if isinstance(e.task, ProtectTask) and e.open]
     return {
-        "entry": entry,
-        "waiting_for": open_ones,
-        "problem": problem,
-        "done": session.releases[-1] if session.releases and not open_ones else None,
-        "plan": plan,
-        "protected": [name for block in plan.blocks for name in block.columns or ()],
-        "k": ", ".join(str(block.k) for block in plan.blocks),
-        "units": plan.words_of_unit(plan.unit),
-        "plan_method": ", ".join(block.method for block in plan.blocks),
-        "endings": _writable(table.opened.path.suffix.lower()),
+        "entry": session.latest(ProtectTask),
+        "waiting_for": waiting_for,
+        "done": session.releases[-1] if session.releases and not waiting_for else None,
+        "endings": writable_endings(table),
     }
 
 
@@ -269,12 +299,11 @@ def ledger_form(
 
     ``folder`` is where ``ledgers`` lie, and where a new one is made.
     """
-    plan, places = session.plan, {name: str(j) for j, name in enumerate(table.names)}
-    entry = session.latest(ProtectTask)
-    last = None if entry is None or entry.task.opened != table.opened else entry.task
+    plan, places = session.plan, {name: str(place) for place, name in enumerate(table.names)}
+    last = session.asked(ProtectTask)
     used, people, leavers = (
         (last.ledger, last.key, last.leavers)
-        if isinstance(last, ProtectTask)
+        if last is not None and last.opened == table.opened
         else (None, None, "withhold")
     )
     path = "" if used is None else used.name if used.parent == folder else str(used)
@@ -282,77 +311,61 @@ def ledger_form(
     if path not in ("", *ledgers):
         named.append((path, path))
     columns = [(places[str(name)], str(name)) for name in (*plan.drop, *plan.renumber)]
-    shown_fields = {row.name: _field(row, None, "", None) for row in rows_of(JobSettings)}
+    rows = {row.name: _field(row, None, "", None) for row in rows_of(JobSettings)}
     fields = [
-        shown_fields["ledger"]._replace(choices=named, value=path),
-        shown_fields["key"]._replace(
+        rows["ledger"]._replace(choices=named, value=path),
+        rows["key"]._replace(
             choices=[("", "choose a column"), *columns], value=places.get(people or "", "")
         ),
-        shown_fields["leavers"]._replace(value=leavers),
+        rows["leavers"]._replace(value=leavers),
     ]
     if plan.units:  # which tell people apart
         del fields[1]
     return {"ledger_fields": fields, "ledger_folder": folder}
 
 
-def in_page_words(words: str) -> str:
-    """Name the fields and roles of the page where a sentence names flags of the command.
-
-    >>> in_page_words("Name it in --drop, or say it with --ledger.")
-    'Name it in the role “drop”, or say it with “Ledger”.'
-    """
-    return re.sub(r"--[a-z]+", lambda flag: _NAMED_ON_PAGE.get(flag[0], flag[0]), words)
-
-
-def _writable(own: str) -> list[str]:
+def writable_endings(table: OpenTable) -> list[str]:
     """Return the endings that can be written, that of the source first."""
-    found = []
-    for ending in dict.fromkeys([own, *_ENDINGS]):
+    endings = []
+    for ending in dict.fromkeys([table.opened.path.suffix.lower(), *_ENDINGS]):
         with contextlib.suppress(TableError):
             kind_by_ending(Path(f"x{ending}"), writing=True)
-            found.append(ending)
-    return found
+            endings.append(ending)
+    return endings
 
 
 def see_screen(
     session: Session, table: OpenTable, release: WrittenRelease, x: str, y: str
 ) -> dict[str, Any]:
-    """Return the model of a release's report, and a scatter of two columns."""
-    numeric = [
-        (str(place), column["name"])
+    """Return the model of a release's report, and a scatter of two columns, which places name."""
+    gone = {*release.model["columns"]["dropped"], *release.model["columns"]["renumbered"]}
+    names = {
+        str(place): column["name"]
         for place, column in enumerate(table.columns)
-        if column["type"] == "number" and column["name"] not in _gone(release)
-    ]
-    names = dict(numeric)
-    if not x and not y and len(numeric) > 1:
-        protected = {str(name) for block in release.plan.blocks for name in block.columns or ()}
-        x, y = sorted(names, key=lambda place: names[place] not in protected)[:2]
+        if column["type"] == "number" and column["name"] not in gone
+    }
+    if not x and not y and len(names) > 1:
+        x, y = sorted(names, key=lambda place: not _is_protected(release.plan, names[place]))[:2]
     chosen = x in names and y in names
     entry = session.latest(ScatterTask)
-    found = session.scatters.get((release.number, names[x], names[y])) if chosen else None
+    points = session.scatters.get((release.number, names[x], names[y])) if chosen else None
     return {
         "m": release.model,
         "cures": cures_of(release.model, table),
         "most": MOST_COLUMNS,
         "release": release,
-        "releases": session.releases,
-        "numeric": numeric,
+        "numeric": names,
         "x_place": x if chosen else "",
         "y_place": y if chosen else "",
         "x_name": names.get(x, ""),
         "y_name": names.get(y, ""),
-        "points": found,
+        "points": points,
         "scatter_entry": entry,
-        "scatter_waits": chosen and found is None and entry is not None and entry.open,
+        "scatter_waits": chosen and points is None and entry is not None and entry.open,
     }
 
 
-def _gone(release: WrittenRelease) -> set[str]:
-    columns = release.model["columns"]
-    return {*columns["dropped"], *columns["renumbered"]}
-
-
-def versions_screen(session: Session, a: WrittenRelease, b: WrittenRelease) -> dict[str, Any]:
+def versions_screen(a: WrittenRelease, b: WrittenRelease) -> dict[str, Any]:
     """Return two releases side by side."""
     drawn = [r.model["pictures"]["distributions"] for r in (a, b)]
     losses = [r.model["utility"]["by_column"] for r in (a, b)]
@@ -360,7 +373,6 @@ def versions_screen(session: Session, a: WrittenRelease, b: WrittenRelease) -> d
     lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]
     kinds = {"+": "added", "-": "removed"}
     return {
-        "releases": session.releases,
         "a": a,
         "b": b,
         "losses": list(dict.fromkeys([*losses[0], *losses[1]])),
@@ -394,21 +406,10 @@ def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
     return {key: facts for key, facts in files.items() if key in {*there, "plan"}}
 
 
-def take_screen(session: Session, table: OpenTable, release: WrittenRelease) -> dict[str, Any]:
+def take_screen(release: WrittenRelease) -> dict[str, Any]:
     """Return the files to take away, and the command that makes them from the plan."""
-    source = table.opened.path.name if table.opened.uploaded else str(table.opened.path)
-    words = ["microagg", "protect", source, release.task.target, "--plan", "plan.toml"]
-    return {
-        "release": release,
-        "releases": session.releases,
-        "files": [(key, *facts) for key, facts in take_files(release).items()],
-        "command": shlex.join([*words, *_flags(release.task)]),
-    }
-
-
-def _flags(task: ProtectTask) -> list[str]:
-    """Return the flags with which the file was read and remembered."""
-    opened = task.opened
+    task, opened = release.task, release.task.opened
+    source = opened.path.name if opened.uploaded else str(opened.path)
     flags = {
         "--delimiter": opened.delimiter,
         "--encoding": opened.encoding,
@@ -418,4 +419,7 @@ def _flags(task: ProtectTask) -> list[str]:
         "--key": task.key,
         "--leavers": None if task.leavers == "withhold" else task.leavers,
     }
-    return [word for flag, value in flags.items() if value is not None for word in (flag, value)]
+    command = ["microagg", "protect", source, task.target, "--plan", "plan.toml"]
+    for flag, value in flags.items():
+        command += [] if value is None else [flag, value]
+    return {"release": release, "files": take_files(release), "command": shlex.join(command)}

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from microagg.base.formatting import plural
 from microagg.comparing.choices import Choice, mark_frontier
@@ -37,6 +37,7 @@ from microagg.page.tasks import (
 )
 from microagg.plan.plan import Plan
 
+_Task = TypeVar("_Task")
 _MOST_ENTRIES = 30  # of the queue that are remembered
 _MOST_PRICED = 30  # plans whose prices are remembered
 _SECONDS_TO_END = 5.0  # of a worker that was killed
@@ -214,6 +215,11 @@ class Session:
                 return entry
         return None
 
+    def refused_pricing(self, columns: tuple[str, ...] | None = ()) -> str:
+        """Return why these estimates could not be made; empty if they were, or still may be."""
+        entry = self.pricing(columns)
+        return "" if entry is None or entry.open or entry.stopping else entry.words
+
     def price(self, columns: tuple[str, ...] | None = ()) -> None:
         """Queue estimates for the current plan, unless they exist or are on their way."""
         with self.lock:
@@ -335,6 +341,11 @@ class Session:
     def latest(self, kind: type[Any]) -> Entry | None:
         """Return the newest task of a kind."""
         return next((e for e in reversed(self.entries) if isinstance(e.task, kind)), None)
+
+    def asked(self, kind: type[_Task]) -> _Task | None:
+        """Return what was asked for by the newest task of a kind."""
+        entry = self.latest(kind)
+        return None if entry is None else cast(_Task, entry.task)
 
     @property
     def running(self) -> Entry | None:

@@ -31,13 +31,15 @@ _COMPARISONS: dict[str, Comparison] = {
     ">=": ">=",
     "≥": ">=",
 }
-# Signs that somebody may try; each is read as one word, so that the message can name it.
-_WORD = re.compile(
+# Signs that somebody may try are read too, so that the message can name them.
+_TOKEN = re.compile(
     r"""\s*(?:
-        (?P<quoted>`(?:[^`]|``)*`|"(?:[^"]|"")*")
+        (?P<name>`(?:[^`]|``)*`|"(?:[^"]|"")*"|[^\W\d][\w.]*)
       | (?P<number>(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)
-      | (?P<name>[^\W\d][\w.]*)
-      | (?P<sign><=|>=|==|!=|<>|[<>=≤≥+\-−*])
+      | (?P<other>!=|<>|<(?!=)|>(?!=))
+      | (?P<comparison><=|>=|==?|≤|≥)
+      | (?P<sign>[+\-−])
+      | (?P<times>\*)
     )""",
     re.VERBOSE,
 )
@@ -72,7 +74,7 @@ class Relation:
     """How terms and constant together compare with 0."""
 
     def __post_init__(self) -> None:
-        terms, constant, comparison = _Reader(self.text).relation()
+        terms, constant, comparison = _read(self.text)
         for name, value in (("terms", terms), ("constant", constant), ("comparison", comparison)):
             object.__setattr__(self, name, value)
 
@@ -132,99 +134,69 @@ class Relation:
         ]
 
 
-class _Reader:
-    """Reads the words of a relation from left to right."""
+def _read(text: Any) -> tuple[dict[str, float], float, Comparison]:
+    """Return the terms of a relation, what is added to them, and how their sum compares with 0."""
+    if not isinstance(text, str):
+        raise InputError(f"A relation is a text; got {shown(text)}. {_EXAMPLE}")
+    tokens = _tokens(text)
 
-    def __init__(self, text: Any) -> None:
-        if not isinstance(text, str):
-            raise InputError(f"A relation is a text; got {shown(text)}. {_EXAMPLE}")
-        self.text = text
-        self.words = self._split()
-        self.at = 0
-        self.terms: dict[str, float] = {}
-        self.constant = 0.0
+    def read(kind: str, where: str = "") -> str | None:
+        """Return the next token if it is of this kind; ``where`` it is due, refuse any other."""
+        if tokens and tokens[0][0] == kind:
+            return tokens.pop(0)[1]
+        if where:
+            raise _no_relation(text, f"{where}, it has {_first(tokens)}")
+        return None
 
-    def relation(self) -> tuple[dict[str, float], float, Comparison]:
-        self._side(1.0)
-        sign = self._take("sign", "=", "==", "<=", ">=", "≤", "≥")
-        if sign is None:
-            raise self._wrong(f"where =, <= or >= is due, it has {self._here()}")
-        self._side(-1.0)
-        if self.at < len(self.words):
-            raise self._wrong(f"after its right side it has {self._here()}")
-        self._check()
-        return self.terms, self.constant + 0.0, _COMPARISONS[sign]
+    terms: dict[str, float] = {}
+    constant, comparison = 0.0, ""
+    for side in (1.0, -1.0):
+        sign = read("sign") or "+"  # which may precede the first term and must precede others
+        while sign:
+            name, number = None, read("number")
+            if number is None:
+                name = read("name", "where a column or a number is due")
+                number = read("number", "after * a number is due") if read("times") else "1"
+            elif read("times"):
+                name = read("name", "where a column or a number is due")
+            factor = (side if sign == "+" else -side) * float(number or 1)
+            if name is None:
+                constant += factor
+            else:
+                name = name[1:-1].replace(name[0] * 2, name[0]) if name[0] in '`"' else name
+                terms[name] = terms.get(name, 0.0) + factor
+            sign = read("sign") or ""
+        comparison = comparison or read("comparison", "where =, <= or >= is due") or ""
+    if tokens:
+        raise _no_relation(text, f"after its right side it has {_first(tokens)}")
+    if not terms:
+        raise _no_relation(text, "it names no column")
+    for name, factor in terms.items():
+        if factor == 0:
+            raise _no_relation(text, f"column {shown(name)} cancels out; leave it out")
+    if not all(math.isfinite(number) for number in (*terms.values(), constant)):
+        raise _no_relation(text, "a number in it is too large")
+    return terms, constant + 0.0, _COMPARISONS[comparison]
 
-    def _check(self) -> None:
-        """Refuse a relation that is not about the columns it names."""
-        if not self.terms:
-            raise self._wrong("it names no column")
-        for name, factor in self.terms.items():
-            if factor == 0:
-                raise self._wrong(f"column {shown(name)} cancels out; leave it out")
-        if not all(math.isfinite(number) for number in (*self.terms.values(), self.constant)):
-            raise self._wrong("a number in it is too large")
 
-    def _side(self, side: float) -> None:
-        """Add one side to what was read: a sign may precede the first term and must precede others."""
-        sign: str | None = self._take("sign", "+", "-", "−") or "+"
-        while sign is not None:
-            self._term(side if sign == "+" else -side)
-            sign = self._take("sign", "+", "-", "−")
+def _tokens(text: str) -> list[tuple[str, str]]:
+    """Split a relation into names, numbers and signs, each with its kind."""
+    tokens, at, text = [], 0, text.rstrip()
+    while at < len(text):
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _no_relation(text, f"{shown(text[at:].lstrip()[0])} has no meaning in it")
+        tokens.append((str(match.lastgroup), match[0].lstrip()))
+        at = match.end()
+    return tokens
 
-    def _term(self, sign: float) -> None:
-        """Read a column, a number, or the product of both in either order."""
-        number, name = self._take("number"), None
-        if number is None:
-            name = self._name()
-            if self._take("sign", "*"):
-                number = self._take("number")
-                if number is None:
-                    raise self._wrong(f"after * a number is due, it has {self._here()}")
-        elif self._take("sign", "*"):
-            name = self._name()
-        factor = sign * (1.0 if number is None else float(number))
-        if name is None:
-            self.constant += factor
-        else:
-            self.terms[name] = self.terms.get(name, 0.0) + factor
 
-    def _name(self) -> str:
-        bare = self._take("name")
-        if bare is not None:
-            return bare
-        quoted = self._take("quoted")
-        if quoted is None:
-            raise self._wrong(f"where a column or a number is due, it has {self._here()}")
-        mark = quoted[0]
-        return quoted[1:-1].replace(mark * 2, mark)
+def _first(tokens: list[tuple[str, str]]) -> str:
+    return shown(tokens[0][1]) if tokens else "nothing more"
 
-    def _take(self, kind: str, *among: str) -> str | None:
-        """Go past the next word if it is one of those asked for."""
-        if self.at == len(self.words):
-            return None
-        token, word = self.words[self.at]
-        if token != kind or (among and word not in among):
-            return None
-        self.at += 1
-        return word
 
-    def _split(self) -> list[tuple[str, str]]:
-        tokens, at, text = [], 0, self.text.rstrip()
-        while at < len(text):
-            match = _WORD.match(text, at)
-            if match is None:
-                raise self._wrong(f"{shown(text[at:].lstrip()[0])} has no meaning in it")
-            tokens.append((str(match.lastgroup), str(match[str(match.lastgroup)])))
-            at = match.end()
-        return tokens
-
-    def _here(self) -> str:
-        return shown(self.words[self.at][1]) if self.at < len(self.words) else "nothing more"
-
-    def _wrong(self, fact: str) -> InputError:
-        return InputError(
-            "A relation compares sums of columns by =, <= or >=, with numbers as factors (2 * a) and names "
-            f"with spaces or signs in backticks or double quotes; of {shown(self.text, 200)}, {fact}. "
-            f"{_EXAMPLE}"
-        )
+def _no_relation(text: str, fact: str) -> InputError:
+    return InputError(
+        "A relation compares sums of columns by =, <= or >=, with numbers as factors (2 * a) and names "
+        f"with spaces or signs in backticks or double quotes; of {shown(text, 200)}, {fact}. {_EXAMPLE}"
+    )
