@@ -168,7 +168,8 @@ def test_a_log_hears_where_a_long_job_is(survey, monkeypatch, lines):
 
 
 def test_who_waits_hears_every_few_seconds_that_kernels_are_compiled(lines):
-    speaker = Speaker(as_json=False, quiet=False, every=0.01)
+    speaker = Speaker(as_json=False, quiet=False)
+    speaker.every = 0.01
     with speaker.progress("grouping", of_job=True) as note:
         note(Compiled(1), 4)
         lines.wait_for("working compiling 25 %, ")

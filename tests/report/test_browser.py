@@ -35,11 +35,11 @@ def pages(tmp_path_factory):
     """A page of each kind: the demo's, hostile names, many columns, columns by themselves, a missed
     threshold, a public one, a comparison."""
     folder = tmp_path_factory.mktemp("demo folder")
-    demo = write_example(folder / "demo")
-    done = here("protect", demo.source, demo.target, "--plan", demo.plan, "--report", demo.report,
+    source, plan = write_example(folder / "demo")
+    found = {"demo": folder / "demo" / "report.html"}
+    done = here("protect", source, folder / "demo" / "safe.csv", "--plan", plan, "--report", found["demo"],
                 "--effort", "fast", "--quiet")  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = {"demo": demo.report}
     rng = np.random.default_rng(1)
     hostile = table(90, HOSTILE).append_column("home", pa.array(rng.integers(0, 9, 90).astype(str)))
     wide = table(60, [f"measure_of_something_{i}" for i in range(60)])

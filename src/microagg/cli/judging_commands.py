@@ -11,8 +11,7 @@ from microagg.cli.flags import (
     CSV_FLAGS,
     Columns,
     Confidential,
-    Json,
-    Quiet,
+    command,
     csv_of,
     plan_of,
     with_plan_flags,
@@ -27,7 +26,9 @@ from microagg.plan.flag_values import split_names
     only=("k", "kind", "weight", "analysis", "max_loss", "max_linkage", "max_tables"),
     more=CSV_FLAGS,
 )
+@command
 def measure(
+    speaker: Speaker,
     original: Annotated[
         Path,
         typer.Argument(metavar="ORIGINAL", parser=as_place, help="File before protection."),
@@ -54,10 +55,8 @@ def measure(
             "anyway.",
         ),
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
     **flags: Any,
-) -> None:
+) -> bool:
     """Measure what a protected file lost and what an attacker gains from it.
 
     Works on files that any program made. Columns are matched by name, records by position or by
@@ -67,26 +66,25 @@ def measure(
 
     Example: microagg measure survey.csv safe.csv --columns income,rent,age --id person
     """
-    speaker = Speaker(as_json, quiet)
-    with speaker.run():
-        from microagg.cli.measure_command import measure_files
+    from microagg.cli.measure_command import measure_files
 
-        holds = measure_files(
-            speaker,
-            original,
-            protected,
-            csv_of(flags),
-            split_names(columns),
-            id_,
-            plan_of(flags),
-            confidential=split_names(confidential) or [],
-            sample=sample,
-        )
-        speaker.exit_unless(holds)
+    return measure_files(
+        speaker,
+        original,
+        protected,
+        csv_of(flags),
+        split_names(columns),
+        id_,
+        plan_of(flags),
+        confidential=split_names(confidential) or [],
+        sample=sample,
+    )
 
 
 @with_plan_flags(only=("plan",), more=CSV_FLAGS)
+@command
 def attack(
+    speaker: Speaker,
     original: Annotated[
         Path,
         typer.Argument(metavar="ORIGINAL", parser=as_place, help="File before protection."),
@@ -123,8 +121,6 @@ def attack(
         Path | None,
         typer.Option(metavar="FILE", help="Write a card of one page as HTML, and its JSON."),
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
     **flags: Any,
 ) -> None:
     """Attack a released file: single people out, link their columns, infer their values.
@@ -136,26 +132,26 @@ def attack(
 
     Example: microagg attack survey.csv safe.csv --control others.csv --secret income
     """
-    speaker = Speaker(as_json, quiet)
-    with speaker.run():
-        from microagg.cli.attack_command import attack_files
+    from microagg.cli.attack_command import attack_files
 
-        attack_files(
-            speaker,
-            original,
-            released,
-            control,
-            plan_of(flags) if flags["plan"] is not None else None,
-            csv_of(flags),
-            report,
-            known=split_names(known),
-            secret=secret,
-            attacks=attacks,
-        )
+    attack_files(
+        speaker,
+        original,
+        released,
+        control,
+        plan_of(flags) if flags["plan"] is not None else None,
+        csv_of(flags),
+        report,
+        known=split_names(known),
+        secret=secret,
+        attacks=attacks,
+    )
 
 
 @with_plan_flags(only=("k", "unit"), more=CSV_FLAGS)
+@command
 def verify(
+    speaker: Speaker,
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -176,10 +172,8 @@ def verify(
             help="Take k, columns and unit from the JSON of a report, or from a plan.",
         ),
     ] = None,
-    as_json: Json = False,
-    quiet: Quiet = False,
     **flags: Any,
-) -> None:
+) -> bool:
     """Count whether every combination of values in a file is shared by at least k records.
 
     Works on files of any origin. Values of a CSV file are counted as they are written. All numeric
@@ -189,45 +183,39 @@ def verify(
 
     Example: microagg verify safe.csv --k 5 --columns income,rent,age
     """
-    speaker = Speaker(as_json, quiet)
-    with speaker.run():
-        if ledger is not None:
-            from microagg.cli.ledger_command import verify_releases
+    if ledger is not None:
+        from microagg.cli.ledger_command import verify_releases
 
-            speaker.exit_unless(verify_releases(speaker, files, ledger, csv_of(flags)))
-            return
-        from microagg.cli.verify_command import verify_file
+        return verify_releases(speaker, files, ledger, csv_of(flags))
+    from microagg.cli.verify_command import verify_file
 
-        if len(files) > 1:
-            raise InputError(
-                "Several files are counted together by the ledger that they were released with. Name it by "
-                "--ledger, or give one file."
-            )
-        holds = verify_file(
-            speaker,
-            files[0],
-            flags["k"],
-            split_names(columns),
-            flags["unit"],
-            promise,
-            csv_of(flags),
+    if len(files) > 1:
+        raise InputError(
+            "Several files are counted together by the ledger that they were released with. Name it by "
+            "--ledger, or give one file."
         )
-        speaker.exit_unless(holds)
+    return verify_file(
+        speaker,
+        files[0],
+        flags["k"],
+        split_names(columns),
+        flags["unit"],
+        promise,
+        csv_of(flags),
+    )
 
 
+@command
 def ledger(
+    speaker: Speaker,
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A ledger; its key lies next to it.")
     ],
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Say what a ledger holds, without giving anybody away: its releases, and what they say together.
 
     Example: microagg ledger survey.sqlite
     """
-    speaker = Speaker(as_json, quiet)
-    with speaker.run():
-        from microagg.cli.ledger_command import tell_ledger
+    from microagg.cli.ledger_command import tell_ledger
 
-        tell_ledger(speaker, file)
+    tell_ledger(speaker, file)

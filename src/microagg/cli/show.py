@@ -62,17 +62,13 @@ class _Words(Console):
 class Speaker:
     """The output of one run of the command, and its exit code."""
 
-    def __init__(
-        self, as_json: bool, quiet: bool, verbose: bool = False, every: float | None = None
-    ) -> None:
+    def __init__(self, as_json: bool, quiet: bool) -> None:
         self.as_json = as_json
         self.quiet = quiet
-        self.verbose = verbose
+        self.verbose = False
         self.lines = 0  # written on stderr
         self.doing = ""  # the stage of the job, for a line in a log
-        self.every = (
-            _SECONDS_BETWEEN_LINES if every is None else every
-        )  # seconds between such lines
+        self.every = _SECONDS_BETWEEN_LINES  # of a log
         self.written: list[str] = []  # complete files, for the message of an interrupt
         self._err = _Words(stderr=True, highlight=False, soft_wrap=True)
 
@@ -115,11 +111,6 @@ class Speaker:
             if os.environ.get("MICROAGG_TRACEBACK"):
                 raise
             self._fail(MicroaggError(fault_words(error)), 2)
-
-    def exit_unless(self, holds: bool) -> None:
-        """End the command with 1 where a promise or a target does not hold."""
-        if not holds:
-            sys.exit(1)
 
     def _fail(self, error: MicroaggError, code: int) -> None:
         self._err.print(Text("Error: ", style="bold red") + Text(visible(str(error))))

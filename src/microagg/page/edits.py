@@ -7,7 +7,7 @@ that no name has to travel through a form and back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -35,22 +35,32 @@ _OPTIONS = {option.name for method in METHODS.values() for option in method.opti
 def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]) -> Plan:
     """Return the plan with one edit made.
 
-    The field ``what`` names the edit; ``kinds`` are those that the draft takes columns for.
+    Parameters
+    ----------
+    plan : stays as it is
+    fields : of the form; ``what`` names the edit, ``column`` the place of a column, ``block`` that of a block
+    names : of the table's columns
+    kinds : those that the draft takes columns for
     """
     what = fields.get("what", "")
     if what == "text":  # the whole plan as a file
         changed = type(plan).from_toml_text(fields.get("text", ""))
     elif what == "decide":  # as a price or a caution's cure says it
-        changed, form = plan, _FormFields(fields, names, kinds, type(plan))
-        for place in form.text("column").split(","):  # a claim may be about several
-            name = form.column_at(place)
-            changed = decided(changed, name, form.text("decision"), kinds.get(name))
-    elif what in _EDITS:
-        data = deepcopy(plan.as_dict())
-        _EDITS[what](data, _FormFields(fields, names, kinds, type(plan)))
-        changed = type(plan).from_dict(data)
+        changed, edit = plan, _Edit({}, fields, names, kinds)
+        for place in edit.text("column").split(","):  # a claim may be about several
+            name = edit.column(place)
+            changed = decided(changed, name, edit.text("decision"), kinds.get(name))
     else:
-        raise InputError(f"The page has no edit {shown(what)}. Reload it.")
+        edit = _Edit(deepcopy(plan.as_dict()), fields, names, kinds)
+        if what == "whole":
+            edit.whole(type(plan))
+        elif what in _SECTIONS:
+            edit.put_all(edit.data.setdefault(what, {}), _SECTIONS[what])
+        elif what in _EDITS:
+            _EDITS[what](edit)
+        else:
+            raise InputError(f"The page has no edit {shown(what)}. Reload it.")
+        changed = type(plan).from_dict(edit.data)
     changed.roles(names)  # names that the table does not have are refused
     return replace(changed, notes=plan.notes)
 
@@ -71,18 +81,31 @@ def number_in(form: Fields, key: str) -> Any:
     return read_value(text) if text else None
 
 
-class _FormFields:
-    """The fields of a form, read as what they are about."""
+class _Edit:
+    """The plain data of a plan, and the fields of a form that changes them."""
 
     def __init__(
-        self, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any], settings: type[Plan]
+        self, data: Data, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]
     ) -> None:
-        self._fields, self._names, self.kinds, self.settings = fields, names, kinds, settings
+        self.data, self._fields, self._names, self._kinds = data, fields, names, kinds
 
     def text(self, key: str) -> str:
         return self._fields.get(key, "").strip()
 
-    def put(self, table: Data, row: Setting) -> None:
+    def column(self, place: str | None = None) -> str:
+        place = self.text("column") if place is None else place
+        if not place.isdigit() or int(place) >= len(self._names):
+            raise InputError(f"The table has no column number {shown(place)}. Reload the page.")
+        return self._names[int(place)]
+
+    def _block(self) -> Data:
+        place, blocks = self.text("block"), self.data["block"]
+        if not place.isdigit() or int(place) >= len(blocks):
+            raise InputError(f"The plan has no block number {shown(place)}. Reload the page.")
+        block: Data = blocks[int(place)]
+        return block
+
+    def _put(self, table: Data, row: Setting) -> None:
         """Set what is given; what is not goes back to its default."""
         text = self.text(row.name)
         table.pop(row.key, None)
@@ -95,70 +118,110 @@ class _FormFields:
         """Set all settings of a section that the page has a field for."""
         for row in rows_of(section):
             if row.label:
-                self.put(table, row)
+                self._put(table, row)
 
-    def column(self, key: str = "column") -> str:
-        return self.column_at(self.text(key))
+    def role(self) -> None:
+        """Give a column a role; one to protect gets the kind that the draft names."""
+        name = self.column()
+        give_role(self.data, name, self.text("role"), self._kinds.get(name))
 
-    def column_at(self, place: str) -> str:
-        if not place.isdigit() or int(place) >= len(self._names):
-            raise InputError(f"The table has no column number {shown(place)}. Reload the page.")
-        return self._names[int(place)]
+    def describe(self) -> None:
+        """Set how a protected column is read, recoded, compared and released."""
+        name, kind = self.column(), self.text("kind") or None
+        columns = self.data.setdefault("columns", {})
+        before = columns.pop(name, {})
+        # What the page has no field for stays, unless the column is of another kind.
+        column = {
+            key: before[key] for key in ("parents",) if key in before and before["kind"] == kind
+        }
+        for row in rows_of(Column):
+            fits = not row.fits or kind in row.fits
+            if row.label and fits and fits_kind(row, self.text(row.name), kind):
+                self._put(column, row)
+        if column:
+            columns[name] = column
+        missing = self.data.setdefault("missing", {})
+        codes = {**missing.pop("codes", {}), name: LIST.read(self.text("codes"))}
+        if any(codes.values()):
+            missing["codes"] = {key: value for key, value in codes.items() if value}
+        if not missing:
+            del self.data["missing"]
 
-    def block(self, data: Data) -> Data:
-        place = self.text("block")
-        blocks = data["block"]
-        if not place.isdigit() or int(place) >= len(blocks):
-            raise InputError(f"The plan has no block number {shown(place)}. Reload the page.")
-        found: Data = blocks[int(place)]
-        return found
+    def coarsen(self) -> None:
+        """Set how a stratum, or a column left as it is, is recoded."""
+        columns, column = self.data.setdefault("columns", {}), dict[str, Any]()
+        self._put(column, next(row for row in rows_of(Column) if row.name == "coarsen"))
+        columns.pop(self.column(), None)
+        if column:
+            columns[self.column()] = column
 
+    def block(self) -> None:
+        """Set what a block says."""
+        block = self._block()
+        _choose(block, self.text("method"))
+        self.put_all(block, Block)
+        if "effort" in {option.name for option in find(block["method"]).options}:
+            block.pop("effort", None)
+            if self.text("effort"):
+                block["effort"] = self.text("effort")
 
-def _role(data: Data, form: _FormFields) -> None:
-    # A column that does not look like a quantity is protected by the kind that the draft names.
-    give_role(data, form.column(), form.text("role"), form.kinds.get(form.column()))
+    def k(self) -> None:
+        """Set one k, and method if there is one, for all blocks: what a choice of the map says."""
+        for block in self.data["block"]:
+            self._put(block, BLOCK_SETTINGS["k"])
+            if self.text("method"):
+                _choose(block, self.text("method"))
 
+    def require(self) -> None:
+        """Add a requirement of a column or of the whole group, or take it out."""
+        rule, block = self.text("rule"), self._block()
+        if rule not in RULES:
+            raise InputError(f"There is no requirement {shown(rule)}. Reload the page.")
+        require = block.setdefault("require", {})
+        is_by_column = RULES[rule].default == {}
+        table = require.setdefault(rule, {}) if is_by_column else require
+        name = self.column() if is_by_column else rule
+        if self.text("what") == "no_longer_require":
+            table.pop(name, None)
+        else:
+            values = LIST.read(self.text("value"))
+            if not values:
+                raise InputError(
+                    f"{rule} asks for {RULES[rule].label}; nothing is given. Fill it in."
+                )
+            table[name] = values[0] if len(values) == 1 else values
+        block["require"] = {key: value for key, value in require.items() if value != {}}
+        if not block["require"]:
+            del block["require"]
 
-def _column(data: Data, form: _FormFields) -> None:
-    """Set how a protected column is read, recoded, compared and released."""
-    name, kind = form.column(), form.text("kind") or None
-    columns = data.setdefault("columns", {})
-    before = columns.pop(name, {})
-    # What the page has no field for stays, unless the column is of another kind.
-    column = {key: before[key] for key in ("parents",) if key in before and before["kind"] == kind}
-    for row in rows_of(Column):
-        fits = not row.fits or kind in row.fits
-        if row.label and fits and fits_kind(row, form.text(row.name), kind):
-            form.put(column, row)
-    if column:
-        columns[name] = column
-    codes = LIST.read(form.text("codes"))
-    missing = data.setdefault("missing", {})
-    every = {**missing.pop("codes", {}), name: codes}
-    if any(every.values()):
-        missing["codes"] = {key: value for key, value in every.items() if value}
-    if not missing:
-        del data["missing"]
+    def reason(self) -> None:
+        """Set the reason why no attacker knows a confidential column."""
+        claims, name = self.data.get("confidential", []), self.column()
+        if name not in claims:
+            raise InputError(
+                f"A reason is given for a confidential column; {shown(name)} is not one. Make it one."
+            )
+        reasons = claims if isinstance(claims, dict) else dict.fromkeys(claims, "")
+        self.data["confidential"] = {**reasons, name: self.text("reason")}
 
+    def unit(self) -> None:
+        """Set how units are grouped and called, and what becomes of their column in the file."""
+        if "unit" not in self.data:
+            raise InputError("No column is the unit. Give one the role unit.")
+        unit, release = self.data["unit"], self.text("release") or "drop"
+        self.put_all(unit, Unit)
+        if release not in UNIT_RELEASES:
+            raise InputError(f"A unit is released as one of {', '.join(UNIT_RELEASES)}.")
+        for role in UNIT_RELEASES:
+            self.data[role] = [name for name in self.data.get(role, []) if name != unit["column"]]
+        self.data[release].append(unit["column"])
 
-def _coarsen(data: Data, form: _FormFields) -> None:
-    """Set how a stratum, or a column left as it is, is recoded."""
-    columns = data.setdefault("columns", {})
-    column: Data = {}
-    form.put(column, next(row for row in rows_of(Column) if row.name == "coarsen"))
-    columns.pop(form.column(), None)
-    if column:
-        columns[form.column()] = column
-
-
-def _block(data: Data, form: _FormFields) -> None:
-    block = form.block(data)
-    _choose(block, form.text("method"))
-    form.put_all(block, Block)
-    if "effort" in {option.name for option in find(block["method"]).options}:
-        block.pop("effort", None)
-        if form.text("effort"):
-            block["effort"] = form.text("effort")
+    def whole(self, settings: type[Plan]) -> None:
+        """Set what the plan says about the whole release; analyses that are no text are not shown."""
+        listed = [one for one in self.data.get("analyses", ()) if not isinstance(one, str)]
+        self.put_all(self.data, settings)
+        if listed:
+            self.data["analyses"] = [*self.data.get("analyses", ()), *listed]
 
 
 def _choose(block: Data, method: str) -> None:
@@ -169,100 +232,19 @@ def _choose(block: Data, method: str) -> None:
     block["method"] = method
 
 
-def _k(data: Data, form: _FormFields) -> None:
-    """Set one k, and method if there is one, for all blocks: what a choice of the map says."""
-    for block in data["block"]:
-        form.put(block, BLOCK_SETTINGS["k"])
-        if form.text("method"):
-            _choose(block, form.text("method"))
-
-
-def _require(data: Data, form: _FormFields) -> None:
-    rule, block = form.text("rule"), form.block(data)
-    require = block.setdefault("require", {})
-    if rule not in RULES:
-        raise InputError(f"There is no requirement {shown(rule)}. Reload the page.")
-    values = LIST.read(form.text("value"))
-    if not values:
-        raise InputError(f"{rule} asks for {RULES[rule].label}; nothing is given. Fill it in.")
-    value = values[0] if len(values) == 1 else values
-    if _is_by_column(rule):
-        require.setdefault(rule, {})[form.column()] = value
-    else:
-        require[rule] = value
-
-
-def _is_by_column(rule: str) -> bool:
-    """Return whether a requirement is about a column, and not about the whole group."""
-    return rule in RULES and RULES[rule].default == {}
-
-
-def _no_longer_require(data: Data, form: _FormFields) -> None:
-    rule, block = form.text("rule"), form.block(data)
-    require = block.get("require", {})
-    if _is_by_column(rule):
-        require.get(rule, {}).pop(form.column(), None)
-    if not _is_by_column(rule) or not require.get(rule):
-        require.pop(rule, None)
-    if not require:
-        block.pop("require", None)
-
-
-def _unit(data: Data, form: _FormFields) -> None:
-    """Set how units are grouped and called, and what becomes of their column in the file."""
-    if "unit" not in data:
-        raise InputError("No column is the unit. Give one the role unit.")
-    unit, release = data["unit"], form.text("release") or "drop"
-    form.put_all(unit, Unit)
-    if release not in UNIT_RELEASES:
-        raise InputError(f"A unit is released as one of {', '.join(UNIT_RELEASES)}.")
-    for role in UNIT_RELEASES:
-        data[role] = [name for name in data.get(role, []) if name != unit["column"]]
-    data[release].append(unit["column"])
-
-
-def _reason(data: Data, form: _FormFields) -> None:
-    """Set the reason why no attacker knows a confidential column."""
-    claims = data.get("confidential", [])
-    if form.column() not in claims:
-        raise InputError(
-            f"A reason is given for a confidential column; {shown(form.column())} is not one. Make it one."
-        )
-    reasons = claims if isinstance(claims, dict) else dict.fromkeys(claims, "")
-    data["confidential"] = {**reasons, form.column(): form.text("reason")}
-
-
-def _whole(data: Data, form: _FormFields) -> None:
-    """Set what the plan says about the whole release."""
-    listed = [one for one in data.get("analyses", ()) if not isinstance(one, str)]
-    form.put_all(data, form.settings)
-    if listed:  # analyses that are no text, which the page does not show
-        data["analyses"] = [*data.get("analyses", ()), *listed]
-
-
-def _section(key: str, section: type[Section]) -> Callable[[Data, _FormFields], None]:
-    """Return the edit that sets a section."""
-
-    def edit(data: Data, form: _FormFields) -> None:
-        form.put_all(data.setdefault(key, {}), section)
-
-    return edit
-
-
-_EDITS: dict[str, Callable[[Data, _FormFields], None]] = {
-    **{
-        row.key: _section(row.key, row.section)
-        for row in rows_of(Plan)
-        if row.section not in (None, Column, Block)
-    },
-    "role": _role,
-    "column": _column,
-    "coarsen": _coarsen,
-    "block": _block,
-    "k": _k,
-    "require": _require,
-    "no_longer_require": _no_longer_require,
-    "reason": _reason,
-    "unit": _unit,
-    "whole": _whole,
+_SECTIONS = {
+    row.key: row.section
+    for row in rows_of(Plan)
+    if row.section is not None and row.section not in (Unit, Column, Block)
+}
+_EDITS = {
+    "role": _Edit.role,
+    "column": _Edit.describe,
+    "coarsen": _Edit.coarsen,
+    "block": _Edit.block,
+    "k": _Edit.k,
+    "require": _Edit.require,
+    "no_longer_require": _Edit.require,
+    "reason": _Edit.reason,
+    "unit": _Edit.unit,
 }

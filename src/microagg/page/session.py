@@ -309,7 +309,7 @@ class Session:
 
     def release(self, number: int) -> WrittenRelease | None:
         """Find a release by its number."""
-        return next((one for one in self.releases if one.number == number), None)
+        return next((release for release in self.releases if release.number == number), None)
 
     def new_release(self, plan: Plan, ending: str, **settings: Any) -> Entry:
         """Queue a release of the open table by a plan, with settings of :class:`ProtectTask`."""
@@ -336,7 +336,7 @@ class Session:
 
     def entry(self, number: int) -> Entry | None:
         """Find a task by its number."""
-        return next((one for one in self.entries if one.number == number), None)
+        return next((entry for entry in self.entries if entry.number == number), None)
 
     def latest(self, kind: type[Any]) -> Entry | None:
         """Return the newest task of a kind."""

@@ -7,6 +7,7 @@ because the pipe is then closed.
 from __future__ import annotations
 
 import os
+import queue
 import signal
 import threading
 import time
@@ -20,7 +21,7 @@ from typing import Any
 from microagg.base.progress import RisingShare
 from microagg.comparing.comparison import Tried, prepare, try_prepared
 from microagg.comparing.offers import price_answers
-from microagg.comparing.prices import Prices, price_table
+from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
 from microagg.comparing.trials import Standing
 from microagg.engines.memory.table import Table
@@ -62,29 +63,23 @@ def serve_tasks(pipe: Connection) -> None:
     if hasattr(os, "nice"):
         os.nice(_LESS_URGENT)
     bench = Bench()
-    tasks: list[Task] = []
-    there = threading.Condition()
+    tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
 
     def listen() -> None:
         while True:
             try:
-                got = pipe.recv()
+                task = pipe.recv()
             except (EOFError, OSError):
                 os._exit(0)  # the server is gone; a search in threads would go on
-            with there:
-                if got == STOP:
-                    bench.asked.set()
-                else:
-                    tasks.append(got)
-                    there.notify()
+            if task == STOP:
+                bench.asked.set()
+            else:
+                bench.asked.clear()
+                tasks.put(task)
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        with there:
-            there.wait_for(lambda: bool(tasks))
-            task = tasks.pop(0)
-            bench.asked.clear()
-        pipe.send(_done(task, bench, pipe))
+        pipe.send(_done(tasks.get(), bench, pipe))
 
 
 def _done(task: Task, bench: Bench, pipe: Connection) -> Message:
@@ -139,8 +134,8 @@ class Bench:
 
     def standing(self, plan: Plan) -> Standing | None:
         """Return the estimates for a plan, if it is the one estimated last."""
-        kept = self.last_standing
-        return kept[1] if kept is not None and kept[0] == plan.to_toml() else None
+        toml, standing = self.last_standing or ("", None)
+        return standing if toml == plan.to_toml() else None
 
     def records(self, opened: Opened, plan: Plan) -> Table:
         """Return the records of a file, on which plans are tried."""
@@ -169,17 +164,18 @@ def _(task: ReadTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     table = Table.of(source)
     tell({"stage": "looking at each column"})
     columns = about_columns(table.frame, table.missing_words)
-    found: dict[str, Any] = {
+    plan, problem = None, None
+    try:
+        plan = Table.of(source).completed(Plan()).plan
+    except MicroaggError as error:  # the user has to choose the roles
+        problem = str(error)
+    return {
         "records": len(table),
         "columns": columns,
         "preview": first_rows(source),
-        "problem": None,
+        "plan": plan,
+        "problem": problem,
     }
-    try:
-        found["plan"] = Table.of(source).completed(Plan()).plan
-    except MicroaggError as error:  # the user has to choose the roles
-        found |= {"plan": None, "problem": str(error)}
-    return found
 
 
 def _on_progress(bench: Bench, tell: Tell) -> Callable[[int, int], None]:
@@ -192,7 +188,7 @@ def _on_progress(bench: Bench, tell: Tell) -> Callable[[int, int], None]:
 
 @do.register
 def _(task: PriceTask, bench: Bench, tell: Tell) -> dict[str, Any]:
-    found = price_table(
+    prices = price_table(
         bench.records(task.opened, task.plan),
         task.plan,
         sample=_SAMPLE,
@@ -201,26 +197,22 @@ def _(task: PriceTask, bench: Bench, tell: Tell) -> dict[str, Any]:
         columns=task.columns,
         standing=bench.standing(task.plan),
     )
-    bench.last_standing = task.plan.to_toml(), found.standing
-    return _prices_as_shown(found, task.columns is None)
-
-
-def _prices_as_shown(found: Prices, of_all: bool) -> dict[str, Any]:
-    """Return prices in words, as the page shows them, by the name of the column."""
+    bench.last_standing = task.plan.to_toml(), prices.standing
+    best = prices.best() if task.columns is None else None
     return {
-        "facts": found.facts,
-        "basis": found.basis,
-        "rule": found.rule,
-        "below_k": found.now.below_k,
-        "losses": dict(found.now.by_column),
-        "stakes": dict(found.now.stakes),
+        "facts": prices.facts,
+        "basis": prices.basis,
+        "rule": prices.rule,
+        "below_k": prices.now.below_k,
+        "losses": dict(prices.now.by_column),
+        "stakes": dict(prices.now.stakes),
         "columns": {
-            one.column: [(price.decision, price.words, price.problem) for price in one.decisions]
-            for one in found.columns
+            column.column: [(p.decision, p.words, p.problem) for p in column.decisions]
+            for column in prices.columns
         },
-        "best": [(column, price.decision, price.words) for column, price in found.best()]
-        if of_all
-        else None,
+        "best": None
+        if best is None
+        else [(column, price.decision, price.words) for column, price in best],
     }
 
 
@@ -238,7 +230,7 @@ def _(task: ClaimTask, bench: Bench, tell: Tell) -> dict[str, Any]:
 
 @do.register
 def _(task: SearchTask, bench: Bench, tell: Tell) -> dict[str, Any]:
-    found = search(
+    best = search(
         bench.records(task.opened, task.plan),
         task.plan,
         max_loss=task.max_loss,
@@ -247,8 +239,8 @@ def _(task: SearchTask, bench: Bench, tell: Tell) -> dict[str, Any]:
         progress=_on_progress(bench, tell),
         decided=(),
     )
-    own = {one.name: getattr(found, one.name) for one in fields(Plan)}
-    return {"plan": Plan(**own), "meets": found.meets, "lines": found.lines()}
+    plan = Plan(**{field.name: getattr(best, field.name) for field in fields(Plan)})
+    return {"plan": plan, "meets": best.meets, "lines": best.lines()}
 
 
 @do.register
