@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from microagg.errors import InputError, shown
@@ -181,104 +182,90 @@ def _check_swapping(plan: PlanSettings) -> None:
 def _check_relations(plan: PlanSettings) -> None:
     """Refuse a plan whose release would break a relation that its records keep."""
     for relation in plan.relations:
-        recoded = next((name for name in relation.columns if name in plan.coarsened), None)
-        if recoded is not None:
-            raise _breaks(
-                relation,
-                f"column {shown(recoded)} is recoded ({plan.coarsened[recoded].in_words})",
-                "Leave its coarsen or the relation out",
+        for reason, way_out in _breaking(plan, relation):
+            raise InputError(
+                f"The release must keep the relation {shown(relation.text, 200)}, but {reason}. {way_out}."
             )
-        block = _block_of(plan, relation)
-        if block is not None:
-            _check_block(plan, block, relation)
-            _check_columns(plan, relation)
 
 
-def _block_of(plan: PlanSettings, relation: Relation) -> Block | None:
-    """Find the block that protects the columns of a relation; None where they are left as they are."""
+def _breaking(plan: PlanSettings, relation: Relation) -> Iterator[tuple[str, str]]:
+    """Yield why a release would break a relation, each with the way out."""
     gone = dict.fromkeys(plan.drop, "dropped") | dict.fromkeys(plan.renumber, "renumbered")
     if plan.weight is not None and plan.weight.release != "keep":
         averaged = plan.weight.release == "mean"
         gone[plan.weight.column] = "released as a mean weight" if averaged else "dropped"
     for name in relation.columns:
+        if name in plan.coarsened:
+            how = plan.coarsened[name].in_words
+            yield (
+                f"column {shown(name)} is recoded ({how})",
+                "Leave its coarsen or the relation out",
+            )
         if name in gone:
-            raise _breaks(
-                relation,
+            yield (
                 f"column {shown(name)} is {gone[name]}",
                 "Leave the column or the relation out",
             )
-    places = {}
-    for name in relation.columns:
-        places[name] = next((b for b in plan.blocks if name in (b.columns or ())), None)
     # Where nobody named the columns yet, those that the draft finds are checked when they are known.
     if plan.blocks[0].columns is None:
-        return None
-    first = next(iter(places.values()))
-    for name, block in places.items():
-        if block is not first:
-            other = relation.columns[0]
-            how = "is left as it is" if block is None else "is protected in another block"
-            if first is None:
-                how, name, other = "is left as it is", other, name
-            raise _breaks(
-                relation,
-                f"column {shown(other)} is protected and {shown(name)} {how}",
+        return
+    block_of = {
+        name: next((block for block in plan.blocks if name in (block.columns or ())), None)
+        for name in relation.columns
+    }
+    first = relation.columns[0]
+    block = block_of[first]
+    for name, other in block_of.items():
+        if other is not block:
+            how = "is protected in another block" if block and other else "is left as it is"
+            protected, apart = (name, first) if block is None else (first, name)
+            yield (
+                f"column {shown(protected)} is protected and {shown(apart)} {how}",
                 "Protect all its columns in one block, or none of them",
             )
-    return first
+    if block is not None:
+        yield from _broken_by_groups(plan, block, relation)
+        yield from _broken_by_columns(plan, relation)
 
 
-def _check_block(plan: PlanSettings, block: Block, relation: Relation) -> None:
-    """Refuse what a group does to all its columns and the relation does not outlive."""
+def _broken_by_groups(
+    plan: PlanSettings, block: Block, relation: Relation
+) -> Iterator[tuple[str, str]]:
+    """Yield what a group does to all its columns and the relation does not outlive."""
     plain = relation.is_plain_order
     if block.per_column and len(relation.columns) > 1:
-        raise _breaks(
-            relation, "per_column forms other groups for each column", "Leave per_column out"
-        )
-    kept = ("mean", "median", "minimum", "maximum") if plain else ("mean",)
-    if block.released not in kept:
-        raise _breaks(
-            relation, f"groups release the {block.released}", f"Release the {' or the '.join(kept)}"
-        )
+        yield "per_column forms other groups for each column", "Leave per_column out"
+    outlived = ("mean", "median", "minimum", "maximum") if plain else ("mean",)
+    if block.released not in outlived:
+        yield f"groups release the {block.released}", f"Release the {' or the '.join(outlived)}"
     if isinstance(plan.digits, int) and not plain:
-        raise _breaks(relation, "digits rounds each column by itself", "Leave digits out")
+        yield "digits rounds each column by itself", "Leave digits out"
     if plan.missing.policy in ("majority", "fill"):
-        raise _breaks(
-            relation,
+        yield (
             f"the policy {plan.missing.policy} gives records values that are missing, column by column",
             'Say missing = "pattern" or "drop"',
         )
 
 
-def _check_columns(plan: PlanSettings, relation: Relation) -> None:
-    """Refuse what happens to single columns and the relation does not outlive."""
-    rounded = {}
-    for name in relation.columns:
-        column = plan.column(name)
+def _broken_by_columns(plan: PlanSettings, relation: Relation) -> Iterator[tuple[str, str]]:
+    """Yield what happens to single columns and the relation does not outlive."""
+    columns = {name: plan.column(name) for name in relation.columns}
+    for name, column in columns.items():
         if column.kind is not None and column.kind not in QUANTITIES:
-            raise _breaks(
-                relation,
+            yield (
                 f"column {shown(name)} is of kind {column.kind}, which is not averaged",
                 f"Relations are about columns of kind {', '.join(QUANTITIES)}",
             )
         if column.release is not None:
-            raise _breaks(
-                relation,
+            yield (
                 f"column {shown(name)} releases its {column.release} in place of the mean",
                 "Leave its release out",
             )
-        rounded[name] = column.round
-    ways = set(rounded.values())
-    if ways <= {"no"} or (relation.is_plain_order and ways == {"nearest"}):
-        return
-    name = next(name for name, way in rounded.items() if way != "no")
+    rounded = {name: column.round for name, column in columns.items() if column.round != "no"}
+    all_nearest = len(rounded) == len(columns) and set(rounded.values()) == {"nearest"}
     way_out = 'Say round = "no" for its columns'
     if relation.is_plain_order:
         way_out += ', or "nearest" for both'
-    raise _breaks(relation, f"column {shown(name)} is rounded ({rounded[name]}) by itself", way_out)
-
-
-def _breaks(relation: Relation, reason: str, way_out: str) -> InputError:
-    return InputError(
-        f"The release must keep the relation {shown(relation.text, 200)}, but {reason}. {way_out}."
-    )
+        rounded = {} if all_nearest else rounded
+    for name, way in rounded.items():
+        yield f"column {shown(name)} is rounded ({way}) by itself", way_out
