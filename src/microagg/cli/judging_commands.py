@@ -183,12 +183,10 @@ def verify(
 
     Example: microagg verify safe.csv --k 5 --columns income,rent,age
     """
+    from microagg.cli.verify_command import verify_file, verify_releases
+
     if ledger is not None:
-        from microagg.cli.ledger_command import verify_releases
-
         return verify_releases(speaker, files, ledger, csv_of(flags))
-    from microagg.cli.verify_command import verify_file
-
     if len(files) > 1:
         raise InputError(
             "Several files are counted together by the ledger that they were released with. Name it by "
@@ -216,6 +214,6 @@ def ledger(
 
     Example: microagg ledger survey.sqlite
     """
-    from microagg.cli.ledger_command import tell_ledger
+    from microagg.cli.verify_command import tell_ledger
 
     tell_ledger(speaker, file)

@@ -65,20 +65,17 @@ def draft_plan(
     with Compiling(speaker) as compiling:
         compiling.ask(parts)
         if searched:
-            with speaker.progress("searching") as bar:
-                compiling.wait(bar)
+            with compiling.progress("searching") as bar:
                 best = search(records, plan, keep=keep, may_drop=may_drop, k=search_k, progress=bar)
             whole, meets, lines = best, best.meets, best.lines()
             more["search"] = best.as_json()
         elif tables is not None:
-            with speaker.progress("searching") as bar:
-                compiling.wait(bar)
+            with compiling.progress("searching") as bar:
                 largest = largest_k(records, plan, tables, bar)
             whole, meets, lines = largest.plan, largest.meets, largest.lines()
             more["tables"] = {"meets": meets, "k": whole.k, "tried": largest.tried}
         if answers:
-            with speaker.progress("pricing") as bar:
-                compiling.wait(bar)
+            with compiling.progress("pricing") as bar:
                 claims = price_answers(records, whole, answers, progress=bar)
             for columns, price in claims:
                 lines.append(("answer", f"{listed_names(columns)}, if confidential: {price.words}"))
@@ -95,8 +92,7 @@ def draft_plan(
                 for columns, price in claims
             ]
         if priced:
-            with speaker.progress("pricing") as bar:
-                compiling.wait(bar)
+            with compiling.progress("pricing") as bar:
                 prices = price_table(records, whole, progress=bar)
             more["prices"] = prices.as_dict()
             lines += prices.lines()
@@ -105,8 +101,7 @@ def draft_plan(
                 more["freezing"] = frozen.as_dict()
                 lines += frozen.lines()
         if not searched and tables is None and not speaker.quiet:
-            with speaker.progress("trying swapping") as bar:
-                compiling.wait(bar)
+            with compiling.progress("trying swapping") as bar:
                 swapping = swapping_words(records, whole)
             if swapping is not None:
                 lines.append(("swapping", swapping))

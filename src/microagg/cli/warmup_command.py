@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 
 from microagg.base.formatting import FIRST_RUN, plural
 from microagg.cli.show import Speaker
@@ -38,6 +39,13 @@ class Compiling(Warming):
         super().wait(
             on_progress and (lambda done, total: on_progress(Compiled(done), total)), without
         )
+
+    @contextmanager
+    def progress(self, doing: str) -> Iterator[Callable[[int, int], None] | None]:
+        """Yield the bar of something that needs all parts, once they are compiled."""
+        with self._speaker.progress(doing) as bar:
+            self.wait(bar)
+            yield bar
 
 
 def compile_all(speaker: Speaker) -> None:

@@ -9,7 +9,7 @@ Checks, keywords, flags, TOML in and out, the page's fields and the reference ar
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self
 
@@ -107,20 +107,19 @@ def rows_of(section: Any) -> tuple[Setting, ...]:
     return _rows(section)
 
 
-@cache
+@cache  # which asks for an argument that mypy takes for hashable
 def _rows(section: Any) -> tuple[Setting, ...]:
-    return tuple(_row(section, f) for f in fields(section) if "setting" in f.metadata)
-
-
-def _row(section: type[Section], f: Field[Any]) -> Setting:
-    row: Setting = f.metadata["setting"]
-    return replace(
-        row,
-        name=f.name,
-        default=f.default if f.default_factory is MISSING else f.default_factory(),
-        message_name=section.message_name(f.name, row.keyword),
-        keyword=row.keyword or f.name,
-        key=row.key or f.name,
+    return tuple(
+        replace(
+            row,
+            name=f.name,
+            default=f.default if f.default_factory is MISSING else f.default_factory(),
+            message_name=section.message_name(f.name, row.keyword),
+            keyword=row.keyword or f.name,
+            key=row.key or f.name,
+        )
+        for f in fields(section)
+        if (row := f.metadata.get("setting")) is not None
     )
 
 
