@@ -39,7 +39,11 @@ def release_lines(evidence: Evidence, drafted: bool) -> list[MessageLine]:
         *([drafting] if drafted else []),
         *_role_lines(evidence.roles),
         *_group_lines(evidence),
-        *_history_lines(evidence),
+        MessageLine(
+            "ledger",
+            history_words(evidence.history, evidence.who),
+            optional=evidence.history is None,
+        ),
         *_cost_lines(evidence),
         *_limit_lines(evidence),
     ]
@@ -91,12 +95,6 @@ def _group_lines(evidence: Evidence) -> list[MessageLine]:
     return lines
 
 
-def _history_lines(evidence: Evidence) -> list[MessageLine]:
-    """Say what this release is together with earlier ones; else that the promise is about this file."""
-    words = history_words(evidence.history, evidence.who)
-    return [MessageLine("ledger", words, optional=evidence.history is None)]
-
-
 def _cost_lines(evidence: Evidence) -> list[MessageLine]:
     """Say what protection cost, and what an attacker still gains."""
     recoded = evidence.recoded_words and f"{evidence.recoded_words}; counted as loss"
@@ -120,16 +118,17 @@ def _limit_lines(evidence: Evidence) -> list[MessageLine]:
     lines = []
     if evidence.thresholds:
         words = "; ".join(
-            f"{one.what} {one.found} ({one.limit}): {_result(one.passed)}"
-            for one in evidence.thresholds
+            f"{limit.what} {limit.found} ({limit.limit}): {_result(limit.passed)}"
+            for limit in evidence.thresholds
         )
-        passed = all(one.passed for one in evidence.thresholds)
+        passed = all(limit.passed for limit in evidence.thresholds)
         lines.append(MessageLine("accepted", words, "bold" if passed else "bold red"))
-    extra = [one for one in (evidence.counted.required if evidence.counted else ()) if not one.is_k]
+    required = evidence.counted.required if evidence.counted else ()
+    extra = [requirement for requirement in required if not requirement.is_k]
     if extra:
-        passed = all(one.passed for one in extra)
+        passed = all(requirement.passed for requirement in extra)
         words = "; ".join(
-            f"{one.words}: {_result(one.passed)}, {one.found} in the worst group" for one in extra
+            f"{row.words}: {_result(row.passed)}, {row.found} in the worst group" for row in extra
         )
         if len(extra) > 2 and passed:
             words = f"all {len(extra)} requirements besides k pass"

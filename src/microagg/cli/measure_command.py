@@ -88,7 +88,7 @@ def measure_files(
         shared = [
             n for n in before.column_names if n in after.column_names and n not in (id_, weight)
         ]
-        kinds = {name: one for name, one in plan.columns.items() if name in shared}
+        kinds = {name: column for name, column in plan.columns.items() if name in shared}
         usable = fidelity(before, after, shared, kinds=kinds, weight=weight)
     speaker.say("usable", fidelity_words(usable))
     k = plan.blocks[0].k
@@ -218,7 +218,8 @@ def _say_risk(
             "then unique",
         )
     say_diversity(speaker, alone)
-    cautions = list(about_agreement({n: one.agreement for n, one in alone.diversity.items()}))
+    agreements = {name: column.agreement for name, column in alone.diversity.items()}
+    cautions = list(about_agreement(agreements))
     if with_known.below_k and k is not None:
         harms, drop = rank(both, known, k), enough(both, known, k)
         cautions = [*about_known(k, len(known), with_known.below_k, harms, drop), *cautions]

@@ -29,7 +29,9 @@ def _reports_in(folders: Collection[Path]) -> Iterator[tuple[Path, dict[str, Any
                 yield path, model
 
 
-def earlier_swap(folders: Collection[Path], target: Path, source_sha256: str) -> str:
+def earlier_swap(
+    folders: Collection[Path], target: Path, source_sha256: str, elsewhere: Collection[Path] = ()
+) -> str:
     """Return the name of another swapped file of the same table without a ledger; empty: none is known.
 
     Parameters
@@ -37,12 +39,14 @@ def earlier_swap(folders: Collection[Path], target: Path, source_sha256: str) ->
     folders : where reports may lie
     target : the file that is released; its own report does not count
     source_sha256 : of the table
+    elsewhere : folders of other releases, where a file may have the name of the target
     """
-    for _, model in _reports_in(folders):
+    for path, model in _reports_in([*folders, *elsewhere]):
         read, written = model["files"].get("input") or {}, model["files"].get("output") or {}
         name = Path(str(written.get("path", ""))).name
-        is_other = name not in ("", target.name) and read.get("sha256") == source_sha256
-        if is_other and model["swap"] is not None and model["ledger"] is None:
+        is_other = name != target.name or path.parent in elsewhere
+        is_of_table = name != "" and read.get("sha256") == source_sha256
+        if is_other and is_of_table and model["swap"] is not None and model["ledger"] is None:
             return name
     return ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -44,6 +44,8 @@ class Job(JobSettings):
     csv: CsvFormat | None = None
     public_report: Path | None = None
     """A second report, for readers of the target, in addition to the board's."""
+    earlier: Sequence[Path] = ()
+    """Folders of releases of the same source, whose reports lie elsewhere."""
 
     origin: Mapping[str, str] | None = field(default=None, repr=False)
     """Place and hash of a source, if a copy of it is read; set by :func:`microagg.job.run.run`."""

@@ -99,7 +99,8 @@ def _walk(engine: Engine) -> JobResult:
             history = engine.history(counted, delivery)
             before = ""
             if drafted.plan.is_swapped and history is None and isinstance(job.target, Path):
-                before = earlier_swap(job.report_folders, job.writes, origin["sha256"])
+                folders, sha256 = job.report_folders, origin["sha256"]
+                before = earlier_swap(folders, job.writes, sha256, job.earlier)
             measured = replace(
                 measured, counted=counted, source=origin, history=history, swapped_before=before
             )

@@ -218,7 +218,8 @@ class _Edit:
 
     def whole(self, settings: type[Plan]) -> None:
         """Set what the plan says about the whole release; analyses that are no text are not shown."""
-        listed = [one for one in self.data.get("analyses", ()) if not isinstance(one, str)]
+        analyses = self.data.get("analyses", ())
+        listed = [analysis for analysis in analyses if not isinstance(analysis, str)]
         self.put_all(self.data, settings)
         if listed:
             self.data["analyses"] = [*self.data.get("analyses", ()), *listed]

@@ -139,20 +139,19 @@ class Guard:
 
 def _headers(scope: Scope) -> dict[str, str]:
     """Return the request headers; duplicates are joined, so that they match no expected value."""
-    found: dict[str, str] = {}
+    joined: dict[str, str] = {}
     for key, value in scope["headers"]:
         name, text = key.decode("latin-1").lower(), value.decode("latin-1")
-        found[name] = f"{found[name]}; {text}" if name in found else text
-    return found
+        joined[name] = f"{joined[name]}; {text}" if name in joined else text
+    return joined
 
 
 def _with_headers(send: Send) -> Send:
     async def sending(message: MutableMapping[str, Any]) -> None:
         if message["type"] == "http.response.start":
-            own = {key.encode() for key in _HEADERS}
-            kept = [pair for pair in message.get("headers", []) if pair[0].lower() not in own]
-            added = [(key.encode(), value.encode()) for key, value in _HEADERS.items()]
-            message = {**message, "headers": [*kept, *added]}
+            ours = {key.encode(): value.encode() for key, value in _HEADERS.items()}
+            others = [pair for pair in message.get("headers", []) if pair[0].lower() not in ours]
+            message = {**message, "headers": [*others, *ours.items()]}
         await send(message)
 
     return sending

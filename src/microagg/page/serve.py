@@ -92,8 +92,8 @@ class Server:
         """End the worker and remove all files."""
         self.session.close()
         self._held.close()
-        for one in self.sockets:
-            one.close()
+        for listening in self.sockets:
+            listening.close()
 
     async def _run(self) -> None:
         watch = asyncio.create_task(self._end_when_idle())
@@ -127,8 +127,10 @@ def serve(
             say("page", server.address)
             say("", "the address works once; Ctrl-C ends the page and removes its files")
             if not (open_browser and _open_browser(server)):
-                way = f"ssh -N -L {server.port}:127.0.0.1:{server.port} USER@THIS_MACHINE"
-                say("", f"from another machine: run {way} there, and open the same address there")
+                tunnel = f"ssh -N -L {server.port}:127.0.0.1:{server.port} USER@THIS_MACHINE"
+                say(
+                    "", f"from another machine: run {tunnel} there, and open the same address there"
+                )
             server.run()
         finally:  # also when Ctrl-C comes before the server runs
             server.close()
@@ -140,15 +142,15 @@ def _open_browser(server: Server) -> bool:
     All users of a machine can read the words by which a program was started: the token must not be among
     those of the browser.
     """
-    way = server.private / "enter.html"
+    entrance = server.private / "enter.html"
     address = html.escape(server.address)
-    handle = os.open(way, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    handle = os.open(entrance, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.write(
             '<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>microagg</title>'
             f'<meta http-equiv="refresh" content="0;url={address}"><a href="{address}">Open the page</a>\n'
         )
-    return webbrowser.open(way.as_uri())
+    return webbrowser.open(entrance.as_uri())
 
 
 def _existing(path: Path) -> Path:
@@ -161,29 +163,29 @@ def _existing(path: Path) -> Path:
 
 def _listening(port: int) -> list[socket.socket]:
     """Listen on 127.0.0.1 and, where there is one, on ::1 with the same port; on nothing else."""
-    found: list[socket.socket] = []
+    sockets: list[socket.socket] = []
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
-            one = socket.socket(family, socket.SOCK_STREAM)
+            listening = socket.socket(family, socket.SOCK_STREAM)
         except OSError:  # a machine without IPv6
             continue
         if sys.platform != "win32":
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            one.bind((host, port))
+            listening.bind((host, port))
         except OSError as error:
-            one.close()
-            if family == socket.AF_INET6 and found:
+            listening.close()
+            if family == socket.AF_INET6 and sockets:
                 continue
             raise InputError(
                 f"The page needs a free port of this machine; port {port} cannot be used "
                 f"({error.strerror}). Name another one with --port, or none."
             ) from None
-        one.listen(128)
-        one.setblocking(False)
-        port = one.getsockname()[1]
-        found.append(one)
-    return found
+        listening.listen(128)
+        listening.setblocking(False)
+        port = listening.getsockname()[1]
+        sockets.append(listening)
+    return sockets
 
 
 @contextmanager

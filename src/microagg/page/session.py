@@ -319,7 +319,8 @@ class Session:
         if opened.uploaded:  # under its own name, by which the report calls it
             os.link(opened.path, folder / opened.path.name)
         target = f"{opened.path.stem}-safe{ending}"
-        return self.submit(ProtectTask(opened, plan, folder, target, **settings))
+        earlier = tuple(release.task.folder for release in self.releases)
+        return self.submit(ProtectTask(opened, plan, folder, target, earlier=earlier, **settings))
 
     # The queue.
 

@@ -27,10 +27,10 @@ _POINTS = 1500  # in a scatter, before and after each
 
 def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[dict[str, Any]]:
     """Describe each column: counts, the heights of a small histogram, the draft's role and reason."""
-    guesses, found = guess(table, missing_words=missing_words), []
+    guesses, columns = guess(table, missing_words=missing_words), []
     for name, profile in profiles(table, missing_words=missing_words):
         drafted = guesses[name]
-        found.append(
+        columns.append(
             {
                 "name": str(name),
                 **_labels(profile.facts),
@@ -44,7 +44,7 @@ def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[di
                 "reason": _in_words_of_the_page(drafted.reason),
             }
         )
-    return found
+    return columns
 
 
 def _in_words_of_the_page(reason: str) -> str:
@@ -111,13 +111,13 @@ def _cell(value: Any) -> str:
 
 def two_columns(before: Frame, after: Frame, x: str, y: str) -> dict[str, Any]:
     """Return evenly chosen records of two numeric columns, before and after."""
-    found = {}
+    points = {}
     for when, table in (("before", before), ("after", after)):
         both = np.column_stack([_numbers(table, name) for name in (x, y)])
         both = both[np.isfinite(both).all(axis=1)]
         step = max(len(both) // _POINTS, 1)
-        found[when] = both[::step][:_POINTS].tolist()
-    return found
+        points[when] = both[::step][:_POINTS].tolist()
+    return points
 
 
 def _numbers(table: Frame, name: str) -> Floats:

@@ -110,6 +110,8 @@ class ProtectTask:
     key: str | None = None
     """Column that tells people apart, where the plan has no unit."""
     leavers: str = "withhold"
+    earlier: tuple[Path, ...] = ()
+    """Folders of the releases before it."""
     title = "protecting the table"
 
 

@@ -66,10 +66,10 @@ async def _pieces(request: Request, most: int, limits: RequestLimits) -> AsyncIt
 async def form_of(request: Request, limits: RequestLimits) -> dict[str, str]:
     """Read a form; several values of a field are joined by commas."""
     body = b"".join([piece async for piece in _pieces(request, limits.form, limits)])
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for key, value in parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True):
-        found[key] = f"{found[key]},{value}" if key in found else value
-    return found
+        fields[key] = f"{fields[key]},{value}" if key in fields else value
+    return fields
 
 
 async def upload_to(request: Request, folder: Path, limits: RequestLimits) -> Path:

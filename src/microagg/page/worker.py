@@ -302,6 +302,7 @@ def _(task: ProtectTask, bench: Bench, tell: Tell) -> dict[str, Any]:
         ledger=task.ledger,
         key=task.key,
         leavers=task.leavers,
+        earlier=task.earlier,
     )
     teller = _Teller(bench, tell)
     outcome = run(job, teller)
