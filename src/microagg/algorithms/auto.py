@@ -2,7 +2,9 @@
 
 One column goes to the exact univariate methods (see the registry). Several get MDAV's groups as a
 start and are refined (algorithms/refine). MDAV takes more than linear time, so that it gets large
-tables in blocks: the groups along their borders are worse at first, which refinement repairs. In small
+tables in blocks: the groups along their borders are worse at first, which refinement repairs. In many
+columns trees find nothing sooner than a scan, so that blocks are smaller; they are cut along values that
+many records share, such as those of a category, which parts no records that belong together. In small
 tables refinement takes enough steps for each group that the start does not matter: there
 the blocks are the groups, and a first call need not wait until MDAV is compiled. Tables with more
 columns than records are turned into a space of as many dimensions as there are records first.
@@ -33,6 +35,8 @@ _BLOCK = 65_536  # records at most; smaller ones take less time but give worse g
 _SMALL = 4_096  # the same when time is short: when there are more records than
 _RECORDS_A_SECOND = 20_000
 _ANY_START = 2_000  # records up to which the start does not matter
+_MANY_COLUMNS = 16  # from which on trees find nothing sooner than a scan
+_LAST = 1e-6  # by which other columns are made smaller than those along which blocks are cut
 
 
 def mdav_in_blocks(
@@ -40,9 +44,16 @@ def mdav_in_blocks(
 ) -> Labels:
     """Partition by MDAV in blocks of neighbouring records: O(n log n) time.
 
-    Blocks of fewer than 2k records are groups as they are; so is all that a stop leaves undone.
+    Blocks of fewer than 2k records are groups as they are; so is all that a stop leaves undone. Where there
+    are many blocks and many columns whose values are shared by k records, blocks are smaller, and cut along
+    these columns first.
     """
-    rows, first = halves(X, k, max(most, 2 * k - 1))
+    cut = X
+    if len(X) > most >= _SMALL and X.shape[1] >= _MANY_COLUMNS:
+        shared = np.array([k * len(np.unique(column)) <= len(X) for column in X.T])
+        if shared.sum() >= _MANY_COLUMNS:
+            most, cut = min(most, max(_SMALL, 4 * k)), np.where(shared, X, _LAST * X)
+    rows, first = halves(cut, k, max(most, 2 * k - 1))
     labels = np.empty(len(X), dtype=np.int64)
     labels[rows] = np.repeat(first[:-1], np.diff(first))
 

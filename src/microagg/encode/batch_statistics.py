@@ -47,8 +47,8 @@ class Moments:
     def add(self, values: Floats, weights: Floats | None = None) -> Moments:
         """Count values, none of them missing; the same object comes back.
 
-        >>> found = Moments().add(np.array([1e9, 1e9 + 1])).merge(Moments().add(np.array([1e9 + 2])))
-        >>> found.mean, found.squares
+        >>> moments = Moments().add(np.array([1e9, 1e9 + 1])).merge(Moments().add(np.array([1e9 + 2])))
+        >>> moments.mean, moments.squares
         (1000000001.0, 2.0)
         """
         if not len(values):
@@ -172,11 +172,11 @@ class Sketch:
 
     def merge(self, other: Sketch) -> Sketch:
         """Return the sketch of both together."""
-        one, other = (
-            found._coarse() if (self.dropped or other.dropped) and not found.dropped else found
-            for found in (self, other)
+        first, other = (
+            sketch._coarse() if (self.dropped or other.dropped) and not sketch.dropped else sketch
+            for sketch in (self, other)
         )
-        both = Sketch(dict(one.mass), one.dropped, one.weighted or other.weighted)
+        both = Sketch(dict(first.mass), first.dropped, first.weighted or other.weighted)
         for key, mass in other.mass.items():
             both.mass[key] = both.mass.get(key, 0.0) + mass
         return both._coarse() if not both.dropped and len(both.mass) > _FEW_VALUES else both

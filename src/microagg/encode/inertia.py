@@ -58,8 +58,8 @@ def count_levels(levels: Labels, m: int, weights: Floats | None = None) -> Level
 def corners(points: Floats, counts: LevelCounts) -> Corners:
     """Centre the points of levels and scale them together, so that m records have an inertia of m − 1.
 
-    >>> found = corners(np.array([[0.0], [1.0]]), LevelCounts(np.array([2, 1]), 3))
-    >>> found.apply(np.array([0.0, 1.0])).round(3).tolist()
+    >>> size = corners(np.array([[0.0], [1.0]]), LevelCounts(np.array([2, 1]), 3))
+    >>> size.apply(np.array([0.0, 1.0])).round(3).tolist()
     [[-0.577], [1.155]]
     """
     often, present = counts

@@ -62,8 +62,8 @@ def join_rare(
     near : (n, c) coordinates: records that join a pattern are those nearest to it
 
     >>> states = np.array([[0, 0]] * 5 + [[0, 1]])
-    >>> found = join_rare(states, np.zeros(6, dtype=int), 2)
-    >>> found.blanked, found.states.tolist()[3:]
+    >>> joined = join_rare(states, np.zeros(6, dtype=int), 2)
+    >>> joined.blanked, joined.states.tolist()[3:]
     (1, [[0, 0], [0, 0], [0, 1]])
     """
     joined = states.copy()
@@ -167,13 +167,13 @@ def _follow(
 
 
 def _nearest(
-    own: Labels, candidates: Labels, count: int, units: Labels | None, near: Floats | None
+    leavers: Labels, candidates: Labels, count: int, units: Labels | None, near: Floats | None
 ) -> Labels:
     """Return the candidates nearest to the mean of some records, each of a unit that these lack."""
     if units is not None:
-        candidates = candidates[~np.isin(units[candidates], units[own])]
+        candidates = candidates[~np.isin(units[candidates], units[leavers])]
     if near is not None:
-        distance = np.square(near[candidates] - near[own].mean(axis=0)).sum(axis=1)
+        distance = np.square(near[candidates] - near[leavers].mean(axis=0)).sum(axis=1)
         candidates = candidates[np.argsort(distance, kind="stable")]
     if units is None:
         return candidates[:count]
@@ -238,8 +238,8 @@ def join_enough(
         enough and stays as it is, though others may join it; None: all records are given
 
     >>> states, strata = np.array([[0], [0], [1], [1]]), np.zeros(4, dtype=int)
-    >>> found = join_rare(states, strata, 2)
-    >>> join_enough(found, states, strata, lambda rows: len(rows) > 2).blanked
+    >>> joined = join_rare(states, strata, 2)
+    >>> join_enough(joined, states, strata, lambda rows: len(rows) > 2).blanked
     2
     """
     new_states, cells = joined.states.copy(), joined.cells.copy()
@@ -301,7 +301,7 @@ class JoinPlan(NamedTuple):
     blanked: int
 
 
-def best_plan(given: Patterns, k: int) -> JoinPlan:
+def best_plan(patterns: Patterns, k: int) -> JoinPlan:
     """Find joins after which each pattern is shared by k units.
 
     >>> states = np.array([[0, 0], [0, 1], [1, 0]])
@@ -309,12 +309,12 @@ def best_plan(given: Patterns, k: int) -> JoinPlan:
     >>> plan.blanked, plan.steps
     (1, [Join(pattern=0, other=2, lent=None, to=2)])
     """
-    rare = int((given.shared < k).sum())
-    if rare * rare * given.states.size > _WORK:
-        return _Joining(given, k).run(rarest_first=True, credit=False)
+    rare = int((patterns.shared < k).sum())
+    if rare * rare * patterns.states.size > _WORK:
+        return _Joining(patterns, k).run(rarest_first=True, credit=False)
     plans = [
-        _Joining(given, k, split).run(rarest_first, credit)
-        for split in ((False,) if given.people else (False, True))
+        _Joining(patterns, k, split).run(rarest_first, credit)
+        for split in ((False,) if patterns.people else (False, True))
         for rarest_first in (True, False)
         for credit in (True, False)
     ]
@@ -331,11 +331,15 @@ class _JoinCosts(NamedTuple):
 class _Joining:
     """The patterns while they are joined."""
 
-    def __init__(self, given: Patterns, k: int, split: bool = False) -> None:
+    def __init__(self, patterns: Patterns, k: int, split: bool = False) -> None:
         self.k, self.split = k, split
-        self.states, self.sizes, self.shared = given.states, given.sizes.copy(), given.shared.copy()
-        self.by_units = bool(given.people)
-        self.people = dict(given.people)
+        self.states, self.sizes, self.shared = (
+            patterns.states,
+            patterns.sizes.copy(),
+            patterns.shared.copy(),
+        )
+        self.by_units = bool(patterns.people)
+        self.people = dict(patterns.people)
         self.steps: list[Join] = []
         self.blanked = 0
 

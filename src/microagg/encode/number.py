@@ -108,7 +108,7 @@ class NumberFigures(NamedTuple):
     """Of the same numbers transformed, of spiked ones those off the spike."""
 
 
-class Weighed(NamedTuple):
+class WeightedValues(NamedTuple):
     """Numbers, none of them missing, with their weights."""
 
     values: Floats
@@ -120,18 +120,18 @@ def spike_of(setting: Column) -> float:
     return 0.0 if setting.spike is None else float(setting.spike)
 
 
-def present(variable: Variable, weights: Floats | None) -> tuple[Weighed, Weighed]:
+def present(variable: Variable, weights: Floats | None) -> tuple[WeightedValues, WeightedValues]:
     """Return the values of a column that are there, and those that count for the distance.
 
     These are all, of spiked numbers those off the spike.
     """
     there = ~variable.missing
     values, mass = variable.values[there], None if weights is None else weights[there]
-    every = Weighed(values, mass)
+    every = WeightedValues(values, mass)
     if variable.kind != "spiked":
         return every, every
     off = values != spike_of(variable.setting)
-    return every, Weighed(values[off], None if mass is None else mass[off])
+    return every, WeightedValues(values[off], None if mass is None else mass[off])
 
 
 def figures_of(
@@ -140,8 +140,8 @@ def figures_of(
     """Return the figures of a column in memory; ``weights`` have a mean of 1.
 
     >>> import numpy as np
-    >>> found = figures_of(Variable("x", "number", np.array([1.0, np.nan, 3.0])))
-    >>> found.every.count, found.every.mean, round(found.every.length, 3)
+    >>> figures = figures_of(Variable("x", "number", np.array([1.0, np.nan, 3.0])))
+    >>> figures.every.count, figures.every.mean, round(figures.every.length, 3)
     (2, 2.0, 1.414)
     """
     every, used = present(variable, weights)
@@ -154,8 +154,8 @@ def figures_of(
     return NumberFigures(_spread(every, scale), off, transform, transformed)
 
 
-def _spread(given: Weighed, scale: str) -> Spread | None:
-    values, weights = given
+def _spread(numbers: WeightedValues, scale: str) -> Spread | None:
+    values, weights = numbers
     if not len(values):
         return None
     weight = float(len(values) if weights is None else weights.sum())
@@ -186,12 +186,12 @@ class NumberEncoder:
         return coordinates
 
 
-def encoder(found: NumberFigures) -> Encoder:
+def encoder(figures: NumberFigures) -> Encoder:
     """Fit the coordinate to the figures of a column."""
-    used = found.transformed or found.every
+    used = figures.transformed or figures.every
     if used is None:
         return Corners(np.zeros((1, 1)))
-    return NumberEncoder(found.transform or Transform(None), used.scaling)
+    return NumberEncoder(figures.transform or Transform(None), used.scaling)
 
 
 def release(

@@ -207,7 +207,9 @@ class Recoder:
             dict.fromkeys(self.becomes[level] for level in self.levels if level in self.becomes)
         )
         often = np.array([float(self.parts[level].count) for level in self.levels])
-        shares = np.array([[often[j] * (new[j] == one) for j in range(len(new))] for one in merged])
+        shares = np.array(
+            [[often[j] * (new[j] == level) for j in range(len(new))] for level in merged]
+        )
         return merged, shares / shares.sum(axis=1, keepdims=True) if merged else shares
 
     def values(self, frame: Frame, before: Variable) -> Floats:
@@ -329,44 +331,44 @@ class Recoder:
 
 
 def fit(
-    frame: Frame, plan: Plan, name: Any, found: Tally, missing_words: Sequence[str] = ("",)
+    frame: Frame, plan: Plan, name: Any, counted: Tally, missing_words: Sequence[str] = ("",)
 ) -> Recoder:
     """Fit the recoding of a column to what was counted in all batches; ``frame`` is any of them."""
     codes = tuple(plan.missing.codes.get(name, ()))
     fitted = Recoder(name, plan.column(name), codes, tuple(missing_words))
-    fitted = replace(fitted, every=found.every, lost=found.lost)
+    fitted = replace(fitted, every=counted.every, lost=counted.lost)
     how = fitted.how
     if how.bands is not None:
-        ends = sorted(found.parts)
-        parts = [found.parts[key] for key in ends]
-        every = found.every
+        ends = sorted(counted.parts)
+        parts = [counted.parts[key] for key in ends]
+        every = counted.every
         within = sum(part.squares for part in parts)
         return replace(
             fitted,
             lows=np.array([low for low, _ in ends]),
-            labels=tuple(band_label(low, high, found.whole) for low, high in ends),
+            labels=tuple(band_label(low, high, counted.whole) for low, high in ends),
             places=np.array([part.mean for part in parts]),
             share=1 - within / every.squares if every.squares > 0 else 1.0,
             lost=within,
         )
     if how.prefix is not None:
-        cut = {level: level_text(level)[: how.prefix] for level in found.parts}
+        cut = {level: level_text(level)[: how.prefix] for level in counted.parts}
         becomes = {level: new for level, new in cut.items() if new != level}
-        return replace(fitted, becomes=becomes, parts=found.parts)
+        return replace(fitted, becomes=becomes, parts=counted.parts)
     if how.rare is not None:
-        return _fit_rare(fitted, found, frame)
+        return _fit_rare(fitted, counted, frame)
     for end in ("top", "bottom"):
-        _check_enough(name, end, found, plan)
+        _check_enough(name, end, counted, plan)
     return fitted
 
 
-def _check_enough(name: Any, end: str, found: Tally, plan: Plan) -> None:
+def _check_enough(name: Any, end: str, counted: Tally, plan: Plan) -> None:
     """Refuse to cut the values of fewer than k units: the loss would reveal how large they are."""
-    part = found.parts.get(end, Share())
-    units = len(part.holders) if found.by_units else part.count
+    part = counted.parts.get(end, Share())
+    units = len(part.holders) if counted.by_units else part.count
     if 0 < units < plan.k:
         who, beyond = (
-            ("units" if found.by_units else "records"),
+            ("units" if counted.by_units else "records"),
             "above" if end == "top" else "below",
         )
         raise InputError(
@@ -376,44 +378,51 @@ def _check_enough(name: Any, end: str, found: Tally, plan: Plan) -> None:
         )
 
 
-def _fit_rare(fitted: Recoder, found: Tally, frame: Frame) -> Recoder:
+def _fit_rare(fitted: Recoder, counted: Tally, frame: Frame) -> Recoder:
     said, least = fitted.before, fitted.how.rare or 0
 
     def enough(share: Share) -> bool:
-        return (len(share.holders) if found.by_units else share.count) >= least
+        return (len(share.holders) if counted.by_units else share.count) >= least
 
     if said.kind == "hierarchy":
-        return replace(fitted, becomes=_to_parents(said, found, enough), parts=found.parts)
+        return replace(fitted, becomes=_to_parents(said, counted, enough), parts=counted.parts)
     if fitted.is_ordinal:
-        return _fit_order(fitted, found, enough)
-    rare = [level for level, share in found.parts.items() if not enough(share)]
+        return _fit_order(fitted, counted, enough)
+    rare = [level for level, share in counted.parts.items() if not enough(share)]
     other: Any = None
     if rare:
         known = _facts_of(frame, fitted.name)
-        numbers = not any(isinstance(level, str) for level in found.parts)
+        numbers = not any(isinstance(level, str) for level in counted.parts)
         if known is not None and known.value_labels and numbers:
             labelled = [value for value, _ in known.value_labels if not isinstance(value, str)]
-            taken = [*found.parts, *labelled, *known.codes, *(b for _, b in known.ranges)]
-            other = int(max(float(value) for value in taken)) + 1
+            numbers_in_use = [
+                *counted.parts,
+                *labelled,
+                *known.codes,
+                *(b for _, b in known.ranges),
+            ]
+            other = int(max(float(value) for value in numbers_in_use)) + 1
         else:
-            levels = {level_text(level).strip().lower() for level in [*found.parts, *fitted.codes]}
+            levels = {
+                level_text(level).strip().lower() for level in [*counted.parts, *fitted.codes]
+            }
             other = next(
                 (word for word in _OTHER if word not in levels),
                 f"other than {plural(len(levels), 'level')}",
             )
-    return replace(fitted, becomes=dict.fromkeys(rare, other), parts=found.parts, other=other)
+    return replace(fitted, becomes=dict.fromkeys(rare, other), parts=counted.parts, other=other)
 
 
-def _fit_order(fitted: Recoder, found: Tally, enough: Callable[[Share], bool]) -> Recoder:
+def _fit_order(fitted: Recoder, counted: Tally, enough: Callable[[Share], bool]) -> Recoder:
     """Merge each rare level of an order with the rarer of its neighbours, the rarest level first."""
-    levels = list(found.parts)  # in the order of their type, if it has one
+    levels = list(counted.parts)  # in the order of their type, if it has one
     if fitted.before.levels is not None:
         shown_as = {level_text(level).strip(): level for level in levels}
         declared = [level_text(level).strip() for level in fitted.before.levels]
         levels = [shown_as.get(text, text) for text in declared]
     elif not any(isinstance(level, str) for level in levels):
         levels.sort()
-    parts = {level: found.parts.get(level, Share()) for level in levels}
+    parts = {level: counted.parts.get(level, Share()) for level in levels}
     runs, shares = [[at] for at in range(len(levels))], list(parts.values())
     while len(runs) > 1:
         rare = [at for at, share in enumerate(shares) if not enough(share)]
@@ -443,16 +452,16 @@ def _fit_order(fitted: Recoder, found: Tally, enough: Callable[[Share], bool]) -
     )
 
 
-def _to_parents(said: Column, found: Tally, enough: Any) -> dict[Any, str]:
+def _to_parents(said: Column, counted: Tally, enough: Any) -> dict[Any, str]:
     """Replace rare codes by their ancestors until enough records have the node, or it is a root."""
     parents = None
     if said.parents is not None:
         parents = {str(child): str(parent) for child, parent in said.parents.items()}
-    now = {level: level_text(level) for level in found.parts}
+    now = {level: level_text(level) for level in counted.parts}
     while True:
         nodes: dict[str, Share] = {}
         for level, node in now.items():
-            nodes[node] = nodes.get(node, Share()).merge(found.parts[level])
+            nodes[node] = nodes.get(node, Share()).merge(counted.parts[level])
         up = {
             node: _parent(node, said, parents) for node, count in nodes.items() if not enough(count)
         }

@@ -41,15 +41,15 @@ def tally_columns(frame: Frame, plan: Plan, is_csv: bool, units: Labels | None) 
     return {name: tally(frame, plan, name, words, units, weights) for name in plan.coarsened}
 
 
-def merge_tallies(one: Tallies, other: Tallies) -> Tallies:
+def merge_tallies(first: Tallies, second: Tallies) -> Tallies:
     """Put together what was counted in two batches."""
-    return {name: own.merge(other[name]) for name, own in one.items()}
+    return {name: tally.merge(second[name]) for name, tally in first.items()}
 
 
 def fit_recoders(plan: Plan, counted: Tallies, frame: Frame, is_csv: bool) -> dict[Any, Recoder]:
     """Fit the recodings to what was counted in all batches; ``frame`` has the types of the table."""
     words = missing_words(is_csv)
-    return {name: fit(frame, plan, name, one, words) for name, one in counted.items()}
+    return {name: fit(frame, plan, name, tally, words) for name, tally in counted.items()}
 
 
 def recoded_batch(
@@ -76,10 +76,10 @@ def recoded_batch(
     native = frame.with_columns(columns)
     if isinstance(native, pa.Table):
         fields = [
-            own.with_metadata(changed.as_metadata())
-            if (changed := facts.get(own.name)) is not None
-            else own
-            for own in native.schema
+            field.with_metadata(changed.as_metadata())
+            if (changed := facts.get(field.name)) is not None
+            else field
+            for field in native.schema
         ]
         native = native.cast(pa.schema(fields, native.schema.metadata))
     after = Frame(native)
@@ -153,12 +153,14 @@ def recode_table(
         recoders = fit_recoders(plan, tally_columns(table, plan, is_csv, units), table, is_csv)
     named = plan.missing.codes
     coded = {
-        name: one
-        for name, one in (coded or {}).items()
+        name: codes_of_column
+        for name, codes_of_column in (coded or {}).items()
         if name in recoders and recoders[name].how.bands is not None and name not in named
     }
     frame, text = recoded_batch(table, text, recoders, coded, ordered=True)
-    codes = {name: tuple(map(_number, one.codes)) for name, one in coded.items()}
+    codes = {
+        name: tuple(map(_number, codes_of_column.codes)) for name, codes_of_column in coded.items()
+    }
     after = recoded_plan(plan, recoders.values())
     after = replace(after, missing=replace(plan.missing, codes={**named, **codes}))
     return RecodedTable(frame, text, after, table, recoders)
@@ -192,9 +194,9 @@ class Recoded:
         place = {level: at for at, level in enumerate(self.recoder.levels)}
         at = [place[level] for level in self._read.levels if level in place]
         there = [level in place for level in self._read.levels]
-        found = np.zeros((len(merged), len(there)))
-        found[:, there] = shares[:, at]
-        return replace(self._read, merged=tuple(merged), merged_from=found)
+        merged_from = np.zeros((len(merged), len(there)))
+        merged_from[:, there] = shares[:, at]
+        return replace(self._read, merged=tuple(merged), merged_from=merged_from)
 
     def stands_for(self, released: Floats, after: Variable) -> Floats:
         """Return released values in the numbering of the original.
@@ -241,14 +243,14 @@ def loss_by_recoding(recoder: Recoder) -> tuple[float, float]:
         return recoder.lost / every.squares, recoder.before.importance * (every.count - 1)
     mass = {level: part.weight for level, part in recoder.parts.items()}
     total, count = sum(mass.values()), sum(part.count for part in recoder.parts.values())
-    spread = total - sum(one * one for one in mass.values()) / total
+    spread = total - sum(weight * weight for weight in mass.values()) / total
     if not spread > 0:
         return 0.0, 0.0
     merged, shares = recoder.merged()
     lost = 0.0
-    for one, share in zip(merged, shares, strict=True):
+    for new_level, share in zip(merged, shares, strict=True):
         square = float(np.square(share).sum())
         for level, share_of_level in zip(recoder.levels, share.tolist(), strict=True):
-            if recoder.becomes.get(level) == one:
+            if recoder.becomes.get(level) == new_level:
                 lost += mass[level] * (1 - 2 * share_of_level + square)
     return lost / spread, recoder.before.importance * (count - 1)

@@ -80,16 +80,16 @@ def with_releases(
     policy : for missing values
     aggregate : of numbers and dates
     """
-    if all(one.kind in _BY_SSE for one in variables):
+    if all(variable.kind in _BY_SSE for variable in variables):
         return space
     shared = policy in ("majority", "fill")  # a group may have values and missing ones
     rules: list[_ReleaseRule] = []
     coordinates, factors, at = [], [], 0
     for j, (variable, axes) in enumerate(zip(variables, space.axes, strict=True)):
         width, more = axes.widths
-        own = space.matrix[:, at : at + width]
+        of_values = space.matrix[:, at : at + width]
         missing = variable.missing if shared else states[:, j] != 0
-        column = _SearchedColumn(variable, axes.values, own, missing)
+        column = _SearchedColumn(variable, axes.values, of_values, missing)
         rule = _rule(column, weights, aggregate, shared)
         slopes = np.ones(width + more)
         if rule is not None and rule.kind == MODE:
@@ -100,7 +100,7 @@ def with_releases(
         coordinates.append(space.matrix[:, at + width : at + width + more])
         at += width + more
         if rule is None:
-            coordinates.append(own)
+            coordinates.append(of_values)
         else:
             rules.append(rule)
     if all(rule.kind in (MEAN, ROUNDED) for rule in rules):
@@ -128,15 +128,15 @@ def taken(releases: Releases, rows: Labels) -> Releases:
 
 
 def _rule(
-    one: _SearchedColumn, weights: Floats | None, aggregate: str, shared: bool
+    column: _SearchedColumn, weights: Floats | None, aggregate: str, shared: bool
 ) -> _ReleaseRule | None:
     """Return what is released in a column; None: its loss is the SSE."""
-    variable, encoder = one.variable, one.encoder
-    there = np.where(one.missing, -1, 1)
-    blank = np.square(one.coordinates).sum(axis=1)
+    variable, encoder = column.variable, column.encoder
+    there = np.where(column.missing, -1, 1)
+    blank = np.square(column.coordinates).sum(axis=1)
     transformed = variable.setting.transform is not None
     if variable.kind in ("boolean", "nominal"):
-        return _mode(one, weights)
+        return _mode(column, weights)
     if variable.kind == "ordinal" and isinstance(encoder, Corners):
         if variable.setting.release == "median":
             return None
@@ -144,7 +144,7 @@ def _rule(
         occurs = occurs if variable.admissible is None else occurs & variable.admissible
         importance = np.sqrt(variable.setting.importance)
         points = encoder.points[: len(occurs)][occurs, 0] * importance
-        return _ReleaseRule(NEAREST, there, one.coordinates[:, 0], blank, points=points)
+        return _ReleaseRule(NEAREST, there, column.coordinates[:, 0], blank, points=points)
     if isinstance(encoder, SpikedEncoder) and not transformed:
         scale = encoder.scale * np.sqrt(variable.setting.importance)
         off = variable.values != encoder.spike
@@ -160,10 +160,10 @@ def _rule(
         importance = np.sqrt(variable.setting.importance)
         step = float(after - at) * importance
         if step > _FINEST:
-            value = one.coordinates[:, 0]
+            value = column.coordinates[:, 0]
             return _ReleaseRule(ROUNDED, there, value, blank, step, float(at) * importance)
-    if shared and one.missing.any():
-        return _ReleaseRule(MEAN, there, one.coordinates[:, 0], blank)
+    if shared and column.missing.any():
+        return _ReleaseRule(MEAN, there, column.coordinates[:, 0], blank)
     return None
 
 
@@ -174,15 +174,15 @@ def _is_rounded(variable: Variable) -> bool:
     )
 
 
-def _mode(one: _SearchedColumn, weights: Floats | None) -> _ReleaseRule:
+def _mode(column: _SearchedColumn, weights: Floats | None) -> _ReleaseRule:
     """Return the rule for a mode; its losses come from the categories, not from their coordinates."""
-    variable, encoder = one.variable, one.encoder
+    variable, encoder = column.variable, column.encoder
     levels, m = variable.level_numbers, len(variable.levels)
     often = variable.often
     if often is None:
         there = levels >= 0
-        own = None if weights is None else weights[there]
-        often = np.bincount(levels[there], weights=own, minlength=m).astype(np.float64)
+        weights_there = None if weights is None else weights[there]
+        often = np.bincount(levels[there], weights=weights_there, minlength=m).astype(np.float64)
     mass = float(often.sum())
     gini = 1 - float(np.square(often / mass).sum()) if mass > 0 else 0.0
     scale = 0.0
@@ -193,5 +193,5 @@ def _mode(one: _SearchedColumn, weights: Floats | None) -> _ReleaseRule:
     to_mean = np.append((1 - 2 * shares + np.square(shares).sum()) * scale, 0.0)
     fit = np.ones(m, bool) if variable.admissible is None else variable.admissible
     numbers = np.append(np.where(fit[:m], np.arange(m), -2), -1)
-    level = np.where(one.missing, -1, numbers[levels])
+    level = np.where(column.missing, -1, numbers[levels])
     return _ReleaseRule(MODE, level, np.zeros(len(levels)), to_mean[levels], 2 * scale)

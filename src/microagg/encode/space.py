@@ -158,17 +158,19 @@ def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None
     return fitted_encoder(variable, figures_of(variable, scale, weights))
 
 
-def fitted_encoder(variable: Variable, found: LevelCounts | NumberFigures) -> Encoder:
+def fitted_encoder(variable: Variable, fitted_to: LevelCounts | NumberFigures) -> Encoder:
     """Fit the encoder of a column to the counts of its levels or to its figures; its values do not matter."""
-    if isinstance(found, NumberFigures):
+    if isinstance(fitted_to, NumberFigures):
         return (
-            spiked.encoder(variable, found) if variable.kind == "spiked" else number.encoder(found)
+            spiked.encoder(variable, fitted_to)
+            if variable.kind == "spiked"
+            else number.encoder(fitted_to)
         )
     if variable.kind == "ordinal":
-        return ordinal_encoder(variable, found)
+        return ordinal_encoder(variable, fitted_to)
     if variable.kind == "hierarchy":
-        return hierarchy.encoder(variable, found)
-    return nominal_encoder(len(variable.levels), found)
+        return hierarchy.encoder(variable, fitted_to)
+    return nominal_encoder(len(variable.levels), fitted_to)
 
 
 def released_values(

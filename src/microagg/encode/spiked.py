@@ -53,7 +53,7 @@ class SpikedEncoder:
         return coordinates
 
 
-def encoder(variable: Variable, found: NumberFigures) -> Encoder:
+def encoder(variable: Variable, figures: NumberFigures) -> Encoder:
     """Fit the two coordinates to an inertia of m − 1, m the values that are there.
 
     >>> from microagg.encode.number import figures_of
@@ -61,17 +61,17 @@ def encoder(variable: Variable, found: NumberFigures) -> Encoder:
     >>> encoder(spiked, figures_of(spiked)).apply(spiked.values).round(2).tolist()
     [[-0.78, 0.0], [-0.78, 0.0], [0.78, -0.52], [0.78, 0.52]]
     """
-    every, off, spike = found.every, found.off_spike, spike_of(variable.setting)
+    every, off, spike = figures.every, figures.off_spike, spike_of(variable.setting)
     if every is None or off is None or off.count == every.count:
-        return number.encoder(found)
+        return number.encoder(figures)
     if max(off.high, spike) / 2 - min(off.low, spike) / 2 > _WIDEST / 2:
         raise InputError(
             f"A spiked column spans at most {_WIDEST:.0e}; {shown(variable.name)} spans more. Give it the "
             "kind number, or divide its values by a constant."
         )
     share, step, transform = off.weight / every.weight, off.mean - spike, Transform(None)
-    if found.transform is not None and found.transformed is not None:
-        off, transform = found.transformed, found.transform
+    if figures.transform is not None and figures.transformed is not None:
+        off, transform = figures.transformed, figures.transform
         # The spike has no logarithm or rank among the others: it is half their range below them.
         step = off.mean - off.low + max(off.high - off.low, 1.0) / 2
     # The squares of both sorts about the mean of all, and of those off the spike about their own mean.

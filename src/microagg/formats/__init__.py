@@ -14,5 +14,5 @@ __all__ = ["FORMATS", "Format"]
 
 _CLASSES: tuple[type[Format], ...] = (Csv, Parquet, Arrow, Spss, Stata, Sas, Excel)
 
-FORMATS = {one.name: one() for one in _CLASSES}
+FORMATS = {kind.name: kind() for kind in _CLASSES}
 """By the name that :mod:`microagg.formats.addresses` gives for an ending."""

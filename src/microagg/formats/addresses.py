@@ -141,11 +141,15 @@ class Address:
 Place = Path | Address
 
 
-def as_place(given: str | Path | Address) -> Place:
+def as_place(address: str | Path | Address) -> Place:
     """Take a text as the address of a store, or as a local path."""
-    if isinstance(given, str) and given.partition("://")[0].lower() in _SCHEMES and "://" in given:
-        return Address(given)
-    return given if isinstance(given, Address) else Path(given)
+    if (
+        isinstance(address, str)
+        and address.partition("://")[0].lower() in _SCHEMES
+        and "://" in address
+    ):
+        return Address(address)
+    return address if isinstance(address, Address) else Path(address)
 
 
 def is_plain(place: Place) -> bool:

@@ -68,12 +68,12 @@ class Excel(Format):
                 f"{table_size(table.num_rows, table.num_columns)}. Write another format."
             )
 
-    def _same_values(self, one: Any, other: Any) -> bool:
-        if not is_number(one.type):
+    def _same_values(self, written: Any, read_back: Any) -> bool:
+        if not is_number(written.type):
             return True
-        texts = pc.if_else(pc.equal(other, ""), pa.scalar(None, pa.string()), other)
+        texts = pc.if_else(pc.equal(read_back, ""), pa.scalar(None, pa.string()), read_back)
         try:
-            return equal_numbers(one, texts.cast(pa.float64()))
+            return equal_numbers(written, texts.cast(pa.float64()))
         except pa.ArrowInvalid:
             return False
 

@@ -202,8 +202,8 @@ def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) ->
         FORMATS[kind].write(table, path, form)
 
 
-def _state(found: os.stat_result) -> tuple[int, int, int]:
-    return found.st_ino, found.st_size, found.st_mtime_ns
+def _state(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def what_is_left(source: Source, target: Path, dropped: Iterable[Any] = ()) -> list[str]:
@@ -265,21 +265,24 @@ def difference(table: pa.Table, back: Source, untouched: Iterable[str]) -> str |
     return _other_fact(Labelled.of(table.schema), back, kept)
 
 
-def _other_fact(given: Labelled, back: Source, untouched: set[str]) -> str | None:
+def _other_fact(written: Labelled, back: Source, untouched: set[str]) -> str | None:
     file_format = FORMATS[back.kind]
-    if not file_format.keeps_facts and given.family != back.kind:
+    if not file_format.keeps_facts and written.family != back.kind:
         return None
     labelled = back.labelled
-    may_widen = FORMATS.get(given.family, file_format).may_widen
-    for name, facts in given.columns.items():
+    may_widen = FORMATS.get(written.family, file_format).may_widen
+    for name, facts in written.columns.items():
         for what in [fact_field.name for fact_field in dataclasses.fields(ColumnFacts)]:
             value, other = getattr(facts, what), getattr(labelled[name], what)
-            if what in _OF_VALUES and (name not in untouched or may_widen(facts, given)):
+            if what in _OF_VALUES and (name not in untouched or may_widen(facts, written)):
                 continue
             if what == "value_labels":
                 value, other = dict(value), dict(other)
             if value not in (None, ()) and value != other:
                 return f"column {shown(name)} has another {what.replace('_', ' ')}"
-    if (given.label, given.notes) != (labelled.label, labelled.notes) and given.family != "sas":
+    if (written.label, written.notes) != (
+        labelled.label,
+        labelled.notes,
+    ) and written.family != "sas":
         return "the label or the notes of the table are others"
     return None

@@ -203,24 +203,26 @@ class Format:
         """Say what of a file of the same format is written otherwise."""
         yield from ()
 
-    def same(self, table: pa.Table, found: pa.Table, name: str) -> bool:
+    def same(self, table: pa.Table, read_back: pa.Table, name: str) -> bool:
         """Return whether a column of a file that was read back holds what was to be written."""
-        stored, other = stored_values(table[name]), stored_values(found[name])
+        stored, back = stored_values(table[name]), stored_values(read_back[name])
         if is_text(stored.type):
-            return self._same_text(stored, other)
-        return self._same_values(stored, other)
+            return self._same_text(stored, back)
+        return self._same_values(stored, back)
 
-    def _same_text(self, one: Any, other: Any) -> bool:
-        return bool(_text(one).equals(_text(other)))
+    def _same_text(self, written: Any, read_back: Any) -> bool:
+        return bool(_text(written).equals(_text(read_back)))
 
-    def _same_values(self, one: Any, other: Any) -> bool:
-        if one.type == other.type and one.equals(other):
+    def _same_values(self, written: Any, read_back: Any) -> bool:
+        if written.type == read_back.type and written.equals(read_back):
             return True
-        if _is_moment(one.type) and _is_moment(other.type):
-            return bool(_moments(one).equals(_moments(other)))
-        if is_number(one.type) and is_number(other.type):
-            return equal_numbers(one, other)
-        return repr(one.to_pylist()) == repr(other.to_pylist())  # in which NaN is NaN, nested too
+        if _is_moment(written.type) and _is_moment(read_back.type):
+            return bool(_moments(written).equals(_moments(read_back)))
+        if is_number(written.type) and is_number(read_back.type):
+            return equal_numbers(written, read_back)
+        return repr(written.to_pylist()) == repr(
+            read_back.to_pylist()
+        )  # in which NaN is NaN, nested too
 
     def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
         """Return whether values of a column may take more bytes than they did."""
@@ -275,8 +277,8 @@ class TextFile(Format):
 
     is_text = True
 
-    def _same_text(self, one: Any, other: Any) -> bool:
-        return bool(one.cast(pa.string()).fill_null("").equals(other.cast(pa.string())))
+    def _same_text(self, written: Any, read_back: Any) -> bool:
+        return bool(written.cast(pa.string()).fill_null("").equals(read_back.cast(pa.string())))
 
-    def _same_values(self, one: Any, other: Any) -> bool:
+    def _same_values(self, written: Any, read_back: Any) -> bool:
         return True  # numbers were turned into text on the way

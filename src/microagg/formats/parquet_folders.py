@@ -175,10 +175,12 @@ def _digits(value: str | None) -> bool:
     return value is not None and value.isascii() and value.isdecimal() and len(value) < 19
 
 
-def _refuse_difference(expected: pa.Schema, found: pa.Schema, first: Path, file: Path) -> None:
-    if expected.names != found.names:
-        missing = [name for name in expected.names if name not in found.names]
-        extra = [name for name in found.names if name not in expected.names]
+def _refuse_difference(
+    expected: pa.Schema, file_schema: pa.Schema, first: Path, file: Path
+) -> None:
+    if expected.names != file_schema.names:
+        missing = [name for name in expected.names if name not in file_schema.names]
+        extra = [name for name in file_schema.names if name not in expected.names]
         fact = (
             f"lacks {listed(missing)}"
             if missing
@@ -190,7 +192,7 @@ def _refuse_difference(expected: pa.Schema, found: pa.Schema, first: Path, file:
             f"Files that are read as one table have the same columns; {shown(str(file), 300)} {fact}, "
             f"compared with {shown(str(first), 300)}. Name the files by a pattern that leaves it out."
         )
-    for field, other in zip(expected, found, strict=True):
+    for field, other in zip(expected, file_schema, strict=True):
         if field.type != other.type:
             raise TableError(
                 f"Files that are read as one table have columns of the same types; column "

@@ -203,8 +203,8 @@ class Destination:
             there = self._temporary if file == self._packed else f"{self._temporary}/{within}"
             self._refuse_difference(_sent(store, file, there), sha256(file))
 
-    def _refuse_difference(self, found: str, expected: str) -> None:
-        if found != expected:
+    def _refuse_difference(self, digest: str, expected: str) -> None:
+        if digest != expected:
             raise VerificationError(
                 f"{shown(str(self.place), 300)} was read back and is not what was written. Nothing was "
                 "released."

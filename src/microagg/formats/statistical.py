@@ -176,18 +176,19 @@ class StatisticalFormat(Format):
             f"Names of columns in {self.words} {fault}. Rename the column, or write another format."
         )
 
-    def _same_text(self, one: Any, other: Any) -> bool:
+    def _same_text(self, written: Any, read_back: Any) -> bool:
         if self.pads_text:
-            one, other = (
-                pc.utf8_rtrim(column.cast(pa.large_string()), " ") for column in (one, other)
+            written, read_back = (
+                pc.utf8_rtrim(column.cast(pa.large_string()), " ")
+                for column in (written, read_back)
             )
-        return super()._same_text(one, other)
+        return super()._same_text(written, read_back)
 
-    def same(self, table: pa.Table, found: pa.Table, name: str) -> bool:
+    def same(self, table: pa.Table, read_back: pa.Table, name: str) -> bool:
         """Return whether a column holds what was to be written, letters of missing values included."""
         if not (self.tags_also_for and is_number_or_tag(table.schema.field(name))):
-            return super().same(table, found, name)
-        (a, tags), (b, others) = (_numbers_and_tags(t, name) for t in (table, found))
+            return super().same(table, read_back, name)
+        (a, tags), (b, others) = (_numbers_and_tags(t, name) for t in (table, read_back))
         same_tags = self._letters(tags).equals(self._letters(others))
         return equal_numbers(a, b) and bool(same_tags)
 

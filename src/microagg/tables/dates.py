@@ -61,8 +61,8 @@ class Instants:
 def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
     """Read an Arrow array of dates, times or texts that are dates; None if it is something else.
 
-    >>> found = instants(pa.chunked_array([["2024-03-01", None, "2024-03-31"]]))
-    >>> found.values.tolist(), found.format
+    >>> march = instants(pa.chunked_array([["2024-03-01", None, "2024-03-31"]]))
+    >>> march.values.tolist(), march.format
     ([0.0, nan, 30.0], '%Y-%m-%d')
     """
     form, coded = None, None

@@ -138,7 +138,7 @@ class PresentCodes:
     def __init__(self, schema: pa.Schema) -> None:
         facts = {column.name: ColumnFacts.of(column) for column in schema if column.metadata}
         self._facts = {n: fact for n, fact in facts.items() if fact.value_labels or fact.missing}
-        self._found: dict[str, set[Any]] = {name: set() for name in self._facts}
+        self._codes: dict[str, set[Any]] = {name: set() for name in self._facts}
 
     @property
     def any_to_look_for(self) -> bool:
@@ -150,13 +150,13 @@ class PresentCodes:
         for name, fact in self._facts.items():
             if name in table.column_names:
                 field = table.schema.field(name)
-                self._found[name].update(_present(field, table[name], fact))
+                self._codes[name].update(_present(field, table[name], fact))
 
     def of(self, name: str, fact: ColumnFacts) -> ColumnFacts:
         """Return the facts about a column without the codes that no record has."""
         if name not in self._facts:
             return fact
-        present = self._found[name]
+        present = self._codes[name]
         return dataclasses.replace(
             fact,
             value_labels=tuple(pair for pair in fact.value_labels if pair[0] in present),
@@ -267,9 +267,9 @@ def _released_notes(notes: Mapping[str, Any], schema: pa.Schema, rows: int | Non
     }
 
 
-def _index_columns(given: Sequence[Any], schema: pa.Schema, rows: int | None) -> list[Any]:
+def _index_columns(noted: Sequence[Any], schema: pa.Schema, rows: int | None) -> list[Any]:
     columns: list[Any] = []
-    for entry in given:
+    for entry in noted:
         if isinstance(entry, str):
             columns += [entry] if entry in schema.names else []
         elif isinstance(entry, dict) and entry.get("kind") == "range":

@@ -117,8 +117,8 @@ def variable_of(
 
     Examples
     --------
-    >>> found = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
-    >>> found.kind, found.levels, found.values.tolist()
+    >>> size = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
+    >>> size.kind, size.levels, size.values.tolist()
     ('nominal', ('L', 'S'), [1.0, nan, 0.0])
     """
     setting = setting or Column()
@@ -353,16 +353,20 @@ def no_order(name: Any) -> InputError:
 
 
 def _declared(
-    name: Any, found: Sequence[Any], occurring: list[int], levels: Sequence[Any], numbers: Labels
+    name: Any,
+    categories: Sequence[Any],
+    occurring: list[int],
+    levels: Sequence[Any],
+    numbers: Labels,
 ) -> tuple[Labels, tuple[Any, ...]]:
     """Order the values as their levels are declared; refuse one that was not declared."""
-    number = np.full(len(found) + 1, -1)
+    number = np.full(len(categories) + 1, -1)
     shown_as = list(levels)
     for rank, level in enumerate(levels):
-        match = _matching(level, found)
+        match = _matching(level, categories)
         if match is not None:
             number[match] = rank
-            shown_as[rank] = found[match]
+            shown_as[rank] = categories[match]
     strange = [level for level in occurring if number[level] < 0]
     if strange:
         row = int(np.argmax(np.isin(numbers, strange))) + 1
@@ -375,13 +379,13 @@ def _declared(
     return number, tuple(shown_as)
 
 
-def _matching(level: Any, found: Sequence[Any]) -> int | None:
+def _matching(level: Any, categories: Sequence[Any]) -> int | None:
     """Find the value that a level of the plan means: the same value, or the same text or number."""
-    for number, value in enumerate(found):
+    for number, value in enumerate(categories):
         if type(value) is type(level) and value == level:
             return number
     wanted, number_wanted = str(level).strip(), _as_number(level)
-    for number, value in enumerate(found):
+    for number, value in enumerate(categories):
         if str(value).strip() == wanted:
             return number
         if (

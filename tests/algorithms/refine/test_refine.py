@@ -375,6 +375,25 @@ def test_auto_starts_large_tables_in_blocks():
     assert loss(X, auto.mdav_in_blocks(X, 7, new_state(), 500)) < 1.5 * whole
 
 
+def test_blocks_of_many_columns_are_small_and_part_few_categories(monkeypatch):
+    """MDAV takes the square of a block: the pairs of records in blocks stay in proportion to the table."""
+    auto = importlib.import_module("microagg.algorithms.auto")
+    rng, n, levels, blocks = np.random.default_rng(0), 66_000, 330, []
+    level = rng.integers(levels, size=n)
+    X = np.column_stack([rng.normal(size=(levels, 16))[level] / 4, rng.lognormal(sigma=2, size=n)])
+
+    def groups(records, k, *rest):
+        blocks.append(records)
+        return np.minimum(np.arange(len(records)) // k, len(records) // k - 1)
+
+    monkeypatch.setattr(auto, "mdav_labels", groups)
+    auto.mdav_in_blocks(X, 5, new_state())
+    assert sum(len(block) for block in blocks) == n
+    assert sum(len(block) ** 2 for block in blocks) <= 4_096 * n
+    # A cut lies within one level at most.
+    assert sum(len(np.unique(block[:, 0])) for block in blocks) < levels + len(blocks)
+
+
 def test_stopping_in_a_pass_leaves_a_whole_partition():
     X = np.random.default_rng(0).normal(size=(4_000, 3))
     labels = canonical_labels(np.arange(4_000) // 3 % 1_333)
