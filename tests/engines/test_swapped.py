@@ -19,7 +19,7 @@ from microagg.evidence import Evidence
 from microagg.job.job import Job
 from microagg.job.run import run
 from microagg.measure.classes import ClassSizes
-from microagg.measure.swapping import chance_at_most, chance_of
+from microagg.measure.pairing import chance_at_most, chance_of
 from microagg.plan.plan import Plan
 from microagg.releasing import swap
 

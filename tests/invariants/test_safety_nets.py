@@ -235,7 +235,7 @@ def test_the_interval_of_linkage_is_wilsons():
 
 
 def _about_ids(one_value):
-    return about_groups({"id": (UnitsInGroups(9, 9, one_value, 0.5, 0.0, 0.0, True), 5)}, ())
+    return about_groups({"id": (UnitsInGroups(9, one_value, 0.5, 0.0, 0.0, True), 5)}, ())
 
 
 @pytest.mark.parametrize(

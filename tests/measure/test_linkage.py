@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg.encode.space import encoder_of
-from microagg.measure.both_tables import Pair
-from microagg.measure.coordinates import AttackerSpace, state_encoders
+from microagg.measure.both_tables import AttackerSpace, Pair, state_encoders
 from microagg.measure.linkage import (
     ReleasedRows,
     Sought,

@@ -11,7 +11,7 @@ import pytest
 import microagg
 from command import here, said
 from microagg.errors import InputError, VerificationError
-from microagg.measure.swapping import chance_of
+from microagg.measure.pairing import chance_of
 from microagg.releasing import release_values, swap
 from microagg.releasing.dealt import dealt_rows, is_beyond_chance
 from microagg.releasing.swap import Holders, share_numbers

@@ -13,8 +13,7 @@ from microagg.comparing.choices import Choice, mark_frontier
 from microagg.measure.chart_data import bin_cuts, distribution
 from microagg.measure.linkage import Linkage
 from microagg.report import charts
-from microagg.report.charts import width_of
-from microagg.report.risk_utility_map import risk_utility_map
+from microagg.report.charts import risk_utility_map, width_of
 
 
 def amounts(n=400, seed=0):

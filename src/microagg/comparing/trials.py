@@ -27,7 +27,7 @@ from microagg.compile.threads import at_work, thread_count
 from microagg.drafting.draft import Completed
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, MicroaggError, StopSearch
-from microagg.measure.analysis_results import Analysis
+from microagg.measure.estimates import Analysis
 from microagg.plan.checks import real
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Suppress

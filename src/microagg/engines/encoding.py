@@ -30,8 +30,8 @@ from microagg.encode.space import Axes
 from microagg.encode.steps import Steps
 from microagg.engines.table_summary import Cell, cells_of, coded_variable
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
+from microagg.measure.both_tables import AttackerSpace
 from microagg.measure.column_losses import LossScale
-from microagg.measure.coordinates import AttackerSpace
 from microagg.measure.row_keys import Keys, row_keys
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column

@@ -39,8 +39,8 @@ from microagg.measure.before_and_after import Summary
 from microagg.measure.column_losses import Losses
 from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linkage import Linkage, Sought, sample_for
+from microagg.measure.pairing import chance_at_most
 from microagg.measure.row_keys import Keys
-from microagg.measure.swapping import chance_at_most
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of

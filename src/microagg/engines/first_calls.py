@@ -51,7 +51,7 @@ from microagg.kernels.release_kinds import MODE, Releases
 from microagg.kernels.remaining import all_left, none_left
 from microagg.kernels.require_demands import violations
 from microagg.kernels.search_ahead import choose, eyes_of, look, new_ahead, rounds_ahead
-from microagg.measure.coordinates import AttackerSpace
+from microagg.measure.both_tables import AttackerSpace
 from microagg.measure.count_by_keys import ClassCounter
 from microagg.measure.linkage import ReleasedRows, Sought, count_near
 from microagg.measure.row_keys import row_keys

@@ -51,8 +51,8 @@ from microagg.grouping.read_table import (
 )
 from microagg.grouping.require.from_plan import make_requirements, within
 from microagg.grouping.require.requirement import check_feasible
+from microagg.measure.both_tables import AttackerSpace, state_encoders
 from microagg.measure.column_losses import LossScale
-from microagg.measure.coordinates import AttackerSpace, state_encoders
 from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Require
 from microagg.plan.column import Column

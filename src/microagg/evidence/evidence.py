@@ -46,8 +46,8 @@ from microagg.evidence.sentences import (
     thresholds_of,
 )
 from microagg.evidence.usable import little_use_words, moved_figures, not_to_do
-from microagg.measure.analysis_results import LEAST, safe_together
 from microagg.measure.chart_data import DIGITS
+from microagg.measure.estimates import LEAST, safe_together
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 

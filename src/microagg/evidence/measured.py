@@ -27,9 +27,8 @@ from microagg.measure.disclosure_signs import (
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.known_columns import Harm, KnownRisk
 from microagg.measure.linked_rows import LinkedRows
-from microagg.measure.pairing import Pairing
+from microagg.measure.pairing import Pairing, SwapFigures
 from microagg.measure.risk import Risk
-from microagg.measure.swapping import SwapFigures
 from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.sections import Roles

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from microagg.base.formatting import few_digits, lost_words, names, number, percent, plural, share
-from microagg.measure.analysis_results import Analysis
 from microagg.measure.attack import Attacks
 from microagg.measure.chart_data import DIGITS
+from microagg.measure.estimates import Analysis
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.linkage import Linkage
 from microagg.measure.pairing import Pairing

@@ -43,10 +43,17 @@ from microagg.measure.linked_rows import (
     linked_rows,
     linking_columns,
 )
-from microagg.measure.pairing import Pairing, pairing_attack, untouched_coordinates
+from microagg.measure.pairing import (
+    Chance,
+    Pairing,
+    SwapFigures,
+    chance_of,
+    pairing_attack,
+    standing,
+    untouched_coordinates,
+)
 from microagg.measure.read_protected import compared_columns
 from microagg.measure.risk import Risk, risk_of
-from microagg.measure.swapping import Chance, SwapFigures, chance_of, standing
 from microagg.measure.utility import Utility, utility_of
 from microagg.measure.within_groups import WithinGroups, within_groups
 from microagg.plan.plan import Plan

@@ -1,7 +1,7 @@
 """The user's own analyses, run on both tables: how far confidence intervals overlap.
 
 :mod:`microagg.plan.analysis_formulas` reads the formulas, :mod:`microagg.measure.estimates` computes each
-statistic, and :mod:`microagg.measure.analysis_results` defines the overlap.
+statistic, and :mod:`microagg.measure.estimates` defines the overlap.
 
 Records with a missing value in a named column are left out, in each table by itself. Where there are weights,
 everything is weighted, in the released table by the released weight if it has one.
@@ -19,9 +19,11 @@ import numpy as np
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.measure.analysis_results import LEAST, Analysis, Estimate
 from microagg.measure.both_tables import Pair
 from microagg.measure.estimates import (
+    LEAST,
+    Analysis,
+    Estimate,
     Found,
     gini,
     mean,

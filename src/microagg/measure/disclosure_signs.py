@@ -65,7 +65,6 @@ class UnitsInGroups:
     A missing value counts as different from all others.
     """
 
-    groups: int
     distinct: int
     """Distinct values in the table, missing ones aside."""
     one_value: float
@@ -88,8 +87,6 @@ class Identifier:
     """Records with a value."""
     distinct: int
     """Distinct values."""
-    single: int
-    """Records whose value no other record has."""
     how: str | None
     """"distinct" (wherever present), "nearly distinct" (90 % and more), "repeats" (many values that few
     records each have, no measurement and no date), or None: no sign of an identifier."""
@@ -171,7 +168,6 @@ def units_in_groups(labels: Labels, column: Known, k: int) -> UnitsInGroups:
     sizes = column.sizes[column.sizes > 0]
     excess = max(one_value - one_by_chance, below_k - below_by_chance)
     return UnitsInGroups(
-        groups=groups,
         distinct=len(sizes),
         one_value=one_value,
         below_k=below_k,
@@ -212,7 +208,7 @@ def identifier(column: Known) -> Identifier:
         how = "nearly distinct"
     elif _repeats(column, sizes):
         how = "repeats"
-    return Identifier(present, distinct, int(np.sum(sizes == 1)), how)
+    return Identifier(present, distinct, how)
 
 
 def identifiers(columns: Mapping[Any, Known]) -> dict[Any, Identifier]:

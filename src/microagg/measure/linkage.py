@@ -1,7 +1,7 @@
 """Distance-based record linkage: how often the nearest released record is the right one.
 
 Meaning   An attacker who holds the true values of a record compares them with all released records, in the
-          space of measure/coordinates.py, and guesses one of the nearest. If the record's own twin is among
+          space of measure/both_tables.py, and guesses one of the nearest. If the record's own twin is among
           m equally near ones, the guess is right with a chance of 1/m, and never if another is nearer. The
           linkage is the mean of these chances, of all records or of a sample, then with an interval.
 Known     An attacker may know more about a record, exactly: columns that were left as they are. Records that
@@ -30,8 +30,7 @@ from microagg.compile.threads import thread_count
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.attack_rates import wilson
-from microagg.measure.both_tables import Pair
-from microagg.measure.coordinates import AttackerSpace
+from microagg.measure.both_tables import AttackerSpace, Pair
 from microagg.plan.settings import FEW_RECORDS
 
 # Distances that differ by less than this, relatively, count as equal: they do but for rounding.

@@ -106,22 +106,16 @@ class Risk:
         """
         return self.linkage.share
 
-    def as_dict(self, full: bool = True) -> dict[str, object]:
-        """Plain data for JSON; without ``full``, what costs no time alone."""
-        short: dict[str, object] = {
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
             "smallest_class": self.smallest_class,
             "below_k": self.below_k,
             "unique_before": self.unique_before,
             "unique_after": self.unique_after,
             "blind_guess": self.blind_guess,
-        }
-        if not full:
-            return short
-        linkage = self.linkage
-        return {
-            **short,
-            "record_linkage": linkage.share,
-            "linkage": asdict(linkage),
+            "record_linkage": self.record_linkage,
+            "linkage": asdict(self.linkage),
             "diversity": {
                 str(name): {
                     "distinct_l": column.distinct_l,

@@ -10,9 +10,9 @@ import numpy as np
 
 from microagg.base.typing import Floats
 from microagg.measure.analyses import Wanted, analyse
-from microagg.measure.analysis_results import Analysis
 from microagg.measure.both_tables import Pair, pair
 from microagg.measure.column_losses import losses
+from microagg.measure.estimates import Analysis
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,12 @@ class Utility:
         total = float(self._inertia.sum())
         return float(np.array(list(self.by_column.values())) @ self._inertia) / (total or 1.0)
 
-    def as_dict(self, full: bool = True) -> dict[str, object]:
-        """Plain data for JSON; without ``full``, the losses alone."""
-        short: dict[str, object] = {
+    def as_dict(self) -> dict[str, object]:
+        """Plain data for JSON."""
+        return {
             "information_loss": self.information_loss,
             "group_loss": self.group_loss,
             "by_column": _by_text(self.by_column),
-        }
-        if not full:
-            return short
-        return {
-            **short,
             "group_loss_by_column": _by_text(self.group_loss_by_column),
             "changed": _by_text(self.changed),
             "blanked": _by_text(self.blanked),

@@ -72,7 +72,7 @@ def environment(*folders: Path) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from microagg.report import charts
-    from microagg.report.risk_utility_map import risk_utility_map
+    from microagg.report.charts import risk_utility_map
 
     found = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),

@@ -36,7 +36,7 @@ from microagg.grouping.require.requirement import Requirement
 from microagg.kernels.labels import combine
 from microagg.ledger.carry import Carrying
 from microagg.measure.analyses import check_analyses
-from microagg.measure.swapping import largest_share
+from microagg.measure.pairing import largest_share
 from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan
 from microagg.releasing.dealt import SECRET_BYTES
