@@ -242,18 +242,18 @@ def _about_order(signs: Signs, dropped: Collection[Any]) -> Iterator[Caution]:
             "Do not publish the frame. Release.write writes a file in random order; keep_order=False "
             "puts the frame in random order, too.",
         )
-    for one in signs.lying_together:
-        if one.below_k:
-            words = f"Rows of the same {names([one.column])} lie together: {sets_words(one)}."
-            yield Caution("amber", (one.column,), words, RANDOM_ORDER)
+    for sets in signs.lying_together:
+        if sets.below_k:
+            words = f"Rows of the same {names([sets.column])} lie together: {sets_words(sets)}."
+            yield Caution("amber", (sets.column,), words, RANDOM_ORDER)
     if signs.sorted_by:
-        columns = tuple(one.name for one in signs.sorted_by)
+        columns = tuple(column.name for column in signs.sorted_by)
         which = "; ".join(
-            f"{names([one.name])}{' (dropped)' if one.name in dropped else ''}, rank correlation with the "
-            f"row number {one.rank_correlation:.3f}"
-            if abs(one.rank_correlation) > _SORTED
-            else f"{names([one.name])}, within parts of the file"
-            for one in signs.sorted_by[:_NAMED]
+            f"{names([column.name])}{' (dropped)' if column.name in dropped else ''}, "
+            f"rank correlation with the row number {column.rank_correlation:.3f}"
+            if abs(column.rank_correlation) > _SORTED
+            else f"{names([column.name])}, within parts of the file"
+            for column in signs.sorted_by[:_NAMED]
         )
         words = (
             f"The rows are sorted, so that a row shows the rank of its original values: {which}."

@@ -199,18 +199,20 @@ def about_agreement(
     Common values are no news: a note at most. ``asked`` are columns that must have
     different values in every group.
     """
-    disclosed = tuple(name for name, one in agreements.items() if one.records)
+    disclosed = tuple(name for name, agreement in agreements.items() if agreement.records)
     if disclosed:
-        found = disclosed_share(agreements.values())
+        disclosed_part = disclosed_share(agreements.values())
         words = agreement_words(agreements)
-        if found <= accepted:
-            limit = f"That is {share(found)} of the records; the plan accepts {share(accepted)}."
+        if disclosed_part <= accepted:
+            limit = f"That is {share(disclosed_part)} of the records; the plan accepts {share(accepted)}."
             yield Caution("note", disclosed, f"{words} {limit}")
             return
         advice, cures = _tried(cure, disclosed) if cure else _untried(agreements, asked)
         yield Caution("amber", disclosed, words, advice, cures=cures)
         return
-    common = {name: one.harmless for name, one in agreements.items() if one.harmless}
+    common = {
+        name: agreement.harmless for name, agreement in agreements.items() if agreement.harmless
+    }
     if not common:
         return
     which = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in common.items())
@@ -254,8 +256,12 @@ def _untried(
     agreements: Mapping[Any, Agreement], asked: Collection[Any]
 ) -> tuple[str, tuple[tuple[Any, str], ...]]:
     """Say what may prevent disclosure by groups, where nothing could be tried; and the decisions."""
-    exact = [name for name, one in agreements.items() if one.exact and name not in asked]
-    close = [name for name, one in agreements.items() if one.records and name not in exact]
+    exact = [
+        name for name, agreement in agreements.items() if agreement.exact and name not in asked
+    ]
+    close = [
+        name for name, agreement in agreements.items() if agreement.records and name not in exact
+    ]
     advice = []
     if exact:
         flags = _require_flags({"distinct": dict.fromkeys(exact[:_NAMED], 2)})

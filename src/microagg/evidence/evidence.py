@@ -73,7 +73,9 @@ class Evidence(Measured):
     @classmethod
     def of(cls, plan: Plan, measured: Measured) -> Evidence:
         """Judge what was measured by the plan."""
-        return cls(plan=plan, **{one.name: getattr(measured, one.name) for one in fields(Measured)})
+        return cls(
+            plan=plan, **{field.name: getattr(measured, field.name) for field in fields(Measured)}
+        )
 
     def __repr__(self) -> str:
         """Sum up the release in at most ten lines."""
@@ -215,15 +217,15 @@ class Evidence(Measured):
     @property
     def suppressed_words(self) -> str:
         """How many records were left out, and what that won; empty where none was to be."""
-        found = self.suppressed
-        if found is None:
+        suppressed = self.suppressed
+        if suppressed is None:
             return ""
-        if not found.records:
+        if not suppressed.records:
             return "no record was left out: that would not lower the loss"
         return (
-            f"{plural(found.records, 'record was', 'records were')} left out ({share(found.share)}): the "
-            f"others lose {percent_words(self.utility.information_loss)} of their information; all records "
-            f"together would lose {percent_words(found.loss_without)}"
+            f"{plural(suppressed.records, 'record was', 'records were')} left out "
+            f"({share(suppressed.share)}): the others lose {percent_words(self.utility.information_loss)} of "
+            f"their information; all records together would lose {percent_words(suppressed.loss_without)}"
         )
 
     @property
@@ -261,19 +263,19 @@ class Evidence(Measured):
     @property
     def known_words(self) -> str:
         """What an attacker gains who also knows the unprotected columns; empty where that is nothing."""
-        found = self.with_known
+        risk = self.with_known
         if self.swap is not None:
             unknown = self.roles.confidential
             return "" if self.signs.pairing is None else pairing_words(self.signs.pairing, unknown)
-        if not self.roles.known or (found.linkage.share, found.unique) == (
+        if not self.roles.known or (risk.linkage.share, risk.unique) == (
             self.alone.linkage.share,
             self.alone.unique_after,
         ):
             return ""
-        unique = f"; {self.unique_words}" if found.unique else ""
+        unique = f"; {self.unique_words}" if risk.unique else ""
         return (
             "an attacker who also knows the unprotected columns finds the right record in "
-            f"{cases_words(found.linkage)}{unique}"
+            f"{cases_words(risk.linkage)}{unique}"
         )
 
     @property
@@ -315,12 +317,12 @@ class Evidence(Measured):
         """The same without what single columns stake."""
         if not self.stakes:
             return ""
-        found = self.if_confidential_known
+        risk = self.if_confidential_known
         columns = "column is" if len(self.stakes) == 1 else "columns are"
         return (
             f"if the confidential {columns} known after all, "
-            f"{narrowed_down(found.below_k, self.k, self.who)}, and the right record is found in "
-            f"{cases_words(found.linkage)}"
+            f"{narrowed_down(risk.below_k, self.k, self.who)}, and the right record is found in "
+            f"{cases_words(risk.linkage)}"
         )
 
     def proof(self, part: Part) -> tuple[str, str]:
@@ -329,13 +331,14 @@ class Evidence(Measured):
 
     def part_words(self, part: Part) -> str:
         """Say how a part was grouped."""
-        found = part.partition
+        partition = part.partition
         which = f"{names(part.columns, 6)}: " if len(self.parts) > 1 else ""
-        how = f"{found.method}, refined" if "refine" in found.options else found.method
-        stopped = ", stopped early as asked" * found.stopped
+        how = f"{partition.method}, refined" if "refine" in partition.options else partition.method
+        stopped = ", stopped early as asked" * partition.stopped
+        sizes = spread(partition.smallest, partition.largest)
         return (
-            f"{which}{plural(found.n_groups, 'group')} of {spread(found.smallest, found.largest)} by {how}, "
-            f"k = {found.k:,}{stopped}"
+            f"{which}{plural(partition.n_groups, 'group')} of {sizes} by {how}, "
+            f"k = {partition.k:,}{stopped}"
         )
 
     @property
@@ -343,22 +346,22 @@ class Evidence(Measured):
         """What was found in the written file."""
         if self.counted is None:
             return "no file was written yet, so none was counted"
-        found = self.counted.least
-        who = self.plan.words_of_unit(found.unit)
-        which = f" of {names(found.columns, 6)}" * (len(self.parts) > 1)
+        rarest = self.counted.least
+        who = self.plan.words_of_unit(rarest.unit)
+        which = f" of {names(rarest.columns, 6)}" * (len(self.parts) > 1)
         if self.swap is not None:
             words = (
-                f"{plural(found.records, 'record')}; the rarest value, in {names(found.columns, 6)}, stands "
-                f"for {who.counted(found.smallest)}; every group has the values that were dealt"
+                f"{plural(rarest.records, 'record')}; the rarest value, in {names(rarest.columns, 6)}, "
+                f"stands for {who.counted(rarest.smallest)}; every group has the values that were dealt"
             )
-            return words if self.counted.holds else f"{words}, and k = {found.k:,} does not hold"
+            return words if self.counted.holds else f"{words}, and k = {rarest.k:,} does not hold"
         words = (
-            f"{plural(found.records, 'record')} with {plural(found.combinations, 'combination')}{which}; the "
-            f"rarest is shared by {who.counted(found.smallest)}"
+            f"{plural(rarest.records, 'record')} with {plural(rarest.combinations, 'combination')}{which}; "
+            f"the rarest is shared by {who.counted(rarest.smallest)}"
         )
         if self.counted.holds:
             return words
-        return f"{words}, and k = {found.k:,} does not hold for {plural(found.records_below_k, 'record')}"
+        return f"{words}, and k = {rarest.k:,} does not hold for {plural(rarest.records_below_k, 'record')}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every number that is claimed, with as few digits as a board needs."""
@@ -416,7 +419,9 @@ class Evidence(Measured):
             "swap": None if self.swap is None else few_digits(self.swap.as_dict(), DIGITS),
             "attacks": self._attacks(),
             "parts": [self._part(part) for part in self.parts],
-            "requirements": [asdict(one) for one in self.counted.required] if self.counted else [],
+            "requirements": [asdict(rule) for rule in self.counted.required]
+            if self.counted
+            else [],
             "verified": None if self.counted is None else self.counted.as_dict(),
             "utility": few_digits(self._utility(), DIGITS),
             "summaries": [
@@ -483,12 +488,12 @@ class Evidence(Measured):
         The user's analyses are without groups that are too small, and without those from which these would
         follow.
         """
-        found: dict[str, Any] = dict(self.utility.as_dict())
+        figures: dict[str, Any] = dict(self.utility.as_dict())
         for name, decimals in _DECIMALS_BY_COLUMN.items():
-            found[name] = {key: round(v, decimals) for key, v in found[name].items()}
+            figures[name] = {key: round(v, decimals) for key, v in figures[name].items()}
         least = max(self.k, LEAST)
-        found["analyses"] = safe_together(self.utility.analyses, least)
-        return found
+        figures["analyses"] = safe_together(self.utility.analyses, least)
+        return figures
 
 
 def _plain_options(options: Mapping[str, object]) -> dict[str, object]:
@@ -510,5 +515,5 @@ def _json_plan(plan: Plan) -> dict[str, Any]:
             return [text(entry) for entry in value]
         return value if isinstance(value, str | int | float | bool | None) else str(value)
 
-    found: dict[str, Any] = text(plan.as_dict())
-    return found
+    plain: dict[str, Any] = text(plan.as_dict())
+    return plain

@@ -37,20 +37,20 @@ def history_sentences(history: History, who: UnitWords) -> list[str]:
     'Over the 2 files of this ledger, each combination of groups, strata, known columns and presence holds \
 at least 5 persons: counted.'
     """
-    found = [
+    sentences = [
         f"Over the {plural(history.files, 'file')} of this ledger, each combination of groups, strata, "
         f"known columns and presence holds at least {who.counted(history.smallest)}: counted."
     ]
     if history.sums:
-        found.append(
+        sentences.append(
             f"No sum over fewer than {history.k} {who} follows by linear algebra from the numbers released "
             "in these files."
         )
-    found.append(
+    sentences.append(
         "Only files of this ledger are covered, and not against someone who knows all but one member of a "
         "group, or has the ledger."
     )
-    return found
+    return sentences
 
 
 def history_words(history: History | None, who: UnitWords) -> str:
@@ -68,7 +68,7 @@ def history_words(history: History | None, who: UnitWords) -> str:
         for name, words in _GROUPS_SAID.items()
         if counts.get(name)
     ]
-    return f"release {history.files} of the ledger" + "".join(f"; {one}" for one in said)
+    return f"release {history.files} of the ledger" + "".join(f"; {fact}" for fact in said)
 
 
 def history_cautions(history: History, who: UnitWords) -> Iterator[Caution]:

@@ -29,14 +29,14 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
 
 
 def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
-    found, block = part.partition, plan.block_of(part.columns)
+    partition, block = part.partition, plan.block_of(part.columns)
     used = guarantee(plan, part)
     # Bounds are on the loss of means, which lose least: they say little of other aggregates.
     if block.released != "mean":
         return "not known", (
             f"Not computed: bounds are for means, and these groups release their {block.released}."
         )
-    plain_cost = str(found.options.get("cost", "sse")) == "sse" and not found.options.get(
+    plain_cost = str(partition.options.get("cost", "sse")) == "sse" and not partition.options.get(
         "group_cost"
     )
     merged = _satisfies_more(plan, block)
@@ -46,17 +46,17 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     where = where if _in_cells(plan, measured, block) else ""
     if used == "exact" and plain_cost and not weighted:
         return "no", f"The method is exact: no groups with this k{where} lose less."
-    if measured.weighted and not found.weighted:
+    if measured.weighted and not partition.weighted:
         return "not known", (
             "Not computed: the groups were formed without the weights with which the loss is counted."
         )
-    if found.gap is not None and found.gap == 0:
-        return "no", f"Proved: no groups of {found.k:,} or more{where} lose less."
-    if found.gap is not None:
-        least = percent_words(found.information_loss * (1 - found.gap))
+    if partition.gap is not None and partition.gap == 0:
+        return "no", f"Proved: no groups of {partition.k:,} or more{where} lose less."
+    if partition.gap is not None:
+        least = percent_words(partition.information_loss * (1 - partition.gap))
         return (
-            f"by at most {percent_words(100 * found.gap)}",
-            f"of the loss: it is proved that groups of {found.k:,} or more{where} lose at least {least}"
+            f"by at most {percent_words(100 * partition.gap)}",
+            f"of the loss: it is proved that groups of {partition.k:,} or more{where} lose at least {least}"
             + (", whatever else they satisfy." if merged else "."),
         )
     if weighted:
@@ -65,7 +65,7 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
         return "not known", "Not computed for plans with a unit or extra requirements."
     if used == "exact":
         return "not known", (
-            f"The groups are the best for the cost {found.options.get('cost')}; others may lose less "
+            f"The groups are the best for the cost {partition.options.get('cost')}; others may lose less "
             "information."
         )
     kind = "an approximation" if used == "approximation" else "a heuristic"
@@ -74,8 +74,8 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
 
 def guarantee(plan: Plan, part: Part) -> str:
     """Return what is proved of the groups of a part: methods prove theirs for k records and nothing else."""
-    found = part.partition
-    used = find(found.method).guarantee_for(part.coordinates, found.weighted)
+    partition = part.partition
+    used = find(partition.method).guarantee_for(part.coordinates, partition.weighted)
     more = _satisfies_more(plan, plan.block_of(part.columns))
     return "heuristic" if more and used == "exact" else str(used)
 

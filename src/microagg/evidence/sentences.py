@@ -79,12 +79,14 @@ def thresholds_of(
 
     ``not_attacked`` says why there are no ``attacks``: a limit that could not be checked is missed.
     """
-    found = []
+    thresholds = []
     if accept.loss is not None:
         limit = f"at most {accept.loss:g} %"
-        found.append(Threshold("information loss", limit, percent_words(loss), loss <= accept.loss))
+        thresholds.append(
+            Threshold("information loss", limit, percent_words(loss), loss <= accept.loss)
+        )
     if accept.linkage is not None:
-        found.append(
+        thresholds.append(
             Threshold(
                 "record linkage with what an attacker knows",
                 f"at most {share(accept.linkage)}",
@@ -95,7 +97,7 @@ def thresholds_of(
         )
     if accept.tables is not None:
         multiple = few_digits(fidelity.multiple(fidelity.order), DIGITS)
-        found.append(
+        thresholds.append(
             Threshold(
                 f"distance of {tables_words(fidelity.order)}",
                 f"at most {times_words(accept.tables)} that of another sample",
@@ -104,12 +106,12 @@ def thresholds_of(
             )
         )
     if accept.inference is not None:
-        found.append(_inference_threshold(accept.inference, attacks, not_attacked))
+        thresholds.append(_inference_threshold(accept.inference, attacks, not_attacked))
     for analysis in () if accept.moved is None else analyses:
         limit = f"moved by at most {accept.moved:g} of its 95 % interval"
         moved = few_digits(analysis.moved, DIGITS)
-        found.append(Threshold(analysis.formula, limit, f"{moved:.2g}", moved <= accept.moved))
-    return found
+        thresholds.append(Threshold(analysis.formula, limit, f"{moved:.2g}", moved <= accept.moved))
+    return thresholds
 
 
 def _inference_threshold(limit: float, attacks: Attacks | None, not_attacked: str) -> Threshold:
@@ -218,17 +220,17 @@ def required_words(require: Require) -> list[str]:
     >>> required_words(Require(distinct={"diagnosis": 3}, p_percent={"turnover": 10}))
     ['at least 3 different values of diagnosis', 'a p % rule for turnover']
     """
-    found = [f"at least {n} different values of {names([c])}" for c, n in require.distinct.items()]
-    found += [f"entropy l-diversity of {names([c])}, l = {v:g}" for c, v in require.entropy.items()]
-    found += [f"t-closeness of {names([c])}, t = {t:g}" for c, t in require.closeness.items()]
-    found += [f"{names([c])} is given away by no group" for c in require.hidden]
-    found += [f"a p % rule for {names([c])}" for c in require.p_percent]
-    found += [f"an (n, k) dominance rule for {names([c])}" for c in require.n_k]
+    rules = [f"at least {n} different values of {names([c])}" for c, n in require.distinct.items()]
+    rules += [f"entropy l-diversity of {names([c])}, l = {v:g}" for c, v in require.entropy.items()]
+    rules += [f"t-closeness of {names([c])}, t = {t:g}" for c, t in require.closeness.items()]
+    rules += [f"{names([c])} is given away by no group" for c in require.hidden]
+    rules += [f"a p % rule for {names([c])}" for c in require.p_percent]
+    rules += [f"an (n, k) dominance rule for {names([c])}" for c in require.n_k]
     if require.population is not None:
-        found.append(f"{number(int(require.population))} or more of the population")
+        rules.append(f"{number(int(require.population))} or more of the population")
     if require.individual_risk is not None:
-        found.append(f"an individual risk of at most {share(require.individual_risk)}")
-    return found
+        rules.append(f"an individual risk of at most {share(require.individual_risk)}")
+    return rules
 
 
 def _shared_too(plan: Plan, block: Block) -> str:
@@ -245,8 +247,8 @@ def _shared(block: Block, most: int) -> str:
     columns = names(block.columns or (), most)
     if block.per_column and len(block.columns or ()) > 1:
         return f"each value of {columns}, every column by itself,"
-    one = len(block.columns or ()) == 1
-    return f"each {'value' if one else 'combination'} of {columns}"
+    is_one = len(block.columns or ()) == 1
+    return f"each {'value' if is_one else 'combination'} of {columns}"
 
 
 def loss_words(utility: Utility, where: str = "") -> str:

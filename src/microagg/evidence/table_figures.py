@@ -151,10 +151,10 @@ class TableFigures:
 
         It also has the known columns and strata that were recoded.
         """
-        given = self.intake
-        if not given.recoded:
+        intake = self.intake
+        if not intake.recoded:
             return self.both
-        return against_original(self.both, given.recoded, given.original)
+        return against_original(self.both, intake.recoded, intake.original)
 
     @property
     def _shared(self) -> Labels | None:
@@ -174,13 +174,13 @@ class TableFigures:
 
     def as_in_file(self, names: Iterable[Any]) -> dict[Any, Known]:
         """Give the values of unprotected columns numbers; different texts in the file get different ones."""
-        found = known_columns(self.intake.frame, names)
-        recoded = [name for name in found if name in self.recoded_columns]
+        columns = known_columns(self.intake.frame, names)
+        recoded = [name for name in columns if name in self.recoded_columns]
         if self.intake.text is not None:
-            text = known_columns(Frame(self.intake.text), found)
-            found = {name: as_in_file(column, text[name]) for name, column in found.items()}
+            text = known_columns(Frame(self.intake.text), columns)
+            columns = {name: as_in_file(column, text[name]) for name, column in columns.items()}
         # Where small strata were merged, the file tells the stratum of the group.
-        return {**found, **known_columns(self.after, recoded)}
+        return {**columns, **known_columns(self.after, recoded)}
 
     @cached_property
     def utility(self) -> Utility:
@@ -202,7 +202,7 @@ class TableFigures:
         weight, released = self.plan.weight, None
         if weight is not None and weight.release == "mean":
             released = self.after.doubles(weight.column)
-        found = [
+        results = [
             analyse(
                 self.both_as_given,
                 wanted,
@@ -212,9 +212,9 @@ class TableFigures:
             )
             for wanted in analyses
         ]
-        if not found:
+        if not results:
             return utility
-        return replace(utility, analyses=[*utility.analyses, *found])
+        return replace(utility, analyses=[*utility.analyses, *results])
 
     @cached_property
     def fidelity(self) -> Fidelity:
@@ -222,7 +222,7 @@ class TableFigures:
         columns = columns_of(self.both_as_given)
         measured = {self.roles.weight, *(column.name for column in columns)}
         others = [name for name in self.roles.released if name not in measured]
-        kinds = {name: one for name, one in self.plan.columns.items() if name in others}
+        kinds = {name: setting for name, setting in self.plan.columns.items() if name in others}
         before = self.intake.original or self.intake.frame
         columns += compared_columns(before, self.after, others, kinds)
         weight, released = self.plan.weight, None
@@ -233,7 +233,7 @@ class TableFigures:
     @cached_property
     def within_groups(self) -> list[WithinGroups]:
         """The covariances that averaging takes, of each part, as far as they may be told to the public."""
-        both, found = self.both, []
+        both, covariances = self.both, []
         for part in self.parts:
             block = self.plan.block_of(part.columns)
             if block.is_swapped or block.released != "mean" or self.is_sample:
@@ -253,29 +253,29 @@ class TableFigures:
                     self.intake.weights,
                     self.intake.units,
                 )
-                found += [] if told is None else [told]
-        return found
+                covariances += [] if told is None else [told]
+        return covariances
 
     @cached_property
     def risk(self) -> Risk:
         """What an attacker gains from the protected columns alone."""
-        found = risk_of(
+        figures = risk_of(
             self.both,
             self.plan.k,
             self.plan.confidential,
             sample=sample_for(len(self.both)),
             units=self.intake.units,
         )
-        given = self.both
+        original = self.both
         if self.intake.recoded:
-            given = self.both_as_given.of_columns(range(len(self.both.names)))
+            original = self.both_as_given.of_columns(range(len(self.both.names)))
         return replace(
-            found,
-            unique_before=share_below(given.classes_before, 2),
+            figures,
+            unique_before=share_below(original.classes_before, 2),
             below_k=share_below(self.both.classes, self.plan.k, self.intake.units),
             diversity={
-                name: replace(one, agreement=self.agreements[name])
-                for name, one in found.diversity.items()
+                name: replace(diversity, agreement=self.agreements[name])
+                for name, diversity in figures.diversity.items()
             },
         )
 
@@ -365,7 +365,7 @@ class TableFigures:
         chance = None
         if self.untouched:
             chance = chance_of(self._joint_classes, self.intake.units)
-            if any(one.alone for one in self.linked_rows):
+            if any(sets.alone for sets in self.linked_rows):
                 chance = Chance(1.0, 1.0)
         stands, alone = standing(self.both)
         return SwapFigures(chance, self.pairing if self.untouched else None, stands, alone)

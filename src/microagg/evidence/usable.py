@@ -60,17 +60,19 @@ def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caut
     >>> about_use({"age": 3.0, "job": 61.0}, [Summary("age"), Summary("job", changed=0.31)])[0].words
     'Much is lost in job (61.0 % of its information, 31.0 % of its values wrong).'
     """
-    found = [
+    hardly_usable = [
         (name, lost, row)
         for (name, lost), row in zip(losses.items(), rows, strict=True)
         if lost > MOST_LOST or (row.kind != "ordinal" and (row.changed or 0.0) > MOST_CHANGED)
     ]
-    if not found:
+    if not hardly_usable:
         return []
     rank = {name: place for place, name in enumerate(worst_first(losses))}
-    found.sort(key=lambda one: rank[one[0]])
-    said = ", ".join(f"{names([name])} ({_lost(lost, row)})" for name, lost, row in found[:_NAMED])
-    spoilt = [name for name, _, _ in found]
+    hardly_usable.sort(key=lambda entry: rank[entry[0]])
+    said = ", ".join(
+        f"{names([name])} ({_lost(lost, row)})" for name, lost, row in hardly_usable[:_NAMED]
+    )
+    spoilt = [name for name, _, _ in hardly_usable]
     more = f", and in {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""
     words = f"Much is lost in {said}{more}."
     cures = [(name, decision) for name in spoilt[:_NAMED] for decision in ("drop", "importance 5")]
@@ -156,7 +158,7 @@ def moved_figures(row: Summary) -> list[str]:
     >>> moved_figures(Summary("a", total=(100.0, 100.0), median=(10.0, 8.5), sd=(5.0, 4.8)))
     ['median']
     """
-    found = []
+    moved_most = []
     sd = row.sd[0] if row.sd is not None and not isinstance(row.sd[0], str) else 0.0
     for name in _FIGURES:
         pair = getattr(row, name)
@@ -166,8 +168,8 @@ def moved_figures(row: Summary) -> list[str]:
         moved = abs(after - before)
         least = _NOISE * sd if name in ("mean", "median") else 0.0
         if moved > max(MOST_MOVED * abs(before), least):
-            found.append(name)
-    return found
+            moved_most.append(name)
+    return moved_most
 
 
 def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
@@ -178,9 +180,9 @@ def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
     fidelity : of the release
     swapped : whether values are swapped within groups
     """
-    found = []
+    warnings = []
     if swapped:
-        found.append(
+        warnings.append(
             "Do not look at single rows, nor join rows with other files: the protected values of a row were "
             "dealt, and are not one person's."
         )
@@ -191,25 +193,25 @@ def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
             f"{names([name])} {few_digits(wrong[name], DIGITS):.3g}" for name in worst[:_NAMED]
         )
         more = f" and {plural(len(worst) - _NAMED, 'more column')}" if len(worst) > _NAMED else ""
-        found.append(
+        warnings.append(
             "Do not compute standard errors, quantiles, inequality or rates below a threshold, such as "
             f"poverty rates: standard deviations are too small ({said} of the true one{more})."
         )
     for order, words in enumerate(_NO_TABLES, 1):
         moved, times = fidelity.tables[order - 1], fidelity.multiple(order)
         if moved is not None and moved > _MOVED_LITTLE and times > MOST_TIMES:
-            found.append(
+            warnings.append(
                 f"{words}: in {tables_words(order)} {share(moved)} of the records stand in another cell, "
                 f"{times_words(times)} as many as in another sample of this size."
             )
             break  # what holds for tables of two columns holds for those of three
     if fidelity.rare is not None and fidelity.rare < RARE_KEPT:
-        found.append(
+        warnings.append(
             "Do not study rare categories: those that fewer than 5 % of the records have keep "
             f"{share(fidelity.rare)} of their records."
         )
     if (off := few_digits(fidelity.correlations or 0.0, DIGITS)) > _CORRELATIONS_OFF:
-        found.append(
+        warnings.append(
             f"Do not compare the strength of associations: correlations are off by {off:.2g} on average."
         )
-    return found
+    return warnings

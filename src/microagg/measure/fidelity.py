@@ -109,13 +109,13 @@ def sets_of(d: int, order: int, rng: np.random.Generator) -> list[tuple[int, ...
 
 def _numbered_set(d: int, order: int, number: int) -> tuple[int, ...]:
     """Return a set by its number in the order of itertools: 1,500 columns have 560 million sets of three."""
-    found, first = [], 0
+    columns, first = [], 0
     for left in range(order - 1, -1, -1):
         while number >= (after := math.comb(d - 1 - first, left)):
             number, first = number - after, first + 1
-        found.append(first)
+        columns.append(first)
         first += 1
-    return tuple(found)
+    return tuple(columns)
 
 
 def shares_of(weights: Floats) -> Floats:

@@ -376,5 +376,5 @@ def standing(both: Pair) -> tuple[float, int]:
 
 def _is_among(values: Floats, others: Floats) -> NDArray[np.bool_]:
     """Return which values are among others; missing is a value."""
-    found = np.isin(values, others)
-    return found | (np.isnan(values) & np.isnan(others).any())
+    is_among = np.isin(values, others)
+    return is_among | (np.isnan(values) & np.isnan(others).any())

@@ -33,11 +33,11 @@ def element(tag: str, content: str = "", **attributes: Any) -> Markup:
     >>> str(element("text", "<b>", kind="note", x=1.25, text_anchor="end"))
     '<text class="note" x="1.2" text-anchor="end">&lt;b&gt;</text>'
     """
-    given = (
+    written = (
         f' {_ATTRIBUTES.get(name, name.replace("_", "-"))}="{escape(_number(value))}"'
         for name, value in attributes.items()
     )
-    return Markup(f"<{tag}{''.join(given)}>{escape(content)}</{tag}>")
+    return Markup(f"<{tag}{''.join(written)}>{escape(content)}</{tag}>")
 
 
 def _number(value: Any) -> Any:
@@ -82,10 +82,10 @@ def amounts(values: Sequence[float]) -> list[str]:
     """
     most = max(map(abs, values), default=0.0)
     if 1e6 <= most < 1e12:
-        found = [f"{value / 1e6:,.6g} M" if value else "0" for value in values]
+        texts = [f"{value / 1e6:,.6g} M" if value else "0" for value in values]
     else:
-        found = [f"{value:,.10g}" if 1e4 <= most < 1e6 else f"{value:.6g}" for value in values]
-    return [words.replace("-", "−") for words in found]
+        texts = [f"{value:,.10g}" if 1e4 <= most < 1e6 else f"{value:.6g}" for value in values]
+    return [words.replace("-", "−") for words in texts]
 
 
 class Picture:
@@ -157,10 +157,10 @@ class Plot(Picture):
     def _fitting(self) -> list[tuple[float, str]]:
         for most in (7, 5, 4, 3, 2):
             values = round_numbers(*self._ends[0], most)
-            found = list(zip(values, amounts(values), strict=True))
-            if sum(width_of(words) + FONT for _, words in found) <= self.right - self.left:
+            ticks = list(zip(values, amounts(values), strict=True))
+            if sum(width_of(words) + FONT for _, words in ticks) <= self.right - self.left:
                 break
-        return found
+        return ticks
 
     def axis_left(self, unit: str, ticks: Iterable[tuple[float, str]] | None = None) -> None:
         """Draw the axis at the left, with a rule at round numbers, unless ticks are given."""

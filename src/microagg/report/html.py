@@ -74,15 +74,15 @@ def environment(*folders: Path) -> Environment:
     from microagg.report import charts
     from microagg.report.charts import risk_utility_map
 
-    found = Environment(
+    templates = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
         autoescape=True,  # whatever comes from data is text
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.globals.update(charts=charts, risk_utility_map=risk_utility_map)
-    found.filters.update(
+    templates.globals.update(charts=charts, risk_utility_map=risk_utility_map)
+    templates.filters.update(
         percent=_unbroken(words.percent),
         number=_unbroken(words.number),
         share=_unbroken(words.share),
@@ -96,7 +96,7 @@ def environment(*folders: Path) -> Environment:
         decimals=_decimals,
         worst_first=_worst_first,
     )
-    return found
+    return templates
 
 
 _BLANK = "\u00a0"  # between a number and its sign a line must not break

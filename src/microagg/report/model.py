@@ -25,8 +25,8 @@ _PACKAGES = ("numpy", "scipy", "numba", "narwhals", "pyarrow")
 
 def release_model(evidence: Evidence) -> dict[str, Any]:
     """Return the content of the board's report."""
-    found = evidence.as_dict()
-    files = found["files"]
+    figures = evidence.as_dict()
+    files = figures["files"]
     plan = evidence.plan
     # A frame may have names that are no text, which no plan file can hold.
     in_words = all(isinstance(name, str) and name.isprintable() for name in evidence.roles.named)
@@ -41,7 +41,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         "kind": "release",
         "public": False,
         "created": now(),
-        **found,
+        **figures,
         "words": {
             "loss": evidence.loss_words,
             "tables": tables_words(order),
@@ -94,13 +94,13 @@ def file_facts(path: str | Path | None) -> dict[str, Any] | None:
 
 def versions() -> dict[str, str]:
     """Return the versions of microagg and of the packages that compute the numbers."""
-    found = {"microagg": VERSION}
+    versions_of = {"microagg": VERSION}
     for package in _PACKAGES:
         try:
-            found[package] = version(package)
+            versions_of[package] = version(package)
         except PackageNotFoundError:
-            found[package] = "unknown"
-    return {**found, "python": platform.python_version()}
+            versions_of[package] = "unknown"
+    return {**versions_of, "python": platform.python_version()}
 
 
 def repetition(command: list[str] | None, python: str) -> dict[str, Any]:

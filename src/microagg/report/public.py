@@ -280,9 +280,9 @@ def _released_levels(column: Column, released: Frame, name: Any) -> tuple[Any, .
 
 def _distinguished(released: Frame, wanted: Sequence[Any], text: Frame | None) -> dict[Any, Known]:
     """Return the values of columns, distinguished as anyone who has the released file can."""
-    found = known_columns(released, wanted)
-    written = {} if text is None else known_columns(text, [n for n in found if text.has(n)])
-    return found | {name: as_in_file(found[name], column) for name, column in written.items()}
+    columns = known_columns(released, wanted)
+    written = {} if text is None else known_columns(text, [n for n in columns if text.has(n)])
+    return columns | {name: as_in_file(columns[name], column) for name, column in written.items()}
 
 
 def _cautions_of_the_file(
@@ -297,42 +297,42 @@ def _cautions_of_the_file(
     strata = plan.shared_strata
     known = _distinguished(released, roles.known, text)
     others = _distinguished(released, [*roles.renumbered, *roles.confidential], text)
-    found = [caution for caution in about_plan(plan, roles) if caution.severity == "amber"]
-    found += about_row_labels(released.distinct_row_labels())
+    cautions = [caution for caution in about_plan(plan, roles) if caution.severity == "amber"]
+    cautions += about_row_labels(released.distinct_row_labels())
     extra = {name: column for name, column in known.items() if name not in strata}
-    found += about_identifiers(identifiers(extra), len(released), plan.units)
+    cautions += about_identifiers(identifiers(extra), len(released), plan.units)
     if plan.is_swapped:
-        return found
+        return cautions
     links = linking_columns({**others, **extra}, [*roles.renumbered, *plan.units])
     linked = [
         count_row_sets(name, sets, plan.k, units)
         for name, sets in sets_by_column(promised, known, links).items()
     ]
-    found += about_linked_rows(linked, roles.renumbered, plan.moved_together)
+    cautions += about_linked_rows(linked, roles.renumbered, plan.moved_together)
     renumbered = {name: others[name] for name in roles.renumbered}
     unmixed = unmixed_units(_classes_of_records(released, plan), {**known, **renumbered})
-    return [*found, *about_groups(unmixed, ())]
+    return [*cautions, *about_groups(unmixed, ())]
 
 
 def _about_agreement(released: Frame, plan: Plan, seen: Labels) -> list[Caution]:
     """Confidential values that records which look alike disclose, as far as the plan does not accept it."""
     agreements = {name: agreement_of(released, name, seen) for name in plan.confidential}
-    found = about_agreement(agreements, plan.accept.agreeing)
-    return [caution for caution in found if caution.severity == "amber"]
+    cautions = about_agreement(agreements, plan.accept.agreeing)
+    return [caution for caution in cautions if caution.severity == "amber"]
 
 
 def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]:
     """Classes by the released values of each block whose k counts records, and this k."""
-    found = []
+    classes = []
     for block in plan.blocks:
         if plan.unit_of(block).column is not None:
             continue
-        own = list(block.columns or ())
-        for part in [[name] for name in own] if block.per_column else [own]:
+        names_of_block = list(block.columns or ())
+        for part in [[name] for name in names_of_block] if block.per_column else [names_of_block]:
             columns = known_columns(released, [*part, *plan.also_shared(block)])
             codes = [column.codes for column in columns.values()]
-            found.append((combine(codes), block.k or 1))
-    return found
+            classes.append((combine(codes), block.k or 1))
+    return classes
 
 
 def _needs_originals(released: Frame, plan: Plan, roles: Roles) -> bool:
@@ -411,7 +411,7 @@ def _counted_values(released: Frame, plan: Plan) -> str:
 
 def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
     """Count the sets of records that agree in the released table."""
-    found: dict[str, Any] = few_digits(
+    figures: dict[str, Any] = few_digits(
         {
             "smallest_class": int(sizes.min()),
             "classes": len(sizes),
@@ -420,4 +420,4 @@ def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
         },
         _DIGITS,
     )
-    return found
+    return figures
