@@ -208,7 +208,7 @@ def measured_at_scale(
         )  # rows are nobody's, so that only groups have a loss
         if measuring.is_sample:
             chance = None if swap.chance is None else chance_at_most(counts.known)
-            swap = replace(swap, chance=chance, alone=counts.unique_before)
+            swap = swap._replace(chance=chance, alone=counts.unique_before)
     return replace(
         sampled,
         signs=replace(

@@ -416,7 +416,7 @@ class Evidence(Measured):
                 "not_to_do": self.not_to_do,
             },
             "risk": few_digits(self._risk(), DIGITS),
-            "swap": None if self.swap is None else few_digits(self.swap.as_dict(), DIGITS),
+            "swap": few_digits(self._swap(), DIGITS),
             "attacks": self._attacks(),
             "parts": [self._part(part) for part in self.parts],
             "requirements": [asdict(rule) for rule in self.counted.required]
@@ -463,12 +463,25 @@ class Evidence(Measured):
             "with_known": self.with_known.as_dict(),
             "if_confidential_known": {**self.if_confidential_known.as_dict(), "claims": claims},
             "known_columns": [{**asdict(harm), "name": str(harm.name)} for harm in self.harms],
-            "pairing": None
-            if self.signs.pairing is None
-            else {"rate": self.signs.pairing.rate, "base": self.signs.pairing.base},
+            "pairing": self._pairing(),
             "linked_rows": [
                 {**asdict(sets), "column": str(sets.column)} for sets in self.signs.linked_rows
             ],
+        }
+
+    def _pairing(self) -> dict[str, float] | None:
+        pairing = self.signs.pairing
+        return None if pairing is None else {"rate": pairing.rate, "base": pairing.base}
+
+    def _swap(self) -> dict[str, Any] | None:
+        if self.swap is None:
+            return None
+        chance, standing, alone = self.swap
+        return {
+            "chance": None if chance is None else chance._asdict(),
+            "pairing": self._pairing(),
+            "standing": standing,
+            "alone": alone,
         }
 
     def _attacks(self) -> dict[str, Any] | None:

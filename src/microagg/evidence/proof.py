@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from microagg.base.formatting import percent
 from microagg.evidence.measured import Measured, Part
-from microagg.evidence.sentences import group_loss_words, percent_words
+from microagg.evidence.sentences import percent_words
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
@@ -18,7 +19,7 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     word, sentence = _proof(plan, measured, part)
     utility = measured.utility
     recoded = not plan.coarsened.keys().isdisjoint(part.columns)
-    differs = recoded or group_loss_words(utility.information_loss, utility.group_loss)
+    differs = recoded or percent(utility.information_loss) != percent(utility.group_loss)
     if word == "not known" or not differs:
         return word, sentence
     loss = percent_words(part.partition.information_loss)
@@ -36,40 +37,31 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
         return "not known", (
             f"Not computed: bounds are for means, and these groups release their {block.released}."
         )
-    plain_cost = str(partition.options.get("cost", "sse")) == "sse" and not partition.options.get(
-        "group_cost"
-    )
-    merged = _satisfies_more(plan, block)
+    options, merged = partition.options, _satisfies_more(plan, block)
+    plain_cost = str(options.get("cost", "sse")) == "sse" and not options.get("group_cost")
     weighted = plan.weight is not None
+    missing = any(column.missing for column in measured.signs.missing_counts.values())
+    in_cells = plan.strata_of(block).columns or (missing and plan.missing.policy == "pattern")
     # Groups of one cell never cross into another, and a bound is the sum of those of all cells.
-    where = " that keep to strata and patterns of missing values"
-    where = where if _in_cells(plan, measured, block) else ""
+    where = " that keep to strata and patterns of missing values" if in_cells else ""
     if used == "exact" and plain_cost and not weighted:
         return "no", f"The method is exact: no groups with this k{where} lose less."
-    if measured.weighted and not partition.weighted:
-        return "not known", (
-            "Not computed: the groups were formed without the weights with which the loss is counted."
-        )
-    if partition.gap is not None and partition.gap == 0:
-        return "no", f"Proved: no groups of {partition.k:,} or more{where} lose less."
-    if partition.gap is not None:
+    if partition.gap is not None and not (measured.weighted and not partition.weighted):
+        if partition.gap == 0:
+            return "no", f"Proved: no groups of {partition.k:,} or more{where} lose less."
         least = percent_words(partition.information_loss * (1 - partition.gap))
         return (
             f"by at most {percent_words(100 * partition.gap)}",
             f"of the loss: it is proved that groups of {partition.k:,} or more{where} lose at least {least}"
             + (", whatever else they satisfy." if merged else "."),
         )
-    if weighted:
-        return "not known", "Not computed: no method is exact for records with weights."
-    if merged:
-        return "not known", "Not computed for plans with a unit or extra requirements."
-    if used == "exact":
-        return "not known", (
-            f"The groups are the best for the cost {partition.options.get('cost')}; others may lose less "
-            "information."
-        )
-    kind = "an approximation" if used == "approximation" else "a heuristic"
-    return "not known", f"Not computed: the method is {kind}."
+    if weighted or merged:
+        return "not known", "Not computed for plans with a weight, a unit or extra requirements."
+    kind = {
+        "exact": f"exact for the cost {options.get('cost')}",
+        "approximation": "an approximation",
+    }
+    return "not known", f"Not computed: the method is {kind.get(used, 'a heuristic')}."
 
 
 def guarantee(plan: Plan, part: Part) -> str:
@@ -83,8 +75,3 @@ def guarantee(plan: Plan, part: Part) -> str:
 def _satisfies_more(plan: Plan, block: Block) -> bool:
     """Return whether groups of a block must satisfy more than k records."""
     return plan.unit_of(block).column is not None or bool(block.require)
-
-
-def _in_cells(plan: Plan, measured: Measured, block: Block) -> bool:
-    missing = any(column.missing for column in measured.signs.missing_counts.values())
-    return bool(plan.strata_of(block).columns) or (missing and plan.missing.policy == "pattern")

@@ -314,21 +314,10 @@ def most_lost_words(utility: Utility) -> str:
     said = []
     if len(by) > 1:
         said.append("most in " + ", ".join(f"{names([n])} ({lost_words(by[n])})" for n in worst))
-    if utility.groups_known:  # of two files only the values are
-        groups = group_loss_words(utility.information_loss, utility.group_loss)
-        said += [groups.removeprefix("; ")] * bool(groups)
+    # Of two files only the values are known.
+    if utility.groups_known and percent(utility.information_loss) != percent(utility.group_loss):
+        said.append(f"the groups alone, with exact means, lose {percent(utility.group_loss)}")
     return "; ".join(said)
-
-
-def group_loss_words(loss: float, of_groups: float) -> str:
-    """Say what the groups lose without rounding and categories; empty if the release loses the same.
-
-    >>> group_loss_words(16.2, 11.7), group_loss_words(8.591, 8.592)
-    ('; the groups alone, with exact means, lose 11.7 %', '')
-    """
-    if percent(loss) == percent(of_groups):
-        return ""
-    return f"; the groups alone, with exact means, lose {percent(of_groups)}"
 
 
 def attacker_words(alone: Risk, k: int | None = None) -> str:

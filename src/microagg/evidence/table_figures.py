@@ -368,7 +368,7 @@ class TableFigures:
             if any(sets.alone for sets in self.linked_rows):
                 chance = Chance(1.0, 1.0)
         stands, alone = standing(self.both)
-        return SwapFigures(chance, self.pairing if self.untouched else None, stands, alone)
+        return SwapFigures(chance, stands, alone)
 
     @cached_property
     def cure(self) -> Cure | None:

@@ -37,7 +37,6 @@ Cost      O(n c² + c³) for the regression, the cube of its size for each class
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -286,28 +285,15 @@ class Chance(NamedTuple):
     mean: float
 
 
-@dataclass(frozen=True)
-class SwapFigures:
+class SwapFigures(NamedTuple):
     """Figures of a release with swapped values."""
 
     chance: Chance | None
     """None: no column is untouched, so that no row is anybody's."""
-    pairing: Pairing | None
-    """The attack that uses how untouched columns go with protected ones; None: none is untouched."""
     standing: float
     """Share of the people who are alone with their true protected values for whom these stand in the file."""
     alone: int
     """Number of people who are alone with their true protected values."""
-
-    def as_dict(self) -> dict[str, object]:
-        """Plain data for JSON."""
-        pairing = self.pairing
-        return {
-            "chance": None if self.chance is None else self.chance._asdict(),
-            "pairing": None if pairing is None else {"rate": pairing.rate, "base": pairing.base},
-            "standing": self.standing,
-            "alone": self.alone,
-        }
 
 
 def chance_of(labels: Labels, units: Labels | None) -> Chance:
