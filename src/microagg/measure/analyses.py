@@ -24,7 +24,7 @@ from microagg.measure.estimates import (
     LEAST,
     Analysis,
     Estimate,
-    Found,
+    Figure,
     gini,
     mean,
     overlap,
@@ -224,7 +224,7 @@ def _of(weights: Floats | None, rows: Labels) -> Floats | None:
     return None if weights is None else weights[rows]
 
 
-def _statistic(table: _Table, formula: Formula) -> Callable[[Any], Found]:
+def _statistic(table: _Table, formula: Formula) -> Callable[[Any], Figure]:
     """Return the function that computes the statistic of a group."""
     x, w = table.values, table.weights
     if formula.statistic == "share":
@@ -236,20 +236,20 @@ def _statistic(table: _Table, formula: Formula) -> Callable[[Any], Found]:
         line = p * quantile(incomes, weights, 0.5).value
         return lambda name: poverty(incomes, weights, line, p, index[table.rows[name]])
     if formula.statistic == "quantile":
-        compute: Callable[[Floats, Floats | None], Found] = partial(quantile, p=_number(formula))
+        compute: Callable[[Floats, Floats | None], Figure] = partial(quantile, p=_number(formula))
     else:
         compute = {"mean": mean, "gini": gini}[formula.statistic]
     return lambda name: compute(x[table.rows[name]], _of(w, table.rows[name]))
 
 
-def _shares(table: _Table) -> Callable[[Any], Found]:
+def _shares(table: _Table) -> Callable[[Any], Figure]:
     """Return what estimates the share of a category among the records of its group, or of all."""
     together: dict[Any, list[Labels]] = {}
     for name, rows in table.rows.items():
         together.setdefault(name[1:], []).append(rows)
     groups = {group: np.concatenate(several) for group, several in together.items()}
 
-    def share(name: tuple[Any, ...]) -> Found:
+    def share(name: tuple[Any, ...]) -> Figure:
         rows, members = groups[name[1:]], table.rows[name]
         has = np.isin(rows, members).astype(np.float64)
         return mean(has, _of(table.weights, rows))._replace(records=len(members))
@@ -347,7 +347,7 @@ def _levels(frame: Frame, name: Any) -> dict[Any, Any]:
     return {level: codes == i for i, level in enumerate(levels) if level is not None}
 
 
-def _estimate(name: str, first: Found, second: Found) -> Estimate:
+def _estimate(name: str, first: Figure, second: Figure) -> Estimate:
     records, shared = min(first.records, second.records), overlap(first.interval, second.interval)
     return Estimate(
         name, records, first.value, first.interval, second.value, second.interval, shared

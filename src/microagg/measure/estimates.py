@@ -168,7 +168,7 @@ AROUND = 10
 _LEVEL = 0.975
 
 
-class Found(NamedTuple):
+class Figure(NamedTuple):
     """One estimate in one table."""
 
     records: int
@@ -198,14 +198,14 @@ def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
     return float(np.mean(shares))
 
 
-def mean(x: Floats, w: Floats | None) -> Found:
+def mean(x: Floats, w: Floats | None) -> Figure:
     """Estimate the mean of at least two values."""
     w = np.ones(len(x)) if w is None else w
     middle = float(x[0] + np.average(x - x[0], weights=w))
     return _with_error(len(x), middle, _error(w, (x - middle) / w.sum()))
 
 
-def gini(x: Floats, w: Floats | None) -> Found:
+def gini(x: Floats, w: Floats | None) -> Figure:
     """Estimate the Gini coefficient: 0 if all have the same, near 1 if one has all.
 
     >>> round(gini(np.array([1.0, 3.0]), None).value, 3)
@@ -230,7 +230,7 @@ def gini(x: Floats, w: Floats | None) -> Found:
     return _with_error(len(x), value, _error(w, influence))
 
 
-def poverty(x: Floats, w: Floats | None, line: float, of_median: float, rows: Labels) -> Found:
+def poverty(x: Floats, w: Floats | None, line: float, of_median: float, rows: Labels) -> Figure:
     """Estimate the share of some records whose income is below a share of the median of all.
 
     ``x`` and ``w`` are of all records, ``rows`` those whose rate it is; the ``line`` is the share
@@ -260,13 +260,13 @@ def _density(x: Floats, w: Floats, at: float) -> float:
     return float(np.average(kernels, weights=w))
 
 
-def quantile(x: Floats, w: Floats | None, p: float) -> Found:
+def quantile(x: Floats, w: Floats | None, p: float) -> Figure:
     """Estimate a quantile: the mean of the values around it."""
     w = np.ones(len(x)) if w is None else w
     value = _quantile(x, w, p)
     half = _student(len(x) - 1) * _error(w, ((x <= value) - p) / w.sum())
     low, high = (_quantile(x, w, at) for at in (max(p - half, 0.0), min(p + half, 1.0)))
-    return Found(len(x), value, min(low, value), max(high, value))
+    return Figure(len(x), value, min(low, value), max(high, value))
 
 
 def _quantile(x: Floats, w: Floats, p: float) -> float:
@@ -293,7 +293,7 @@ def window(x: Floats, w: Floats | None, p: float, around: int = AROUND) -> Label
     return order[start : start + count]
 
 
-def regression(y: Floats, X: Floats, w: Floats | None, names: list[str]) -> list[Found]:
+def regression(y: Floats, X: Floats, w: Floats | None, names: list[str]) -> list[Figure]:
     """Fit least squares with an intercept; return it and the coefficient of each column."""
     weights, n, free = w, len(y), len(y) - X.shape[1] - 1
     w = np.ones(n) if w is None else w
@@ -339,9 +339,9 @@ def _error(w: Floats, influence: Floats) -> float:
     return float(np.sqrt(m / max(m - 1, 1) * np.square(w * influence).sum()))
 
 
-def _with_error(n: int, value: float, error: float, free: int | None = None) -> Found:
+def _with_error(n: int, value: float, error: float, free: int | None = None) -> Figure:
     half = _student(n - 1 if free is None else free) * error
-    return Found(n, value, value - half, value + half)
+    return Figure(n, value, value - half, value + half)
 
 
 def _student(free: int) -> float:

@@ -82,12 +82,6 @@ class Cells(NamedTuple):
     nearest: NDArray[np.uint8]
     """The same after, with numbers that are no level at the nearest one: for associations."""
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether all records of both tables stand in one cell."""
-        first = self.before[0]
-        return bool((self.before == first).all() and (self.after == first).all())
-
 
 class Move(NamedTuple):
     """How far one table moved, in the release and in other samples."""
@@ -469,7 +463,7 @@ def fidelity_of(
         columns = list(pool.map(scaled, columns))
         cells = list(pool.map(cells_of, columns))
         # A column of one value makes no table of its own.
-        varied = [j for j, column in enumerate(cells) if not column.is_constant] or [0]
+        varied = [j for j, cell in enumerate(cells) if np.ptp(np.concatenate(cell[:2]))] or [0]
         columns, cells = [columns[j] for j in varied], [cells[j] for j in varied]
         sets = [sets_of(len(cells), order, rng) for order in (1, 2, 3)]
         masses = Masses(shares, after, other_samples(cells, shares, rng))

@@ -106,7 +106,10 @@ def link(
     O(n log n) for few columns; the share of the tree that is visited grows with d.
     """
     n = len(both)
-    rows = _sampled_rows(n, sample, random_state)
+    check_sample(sample)
+    rows: Labels | slice = slice(None)
+    if sample is not None and sample < n:
+        rows = np.sort(np.random.default_rng(random_state).choice(n, sample, replace=False))
     blocks = np.zeros(n, dtype=np.int64) if blocks is None else blocks
     before, after = both.encoded
     sought = Sought(before[rows], after[rows], blocks[rows])
@@ -166,13 +169,6 @@ def check_sample(sample: int | None) -> None:
         raise InputError(
             f"A sample for the record linkage needs at least one record; got {shown(sample)}."
         )
-
-
-def _sampled_rows(n: int, sample: int | None, random_state: int | None) -> Labels | slice:
-    check_sample(sample)
-    if sample is None or sample >= n:
-        return slice(None)
-    return np.sort(np.random.default_rng(random_state).choice(n, sample, replace=False))
 
 
 def _with_block(X: Floats, known: Any, wanted: Any, at: Any = slice(None)) -> Floats:

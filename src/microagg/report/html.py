@@ -94,7 +94,9 @@ def environment(*folders: Path) -> Environment:
         brief=_brief,
         sentence=_sentence,
         decimals=_decimals,
-        worst_first=_worst_first,
+        worst_first=lambda cautions: sorted(
+            cautions, key=lambda caution: _WORST_FIRST.index(caution["severity"])
+        ),
     )
     return templates
 
@@ -164,7 +166,3 @@ def _decimals(value: float | None, places: int = 3) -> str:
     if abs(value) < least / 2:
         return f"<{_BLANK}{least:.{places}f}"
     return f"{value:,.{places}f}".replace("-", "−")
-
-
-def _worst_first(cautions: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return sorted(cautions, key=lambda caution: _WORST_FIRST.index(caution["severity"]))
