@@ -58,7 +58,7 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     if weighted or merged:
         return "not known", "Not computed for plans with a weight, a unit or extra requirements."
     kind = {
-        "exact": f"exact for the cost {options.get('cost')}",
+        "exact": "exact for another cost, and others may lose less",
         "approximation": "an approximation",
     }
     return "not known", f"Not computed: the method is {kind.get(used, 'a heuristic')}."

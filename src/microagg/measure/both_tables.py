@@ -1,4 +1,4 @@
-"""Bring an original and its protected twin side by side."""
+"""Bring an original and its protected twin side by side, as measures and attackers compare them."""
 
 from __future__ import annotations
 
@@ -307,6 +307,8 @@ def against_original(
     before: Frame | None,
 ) -> Pair:
     """Return a pair with the originals of recoded columns, and with those of known columns and strata.
+
+    Measures of loss are about the original: a recoded column is compared as it was before its recoding.
 
     Parameters
     ----------

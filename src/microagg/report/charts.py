@@ -1,6 +1,9 @@
 """The charts of report and page: each a function from plain data to SVG, called by the templates.
 
-No bin of these data has fewer than k records; see :mod:`microagg.measure.chart_data`.
+No bin of these data has fewer than k records; see :mod:`microagg.measure.chart_data`. SVG stands in the page
+itself. Classes name what a shape shows, and the style sheet colours them: one picture serves paper, light and
+dark screens, and a page that allows no style within its HTML. Text stays text, so that it can be read aloud,
+searched and copied. The same data give the same picture, byte for byte.
 """
 
 from __future__ import annotations
@@ -322,7 +325,7 @@ def risk_utility_map(
     chosen: Sequence[Any] | None = None,
     choose: Mapping[str, str] | None = None,
 ) -> Markup:
-    """Draw choices of method and k, with a legend.
+    """Draw choices of method and k, with a legend: loss to the right, linkage upwards, the best at the corner.
 
     If all choices were attacked, what is guessed beyond controls goes upwards in the place of linkage. If
     kinds of release were compared, how far tables moved goes to the right in the place of loss. Choices
