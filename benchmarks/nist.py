@@ -249,7 +249,7 @@ block; the industry code in detail and the weights are left out. {len(uniques):,
 The score is SDNist's k-marginal: 1,000·(1 − ½·Σ|share after − share before|), mean over the tables of all
 pairs of columns, with ages and incomes in twenty bins of equal rank. 1,000 is the original itself. Within
 PUMA, the tables are of an area and two more columns. A unique exact match is a released record that equals
-an original one with which nobody else shares its values.
+an original one with which nobody else shares its values, as SDNist counts it.
 
 | {" | ".join(_HEADER)} |
 |---|---|---|---|---|
