@@ -231,7 +231,7 @@ def nearest_one(tree, point, skip, best, best_row, enough):
 
 @lean_subkernel
 def count_within(tree, point, inner, outer, sizes):
-    """Count the records up to a squared distance of ``outer``; 0, at once, if one is under ``inner``.
+    """Count the records up to a squared distance of ``outer``; −1, at once, if one is under ``inner``.
 
     A row counts as many times as ``sizes`` says.
     """
@@ -242,7 +242,7 @@ def count_within(tree, point, inner, outer, sizes):
             return count
         for s in range(tree.count[leaf]):
             if tree.entry[s] < inner:
-                return 0
+                return -1
             if tree.entry[s] <= outer:
                 count += sizes[tree.rows[leaf, s]]
 

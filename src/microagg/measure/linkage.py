@@ -7,13 +7,10 @@ Meaning   An attacker who holds the true values of a record compares them with a
 Known     An attacker may know more about a record, exactly: columns that were left as they are. Records that
           agree in these form a block, and only released records of its own block are compared with a record.
 Counting  Released rows repeat, so that distinct ones are compared, each with its number of records, and the
-          distance to a record's own twin is the radius within which others matter. There are two ways:
-          If all released rows are in memory, a tree of those of a block is searched for each record, or
-          they are compared one after the other where they or the records are few (:func:`link`). If a
-          release comes in batches, in any order, a grid lists the sought records, and each released row is
-          compared with those of its place (:func:`count_near`).
-          The tree is faster by far where rows fit into memory: for 8 columns the grid takes 12 times the CPU
-          time to link 20,000 records, and 5 times for 10,000 of 200,000. But a tree needs all rows at once.
+          distance to a record's own twin is the radius within which others matter. A tree of the rows of
+          a block is searched for each record, or they are compared one after the other where they or the
+          records are few (:func:`link`). If a release comes in batches, in any order, each batch has its
+          tree (:func:`count_near`).
 """
 
 from __future__ import annotations
@@ -120,27 +117,26 @@ def link(
 def count_near(space: AttackerSpace, sought: Sought, released: Iterable[ReleasedRows]) -> Labels:
     """Count for each sought record the released ones as near as its twin; −1: some is nearer.
 
-    ``released`` has batches of the released rows. Time is about that of one look at each row while the lists
-    of sought records fit into the cache; memory a batch. Counts of parts of a release are put together by
-    :func:`merged_counts`.
+    ``released`` has batches of the released rows, each of which is put into a tree. Memory is that of a
+    batch. Counts of parts of a release are put together by :func:`merged_counts`.
     """
-    from microagg.kernels.nearer_counts import build_grid, count_in_grid
+    from microagg.kernels.kd_tree import build
+    from microagg.kernels.nearer_counts import count_by_tree
 
     wanted = None if sought.known is None else np.unique(sought.known)
-    centres = _with_block(sought.before, sought.known, wanted)
+    before = _with_block(sought.before, sought.known, wanted)
     inner, outer = sought.radii
-    count = np.zeros(len(centres), dtype=np.int64)
-    grid, alive = None, len(count)
+    count = np.zeros(len(before), dtype=np.int64)
     for values, states, sizes, known in released:
         at = slice(None) if wanted is None else np.flatnonzero(np.isin(known, wanted))
         points = _with_block(space.place(values[at], states[at]), known, wanted, at)
-        if not len(points):
-            continue
         left = np.flatnonzero(count >= 0)
-        if grid is None or 2 * len(left) <= alive:
-            grid, alive = build_grid(centres, outer, left), len(left)
+        if not len(points) or not len(left):
+            continue
         often = np.ones(len(points), np.int64) if sizes is None else sizes[at].astype(np.int64)
-        count_in_grid(grid, centres, inner, outer, points, often, count)
+        tree, of_batch = build(points, np.arange(len(points))), np.zeros_like(count)
+        count_by_tree(before, left, inner, outer, tree, often, of_batch)
+        count = merged_counts(count, of_batch)
     return count
 
 
@@ -199,7 +195,7 @@ class _Candidates:
 def _count_in_trees(
     sought: Sought, among: _Candidates, own: Labels, progress: Callable[[int], None] | None
 ) -> Labels:
-    """Do what :func:`count_near` does where all released rows are in memory; 0: some is nearer."""
+    """Do what :func:`count_near` does where all released rows are in memory."""
     from microagg.kernels.kd_tree import WIDTH, KdTree, build, for_thread
     from microagg.kernels.nearer_counts import count_by_scan, count_by_tree, in_blocks
 
