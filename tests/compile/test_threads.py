@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from threading import Barrier, Event, Lock
-from time import sleep
+from threading import Barrier, Lock
 
 import numpy as np
 import pytest
@@ -87,27 +86,6 @@ def test_work_that_grows_is_done_to_the_end(monkeypatch):
 
     threads.share_growing(work, [1])
     assert sorted(done) == list(range(1, 500))
-
-
-def test_items_that_come_late_are_done_though_the_first_of_them_is_done_already(monkeypatch):
-    use(monkeypatch, 2)
-    done, first_is_done = [], Event()
-
-    class Late(list):
-        def __iter__(self):
-            yield self[0]
-            first_is_done.wait(5)
-            sleep(0.05)  # the other thread counts it
-            yield self[1]
-
-    def work(item):
-        done.append(item)
-        if item == 1:
-            first_is_done.set()
-        return Late([1, 2]) if item == 0 else []
-
-    threads.share_growing(work, [0])
-    assert sorted(done) == [0, 1, 2]
 
 
 def test_threads_with_work_of_their_own_get_the_same_share_of_helpers(monkeypatch):

@@ -26,7 +26,7 @@ class Compiling(Warming):
 
     def ask(self, parts: Iterable[str]) -> list[str]:
         """Compile the parts that were never compiled here, and say so once; return them."""
-        before = bool(self._asked)
+        before = bool(self._parts)
         new = super().ask(parts)
         if new and not before:
             self._speaker.say("compiling", f"{FIRST_RUN}; microagg warmup does this in advance")

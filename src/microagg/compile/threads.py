@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager, contextmanager
-from queue import SimpleQueue
 from threading import Lock
 from typing import TypeVar
 
@@ -209,40 +208,23 @@ def each(work: Callable[[int], object], items: int) -> None:
     share_with_helpers(lambda begin, end, thread: work(begin), items, at_once=1)
 
 
-def share_growing(work: Callable[[T], Sequence[T]], first: Sequence[T], most: int = _MOST) -> None:
-    """Call ``work(item)`` for some items, then for those that it returns, and so on.
+def share_growing(work: Callable[[T], Sequence[T]], first: Sequence[T]) -> None:
+    """Call ``work(item)`` for some items, then for those that it returns, and so on: in turns.
 
     Parameters
     ----------
-    work : takes an item and returns more of them
+    work : takes an item and returns more of them, which a turn then has
     first : items to begin with
-    most : helpers
     """
-    if not first:
-        return
-    waiting: SimpleQueue[T | None] = SimpleQueue()
-    for item in first:
-        waiting.put(item)
-    unfinished, lock = len(first), Lock()
+    items = list(first)
+    while items:
+        further: list[Sequence[T]] = [()] * len(items)
 
-    def loop(_: int) -> None:
-        nonlocal unfinished
-        while (item := waiting.get()) is not None:
-            more: Sequence[T] = ()
-            try:
-                more = work(item)
-            finally:
-                # Counted before others can take them: the thread that does the last one ends all.
-                with lock:
-                    unfinished += len(more) - 1
-                    is_last = unfinished == 0
-                for other in more:
-                    waiting.put(other)
-                if is_last:
-                    waiting.put(None)
-        waiting.put(None)  # for the next thread
+        def one(place: int, items: list[T] = items, further: list[Sequence[T]] = further) -> None:
+            further[place] = work(items[place])
 
-    _with_helpers(loop, most)
+        each(one, len(items))
+        items = [item for more in further for item in more]
 
 
 def best_of(

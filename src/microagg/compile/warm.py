@@ -15,10 +15,11 @@ import platform
 import subprocess
 import sys
 from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import nullcontext, suppress
 from importlib.metadata import version
 from pathlib import Path
-from threading import Condition, Thread
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Self
 
 from microagg.compile.source_digest import stamp
@@ -130,12 +131,10 @@ class Warming:
     """Parts that are being compiled, in as many processes as there are processors."""
 
     def __init__(self) -> None:
-        self._waiting: list[str] = []
-        self._asked: set[str] = set()
-        self._done: set[str] = set()
-        self._failed: dict[str, str] = {}  # why, by part
-        self._change = Condition()
+        self._parts: dict[str, Future[None]] = {}  # each done when it is compiled
+        self._pool = ThreadPoolExecutor(thread_count())
         self._workers: list[subprocess.Popen[str]] = []
+        self._idle: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
 
     def __enter__(self) -> Self:
         return self
@@ -145,69 +144,63 @@ class Warming:
 
     def ask(self, parts: Iterable[str]) -> list[str]:
         """Compile the parts that were never compiled here or asked for; return them."""
-        new = [part for part in lacking(parts) if part not in self._asked]
-        with self._change:
-            self._asked.update(new)
-            self._waiting.extend(new)
-            self._change.notify_all()
-            more = min(thread_count(), len(self._waiting)) - len(self._workers)
-        for _ in range(more):
+        new = [part for part in lacking(parts) if part not in self._parts]
+        pending = len(new) + sum(not compiled.done() for compiled in self._parts.values())
+        for _ in range(min(thread_count(), pending) - len(self._workers)):
             worker = _worker()
             self._workers.append(worker)
-            Thread(target=self._feed, args=(worker,), daemon=True).start()
+            self._idle.put(worker)
+        self._parts |= {part: self._pool.submit(self._compile, part) for part in new}
         return new
 
     def wait(
         self, on_progress: Callable[[int, int], None] | None = None, without: Collection[str] = ()
     ) -> None:
         """Wait for all parts but some, and report how many are compiled; load numba meanwhile."""
-        if not self._asked:
+        if not self._parts:
             return
         import numba  # noqa: F401
 
-        awaited = self._asked - set(without)
+        awaited = [self._parts[part] for part in sorted(self._parts.keys() - set(without))]
         over = False
         while not over:
+            done, rest = wait(awaited, timeout=0.1)
+            over = not rest
             if on_progress is not None:
-                on_progress(len(self._done & awaited), len(awaited))
-            with self._change:
-                over = self._change.wait_for(lambda: awaited <= self._done, 0.1)
-        if reasons := [self._failed[part] for part in sorted(awaited) if part in self._failed]:
-            raise MicroaggError(f"Compiling in advance failed: {reasons[0]}")
-        if self._done == self._asked:  # the processes would only take memory
-            self.stop()
+                on_progress(len(done), len(awaited))
+        for compiled in awaited:
+            compiled.result()
+        if all(compiled.done() for compiled in self._parts.values()):
+            self.stop()  # the processes would only take memory
 
     def stop(self) -> None:
         """End the processes, even in the middle of a part."""
-        with self._change:
-            workers, self._workers = self._workers, []
-            self._change.notify_all()
-        for worker in workers:
+        pool, self._pool = self._pool, ThreadPoolExecutor(thread_count())
+        pool.shutdown(wait=False, cancel_futures=True)
+        for worker in self._workers:
             worker.kill()
             worker.wait()
+        pool.shutdown()  # what waited for an answer has none
+        for worker in self._workers:
+            with (
+                suppress(BrokenPipeError),
+                worker.stdin or nullcontext(),
+                worker.stdout or nullcontext(),
+            ):
+                pass
+        self._workers, self._idle = [], SimpleQueue()
 
-    def _feed(self, worker: subprocess.Popen[str]) -> None:
-        """Give a process one part after the other, until it is to end."""
-        assert worker.stdin is not None
-        assert worker.stdout is not None
-        # The last request may not reach a process that was ended.
-        with suppress(BrokenPipeError), worker.stdin, worker.stdout:
-            while (part := self._next(worker)) is not None:
-                answer = ""
-                with suppress(OSError):
-                    print(part, file=worker.stdin, flush=True)
-                    answer = worker.stdout.readline().strip()
-                with self._change:
-                    self._done.add(part)
-                    if answer != COMPILED:
-                        self._failed[part] = answer or "the process that compiled ended"
-                    self._change.notify_all()
-
-    def _next(self, worker: subprocess.Popen[str]) -> str | None:
-        """Return the next part for a process, as soon as there is one; None: the process is to end."""
-        with self._change:
-            self._change.wait_for(lambda: self._waiting or worker not in self._workers)
-            return self._waiting.pop(0) if worker in self._workers else None
+    def _compile(self, part: str) -> None:
+        """Let a process compile a part."""
+        worker, answer = self._idle.get(), ""
+        with suppress(OSError):  # a process that was ended
+            print(part, file=worker.stdin, flush=True)
+            assert worker.stdout is not None
+            answer = worker.stdout.readline().strip()
+        self._idle.put(worker)
+        if answer != COMPILED:
+            reason = answer or "the process that compiled ended"
+            raise MicroaggError(f"Compiling in advance failed: {reason}")
 
 
 def _worker() -> subprocess.Popen[str]:

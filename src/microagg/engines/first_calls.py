@@ -17,23 +17,19 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.algorithms.auto import mdav_in_blocks
+from microagg.algorithms.fixed_size import mdav
 from microagg.algorithms.refine.anneal import Heat, PoolSettings, anneal_patches
-from microagg.algorithms.refine.large import anneal_large_patches
+from microagg.algorithms.refine.large import anneal_large_patches, part_pairs
 from microagg.algorithms.refine.last_search import search_patches
-from microagg.algorithms.refine.pairs import part_pairs
 from microagg.algorithms.refine.patches import (
     NewGroups,
     PackedGroups,
     Patches,
     compacted,
     grouped,
-    part_placed,
-    place_some,
-    plan_halvings,
     split_groups,
 )
-from microagg.algorithms.required import start as required_start
-from microagg.algorithms.required.merge import merge
+from microagg.algorithms.required.grow_and_merge import grown, merge
 from microagg.algorithms.required.soria_comas import k_first, t_first
 from microagg.base.progress import new_state
 from microagg.compile.warm import COMPILED, WEIGHTED, note, notes_folder
@@ -42,15 +38,12 @@ from microagg.encode.inertia import Corners
 from microagg.grouping.partition import lower_bound, partition, refine
 from microagg.grouping.require.requirement import demands_of
 from microagg.grouping.require.value_rules import Closeness, Units
-from microagg.kernels import outside_in
 from microagg.kernels.halve import leaves_of
 from microagg.kernels.kd_tree import WIDTH, build, for_thread
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.kernels.nearer_counts import count_by_scan, count_by_tree, in_blocks
 from microagg.kernels.release_kinds import MODE, Releases
-from microagg.kernels.remaining import all_left, none_left
 from microagg.kernels.require_demands import violations
-from microagg.kernels.search_ahead import choose, eyes_of, look, new_ahead, rounds_ahead
 from microagg.measure.both_tables import AttackerSpace
 from microagg.measure.count_by_keys import ClassCounter
 from microagg.measure.linkage import ReleasedRows, Sought, count_near
@@ -63,6 +56,8 @@ N, K, D = 24, 3, 2  # records, k and columns
 X = np.random.default_rng(0).normal(size=(N, D))
 WEIGHTS = np.linspace(0.5, 1.5, N)
 LABELS = np.arange(N) // K
+# So many that a tree is searched, and several threads search ahead.
+MANY = np.random.default_rng(1).normal(size=(16 * 130 * 2 + 100, 8))
 FIXED_LABELS = LABELS.copy()  # of a partition, which nobody may change: another type to numba
 FIXED_LABELS.flags.writeable = False
 DEMANDS = demands_of([Units(np.arange(N), 1)], N)  # at least one unit in each group
@@ -86,9 +81,8 @@ def compile_part(name: str) -> None:
         option.name: _FEWEST[option.name] for option in method.options if option.name in _FEWEST
     }
     partition(X[:, :1] if method.one_column else X, K, method=name, **options)
-    if name == "centroid":  # of many records
-        _rounds(none_left(X), np.empty((2, D)))
-        _in_threads(None, np.empty((2, D)))
+    if name == "centroid":
+        partition(MANY, 2, method=name)
 
 
 def _start(_: Any) -> None:
@@ -99,32 +93,6 @@ def _start(_: Any) -> None:
     canonical_labels(LABELS[::-1].copy())
     canonical_labels(FIXED_LABELS)
     sum_of_squares(X, LABELS)
-
-
-def _many_records(weights: Any) -> None:
-    """Compile the start of many records: blocks by halving, and mdav in a tree and in threads."""
-    all_left(X, weights)
-    _rounds(none_left(X, weights), both=3 * K)
-    _in_threads(weights)
-    halvings, _, _ = plan_halvings(N, 2, np.zeros(1, np.uint64))
-    groups, keys = np.arange(N), np.zeros(N)
-    place_some(X, groups, keys, halvings, 0, 0, N)
-    part_placed(groups, keys, halvings, 0)
-
-
-def _rounds(left: Any, moving: Any = None, both: int | None = None) -> None:
-    scratch = outside_in.scratch(K)
-    outside_in.rounds(left, None, moving, both, 0, K, 2 * K, 0, 0, *scratch, new_state())
-
-
-def _in_threads(weights: Any, moving: Any = None) -> None:
-    """Compile the rounds of mdav for which threads search; with moving centres, those of centroid."""
-    left, both = none_left(X, weights), 3 * K if moving is None else None
-    ahead = new_ahead(N, 1, K, moving is not None)
-    choose(left, ahead, 0, 0)
-    look(eyes_of(left.tree, ahead), moving, left.X, both, ahead, 0, 0, 1)
-    scratch = outside_in.scratch(K)
-    rounds_ahead(left, ahead, moving, both, 0, K, 0, 0, *scratch, new_state())
 
 
 def _no_patches(*given: Any) -> tuple[Any, ...]:
@@ -166,11 +134,6 @@ def _last_search(_: Any) -> None:
     )
     grouped(X, FIXED_LABELS, N // K)
     search_patches(X, WEIGHTS, releases, DEMANDS, *_no_patches())
-
-
-def _required_start(_: Any) -> None:
-    all_left(X, None)
-    required_start.rounds(none_left(X), WEIGHTS, DEMANDS, 0, K, N, 0, new_state())
 
 
 def _required_merging(_: Any) -> None:
@@ -225,11 +188,13 @@ _PARTS: dict[str, Callable[[Any], object]] = {
     "last search": _last_search,
     "linkage": _linkage,
     "linkage in a tree": _linkage_in_a_tree,
-    "many records": _many_records,
-    "mdav": lambda weights: _rounds(all_left(X, weights, in_tree=False), both=3 * K),
+    "many records": lambda weights: mdav(
+        MANY, 2, weights=None if weights is None else np.ones(len(MANY))
+    ),
+    "mdav": lambda weights: mdav(X, K, weights=weights),
     "one column": _one_column,
     "required merging": _required_merging,
-    "required start": _required_start,
+    "required start": lambda _: grown(X, WEIGHTS, DEMANDS, K, new_state()),
     "search": _search,
     "start": _start,
     "tables in parts": _tables_in_parts,

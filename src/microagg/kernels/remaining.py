@@ -20,11 +20,10 @@ from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_with_helpers
 from microagg.kernels.doubled_sums import add_row, two_sum
 from microagg.kernels.kd_search import farthest, in_order, nearest, nearest_one
-from microagg.kernels.kd_tree import NO_ROW, WIDTH, KdTree, build, empty_tree, remove
+from microagg.kernels.kd_tree import NO_ROW, WIDTH, KdTree, build, remove
 from microagg.kernels.shells import (
     Shells,
     build_shells,
-    empty_shells,
     farthest_in_shells,
     leave,
     nearest_in_shells,
@@ -48,45 +47,19 @@ class Left(NamedTuple):
     enough: int  # with no more records left than these the tree is worn
 
 
-class _Total(NamedTuple):
-    """What the records left sum up to, see Left."""
-
-    high: Any
-    low: Any
-    weights: Any
-    mass: Any
-
-
 def all_left(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Left:
     """Begin with all records of X; with weights their centroid is the weighted one."""
     n, d = X.shape
     mass = None if weights is None else np.zeros(2)
-    total = _Total(np.zeros(d), np.zeros(d), weights, mass)
+    total = np.zeros(d), np.zeros(d), weights, mass
     _add_all(X, *total)
     return _around(X, np.full(n, -1), None, total, in_tree)
-
-
-def none_left(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Left:
-    """Begin with no record of X: what there is room for is not filled in."""
-    n, d = X.shape
-    return Left(
-        X,
-        np.zeros(n, np.int64),
-        empty_tree(n, n, d) if in_tree else None,
-        empty_shells(n, np.zeros(d), np.zeros(1)),
-        np.zeros(d),
-        np.zeros(d),
-        np.zeros(d),
-        weights,
-        None if weights is None else np.zeros(2),
-        0,
-    )
 
 
 def renewed(left: Left) -> Left:
     """Build new shells around the present centroid, and a new tree if it is half empty."""
     tree = None if np.count_nonzero(left.labels < 0) <= left.enough else left.tree
-    total = _Total(left.high, left.low, left.weights, left.mass)
+    total = left.high, left.low, left.weights, left.mass
     return _around(left.X, left.labels, tree, total, in_tree=left.tree is not None)
 
 
@@ -105,15 +78,20 @@ def in_rounds(
     return left.labels, m, group
 
 
-def _around(X: Floats, labels: Labels, tree: KdTree | None, total: _Total, in_tree: bool) -> Left:
-    """Take the records without a label: new shells around their centroid, and a tree if there is none."""
+def _around(
+    X: Floats, labels: Labels, tree: KdTree | None, total: tuple[Any, ...], in_tree: bool
+) -> Left:
+    """Take the records without a label: new shells around their centroid, and a tree if there is none.
+
+    ``total`` is what they sum up to, as in ``Left``: high and low part, weights and their sum.
+    """
+    high, low, weights, mass = total
     rows = np.flatnonzero(labels < 0)
-    mass = max(len(rows), 1) if total.mass is None or not len(rows) else total.mass.sum()
-    centroid = (total.high + total.low) / mass
+    divisor = max(len(rows), 1) if mass is None or not len(rows) else mass.sum()
+    centroid = (high + low) / divisor
     if not in_tree:  # new shells when they are half empty, as a tree
         shells = build_shells(X, rows, centroid, patience=len(rows))
-        enough = len(rows) // 2
-        return Left(X, labels, None, shells, total.high, total.low, centroid, *total[2:], enough)
+        return Left(X, labels, None, shells, high, low, centroid, weights, mass, len(rows) // 2)
     made: dict[int, Any] = {1: tree}
 
     def work(begin: int, end: int, _: int) -> None:
@@ -122,7 +100,7 @@ def _around(X: Floats, labels: Labels, tree: KdTree | None, total: _Total, in_tr
 
     share_with_helpers(work, 1 if tree else 2, at_once=1 if len(rows) >= _MANY else 2)
     enough = made[1].rows.size // 2 - WIDTH
-    return Left(X, labels, made[1], made[0], total.high, total.low, centroid, *total[2:], enough)
+    return Left(X, labels, made[1], made[0], high, low, centroid, weights, mass, enough)
 
 
 @lean_kernel
