@@ -7,7 +7,7 @@ from numba import njit
 
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import mdav
 from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
 from microagg.kernels.labels import canonical_labels

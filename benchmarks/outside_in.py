@@ -9,9 +9,7 @@ from numba import njit
 
 import microagg
 from benchmarks.harness import best_in_turns, growth_exponent, show
-from microagg.algorithms.fixed_size.centroid import centroid
-from microagg.algorithms.fixed_size.diameter import diameter
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import centroid, diameter, mdav
 from microagg.algorithms.result import Outcome
 from microagg.algorithms.variable_size.v_mdav import v_mdav
 from microagg.base.typing import Floats, Labels

@@ -18,7 +18,7 @@ from benchmarks.harness import best_in_turns, growth_exponent, show
 from benchmarks.mdav import plain_mdav
 from benchmarks.papers.pages import reference
 from microagg.algorithms.auto import auto
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import mdav
 from microagg.base.typing import Floats, Labels
 from microagg.compile import threads
 from microagg.encode.scale import fit_scale

@@ -18,7 +18,7 @@ import pyarrow.csv as pacsv
 from benchmarks import reference
 from benchmarks.harness import growth_exponent, show
 from microagg.algorithms.auto import auto
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import mdav
 from microagg.algorithms.required.soria_comas import k_first, merging, t_first
 from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale

@@ -10,8 +10,7 @@ import numpy as np
 import microagg
 from benchmarks.harness import growth_exponent
 from benchmarks.papers.pages import reference, save, table, write
-from microagg.algorithms.fixed_size.centroid import centroid
-from microagg.algorithms.fixed_size.diameter import diameter
+from microagg.algorithms.fixed_size import centroid, diameter
 from microagg.algorithms.variable_size.mst import cut_edges
 from microagg.algorithms.variable_size.spanning_tree import SpanningTree, spanning_edges
 from microagg.base.progress import new_state

@@ -10,8 +10,8 @@ import pytest
 
 import microagg
 from bounds.test_semidefinite import prices_of, solver_of, tables
-from microagg.bounds import islands
-from microagg.bounds.islands import right_sides
+from microagg.bounds import inequalities
+from microagg.bounds.inequalities import right_sides
 from microagg.bounds.semidefinite import Size, proved_by
 from naive_weighted import least_sse
 
@@ -63,7 +63,7 @@ def test_any_multipliers_prove_something():
         rows = np.full((12, width), -1, np.int32)
         for row in rows:
             size = int(rng.integers(1, min(m, width - 2) + 1))
-            row[0], row[1] = rng.integers(len(blocks.members)), rng.integers(islands._WEIGHTS)
+            row[0], row[1] = rng.integers(len(blocks.members)), rng.integers(inequalities._WEIGHTS)
             row[2 : 2 + size] = np.sort(rng.permutation(m)[:size])
         solver.islands.rows = rows
         solver.islands.multipliers = rng.choice([0.0, 0.1, 1.0], size=12) * solver.mean
@@ -75,7 +75,7 @@ def test_any_multipliers_prove_something():
 
 def test_a_right_side_too_small_would_be_found_out(monkeypatch):
     # Fewer records in groups than there are: the sum of prices is then too high.
-    monkeypatch.setattr(islands, "_RAISED", 0.5)
+    monkeypatch.setattr(inequalities, "_RAISED", 0.5)
     found = 0
     for X, k in tables(30, seed=23):
         found += Fraction(proved_by(prices_of(X, k, EAGER))) > least_sse(X, np.ones(len(X)), k)
@@ -88,14 +88,14 @@ def test_sets_that_fractions_of_groups_hold_are_found():
     share = np.zeros((m, m))
     share[:7, :7] = (1 - 1 / k) / 6
     np.fill_diagonal(share, 1 / k)
-    weights = np.geomspace(0.25, 4 * k, islands._WEIGHTS)
+    weights = np.geomspace(0.25, 4 * k, inequalities._WEIGHTS)
     sides = right_sides(k, 9, weights)
     found, by = np.empty((m * 3, 11), np.int32), np.empty(m * 3)
 
     def sought():
         rows = np.arange(m)
-        parts = islands._PARTS
-        return islands.broken_islands(
+        parts = inequalities._PARTS
+        return inequalities.broken_islands(
             3, share, np.ones(m), rows, k, sides, weights, parts, 0.01, found, by
         )
 

@@ -18,6 +18,7 @@ from microagg.bounds.semidefinite import Size, Solver, proved_by, semidefinite_p
 from microagg.compile import threads
 from microagg.compile.jit import kernel
 from microagg.encode.scale import fit_scale
+from microagg.kernels.block_tree import nearest_rows
 
 SMALL = Size(block=6, rounds=25, worth=-1.0)
 
@@ -51,7 +52,8 @@ def prices_of(X, k, size=SMALL, state=None):
 
 def solver_of(X, k, size=SMALL):
     state = new_state()
-    near, cost = semidefinite._nearest(X, size.block, state)
+    near, cost = nearest_rows(X, min(size.block, len(X) - 1), state)
+    cost /= 2
     region = semidefinite._region(X, np.arange(len(X)), near, cost, size.block, state)
     return Solver(region, k, size, state)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import microagg
 from bounds.test_semidefinite import prices_of, solver_of, tables, worst_group
-from microagg.bounds import stars
+from microagg.bounds import inequalities
 from microagg.bounds.semidefinite import Size, proved_by
 
 EAGER = Size(block=6, rounds=60, worth=-1.0, stars=True)
@@ -34,14 +34,14 @@ def greedy_stars(share, i, arms, least, each):
     """The naive twin: from each other record on, whoever adds most."""
     m, found = len(share), {}
     for j in range(m):
-        if j == i or share[i, j] <= stars._APART * share[i, i]:
+        if j == i or share[i, j] <= inequalities._APART * share[i, i]:
             continue
         star = [j]
         while len(star) < arms:
             gains = {
                 h: share[i, h] - share[star, h].sum()
                 for h in range(m)
-                if h not in (i, *star) and share[i, h] > stars._APART * share[i, i]
+                if h not in (i, *star) and share[i, h] > inequalities._APART * share[i, i]
             }
             best = max(gains, key=lambda h: gains[h], default=None)
             if best is None or gains[best] <= 0:
@@ -60,7 +60,7 @@ def test_those_that_are_broken_most_are_found():
         share = share + share.T
         at_home = np.arange(8)
         found = np.empty((m * each, 2 + arms), np.int32)
-        count = stars.broken_stars(5, share, at_home, 0.01, arms, each, found)
+        count = inequalities.broken_stars(5, share, at_home, 0.01, arms, each, found)
         expected = []
         for i in at_home.tolist():
             broken = greedy_stars(share, i, arms, 0.01, each)
@@ -83,10 +83,10 @@ def test_they_raise_the_bound():
 
 def some_stars(rng, blocks, count):
     """Stars of any records of a block, with two to four arms."""
-    rows = np.full((count, 2 + stars._ARMS), -1, np.int32)
+    rows = np.full((count, 2 + inequalities._ARMS), -1, np.int32)
     for row in rows:
         m = blocks.members.shape[1]
-        size = int(rng.integers(2, min(stars._ARMS, m - 1) + 1))
+        size = int(rng.integers(2, min(inequalities._ARMS, m - 1) + 1))
         row[0] = rng.integers(len(blocks.members))
         row[1 : 2 + size] = rng.permutation(m)[: 1 + size]
     return rows
@@ -106,13 +106,13 @@ def test_any_multipliers_prove_something():
 
 def test_a_negative_multiplier_would_be_found_out(monkeypatch):
     # The wrong way round, prices are too high: what the tests above would see.
-    right = stars._charge
+    right = inequalities._charge_stars
 
     def charged_wrongly(rows, multipliers, place, charge):
         right(rows, multipliers, place, charge)
         charge.added[:] *= -1
 
-    monkeypatch.setattr(stars, "_charge", charged_wrongly)
+    monkeypatch.setattr(inequalities, "_charge_stars", charged_wrongly)
     rng, found = np.random.default_rng(4), 0
     for X, k in tables(30, seed=13):
         solver = solver_of(X, k, EAGER)

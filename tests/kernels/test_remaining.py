@@ -9,8 +9,7 @@ import pytest
 
 from awkward import data
 from entries import entry
-from microagg.algorithms.fixed_size.centroid import centroid
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import centroid, mdav
 from microagg.compile import threads
 from microagg.kernels import kd_search, kd_tree, outside_in, shells
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread

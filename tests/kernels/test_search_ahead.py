@@ -7,8 +7,7 @@ import pytest
 
 from awkward import data
 from microagg.algorithms.auto import mdav_in_blocks
-from microagg.algorithms.fixed_size.centroid import centroid
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import centroid, mdav
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
 from microagg.kernels import outside_in

@@ -113,9 +113,8 @@ def first_prices(X: Floats, k: int, state: State, share: float) -> DualPrices:
     pricing may not end, they are the best there are.
     """
     sizes = [_FIRST] if k <= EXACT_K else _sizes(len(X), k, "best")
-    sizes = [
-        size._replace(islands=False) for size in sizes
-    ]  # each group must pay its records' prices
+    # Without islands, since each group must pay its records' prices.
+    sizes = [size._replace(islands=False) for size in sizes]
     return _semidefinite(X, k, sizes, state, share)
 
 
@@ -155,15 +154,10 @@ def _priced(
         width = 32 if k <= 3 else 64
         best = ascend(pricer, best, upper * unit**2, rounds=_ROUNDS, width=width)
         if effort == "best" and not state[STOP]:
-            best = _generated(pricer, labels, best, upper * unit**2)
+            generation = Generation(pricer, [labels], best)
+            generation.run(close=generation.close_to(upper * unit**2))
+            for _ in range(ROUNDS_OF_CUTS):
+                if not generation.cut(upper * unit**2):
+                    break
+            best = generation.best
     return max(0.0, best.bound / unit**2 - X.size * _SMALLEST)
-
-
-def _generated(pricer: Pricer, labels: Labels, prices: DualPrices, upper: float) -> DualPrices:
-    """Find the best prices of column generation with cuts."""
-    generation = Generation(pricer, [labels], prices)
-    generation.run(close=generation.close_to(upper))
-    for _ in range(ROUNDS_OF_CUTS):
-        if not generation.cut(upper):
-            break
-    return generation.best

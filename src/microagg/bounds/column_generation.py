@@ -89,7 +89,11 @@ class Generation:
             if solved is None:
                 return
             self.solved = solved
-            duals, cuts = self._smoothed(solved, weight)
+            # Prices between the best so far and those of the linear program.
+            duals = weight * self.centre + (1 - weight) * solved.duals
+            penalties = (1 - weight) * solved.penalties
+            penalties[: len(self.best.cuts.penalties)] += weight * self.best.cuts.penalties
+            cuts = Cuts(self.master.sets, penalties)
             limit = -1e-10 * max(float(np.abs(duals).mean()), 1e-300)
             groups, _ = self.pricer.price(duals, cuts, limit=limit, width=_NEAR, nodes=2000, each=4)
             new = self.master.add_new(groups.members)
@@ -137,13 +141,6 @@ class Generation:
     def close_to(self, upper: float) -> float:
         """Return how near the linear program a run must come: most of the gap is for cuts to close."""
         return max(_CLOSE, _OF_THE_GAP * (upper - self.best.bound) / upper)
-
-    def _smoothed(self, solved: RelaxedProgram, weight: float) -> tuple[Floats, Cuts]:
-        """Prices between the best so far and those of the linear program."""
-        duals = weight * self.centre + (1 - weight) * solved.duals
-        penalties = (1 - weight) * solved.penalties
-        penalties[: len(self.best.cuts.penalties)] += weight * self.best.cuts.penalties
-        return duals, Cuts(self.master.sets, penalties)
 
 
 # Subgradient ascent: better prices from good ones, without a linear program.

@@ -6,7 +6,7 @@
 
 HiGHS solves them, in fractions or in whole numbers, and goes on from what it had when groups or cuts
 are added. It ends when the run is asked to stop or its time is over. Nothing that is proved
-relies on its word: see column_generation.py and algorithms/optimal/branch.py.
+relies on its word: see column_generation.py and algorithms/optimal/optimal.py.
 """
 
 from __future__ import annotations
@@ -87,10 +87,6 @@ class GroupProgram:
         rows = np.arange(self.n, dtype=np.int32)
         self._add(costs, rows, rows, np.full(self.n, cover))
         self._singles += self.n
-
-    def price_alone(self, column: int, cost: float) -> None:
-        """Change the cost of a column of a single record."""
-        self._highs.changeColCost(column, cost)
 
     def add(self, members: Members, costs: Floats) -> None:
         """Add groups to choose from."""
@@ -229,5 +225,5 @@ class Master(GroupProgram):
         for end in binding:
             self._step[end % self.n] *= 2
             self._ends[end] += self._step[end % self.n]
-            self.price_alone(end, float(self._ends[end]))
+            self._highs.changeColCost(end, float(self._ends[end]))
         return bool(binding)

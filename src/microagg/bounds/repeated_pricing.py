@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from microagg.base.typing import Floats, Members
 from microagg.bounds.cuts import NO_CUTS, Cuts
 from microagg.bounds.price_groups import FoundGroups, PricedRecords, price_seeds
 from microagg.compile.threads import share_out
+from microagg.kernels.block_tree import nearest_rows
 
 Indices = NDArray[np.intp]
 
@@ -28,20 +29,6 @@ class Priced(NamedTuple):
     reduced: Floats  # (m,) reduced costs, as computed
 
 
-def _near_sums(X: Floats, k: int, state: State) -> Floats:
-    """For each record the sums of the squared distances to its 0, 1, … 2k − 3 nearest."""
-    from microagg.kernels.block_tree import build_tree, nearest_neighbours
-
-    most = min(2 * k - 3, len(X) - 1)
-    near = np.zeros((len(X), 2 * k - 2))
-    if most > 0:
-        tree = build_tree(X)
-        squares = nearest_neighbours(tree, most, state, 0).square
-        near[tree.rows, 1 : most + 1] = np.cumsum(squares, axis=1)
-        near[:, most + 1 :] = np.inf  # groups with more than all records do not exist
-    return near
-
-
 class Pricer:
     """Prices the groups of one table again and again.
 
@@ -54,7 +41,12 @@ class Pricer:
     def __init__(self, X: Floats, k: int, state: State | None = None) -> None:
         self.X, self.k = X, k
         self.state = new_state() if state is None else state
-        self.near = _near_sums(X, k, self.state)
+        # For each record the sums of the squared distances to its 0, 1, … 2k − 3 nearest.
+        most = min(2 * k - 3, len(X) - 1)
+        self.near = np.zeros((len(X), 2 * k - 2))
+        if most > 0:
+            self.near[:, 1 : most + 1] = np.cumsum(nearest_rows(X, most, self.state)[1], axis=1)
+            self.near[:, most + 1 :] = np.inf  # groups with more than all records do not exist
 
     def _table(self, duals: Floats, cuts: Cuts) -> tuple[Indices, PricedRecords]:
         order = np.argsort(-duals, kind="stable")
@@ -92,7 +84,7 @@ class Pricer:
         """
         order, table = self._table(duals, cuts)
         n = len(order)
-        floors = np.full(n, -np.inf)
+        floors, floor_of = np.full(n, -np.inf), np.empty(n)  # by falling dual, and by record
         pieces: dict[int, Priced] = {}
 
         def work(begin: int, end: int, _: int) -> None:
@@ -103,7 +95,8 @@ class Pricer:
             pieces[begin] = _used(groups, order)
 
         share_out(work, n, self.state, at_once=8)
-        return _joined(pieces, 2 * self.k - 1), _at(order, floors)
+        floor_of[order] = floors
+        return _joined(pieces, 2 * self.k - 1), floor_of
 
     def within(
         self,
@@ -150,18 +143,12 @@ class Pricer:
 
 
 def _used(found: FoundGroups, order: Indices) -> Priced:
-    """Return the columns in use, with the numbers of records as rows of the table."""
-    count = int(found.count[0])
+    """Return the columns in use, with the numbers of records as rows of the table, ascending."""
+    count, large = int(found.count[0]), np.iinfo(np.int32).max  # in the place of the filling
     members = found.members[:count]
-    rows = np.where(members >= 0, order[members], -1)
-    return Priced(_in_order(rows), found.reduced[:count].copy())
-
-
-def _in_order(members: NDArray[Any]) -> Members:
-    """Members of each group ascending, the filling of −1 last."""
-    large = np.iinfo(np.int32).max
-    rows = np.sort(np.where(members < 0, large, members), axis=1)
-    return np.where(rows == large, -1, rows).astype(np.int32)
+    rows = np.sort(np.where(members >= 0, order[members], large), axis=1)
+    members = np.where(rows == large, -1, rows).astype(np.int32)
+    return Priced(members, found.reduced[:count].copy())
 
 
 def _joined(pieces: dict[int, Priced], width: int) -> Priced:
@@ -172,9 +159,3 @@ def _joined(pieces: dict[int, Priced], width: int) -> Priced:
         np.concatenate([part.members for part in parts]),
         np.concatenate([part.reduced for part in parts]),
     )
-
-
-def _at(order: Indices, values: Floats) -> Floats:
-    out = np.empty_like(values)
-    out[order] = values
-    return out

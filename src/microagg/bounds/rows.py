@@ -34,19 +34,6 @@ class Lists(NamedTuple):
     added: Any  # (pairs,) what inequalities add to the cost (inequalities.py)
 
 
-class Pairs(NamedTuple):
-    """Which pairs are looked at, and where they are."""
-
-    first: Any  # as in Lists
-    own: Any
-    count: Any
-    column: Any  # (pairs,) the other record, −1 for one in no block of the first
-    cost: Any  # (pairs,) of those
-    place: Any  # as in Blocks
-    first_held: Any
-    held: Any
-
-
 class Blocks(NamedTuple):
     """Blocks of m records each, with a symmetric and a free copy of their pairs' shares."""
 
@@ -62,7 +49,9 @@ class Blocks(NamedTuple):
 def list_pairs(members, n, near, near_cost):
     """Label the pairs that share a block, then those of a record with its nearest outside its blocks.
 
-    ``near`` are record numbers, −1 for records that are in no block at all, at ``near_cost``.
+    ``near`` are record numbers, −1 for records that are in no block at all, at ``near_cost``. Returns where
+    the pairs of each record begin, and its pair with itself; of each pair how many blocks hold it, the other
+    record, −1 for one in no block of the first, and the cost of those; the rest as in ``Blocks``.
     """
     blocks, m = members.shape
     first_held = np.zeros(n + 1, np.intp)
@@ -102,7 +91,7 @@ def list_pairs(members, n, near, near_cost):
                 column[filled], cost[filled] = -1, near_cost[i, c]
                 filled += 1
         first[i + 1] = filled
-    return Pairs(
+    return (
         first,
         own,
         count[:filled].copy(),

@@ -36,13 +36,11 @@ import numpy as np
 
 from microagg.base.progress import DONE, STOP, State, part
 from microagg.base.typing import Floats
-from microagg.bounds.inequalities import Charge, Shares, no_charge
-from microagg.bounds.islands import Islands
+from microagg.bounds.inequalities import Charge, Islands, Shares, Stars, no_charge
 from microagg.bounds.program import solver_unit
 from microagg.bounds.rows import Blocks, Lists, least_costs, list_pairs, project_rows
-from microagg.bounds.stars import Stars
 from microagg.compile.threads import share_out
-from microagg.kernels.block_tree import build_tree, nearest_neighbours
+from microagg.kernels.block_tree import nearest_rows
 from microagg.kernels.halve import halves
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.outside_in import mdav_labels
@@ -70,7 +68,9 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
     # Products are kept in single precision, which a power of two keeps from overflow.
     factor = solver_unit(float(np.mean(X**2)))
     X = X * factor
-    near, cost = _nearest(X, k - 1 if len(X) <= size.block else size.block, state)
+    length = min(k - 1 if len(X) <= size.block else size.block, len(X) - 1)
+    near, cost = nearest_rows(X, length, state)
+    cost /= 2
     if state[STOP]:
         return np.zeros(len(X))
     # The neighbour bound's: for records that are not reached in time.
@@ -98,16 +98,6 @@ def proved_by(prices: Floats) -> float:
     """Return the lower bound on the SSE that such prices prove."""
     rounding = 2.0**-52 * math.fsum(np.abs(prices)) + len(prices) * 2.0**-1074
     return max(0.0, math.fsum(prices) - rounding)
-
-
-def _nearest(X: Floats, length: int, state: State) -> tuple[Any, Floats]:
-    """Find the nearest of each record, nearest first, and what these pairs cost."""
-    n = len(X)
-    tree = build_tree(X)
-    lists = nearest_neighbours(tree, min(length, n - 1), state, 0)
-    near, cost = np.empty(lists.position.shape, np.int32), np.empty(lists.square.shape)
-    near[tree.rows], cost[tree.rows] = tree.rows[lists.position], lists.square / 2
-    return near, cost
 
 
 def _region(X: Floats, rows: Any, near: Any, cost: Floats, block: int, state: State) -> Region:
@@ -225,31 +215,27 @@ class Solver:
         self.k, self.size, self.state = k, size, state
         self.limit, self.home = region.limit, region.home
         members = region.members
-        listed = list_pairs(members, len(region.X), region.near, region.cost)
-        row, column = np.repeat(np.arange(len(region.X)), np.diff(listed.first)), listed.column
+        first, own, count, column, cost, place, first_held, held = list_pairs(
+            members, len(region.X), region.near, region.cost
+        )
+        row = np.repeat(np.arange(len(region.X)), np.diff(first))
         known = np.zeros(len(row))
         for values in region.X.T:
             known += (values[row] - values[column]) ** 2
-        cost = np.where(column < 0, listed.cost, known / 2)
+        cost = np.where(column < 0, cost, known / 2)
         typical = region.cost[:, : k - 1].mean(axis=1)
         self.mean = float(typical.mean())
         self.tall = np.maximum(typical / (self.mean or 1.0), _SMALLEST) ** _POWER
         other = np.where(column < 0, row, column)
         scale = (self.tall[row] * self.tall[other]).astype(np.float32)
         share, added = np.zeros(len(row), np.float32), np.zeros(len(row))
-        self.lists = Lists(listed.first, listed.own, cost, scale, listed.count, share, added)
+        self.lists = Lists(first, own, cost, scale, count, share, added)
         shape = (*members.shape, members.shape[1])
         convex = np.zeros(shape, np.float32)
         diagonal = np.arange(members.shape[1])
         convex[:, diagonal, diagonal] = (self.tall**2 / k)[members]
-        self.blocks = Blocks(
-            members,
-            listed.place,
-            listed.first_held,
-            listed.held,
-            convex,
-            np.zeros(shape, np.float32),
-        )
+        dual = np.zeros(shape, np.float32)
+        self.blocks = Blocks(members, place, first_held, held, convex, dual)
         shares = Shares(k, self.lists, self.blocks, region.home, self.tall)
         self.stars = Stars(shares) if size.stars else None
         self.islands = Islands(shares) if size.islands else None

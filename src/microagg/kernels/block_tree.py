@@ -260,8 +260,8 @@ def nearest_neighbours(tree: BlockTree, m: int, state: State, done: int) -> Neig
     return lists
 
 
-def nearest_rows(X: Floats, m: int, state: State, done: int = 0) -> Any:
-    """Row numbers of the m nearest of each record, 0 ≤ m < n: an int32 array of shape (n, m).
+def nearest_rows(X: Floats, m: int, state: State, done: int = 0) -> tuple[Any, Floats]:
+    """Find the m nearest of each record, 0 ≤ m < n.
 
     Parameters
     ----------
@@ -271,14 +271,17 @@ def nearest_rows(X: Floats, m: int, state: State, done: int = 0) -> Any:
 
     Returns
     -------
-    (n, m) int32, nearest first, equally near ones by row number
+    their row numbers, (n, m) int32, nearest first, equally near ones by row number; and their squared
+    distances, (n, m)
 
     >>> from microagg.base.progress import new_state
-    >>> nearest_rows(np.array([[0.0], [5.0], [1.0]]), 1, new_state()).tolist()
-    [[2], [2], [0]]
+    >>> rows, squares = nearest_rows(np.array([[0.0], [5.0], [1.0]]), 1, new_state())
+    >>> rows.tolist(), squares.tolist()
+    ([[2], [2], [0]], [[1.0], [16.0], [1.0]])
     """
-    near = np.empty((len(X), m), dtype=np.int32)
+    rows, squares = np.empty((len(X), m), dtype=np.int32), np.empty((len(X), m))
     if m > 0:
         tree = build_tree(X)
-        near[tree.rows] = tree.rows[nearest_neighbours(tree, m, state, done).position]
-    return near
+        lists = nearest_neighbours(tree, m, state, done)
+        rows[tree.rows], squares[tree.rows] = tree.rows[lists.position], lists.square
+    return rows, squares

@@ -1,4 +1,4 @@
-"""Distances between two records, summed column by column, as every scan and every tree does."""
+"""Distances of records and points, summed column by column, as every scan and every tree does."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ def squared_distance(X, a, Y, b):
     for j in range(X.shape[1]):
         gap = X[a, j] - Y[b, j]
         total += gap * gap
+    return total
+
+
+@lean_subkernel
+def squares_to(X, row, point):
+    """Return the squared distance between a row of X and a point."""
+    total = 0.0
+    for j in range(X.shape[1]):
+        total += (X[row, j] - point[j]) ** 2
     return total
 
 

@@ -6,11 +6,13 @@ in the data costs no accuracy and a group of equal values has exactly that mean.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microagg.base.progress import STOP, State
 from microagg.base.typing import Floats, Labels, Members
 
 # Sums of values beyond this are taken in units of 2**64, so that they do not overflow.
@@ -103,6 +105,28 @@ def labels_of(members: Members, n: int) -> Labels:
     group, place = np.nonzero(members >= 0)
     labels[members[group, place]] = group
     return labels
+
+
+def split_large(labels: Labels, k: int, split: Callable[[Any], Labels], state: State) -> None:
+    """Split groups of 2k or more records, in place, unless asked to stop.
+
+    Parameters
+    ----------
+    labels : (n,) int64, groups 0..g−1; the first part of a group keeps its number, others get new ones
+    k : least size of a group
+    split : given the rows of a group, ascending, labels them 0, 1, …
+    state : the wish to stop
+    """
+    sizes = np.bincount(labels)
+    n_groups, ends = len(sizes), np.cumsum(sizes)
+    rows = np.argsort(labels, kind="stable")
+    for g in np.flatnonzero(sizes >= 2 * k):
+        if state[STOP]:
+            return
+        members = rows[ends[g] - sizes[g] : ends[g]]
+        parts = split(members)
+        labels[members] = np.where(parts == 0, g, n_groups + parts - 1)
+        n_groups += int(parts.max())
 
 
 def group_sizes(labels: Labels) -> Labels:

@@ -157,7 +157,7 @@ def join_nearest(X, labels, n_groups):
 
 # MDAV's groups, for the method and for all that lay out neighbouring records by it.
 #
-# The method itself, its paper and its cost are in algorithms/fixed_size/mdav.py.
+# The method itself, its paper and its cost are in algorithms/fixed_size.py.
 
 
 def mdav_labels(X: Floats, k: int, state: State, weights: Floats | None = None) -> Labels:

@@ -176,7 +176,7 @@ METHODS: dict[str, Method] = {
             time="O(n²/k · d)",
             summary="groups of k from the outside in: around the record farthest from the "
             "centroid, then around the record farthest from that one",
-            implementation="microagg.algorithms.fixed_size.mdav:mdav",
+            implementation="microagg.algorithms.fixed_size:mdav",
             weighted=True,
         ),
         Method(
@@ -186,7 +186,7 @@ METHODS: dict[str, Method] = {
             time="O(n³/k · d)",
             summary="D: groups of k around the two records that are farthest apart, gathered by "
             "nearness to the group's moving centroid",
-            implementation="microagg.algorithms.fixed_size.diameter:diameter",
+            implementation="microagg.algorithms.fixed_size:diameter",
         ),
         Method(
             name="centroid",
@@ -195,7 +195,7 @@ METHODS: dict[str, Method] = {
             time="O(n² · d)",
             summary="C: groups of k around the record farthest from the centroid, gathered by "
             "nearness to the group's moving centroid",
-            implementation="microagg.algorithms.fixed_size.centroid:centroid",
+            implementation="microagg.algorithms.fixed_size:centroid",
         ),
         Method(
             name="v-mdav",

@@ -8,8 +8,7 @@ from hypothesis import given
 
 import microagg
 import naive
-from microagg.algorithms.fixed_size.centroid import centroid
-from microagg.algorithms.fixed_size.diameter import diameter
+from microagg.algorithms.fixed_size import centroid, diameter
 from oracles import same_groups
 from published import CENTROID, CENTROID_CHECKED, DIAMETER
 from strategies import tables

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import microagg
 import naive
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import mdav
 from oracles import same_groups
 from published import MDAV, MDAV_CHECKED
 from strategies import tables

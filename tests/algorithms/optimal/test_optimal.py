@@ -13,8 +13,7 @@ import microagg
 import naive
 import oracles
 from microagg.algorithms.auto import auto
-from microagg.algorithms.optimal.branch import IntegerProgram
-from microagg.algorithms.optimal.optimal import optimal
+from microagg.algorithms.optimal.optimal import IntegerProgram, optimal
 from microagg.base.progress import STOP, new_state
 from microagg.bounds.column_generation import Generation
 from microagg.bounds.cuts import NO_CUTS, NO_SETS, DualPrices
@@ -22,7 +21,6 @@ from microagg.bounds.repeated_pricing import Pricer
 from microagg.encode.scale import fit_scale
 from microagg.errors import StopSearch
 
-branch = importlib.import_module("microagg.algorithms.optimal.branch")
 search = importlib.import_module("microagg.algorithms.optimal.optimal")
 
 
@@ -165,7 +163,7 @@ def all_groups(X, k):
 
 def test_branch_and_bound_over_all_groups_without_cuts(monkeypatch):
     # Without cuts there is something to branch on; the bound at the root alone is too low.
-    monkeypatch.setattr(branch, "broken_cuts", lambda *_: NO_SETS)
+    monkeypatch.setattr(search, "broken_cuts", lambda *_: NO_SETS)
     branched = 0
     for seed in range(12):
         X = np.random.default_rng(seed).normal(size=(10, 2))

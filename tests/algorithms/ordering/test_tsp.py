@@ -27,7 +27,7 @@ def test_the_tour_visits_all_and_is_no_longer_than_its_start(table):
     order = tsp_order(X, k)
     assert sorted(order.tolist()) == list(range(len(X)))
     if len(X) > 1:
-        near = nearest_rows(X, min(10, len(X) - 1), new_state())
+        near, _ = nearest_rows(X, min(10, len(X) - 1), new_state())
         start = greedy_tour(X, near, new_state())
         assert sorted(start.tolist()) == list(range(len(X)))
         assert tour_length(X, order) <= tour_length(X, start) * (1 + 1e-9)
@@ -50,11 +50,11 @@ def test_no_two_steps_can_be_replaced(seed):
 def test_greedy_takes_the_shortest_steps_first():
     # Steps of 1, 2, 3 are taken. The step from the 6 to the 0 would close a circle.
     X = np.array([[0.0], [1], [3], [6], [40], [41.5]])
-    near = nearest_rows(X, 5, new_state())
+    near, _ = nearest_rows(X, 5, new_state())
     assert greedy_tour(X, near, new_state()).tolist() == [5, 4, 3, 2, 1, 0]
     # With one neighbour each, three paths are left to connect: 5–4 to 3, then on from 2 to 1–0.
     X = np.array([[0.0], [1], [5], [7], [40], [41.5]])
-    near = nearest_rows(X, 1, new_state())
+    near, _ = nearest_rows(X, 1, new_state())
     assert greedy_tour(X, near, new_state()).tolist() == [5, 4, 3, 2, 1, 0]
 
 

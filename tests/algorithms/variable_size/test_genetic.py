@@ -11,7 +11,7 @@ from numba import njit
 import microagg
 import naive
 from microagg import InputError
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import mdav
 from microagg.algorithms.variable_size import genetic as module
 from microagg.algorithms.variable_size.genetic import genetic
 from microagg.kernels.labels import canonical_labels, sum_of_squares

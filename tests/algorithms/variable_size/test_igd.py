@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 
 import microagg
-from microagg.algorithms.fixed_size.mdav import mdav
+from microagg.algorithms.fixed_size import mdav
 from microagg.algorithms.variable_size.igd import igd
 from microagg.kernels.labels import sum_of_squares
 from published import IGD

@@ -10,7 +10,8 @@ from scipy.spatial.distance import pdist, squareform
 
 import microagg
 import naive
-from microagg.algorithms.variable_size.spanning_tree import _first_equals, spanning_edges
+from microagg.algorithms.variable_size import spanning_tree
+from microagg.algorithms.variable_size.spanning_tree import spanning_edges
 from microagg.base.progress import new_state
 from strategies import tables
 
@@ -55,11 +56,10 @@ def test_equal_records_hang_on_the_first_of_them():
     ]
 
 
-def test_different_records_with_one_hash_stay_apart():
-    bits = np.array([[1], [2], [1], [2]], dtype=np.uint64)
-    out = np.empty(4, dtype=np.intp)
-    _first_equals(bits, np.zeros(4, dtype=np.uint64), np.arange(4), out)
-    assert out.tolist() == [0, 1, 0, 3]
+def test_different_records_with_one_hash_stay_apart(monkeypatch):
+    X = np.array([[1.0], [2.0], [1.0], [2.0]])
+    monkeypatch.setattr(spanning_tree, "_hash_rows", lambda bits: np.zeros(4, dtype=np.uint64))
+    assert spanning_tree._first_equal_rows(X).tolist() == [0, 1, 0, 3]
 
 
 def test_many_equal_records_take_no_longer():

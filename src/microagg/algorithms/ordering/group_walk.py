@@ -175,7 +175,7 @@ def new_buffers(near: Any, X: Floats) -> WalkBuffers:
 
 def neighbour_lists(X: Floats, state: State) -> Any:
     """List the records nearest to each record; the next one to visit is mostly among them."""
-    return nearest_rows(X, min(NEAR, len(X) - 1), state)
+    return nearest_rows(X, min(NEAR, len(X) - 1), state)[0]
 
 
 def order_by_groups(

@@ -37,7 +37,7 @@ from itertools import count
 
 import numpy as np
 
-from microagg.algorithms.fixed_size.centroid import centroid
+from microagg.algorithms.fixed_size import centroid
 from microagg.algorithms.ordering.cut import Order, labels_along
 from microagg.base.progress import DONE, STOP, State, new_state, part
 from microagg.base.typing import Floats, Labels

@@ -246,7 +246,7 @@ def tsp_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     """
     state = new_state() if state is None else state
     n = len(X)
-    near = nearest_rows(X, min(_NEAR, n - 1), state, n - n // 8)
+    near, _ = nearest_rows(X, min(_NEAR, n - 1), state, n - n // 8)
     tour = greedy_tour(X, near, state)
     if state[STOP]:
         return tour

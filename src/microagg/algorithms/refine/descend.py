@@ -178,12 +178,6 @@ def _best_required_swap(split, change, g, h, bound, rules):
 
 
 @inlined_subkernel
-def _move(split, a, g, h, width, bounded):
-    """Move the record at place a of g to h."""
-    join(split, leave(split, a, g, width, bounded), h, width)
-
-
-@inlined_subkernel
 def _swap(split, a, g, b, h, width, bounded):
     """Exchange the records at places a of g and b of h."""
     members, to_group, distance = split.members, split.to_group, split.distance
@@ -236,7 +230,7 @@ def _improve_two(split, change, g, h, width, bound, rules):
         if a < 0:
             source, target = target, source
     if a >= 0:
-        _move(split, a, source, target, width, rules.bounded)
+        join(split, leave(split, a, source, width, rules.bounded), target, width)
     else:
         a = _best_swap(split.weight, split, change, g, h, bound, rules)
         if a < 0:

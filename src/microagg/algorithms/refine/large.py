@@ -1,14 +1,20 @@
-"""Annealing of large groups, a few neighbours at a time, without tables of their distances.
+"""Large groups, whose records are too many for tables of all their distances.
 
-Problem   As for anneal.py, where groups are so large that the distances of all their records, k² of them
-          for each group, are too many to compute in every step.
-Idea      A step takes a group and the few with the nearest centroids, forms them anew around random
-          records, and parts each two of them along the line between their centroids (pairs.py) until nothing
-          gains. That is a local optimum of k-means with bounds on the sizes, as moves and swaps
-          would reach it, in O(k·d) for each two groups. It is kept when the SSE is lower or, with a
+Parting   Two neighbouring groups a and b with centroids A and B lose least when |a|·|b|·|A − B|² is
+          largest, since the rest of their SSE depends on their union alone. For given centroids the
+          best parting sorts the records of both along the line from A to B and cuts where they are
+          nearer to the other end, or where a size forbids to go on. That moves the centroids;
+          repeat while it gains: 2-means with bounds on the sizes, O(k·d). With weights |a| and |b| are
+          sums of weights, and a record counts by its weight times how much nearer it is to the other end.
+Sweeps    All pairs of neighbours are parted anew, O(n·d) for a sweep; a second try begins from a line
+          through two random records. The groups are split into patches as for annealing (patches.py),
+          otherwise in every sweep; a pair is parted where both are in one patch.
+Annealing A step takes a group and the few with the nearest centroids, forms them anew around random
+          records, and parts each two of them until nothing gains. That is a local optimum, as moves and
+          swaps would reach it, at O(p²·k·d) for p groups. It is kept when the SSE is lower or, with a
           probability that falls with the temperature, a little higher.
-Cost      O(p²·k·d) for a step of p groups. A heuristic.
-Paper     None: our own.
+Paper     None: our own heuristics.
+Threads   Patches do not depend on each other, so that results do not depend on threads.
 """
 
 from __future__ import annotations
@@ -18,16 +24,231 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.algorithms.refine.anneal import number_of_groups, temperature_at, weights_of
-from microagg.algorithms.refine.pairs import centres, part
-from microagg.algorithms.refine.patches import put_back, rows_of, take_rows
+from microagg.algorithms.refine.patches import (
+    groups_in_a_patch,
+    put_back,
+    rows_of,
+    split_groups,
+    take_rows,
+)
 from microagg.algorithms.refine.pool import weight_of
-from microagg.base.progress import STOP
-from microagg.compile.jit import kernel, lean_subkernel, subkernel
+from microagg.base.progress import DONE, STOP, State
+from microagg.base.typing import Floats, Labels
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel, subkernel
+from microagg.compile.threads import share_out
+from microagg.kernels.distances import squares_to
 from microagg.kernels.halve import select
 from microagg.kernels.random_numbers import draw, draw_exponential
 
-_ROUNDS = 8  # over all pairs of a pool, at most
+_NEIGHBOURS = 8
+_ROUNDS = 30  # of parting two groups again, at most
+_ROUNDS_OF_A_POOL = 8  # over all its pairs, at most
+_LASTS = 2  # sweeps for which a changed group is looked at
+_MOST, _LEAST = 64, 12  # groups in a patch
 _NOISE = 1e-9  # gains below this share may be rounding
+
+
+class _PairedGroups(NamedTuple):
+    members: Any  # (groups, 2k − 1)
+    size: Any  # (groups,)
+    centroid: Any  # (groups, d)
+    changed: Any  # (groups,) last sweep that changed it
+
+
+@lean_subkernel
+def _mass_of(weights, rows, begin, end):
+    """Return the weight of rows[begin:end]."""
+    mass = 0.0
+    for x in range(begin, end):
+        mass += weight_of(weights, rows[x])
+    return mass
+
+
+@lean_kernel
+def _form(X, weights, labels, groups):
+    """Fill in the groups of labels that count from 0."""
+    for i in range(labels.size):
+        g = labels[i]
+        groups.members[g, groups.size[g]] = i
+        groups.size[g] += 1
+        for j in range(X.shape[1]):
+            groups.centroid[g, j] += weight_of(weights, i) * X[i, j]
+    for g in range(groups.size.size):
+        mass = _mass_of(weights, groups.members[g], 0, groups.size[g])
+        for j in range(X.shape[1]):
+            groups.centroid[g, j] /= mass
+
+
+@lean_subkernel
+def _centres(X, weights, rows, cut, m, ends):
+    """Centroids of rows[:cut] and rows[cut:m]; return what is to be made large."""
+    for j in range(X.shape[1]):
+        ends[0, j] = ends[1, j] = 0.0
+    for x in range(m):
+        row, end = rows[x], 0 if x < cut else 1
+        for j in range(X.shape[1]):
+            ends[end, j] += weight_of(weights, row) * X[row, j]
+    one, other = _mass_of(weights, rows, 0, cut), _mass_of(weights, rows, cut, m)
+    total = 0.0
+    for j in range(X.shape[1]):
+        ends[0, j], ends[1, j] = ends[0, j] / one, ends[1, j] / other
+        total += (ends[0, j] - ends[1, j]) ** 2
+    return total * one * other
+
+
+@lean_subkernel
+def _sort_along(X, weights, rows, m, k, ends, keys):
+    """Cut the rows where they are nearer to the second end, within the bounds; return the cut."""
+    cut = 0
+    for x in range(m):
+        keys[x] = 0.0
+        for j in range(X.shape[1]):
+            middle = 0.5 * (ends[0, j] + ends[1, j])
+            keys[x] += (X[rows[x], j] - middle) * (ends[1, j] - ends[0, j])
+        keys[x] *= weight_of(weights, rows[x])
+        cut += keys[x] < 0
+    cut = min(max(cut, k, m - (2 * k - 1)), m - k, 2 * k - 1)
+    select(keys, rows, 0, m, cut)
+    return cut
+
+
+@lean_subkernel
+def _part(X, weights, rows, m, k, ends, keys):
+    """Part the rows from given ends on while it gains; return what was made large, and the cut."""
+    gain, best = -1.0, 0
+    for _ in range(_ROUNDS):
+        cut = _sort_along(X, weights, rows, m, k, ends, keys)
+        now = _centres(X, weights, rows, cut, m, ends)
+        best = cut
+        if now <= gain * (1 + _NOISE):
+            break
+        gain = now
+    return _centres(X, weights, rows, best, m, ends), best
+
+
+@lean_subkernel
+def _both(groups, a, b, rows):
+    """List the members of two groups, those of the first before the others; return how many there are."""
+    size = groups.size[a]
+    for x in range(size):
+        rows[x] = groups.members[a, x]
+    for x in range(groups.size[b]):
+        rows[size + x] = groups.members[b, x]
+    return size + groups.size[b]
+
+
+@lean_subkernel
+def _give(groups, a, b, rows, cut, m):
+    """Make rows[:cut] the first of two groups, and the rest of m the other."""
+    groups.size[a], groups.size[b] = cut, m - cut
+    for x in range(cut):
+        groups.members[a, x] = rows[x]
+    for x in range(cut, m):
+        groups.members[b, x - cut] = rows[x]
+
+
+@lean_subkernel
+def _part_pair(X, weights, groups, k, a, b, rows, keys, ends, random, sweep):
+    """Part two groups anew."""
+    for attempt in range(2):
+        m = _both(groups, a, b, rows)
+        before = _centres(X, weights, rows, groups.size[a], m, ends)
+        if attempt == 1:
+            one, other = rows[int(draw(random) * m)], rows[int(draw(random) * m)]
+            for j in range(X.shape[1]):
+                ends[0, j], ends[1, j] = X[one, j], X[other, j]
+        after, cut = _part(X, weights, rows, m, k, ends, keys)
+        if after > before * (1 + _NOISE):
+            _give(groups, a, b, rows, cut, m)
+            for j in range(X.shape[1]):
+                groups.centroid[a, j], groups.centroid[b, j] = ends[0, j], ends[1, j]
+            groups.changed[a] = groups.changed[b] = sweep
+
+
+@lean_subkernel
+def _nearest(centroid, mine, a, near, squares):
+    """Fill in the places among ``mine`` of the groups that are nearest to that at place a."""
+    have = 0
+    for b in range(mine.size):
+        if b != a:
+            square = 0.0
+            for j in range(centroid.shape[1]):
+                square += (centroid[mine[a], j] - centroid[mine[b], j]) ** 2
+            if have < near.size or square < squares[have - 1]:
+                c = min(have, near.size - 1)
+                while c > 0 and squares[c - 1] > square:
+                    near[c], squares[c] = near[c - 1], squares[c - 1]
+                    c -= 1
+                near[c], squares[c] = b, square
+                have = min(have + 1, near.size)
+    return have
+
+
+@kernel
+def _part_patches(X, weights, groups, k, begin, end, order, first, seeds, sweep, state):
+    """Part the pairs of neighbours in the patches begin..end−1, if one of the pair changed recently."""
+    rows, keys = np.empty(4 * k, np.intp), np.empty(4 * k)
+    ends, random = np.empty((2, X.shape[1])), np.empty(1, np.uint64)
+    near, squares = np.empty(_NEIGHBOURS, np.intp), np.empty(_NEIGHBOURS)
+    for patch in range(begin, end):
+        random[0] = seeds[patch]
+        mine = order[first[patch] : first[patch + 1]]
+        done = np.zeros((mine.size, mine.size), np.bool_)
+        for a in range(mine.size):
+            for c in range(_nearest(groups.centroid, mine, a, near, squares)):
+                if state[STOP]:
+                    return
+                b, g, h = near[c], mine[a], mine[near[c]]
+                fresh = max(groups.changed[g], groups.changed[h]) >= sweep - _LASTS
+                if fresh and not done[a, b]:
+                    _part_pair(X, weights, groups, k, g, h, rows, keys, ends, random, sweep)
+                    done[a, b] = done[b, a] = True
+
+
+def part_pairs(
+    X: Floats,
+    weights: Floats | None,
+    labels: Labels,
+    k: int,
+    sweeps: int,
+    seed: int,
+    state: State,
+) -> Labels:
+    """Improve groups of k to 2k−1 records, labelled 0, 1, …, until nothing gains or it is over."""
+    g = int(labels.max()) + 1
+    groups = _PairedGroups(
+        np.empty((g, 2 * k - 1), np.intp),
+        np.zeros(g, np.intp),
+        np.zeros((g, X.shape[1])),
+        np.zeros(g, np.intp),
+    )
+    _form(X, weights, labels, groups)
+    rng = np.random.default_rng(seed)
+    for sweep in range(1, sweeps + 1):
+        if state[STOP] or groups.changed.max() < sweep - 1 - _LASTS:
+            break
+        random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
+        most = groups_in_a_patch(g, _LEAST, _MOST)
+        order, first = split_groups(groups.centroid, most, random)
+        seeds = rng.integers(0, 2**63, size=len(first) - 1, dtype=np.uint64)
+
+        def work(
+            begin: int,
+            end: int,
+            _: int,
+            now: tuple[Any, Any, Any, int] = (order, first, seeds, sweep),
+        ) -> None:
+            _part_patches(X, weights, groups, k, begin, end, *now, state)
+
+        share_out(work, len(seeds), state, at_once=1)
+        state[DONE] = max(state[DONE], len(X) * sweep // sweeps)
+    new = np.empty_like(labels)
+    for group in range(g):
+        new[groups.members[group, : groups.size[group]]] = group
+    return new
+
+
+# Annealing, a few neighbouring groups at a time.
 
 
 class _LargeGroups(NamedTuple):
@@ -73,15 +294,7 @@ def _centre(X, weights, groups, g):
     groups.sse[g] = 0.0
     for a in range(groups.size[g]):
         row = groups.members[g, a]
-        groups.sse[g] += weight_of(weights, row) * _square(X, row, groups.centroid[g])
-
-
-@lean_subkernel
-def _square(X, row, centre):
-    total = 0.0
-    for j in range(X.shape[1]):
-        total += (X[row, j] - centre[j]) ** 2
-    return total
+        groups.sse[g] += weight_of(weights, row) * squares_to(X, row, groups.centroid[g])
 
 
 @lean_subkernel
@@ -89,7 +302,7 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):
     """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
     have = 0
     for g in range(count):
-        distance[g] = -1.0 if g == own else _square(X, row, groups.centroid[g])
+        distance[g] = -1.0 if g == own else squares_to(X, row, groups.centroid[g])
         if have < p or distance[g] < distance[chosen[have - 1]]:
             a = have if have < p else p - 1
             while a > 0 and distance[chosen[a - 1]] > distance[g]:
@@ -104,7 +317,7 @@ def _neighbours(X, groups, count, row, own, p, chosen, distance):
 def _nearest_first(X, rows, begin, m, k, centre, keys):
     """Bring the k rows nearest to a point to the beginning of rows[begin:m]."""
     for a in range(begin, m):
-        keys[a] = _square(X, rows[a], centre)
+        keys[a] = squares_to(X, rows[a], centre)
     if m - begin > k:
         select(keys, rows, begin, m, begin + k)
 
@@ -127,7 +340,7 @@ def _rebuild(X, weights, pool, q, m, k, scratch, random):
     for a in range(begin, m):  # what is left over goes to the nearest that has room
         best, least = 0, np.inf
         for g in range(q):
-            square = _square(X, rows[a], pool.centroid[g])
+            square = squares_to(X, rows[a], pool.centroid[g])
             if pool.size[g] < 2 * k - 1 and square < least:
                 best, least = g, square
         pool.members[best, pool.size[best]] = rows[a]
@@ -138,20 +351,12 @@ def _rebuild(X, weights, pool, q, m, k, scratch, random):
 def _part_two(X, weights, pool, g, h, k, scratch):
     """Part two groups of a pool anew; return whether that gains."""
     rows, ends = scratch.rows, scratch.ends
-    m = pool.size[g] + pool.size[h]
-    for a in range(pool.size[g]):
-        rows[a] = pool.members[g, a]
-    for a in range(pool.size[h]):
-        rows[pool.size[g] + a] = pool.members[h, a]
-    before = centres(X, weights, rows, pool.size[g], m, ends)
-    after, cut = part(X, weights, rows, m, k, ends, scratch.keys)
+    m = _both(pool, g, h, rows)
+    before = _centres(X, weights, rows, pool.size[g], m, ends)
+    after, cut = _part(X, weights, rows, m, k, ends, scratch.keys)
     if after <= before * (1 + _NOISE):
         return False
-    pool.size[g], pool.size[h] = cut, m - cut
-    for a in range(cut):
-        pool.members[g, a] = rows[a]
-    for a in range(cut, m):
-        pool.members[h, a - cut] = rows[a]
+    _give(pool, g, h, rows, cut, m)
     return True
 
 
@@ -161,7 +366,7 @@ def _descend(X, weights, pool, q, k, scratch):
     changed = scratch.changed
     for g in range(q):
         changed[g] = 0
-    for turn in range(1, _ROUNDS + 1):
+    for turn in range(1, _ROUNDS_OF_A_POOL + 1):
         busy = False
         for g in range(q):
             for h in range(g):

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Labels
-from microagg.compile.jit import kernel, lean_kernel, lean_subkernel, subkernel
+from microagg.compile.jit import kernel, lean_kernel, subkernel
 from microagg.compile.threads import each, helpers, share_growing
 from microagg.kernels.halve import select
 from microagg.kernels.labels import canonical_labels
@@ -17,7 +17,6 @@ _HALF = 0.6  # of a table at most: cuts are not at the very middle
 _MANY = 8_192  # groups from which on threads split them faster than one
 _SHARED = 50_000  # groups from which on one halving is for several threads
 _PIECE = 8_192  # groups of it that a thread places at once
-_FEW_HELPERS = 7  # for fewer groups: more would wait for each other
 
 
 class PackedGroups(NamedTuple):
@@ -141,7 +140,7 @@ def plan_halvings(n_groups, most, random):
     return plan, count, first[: patches + 1]
 
 
-@lean_subkernel
+@lean_kernel
 def _place(centroid, groups, keys, plan, h, begin, end):
     """Place some groups of a halving along the line through two of its groups."""
     one, other = groups[plan.one[h]], groups[plan.other[h]]
@@ -157,12 +156,6 @@ def _halve(centroid, groups, keys, plan, begin, end):
     for h in range(begin, end):
         _place(centroid, groups, keys, plan, h, plan.start[h], plan.stop[h])
         select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
-
-
-@lean_kernel
-def place_some(centroid, groups, keys, plan, h, begin, end):
-    """Begin a halving: some of its groups are placed along its line."""
-    _place(centroid, groups, keys, plan, h, begin, end)
 
 
 @lean_kernel
@@ -205,7 +198,7 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
             for h in large
             for begin in range(plan.start[h], plan.stop[h], _PIECE)
         ]
-        each(lambda a: place_some(centroid, groups, keys, plan, *pieces[a]), len(pieces))
+        each(lambda a: _place(centroid, groups, keys, plan, *pieces[a]), len(pieces))
         each(lambda a: part_placed(groups, keys, plan, large[a]), len(large))
 
     # Of the largest parts there are too few for all threads.
@@ -213,7 +206,7 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
     while large := [h for h in parts if plan.stop[h] - plan.start[h] > _SHARED]:
         halve_together(large)
         parts = [h for part in parts for h in (halves_of(part) if part in large else [part])]
-    share_growing(work, parts, _FEW_HELPERS if n_groups <= _SHARED else threads - 1)
+    share_growing(work, parts)
     return groups, first
 
 

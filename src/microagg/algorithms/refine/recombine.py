@@ -206,22 +206,23 @@ def _linked_bundles(
     return [*bundles, np.array(bundle)]
 
 
-class _PricedCandidates(NamedTuple):
-    """Columns to choose from."""
-
-    columns: CandidateGroups
-    reduced: Floats  # (columns,) what they cost beyond what their records pay
-
-
 def _best_choice(
-    candidates: _PricedCandidates, price: Floats, now: CandidateGroups, nodes: int, state: State
+    candidates: CandidateGroups,
+    reduced: Floats,
+    price: Floats,
+    now: CandidateGroups,
+    nodes: int,
+    state: State,
 ) -> CandidateGroups:
-    """Choose the best columns for the records that the present ones hold."""
+    """Choose the best columns for the records that the present ones hold.
+
+    ``reduced`` is what the candidates cost beyond what their records pay.
+    """
     inside = labels_of(now.members, len(price)) >= 0
     # What costs more beyond its price than all present groups together cannot help.
     room = now.sse.sum() - price[inside].sum()
-    fits = np.append(inside, True)[candidates.columns.members].all(axis=1)  # −1 is the last
-    columns = _together([now, _take(candidates.columns, fits & (candidates.reduced < room))])
+    fits = np.append(inside, True)[candidates.members].all(axis=1)  # −1 is the last
+    columns = _together([now, _take(candidates, fits & (reduced < room))])
     if len(columns.size) == len(now.size):
         return now
     n = int(np.count_nonzero(inside))
@@ -266,8 +267,8 @@ def recombine(
     if relaxed is None or relaxed.value > n_groups * (1 - _TINY):
         return start
     room = n_groups - relaxed.value
-    columns = _promising(table, relaxed, room, limits.columns * n_groups)
-    candidates = _PricedCandidates(columns, reduced_costs(columns, relaxed.price))
+    candidates = _promising(table, relaxed, room, limits.columns * n_groups)
+    reduced = reduced_costs(candidates, relaxed.price)
     rng, most = np.random.default_rng(seed), limits.groups
     while most <= limits.largest and not state[STOP]:
         bundles = _linked_bundles(relaxed, labels_of(now.members, len(X)), most, rng)
@@ -275,7 +276,8 @@ def recombine(
 
         def work(begin: int, end: int, _: int, parts: list[CandidateGroups] = parts) -> None:
             for c in range(begin, end):
-                parts[c] = _best_choice(candidates, relaxed.price, parts[c], limits.nodes, state)
+                of_bundle = parts[c], limits.nodes, state
+                parts[c] = _best_choice(candidates, reduced, relaxed.price, *of_bundle)
 
         if alone:
             share_out(work, len(bundles), state, at_once=1)
@@ -363,34 +365,29 @@ def reduced_costs(columns, price):
     return reduced
 
 
-class Around(NamedTuple):
-    """A group and the records near to it; of ``others`` and ``to_group`` the first are in use."""
-
-    others: Any  # (records,)
-    to_group: Any  # (records,) sum of the squared distances to the members, each by its weight
-    own: Any  # (2k − 1,) the same of the members themselves
-    mark: Any  # (records,) the last group that met the record
-
-
 @lean_subkernel
-def _look_around(distance, weight, near, columns, c, around):
-    """Collect the records near to a group, and all sums of distances; return their number."""
+def _look_around(distance, weight, near, columns, c, others, to_group, own, mark):
+    """Collect the records near to a group; return their number.
+
+    Sums of the squared distances to the members, each by its weight, go to ``to_group``, those of the members
+    themselves to ``own``; ``mark`` is the last group that met a record.
+    """
     size, members, m = columns.size[c], columns.members[c], 0
     for a in range(size):
-        around.mark[members[a]] = c
+        mark[members[a]] = c
     for a in range(size):
         x = members[a]
-        around.own[a] = 0.0
+        own[a] = 0.0
         for b in range(size):
-            around.own[a] += weight_of(weight, members[b]) * distance[x, members[b]]
+            own[a] += weight_of(weight, members[b]) * distance[x, members[b]]
         for t in range(near.shape[1]):
             y = near[x, t]
-            if around.mark[y] != c:
-                around.mark[y] = c
-                around.others[m], around.to_group[m] = y, 0.0
+            if mark[y] != c:
+                mark[y] = c
+                others[m], to_group[m] = y, 0.0
                 for b in range(size):
                     w = weight_of(weight, members[b])
-                    around.to_group[m] += w * distance[y, members[b]]
+                    to_group[m] += w * distance[y, members[b]]
                 m += 1
     return m
 
@@ -421,10 +418,10 @@ def variants(distance, weight, near, word, price, columns, chosen, k, below, slo
     for the next group's variants.
     """
     n = distance.shape[0]
-    around = Around(np.empty(n, np.intp), np.empty(n), np.empty(2 * k - 1), np.full(n, -1))
-    others, to_group, own, count = around.others, around.to_group, around.own, 0
+    others, to_group = np.empty(n, np.intp), np.empty(n)
+    own, mark, count = np.empty(2 * k - 1), np.full(n, -1), 0
     for c in chosen:
-        m = _look_around(distance, weight, near, columns, c, around)
+        m = _look_around(distance, weight, near, columns, c, others, to_group, own, mark)
         size, members, key = columns.size[c], columns.members[c], columns.key[c]
         if count + (size + 1) * (m + 1) > found.size.size:
             break

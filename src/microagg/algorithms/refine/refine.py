@@ -6,8 +6,8 @@ Idea      Split the groups into patches of about a hundred, by halving the table
           anew across other directions, so that no border lasts. The temperature falls
           from pass to pass (search_passes.py). The best partition seen is returned, never a worse one
           than given.
-          Large groups are annealed without tables of distances (large.py), before and after which they
-          are parted anew two by two (pairs.py).
+          Large groups are annealed without tables of distances, before and after which they
+          are parted anew two by two (large.py).
 Cost      O(n) for a pass, but for O(n log n) of splitting. A heuristic.
 Paper     None: our own. Pools of neighbouring groups rebuilt at random, with moves and swaps.
 Threads   A patch's random numbers depend on the seed, the pass and the patch alone: the result is
@@ -17,6 +17,7 @@ Threads   A patch's random numbers depend on the seed, the pass and the patch al
 from __future__ import annotations
 
 import time
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +34,7 @@ from microagg.algorithms.refine.search_passes import (
 from microagg.base.progress import DONE, State, new_state, stop_after, tell_best
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_out, thread_count
-from microagg.kernels.labels import canonical_labels
+from microagg.kernels.labels import canonical_labels, split_large
 from microagg.kernels.outside_in import mdav_labels
 from microagg.plan.settings import LARGE_K
 
@@ -53,19 +54,12 @@ _LARGE_BUDGETS = {
 def _without_oversized(X: Floats, weights: Floats | None, labels: Labels, k: int) -> Labels:
     """Split groups of 2k or more, which never raises the SSE."""
     labels = canonical_labels(labels).copy()
-    sizes = np.bincount(labels)
-    oversized = np.flatnonzero(sizes >= 2 * k)
-    if not len(oversized):
-        return labels
-    order = np.argsort(labels, kind="stable")
-    ends = np.cumsum(sizes)
-    fresh = len(sizes)
-    for g in oversized:
-        rows = order[ends[g] - sizes[g] : ends[g]]
+
+    def groups_of(rows: Any) -> Labels:
         mass = None if weights is None else weights[rows]
-        parts = canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state(), mass))
-        labels[rows] = np.where(parts == 0, g, fresh + parts - 1)
-        fresh += int(parts.max())
+        return canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state(), mass))
+
+    split_large(labels, k, groups_of, new_state())
     return canonical_labels(labels)
 
 

@@ -16,8 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.algorithms.refine.anneal import Heat, PoolSettings, anneal_patches
-from microagg.algorithms.refine.large import anneal_large_patches
-from microagg.algorithms.refine.pairs import part_pairs
+from microagg.algorithms.refine.large import anneal_large_patches, part_pairs
 from microagg.algorithms.refine.patches import (
     NewGroups,
     PackedGroups,

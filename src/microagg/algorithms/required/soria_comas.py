@@ -25,6 +25,7 @@ import numpy as np
 from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_subkernel, subkernel
+from microagg.kernels.distances import squares_to
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.outside_in import mdav_labels
 from microagg.kernels.require_demands import violation_of
@@ -40,14 +41,6 @@ def closeness_group_size(n: int, k: int, t: float) -> int:
     size = max(k, int(np.ceil(n / (2 * (n - 1) * t + 1))))
     size = min(size, n)
     return size + (n % size) // (n // size)
-
-
-@lean_subkernel
-def _square(X, a, point):
-    total = 0.0
-    for j in range(X.shape[1]):
-        total += (X[a, j] - point[j]) ** 2
-    return total
 
 
 @lean_subkernel
@@ -69,7 +62,7 @@ def _farthest(X, taken, point):
     best, row = -1.0, -1
     for i in range(len(X)):
         if not taken[i]:
-            square = _square(X, i, point)
+            square = squares_to(X, i, point)
             if square > best:
                 best, row = square, i
     return row
@@ -81,7 +74,7 @@ def _nearest(X, taken, point, quantile, wanted):
     best, row = np.inf, -1
     for i in range(len(X)):
         if not taken[i] and (wanted < 0 or quantile[i] == wanted):
-            square = _square(X, i, point)
+            square = squares_to(X, i, point)
             if square < best:
                 best, row = square, i
     return row
@@ -119,7 +112,7 @@ def _merge_farthest(X, demands, labels, n_groups, k):
         best, partner = np.inf, -1
         for g in range(n_groups):
             if g != worst and size[g] > 0:
-                square = _square(centroid, g, centroid[worst])
+                square = squares_to(centroid, g, centroid[worst])
                 if square < best:
                     best, partner = square, g
         if partner < 0:

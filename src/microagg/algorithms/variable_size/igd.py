@@ -16,6 +16,8 @@ Here      The description leaves much open. We start from MDAV; visit groups by 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from microagg.algorithms.ordering.cut import labels_along
@@ -24,7 +26,7 @@ from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
-from microagg.kernels.labels import canonical_labels, group_means, sum_of_squares
+from microagg.kernels.labels import canonical_labels, group_means, split_large, sum_of_squares
 from microagg.kernels.outside_in import mdav_labels
 
 # An improvement below this share of the SSE is rounding.
@@ -121,16 +123,15 @@ def _pass(X, k, labels, centroids, size, shrink, state):
 
 def _split_large(X: Floats, k: int, labels: Labels) -> Labels:
     """Split groups of 2k and more: the optimal cut by distance from their farthest record."""
-    labels = canonical_labels(labels)
-    new = int(labels.max()) + 1
-    for g in np.flatnonzero(np.bincount(labels) >= 2 * k):
-        rows = np.flatnonzero(labels == g)
+
+    def parts_of(rows: Any) -> Labels:
         around = X[rows] - X[rows].mean(axis=0)
         far = X[rows[np.einsum("ij,ij->i", around, around).argmax()]]
         order = np.argsort(np.square(X[rows] - far).sum(axis=1), kind="stable")
-        parts = labels_along(np.ascontiguousarray(X[rows]), order, k, new_state())
-        labels[rows] = np.where(parts == 0, g, new + parts)
-        new += int(parts.max()) + 1
+        return labels_along(np.ascontiguousarray(X[rows]), order, k, new_state())
+
+    labels = canonical_labels(labels)
+    split_large(labels, k, parts_of, new_state())
     return canonical_labels(labels)
 
 

@@ -20,7 +20,6 @@ that moved in the last round, which are soon few. Answers are those of a scan ov
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
@@ -141,29 +140,21 @@ def _lloyd(Y: Floats, label: Labels, count: int, state: State) -> tuple[Labels, 
             break
         every = build(centre, np.flatnonzero(size))
         fresh = every if moved[size > 0].all() else build(centre, np.flatnonzero(moved))
-        changed = _assign_all(Y, label, distance, centre, moved, every, fresh, state)
-        state[DONE] = max(state[DONE], n - changed - 1)
+        changes: list[int] = []
+
+        def assign(
+            start: int,
+            stop: int,
+            _: int,
+            trees: tuple[KdTree, KdTree] = (every, fresh),
+            changes: list[int] = changes,
+        ) -> None:
+            mine = map(for_thread, trees)
+            changes.append(_assign(Y, start, stop, label, distance, centre, moved, *mine, state))
+
+        share_out(assign, n, state, at_once=_AT_ONCE)
+        state[DONE] = max(state[DONE], n - sum(changes) - 1)
     return size, centre
-
-
-def _assign_all(
-    Y: Floats,
-    label: Labels,
-    distance: Floats,
-    centre: Floats,
-    moved: NDArray[np.bool_],
-    every: KdTree,
-    fresh: KdTree,
-    state: State,
-) -> int:
-    changes = []
-
-    def assign(start: int, stop: int, _: int) -> None:
-        mine = for_thread(every), for_thread(fresh)
-        changes.append(_assign(Y, start, stop, label, distance, centre, moved, *mine, state))
-
-    share_out(assign, len(Y), state, at_once=_AT_ONCE)
-    return sum(changes)
 
 
 def _merge_all(k: int, size: Labels, centre: Floats, state: State) -> Labels:

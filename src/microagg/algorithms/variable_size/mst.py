@@ -28,6 +28,7 @@ from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_subkernel
 from microagg.kernels.block_tree import Indices
+from microagg.kernels.labels import split_large
 
 
 @kernel
@@ -144,21 +145,6 @@ def cut_edges(first: Indices, second: Indices, n: int, k: int) -> Labels:
     return group[number]
 
 
-def _split(X: Floats, k: int, labels: Labels, method: Callable[..., Outcome], state: State) -> None:
-    """Split groups of 2k or more records, in place."""
-    sizes = np.bincount(labels)
-    groups = len(sizes)
-    rows = np.argsort(labels, kind="stable")
-    ends = np.cumsum(sizes)
-    for g in np.flatnonzero(sizes >= 2 * k):
-        if state[STOP]:
-            return
-        members = rows[ends[g] - sizes[g] : ends[g]]
-        parts = method(X[members], k).labels
-        labels[members] = np.where(parts == 0, g, groups + parts - 1)
-        groups += int(parts.max())
-
-
 def _partition(
     X: Floats, k: int, tree: object, state: State | None, split: Callable[..., Outcome] | None
 ) -> Outcome:
@@ -173,7 +159,7 @@ def _partition(
         return Outcome(np.zeros(n, dtype=np.int64))
     labels = cut_edges(first, second, n, k)
     if split is not None:
-        _split(X, k, labels, split, state)
+        split_large(labels, k, lambda rows: split(X[rows], k).labels, state)
     if not state[STOP]:
         state[DONE] = n
     return Outcome(labels)
@@ -194,13 +180,13 @@ def mst(X: Floats, k: int, *, tree: object = None, state: State | None = None) -
 
 def mst_d(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition as :func:`mst` does, groups of 2k or more split by the diameter method (M-d)."""
-    from microagg.algorithms.fixed_size.diameter import diameter
+    from microagg.algorithms.fixed_size import diameter
 
     return _partition(X, k, tree, state, diameter)
 
 
 def mst_c(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition as :func:`mst` does, groups of 2k or more split by the centroid method (M-c)."""
-    from microagg.algorithms.fixed_size.centroid import centroid
+    from microagg.algorithms.fixed_size import centroid
 
     return _partition(X, k, tree, state, centroid)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from microagg.base.formatting import table_size
 from microagg.base.progress import DONE, STOP, Listener, State, run_watched
@@ -118,42 +119,28 @@ def _fingerprint(X: Floats) -> str:
     return hashlib.blake2b(X.data.cast("B"), digest_size=16).hexdigest()
 
 
-@lean_kernel
-def _hash_rows(bits, out):
-    n, d = bits.shape
-    for i in range(n):
-        h = np.uint64(0)
-        for j in range(d):
-            h = (h ^ bits[i, j]) * np.uint64(0x9E3779B97F4A7C15)
-            h ^= h >> np.uint64(29)
-        out[i] = h
-
-
-@lean_kernel
-def _first_equals(bits, hashes, order, out):
-    """Set ``out`` to the first row that equals a row; ``order`` sorts rows by hash, then number.
-
-    Rows with the same hash that differ stay as they are: they cost time, not correctness.
-    """
-    start = 0
-    for a in range(order.size):
-        if hashes[order[a]] != hashes[order[start]]:
-            start = a
-        i, first = order[a], order[start]
-        out[i] = first
-        for j in range(bits.shape[1]):
-            if bits[i, j] != bits[first, j]:
-                out[i] = i
-                break
+def _hash_rows(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    hashes = np.zeros(len(bits), dtype=np.uint64)
+    for column in bits.T:
+        hashes = (hashes ^ column) * np.uint64(0x9E3779B97F4A7C15)
+        hashes ^= hashes >> np.uint64(29)
+    return hashes
 
 
 def _first_equal_rows(X: Floats) -> Indices:
-    """Find the first row that equals each row: itself for most."""
+    """Find the first row that equals each row: itself for most.
+
+    Rows with the same hash that differ stay as they are: they cost time, not correctness.
+    """
     bits = (X + 0.0).view(np.uint64)  # one zero only
-    hashes = np.empty(len(X), dtype=np.uint64)
-    _hash_rows(bits, hashes)
-    out = np.empty(len(X), dtype=np.intp)
-    _first_equals(bits, hashes, np.argsort(hashes, kind="stable"), out)
+    hashes = _hash_rows(bits)
+    order = np.argsort(hashes, kind="stable")
+    begins = np.append(True, np.diff(hashes[order]) != 0)
+    firsts = order[np.maximum.accumulate(np.where(begins, np.arange(len(X)), 0))]
+    others = np.flatnonzero(~begins)
+    equal = (bits[order[others]] == bits[firsts[others]]).all(axis=1)
+    out = np.arange(len(X), dtype=np.intp)
+    out[order[others[equal]]] = firsts[others[equal]]
     return out
 
 

@@ -22,9 +22,8 @@ import numpy as np
 
 from microagg.algorithms.refine.anneal import PoolSettings
 from microagg.algorithms.refine.search_passes import AnnealBudget, Run, anneal_in_passes, length_of
-from microagg.algorithms.required.merge import merge
+from microagg.algorithms.required.grow_and_merge import grown, merge
 from microagg.algorithms.required.soria_comas import t_first
-from microagg.algorithms.required.start import grown
 from microagg.base.formatting import plural
 from microagg.base.progress import DONE, STOP, State, new_state, rest_of, stop_after, tell_best
 from microagg.base.typing import Floats, Labels

@@ -1,1 +1,0 @@
-"""Heuristics whose groups all have k records, but for the last ones."""
