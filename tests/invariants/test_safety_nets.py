@@ -12,8 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
-from microagg.comparing.choices import Choice
-from microagg.comparing.suggestion import next_k_for
+from microagg.comparing.choices import Choice, next_k_for
 from microagg.encode.steps import Steps, usual_steps
 from microagg.engines import disk_release, write_and_count
 from microagg.engines.memory import suppress

@@ -17,11 +17,12 @@ import numpy as np
 
 from microagg.base.formatting import FIRST_RUN, TRADE_OFF, plural
 from microagg.base.progress import Listener
-from microagg.comparing.choices import Choice, mark_frontier
-from microagg.comparing.suggestion import (
+from microagg.comparing.choices import (
     FAST,
+    Choice,
     Suggestion,
     about_methods,
+    mark_frontier,
     next_k_for,
     suggestion,
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from microagg.base.formatting import TRADE_OFF, lost_words, percent, share
-from microagg.comparing.suggestion import FAST, about_methods, suggestion
+from microagg.comparing.choices import FAST, about_methods, suggestion
 from microagg.errors import TableError
 from microagg.formats.addresses import kind_by_ending
 from microagg.page.edits import RULES, UNIT_RELEASES

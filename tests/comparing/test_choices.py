@@ -10,8 +10,14 @@ from hypothesis import strategies as st
 
 from microagg import InputError
 from microagg.base.formatting import TRADE_OFF
-from microagg.comparing.choices import TOLERANCE, Choice, mark_frontier
-from microagg.comparing.suggestion import next_k, next_k_for, suggestion
+from microagg.comparing.choices import (
+    TOLERANCE,
+    Choice,
+    mark_frontier,
+    next_k,
+    next_k_for,
+    suggestion,
+)
 from microagg.measure.linkage import Linkage
 from microagg.plan.plan import Plan
 
