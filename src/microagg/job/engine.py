@@ -78,15 +78,21 @@ class Engine(ABC):
     def measure(self) -> Measured:
         """Measure loss and risk."""
 
-    def begin_attacks(self) -> tuple[OnProgress, Callable[[], bool]]:
-        """Say how long attacks with people put aside take.
+    def begin_attacks(self) -> tuple[OnProgress, Callable[[], bool]] | None:
+        """Say how long attacks with people put aside take, if the evidence has some.
+
+        It has them if a limit is set, or if a board reads about swapping.
 
         Returns
         -------
-        tuple
+        tuple or None
             What to call with the steps done and their total, and what tells whether to end early: who does
             not wait has what was measured.
         """
+        plan, job = self.drafted.plan, self.job
+        board = job.report is not None and not job.public
+        if plan.accept.inference is None and not (plan.is_swapped and board):
+            return None
         from microagg.engines.memory.control_group import seconds_for_evidence
 
         stopped = False
@@ -104,13 +110,6 @@ class Engine(ABC):
         words = f"attacks with people put aside as controls take about {time}"
         self.observer.stage("attacking", words if seconds >= NOTICED else "")
         return progress, lambda: stopped
-
-    @property
-    def attacks_itself(self) -> bool:
-        """Whether attacks are in the evidence: a limit is set, or a board reads about swapping."""
-        plan, job = self.drafted.plan, self.job
-        board = job.report is not None and not job.public
-        return plan.accept.inference is not None or (plan.is_swapped and board)
 
     @abstractmethod
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:

@@ -104,11 +104,10 @@ class EngineInParts(Engine):
     def measure(self) -> Measured:
         """Measure a sample, and take what was counted in all records."""
         attacks = dict[str, Any]()
-        if self.attacks_itself:
-            progress, should_stop = self.begin_attacks()
+        if watched := self.begin_attacks():
             attacks = {"attack": True}
             if not self.is_far:
-                attacks |= {"progress": progress, "should_stop": should_stop}
+                attacks |= {"progress": watched[0], "should_stop": watched[1]}
         return self.release.measured(pictures=self.job.report is not None, **attacks)
 
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:

@@ -216,10 +216,9 @@ class MemoryEngine(Engine):
     def measure(self) -> Measured:
         """Measure all records, attack them, and price other decisions if asked to."""
         job = self.job
-        if self.attacks_itself:
-            progress, should_stop = self.begin_attacks()
+        if watched := self.begin_attacks():
             with self.clock.time("attack"):
-                self._release.attacked(progress, should_stop)
+                self._release.attacked(*watched)
         measured = self._release.measured()
         if FORMATS[job.kind_of_target].has_formulas and not job.escape_formulas:
             measured = replace(measured, formulas=formula_cells(self._released))
