@@ -24,9 +24,8 @@ from microagg.base.typing import Floats, Labels
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import FEW, MANY, Guess
 from microagg.errors import InputError
-from microagg.tables.as_written import codes_as_written
 from microagg.tables.dates import instants
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 
 _MOST_COLUMNS = 300  # beyond it, all pairs of columns would take longer than the grouping
 _SAMPLE = 3000

@@ -28,9 +28,8 @@ from microagg.plan.flag_values import join_names
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Missing, Weight
-from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.variable import QUANTITIES, variable_of
 
 _K = 5  # where nobody says it

@@ -20,8 +20,7 @@ from microagg.base.formatting import names, unit_words
 from microagg.base.typing import Labels
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import FEW, Guess, dropped
-from microagg.tables.as_written import codes_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 
 _HOUSEHOLD, _PERSON, _NO_WORD, _ELSE = range(4)
 _RECORDS_OF_A_UNIT = 60  # in the middle: five years of months; with more it is a classification

@@ -321,13 +321,6 @@ def best_plan(patterns: Patterns, k: int) -> JoinPlan:
     return min(plans, key=lambda plan: plan.blanked)
 
 
-class _JoinCosts(NamedTuple):
-    """Values blanked by joining each of some patterns (rows) with each of all patterns (columns)."""
-
-    total: NDArray[np.float64]  # infinite for the pattern itself and for those without records
-    lends: NDArray[np.bool_]  # whether the other lends some records instead of joining as a whole
-
-
 class _Joining:
     """The patterns while they are joined."""
 
@@ -355,20 +348,24 @@ class _Joining:
                 tried = rare[first : first + 1]
             else:
                 tried = rare
-            costs = self.costs(tried)
-            value = costs.total
+            costs, lends = self.costs(tried)
+            value = costs
             if credit:
                 value = value - self.spared(tried, rare, costs)
             if credit and not rarest_first:  # by how much better than what it would take later
-                later = _two_least(costs.total)[1][:, None]
+                later = _two_least(costs)[1][:, None]
                 value = value - np.where(np.isfinite(later), later, 0.0)
             best = np.lexsort((np.tile(-self.shared, len(tried)), value.reshape(-1)))[0]
             at, other = divmod(int(best), len(self.sizes))
-            self.blanked += int(costs.total[at, other])
-            self.join(int(tried[at]), other, bool(costs.lends[at, other]))
+            self.blanked += int(costs[at, other])
+            self.join(int(tried[at]), other, bool(lends[at, other]))
 
-    def costs(self, tried: Labels) -> _JoinCosts:
-        """Count the values that each join would blank."""
+    def costs(self, tried: Labels) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        """Count the values blanked by joining each of some patterns (rows) with each of all (columns).
+
+        Infinite for the pattern itself and for those without records. Also returns whether the other lends
+        some records instead of joining as a whole.
+        """
         rare, all_ = self.states[tried][:, None, :], self.states[None, :, :]
         differ = rare != all_
         of_own = (differ & (rare != _MISSING)).sum(axis=2) * self.sizes[tried][:, None]
@@ -382,12 +379,14 @@ class _Joining:
         total = total.astype(np.float64)
         total[:, self.sizes == 0] = np.inf
         total[np.arange(len(tried)), tried] = np.inf
-        return _JoinCosts(total, lends)
+        return total, lends
 
-    def spared(self, tried: Labels, rare: Labels, costs: _JoinCosts) -> NDArray[np.float64]:
+    def spared(
+        self, tried: Labels, rare: Labels, costs: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         """Return what the other pattern would have cost by itself, if the join helps it too."""
-        saving = np.zeros(costs.total.shape)
-        others = self.costs(rare).total if len(tried) < len(rare) else costs.total
+        saving = np.zeros(costs.shape)
+        others = self.costs(rare)[0] if len(tried) < len(rare) else costs
         least, second = _two_least(others)
         cheapest = others.argmin(axis=1)
         for at, p in enumerate(tried):

@@ -24,7 +24,7 @@ import numpy as np
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import band_ends, band_label, level_text, number_text, rounded
-from microagg.encode.level_counts import Share, Tally, least_units
+from microagg.encode.batch_statistics import Share, Tally, least_units
 from microagg.errors import InputError, shown
 from microagg.plan.coarsen import Coarsen
 from microagg.plan.column import Column

@@ -16,15 +16,14 @@ import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import level_text
+from microagg.encode.batch_statistics import Tally
 from microagg.encode.hierarchy import inner_nodes
-from microagg.encode.level_counts import Tally
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder, before_of, fit, recoded_plan, tally
 from microagg.errors import InputError, shown
 from microagg.plan.plan import Plan
-from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.variable import Variable
 

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.inertia import Corners, Encoder
-from microagg.encode.number import NumberEncoder
+from microagg.encode.number import NumberEncoder, SpikedEncoder
 from microagg.encode.space import Space
-from microagg.encode.spiked import SpikedEncoder
 from microagg.kernels.release_kinds import (
     MEAN,
     MODE,

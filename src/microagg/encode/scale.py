@@ -57,13 +57,6 @@ def _by_rows(work: Callable[[slice], object], n: int) -> None:
     share_with_helpers(lambda begin, end, _: work(slice(begin, end)), n, at_once=_FEW)
 
 
-def _least_and_most(X: Floats) -> tuple[Floats, Floats]:
-    """Return the least and the greatest value of each column."""
-    ends: list[Floats] = []
-    _by_rows(lambda rows: ends.extend((X[rows].min(axis=0), X[rows].max(axis=0))), len(X))
-    return np.min(ends, axis=0), np.max(ends, axis=0)
-
-
 def fit_scale(X: Floats, how: str = "zscore", weights: Floats | None = None) -> Scaling:
     """Find the centre and the spread of each column.
 
@@ -82,7 +75,9 @@ def fit_scale(X: Floats, how: str = "zscore", weights: Floats | None = None) -> 
     >>> fit_scale(X).apply(X).tolist()
     [[-1.0, 0.0], [0.0, 0.0], [1.0, 0.0]]
     """
-    low, high = _least_and_most(X)
+    ends: list[Floats] = []
+    _by_rows(lambda rows: ends.extend((X[rows].min(axis=0), X[rows].max(axis=0))), len(X))
+    low, high = np.min(ends, axis=0), np.max(ends, axis=0)
     exponent = _exponents(how, low, high)
     Y = Scaling(low, exponent, np.zeros(X.shape[1]), np.ones(X.shape[1])).apply(X)
     # A sum of all rows in their order: in pieces it would have other last digits.

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode import hierarchy, number, spiked
+from microagg.encode import hierarchy
 from microagg.encode.categories import (
     MOST_COORDINATES,
     nominal_encoder,
@@ -25,7 +25,14 @@ from microagg.encode.categories import (
     release_mode,
 )
 from microagg.encode.inertia import Encoder, LevelCounts, count_levels
-from microagg.encode.number import NumberFigures, figures_of
+from microagg.encode.number import (
+    NumberFigures,
+    figures_of,
+    number_encoder,
+    release_number,
+    release_spiked,
+    spiked_encoder,
+)
 from microagg.encode.scale import fit_scale
 from microagg.encode.strata import count_units
 from microagg.kernels.release_kinds import Releases
@@ -35,7 +42,7 @@ _RELEASES: Mapping[str, Callable[[Variable, Labels, int, Floats | None], Floats]
     "boolean": release_mode,
     "nominal": release_mode,
     "ordinal": release_level,
-    "spiked": spiked.release,
+    "spiked": release_spiked,
     "hierarchy": hierarchy.release,
 }
 
@@ -162,9 +169,9 @@ def fitted_encoder(variable: Variable, fitted_to: LevelCounts | NumberFigures) -
     """Fit the encoder of a column to the counts of its levels or to its figures; its values do not matter."""
     if isinstance(fitted_to, NumberFigures):
         return (
-            spiked.encoder(variable, fitted_to)
+            spiked_encoder(variable, fitted_to)
             if variable.kind == "spiked"
-            else number.encoder(fitted_to)
+            else number_encoder(fitted_to)
         )
     if variable.kind == "ordinal":
         return ordinal_encoder(variable, fitted_to)
@@ -197,7 +204,7 @@ def released_values(
     (g,) doubles in the unit of the variable, or numbers of levels
     """
     if variable.kind in ("number", "integer", "date"):
-        return number.release(variable, labels, g, aggregate, weights)
+        return release_number(variable, labels, g, aggregate, weights)
     return _RELEASES[variable.kind](variable, labels, g, weights)
 
 

@@ -43,8 +43,7 @@ from microagg.measure.linkage import Linkage, ReleasedRows, count_near, linkage_
 from microagg.measure.row_keys import Keys, row_keys
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
-from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.release_frame import (
     PresentCodes,
     left_out_words,

@@ -37,8 +37,7 @@ from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
-from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.variable import QUANTITIES, Variable
 
 PackedRows = NDArray[np.uint64]

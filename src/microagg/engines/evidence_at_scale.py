@@ -20,8 +20,7 @@ import pyarrow as pa
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Floats, Labels
 from microagg.drafting.draft import Completed
-from microagg.encode.batch_statistics import Moments
-from microagg.encode.level_counts import Share
+from microagg.encode.batch_statistics import Moments, Share
 from microagg.encode.recoded_table import loss_by_recoding
 from microagg.encode.space import names_of_levels
 from microagg.engines.aggregates import ReleasedValues, Sums

@@ -58,9 +58,8 @@ from microagg.plan.block import Require
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.settings import check_k
-from microagg.tables.as_written import values_as_written
 from microagg.tables.dates import dates_in_text
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.variable import Variable, no_order
 
 _NONE = np.zeros(0)  # values, where only what is known about a column matters

@@ -11,9 +11,14 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.batch_statistics import ColumnStatistics, Moments, least_keys, mass_by_number
+from microagg.encode.batch_statistics import (
+    ColumnStatistics,
+    Moments,
+    least_keys,
+    least_units,
+    mass_by_number,
+)
 from microagg.encode.hierarchy import ancestors
-from microagg.encode.level_counts import least_units
 from microagg.encode.missing import complete_records, distinct_rows
 from microagg.encode.number import Transform, present
 from microagg.encode.prepare import weights_of
@@ -23,8 +28,7 @@ from microagg.measure.row_keys import row_keys
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan
-from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.variable import Variable, variable_of
 

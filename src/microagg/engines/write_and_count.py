@@ -27,8 +27,7 @@ from microagg.measure.verify import verify_all
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.releasing.dealt import Dealt
-from microagg.tables.as_written import codes_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.release_frame import released_table, reordered
 
 if TYPE_CHECKING:

@@ -114,7 +114,14 @@ def key_types(pieces: Sequence[Piece]) -> dict[str, pa.DataType]:
     for j, (name, _) in enumerate(pieces[0].keys if pieces else ()):
         values = [piece.keys[j][1] for piece in pieces]
         whole = all(
-            value is None or (_digits(value) and str(int(value)) == value) for value in values
+            value is None
+            or (
+                value.isascii()
+                and value.isdecimal()
+                and len(value) < 19
+                and str(int(value)) == value
+            )
+            for value in values
         )
         types[name] = pa.int64() if whole else pa.string()
     return types
@@ -169,10 +176,6 @@ def repeated(value: str | None, kind: pa.DataType, rows: int) -> pa.Array:
     """Return the value that the name of a folder gives, once for each record."""
     typed = int(value) if value is not None and pa.types.is_integer(kind) else value
     return pa.repeat(pa.scalar(typed, kind), rows)
-
-
-def _digits(value: str | None) -> bool:
-    return value is not None and value.isascii() and value.isdecimal() and len(value) < 19
 
 
 def _refuse_difference(

@@ -16,7 +16,6 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,17 +28,14 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ARROW_STREAM, _ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"
 
 
-@dataclass(frozen=True)
-class Fetched:
-    """A local file or folder that stands for a place."""
+def fetched(place: Place, folder: Path) -> tuple[Path, str]:
+    """Copy a table from its place into a private folder.
 
-    path: Path
-    sha256: str
-    """Of what lies in the place, compressed or not."""
-
-
-def fetched(place: Place, folder: Path) -> Fetched:
-    """Copy a table from its place into a private folder."""
+    Returns
+    -------
+    path : the local file or folder that stands for the place
+    sha256 : hash of what lies in the place, compressed or not
+    """
     if isinstance(place, Address):
         with place.reached() as (store, path):
             return _from_store(place, store, path, folder)
@@ -53,7 +49,7 @@ def fetched(place: Place, folder: Path) -> Fetched:
         raise TableError(f"Cannot read {shown(str(place), 300)}: {error.strerror}.") from None
 
 
-def _from_store(place: Address, store: Any, path: str, folder: Path) -> Fetched:
+def _from_store(place: Address, store: Any, path: str, folder: Path) -> tuple[Path, str]:
     from pyarrow import fs
 
     info = store.get_file_info(path)
@@ -75,10 +71,10 @@ def _from_store(place: Address, store: Any, path: str, folder: Path) -> Fetched:
         with store.open_input_stream(entry.path) as stream, (copy / within).open("wb") as file:
             _copy(stream, file)
     copy.mkdir(exist_ok=True)
-    return Fetched(copy, sha256(copy))
+    return copy, sha256(copy)
 
 
-def _from_input(folder: Path) -> Fetched:
+def _from_input(folder: Path) -> tuple[Path, str]:
     """Copy standard input: an Arrow stream or file, by its first bytes, or else CSV."""
     import pyarrow as pa
 
@@ -88,9 +84,9 @@ def _from_input(folder: Path) -> Fetched:
     with arrived.open("rb") as file:
         head = file.read(len(_ARROW_FILE))
     if head.startswith(_ARROW_FILE):
-        return Fetched(arrived.rename(folder / "stdin.arrow"), digest)
+        return arrived.rename(folder / "stdin.arrow"), digest
     if not head.startswith(_ARROW_STREAM):
-        return Fetched(arrived.rename(folder / "stdin.csv"), digest)
+        return arrived.rename(folder / "stdin.csv"), digest
     whole = folder / "stdin.arrow"
     try:
         with arrived.open("rb") as file, pa.ipc.open_stream(file) as stream:
@@ -100,7 +96,7 @@ def _from_input(folder: Path) -> Fetched:
             "Standard input begins as an Arrow stream and is no complete one. Check what writes it."
         ) from None
     arrived.unlink()
-    return Fetched(whole, digest)
+    return whole, digest
 
 
 def _copy_batches(batches: Any, writer: Any) -> None:
@@ -109,13 +105,13 @@ def _copy_batches(batches: Any, writer: Any) -> None:
             writer.write_batch(batch)
 
 
-def _unpacked(path: Path, target: Path, digest: str) -> Fetched:
+def _unpacked(path: Path, target: Path, digest: str) -> tuple[Path, str]:
     """Decompress a file, if its ending says that it is compressed."""
     import pyarrow as pa
 
     codec = CODECS.get(path.suffix.lower())
     if codec is None:
-        return Fetched(path, digest)
+        return path, digest
     try:
         with path.open("rb") as file, target.open("wb") as plain:
             _copy(pa.CompressedInputStream(file, codec), plain)
@@ -126,7 +122,7 @@ def _unpacked(path: Path, target: Path, digest: str) -> Fetched:
             f"{shown(str(path), 300)} is no complete {codec} file. Check that it was copied whole and that "
             "its ending fits its content."
         ) from None
-    return Fetched(target, digest)
+    return target, digest
 
 
 def _copy(source: Any, target: Any = None) -> str:
@@ -303,7 +299,7 @@ def local_copies(*places: Place) -> Iterator[list[Path]]:
                 continue
             folder = stack.enter_context(private_folder(Path(tempfile.gettempdir())))
             stack.enter_context(naming({folder: address}))
-            paths.append(fetched(address, folder).path)
+            paths.append(fetched(address, folder)[0])
         yield paths
 
 

@@ -38,9 +38,8 @@ from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.plan.settings import check_k
-from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.release_frame import reordered
 from microagg.tables.variable import QUANTITIES, Variable, variable_of

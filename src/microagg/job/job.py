@@ -200,9 +200,9 @@ class Job(JobSettings):
                 for directory in (came, goes):
                     directory.mkdir()
                 if not is_plain(self.source):
-                    copy = fetched(self.source, came)
-                    origin = {"path": str(self.source), "sha256": copy.sha256}
-                    job = replace(job, source=copy.path, origin=origin)
+                    path, sha256 = fetched(self.source, came)
+                    origin = {"path": str(self.source), "sha256": sha256}
+                    job = replace(job, source=path, origin=origin)
                 if not is_plain(self.target):
                     name = "stdout.arrow" if kind_of(job.reads) == "arrow" else "stdout.csv"
                     name = name if self.target == STANDARD else plain_name(self.target)

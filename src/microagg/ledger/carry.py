@@ -42,8 +42,7 @@ from microagg.ledger.recount import ABSENT, rarest_of_groups, smallest_combinati
 from microagg.ledger.settle import GroupValues, Members, group_lots
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
-from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.variable import Variable
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.frame_libraries import decoded
 
 

@@ -22,8 +22,7 @@ from microagg.kernels.sum_table import PARTS, put, spread_out
 from microagg.measure.classes import ClassSizes
 from microagg.measure.row_keys import Keys, row_keys
 from microagg.measure.verify import Question, countable
-from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, values_as_written
 
 _FEWEST_SLOTS = 1 << 10
 _DEEPEST = 9  # levels of files, after which the bits of a key are used up

@@ -22,8 +22,7 @@ from microagg.formats.layouts import CsvFormat
 from microagg.measure.classes import ClassSizes, count_combinations
 from microagg.plan.plan import Promise
 from microagg.plan.settings import check_k
-from microagg.tables.as_written import values_as_written
-from microagg.tables.frame import Frame, choose_columns
+from microagg.tables.frame import Frame, choose_columns, values_as_written
 from microagg.tables.numbers_in_text import OddCells
 
 

@@ -44,8 +44,7 @@ from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept, Roles
 from microagg.report.model import versions
-from microagg.tables.as_written import codes_as_written
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.variable import Variable, variable_of
 
 _DIGITS = 3

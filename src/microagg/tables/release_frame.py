@@ -22,7 +22,6 @@ from pyarrow.pandas_compat import get_logical_type
 
 from microagg.base.typing import Labels
 from microagg.errors import listed
-from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import (
     ColumnFacts,
     Labelled,
@@ -30,7 +29,7 @@ from microagg.tables.file_metadata import (
     label_alone,
     numbers_and_tags,
 )
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.frame_libraries import decoded, is_number, is_text, pandas_notes
 
 

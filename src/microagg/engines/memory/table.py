@@ -18,9 +18,8 @@ from microagg.engines.memory.release import Release
 from microagg.formats.files import Source
 from microagg.measure.analyses import check_analyses
 from microagg.plan.plan import Plan
-from microagg.tables.as_written import codes_as_written
 from microagg.tables.file_metadata import Coded
-from microagg.tables.frame import Frame
+from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.release_frame import reordered
 
