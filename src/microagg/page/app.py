@@ -32,6 +32,7 @@ from microagg.report.html import TEMPLATES, environment
 _HERE = Path(__file__).parent
 _MOST_TRIES = 60  # choices at once
 
+Answer = Callable[[Request], Awaitable[Response]]
 Form = dict[str, str]
 Act = Callable[[Request, Form], Response | None]
 """Does what a form asks for; returns an answer of its own, if any."""
@@ -78,7 +79,7 @@ class Page:
             "/protect": self._protect,
             "/see": self.see,
             "/see/{number:int}": self.see,
-            "/see/{number:int}/scatter": self.scatter,
+            "/see/{number:int}/scatter": lambda asked: self.see(asked, "part_scatter.html"),
             "/versions": self.versions,
             "/take": self.take,
             "/take/{number:int}": self.take,
@@ -110,9 +111,7 @@ class Page:
         ]
         return Starlette(routes=[Mount(self._home.rstrip("/"), routes=routes)])
 
-    def _asked(
-        self, handler: Callable[[Request], Awaitable[Response]]
-    ) -> Callable[[Request], Awaitable[Response]]:
+    def _asked(self, handler: Answer) -> Answer:
         """Turn errors into a sentence; no part of a request is logged."""
 
         async def answer(request: Request) -> Response:
@@ -133,7 +132,7 @@ class Page:
 
         return answer
 
-    def _doing(self, act: Act, show: Show) -> Callable[[Request], Awaitable[Response]]:
+    def _doing(self, act: Act, show: Show) -> Answer:
         """Do what a form asks for, and show the screen with what is wrong with it."""
 
         async def answer(request: Request) -> Response:
@@ -426,22 +425,16 @@ class Page:
 
     # See and take away.
 
-    def see(self, request: Request) -> Response:
-        """Show the evidence of a release as the report renders it."""
-        return self._see(request, "release.html")
+    def see(self, request: Request, template: str = "release.html") -> Response:
+        """Show the evidence of a release as the report renders it, or only two columns before and after.
 
-    def scatter(self, request: Request) -> Response:
-        """Show two columns before and after; the worker reads them in its turn."""
-        return self._see(request, "part_scatter.html")
-
-    def _see(self, request: Request, template: str) -> Response:
+        The worker reads the columns in its turn.
+        """
         session, release, table = self.session, self._release(request), self._table
         x, y = (request.query_params.get(key, "") for key in "xy")
         values = screens.see_screen(session, table, release, x, y)
-        columns, released = (
-            (values["x_name"], values["y_name"]),
-            release.task.folder / release.task.target,
-        )
+        columns = values["x_name"], values["y_name"]
+        released = release.task.folder / release.task.target
         if all(columns) and values["points"] is None and released.exists():  # it was not rejected
             last = session.asked(ScatterTask)
             if last is None or (last.number, last.x, last.y) != (release.number, *columns):
@@ -483,7 +476,7 @@ class Page:
         )
 
 
-def _showing(show: Callable[[Request], Response]) -> Callable[[Request], Awaitable[Response]]:
+def _showing(show: Callable[[Request], Response]) -> Answer:
     async def answer(request: Request) -> Response:
         return show(request)
 
