@@ -325,7 +325,7 @@ def risk_utility_map(
     chosen: Sequence[Any] | None = None,
     choose: Mapping[str, str] | None = None,
 ) -> Markup:
-    """Draw choices of method and k, with a legend: loss to the right, linkage upwards, the best at the corner.
+    """Draw choices of method and k, with a legend: loss to the right, linkage upwards, the best in a corner.
 
     If all choices were attacked, what is guessed beyond controls goes upwards in the place of linkage. If
     kinds of release were compared, how far tables moved goes to the right in the place of loss. Choices
