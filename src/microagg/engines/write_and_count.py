@@ -254,7 +254,7 @@ class ReleasedTable:
 
 def as_required(rule: Requirement, figure: str, passed: bool) -> Required:
     """Return a requirement with the figure of the worst group."""
-    return Required(rule.describe(), rule.public(), figure, passed, isinstance(rule, Units))
+    return Required(rule.describe(), figure, passed, isinstance(rule, Units))
 
 
 def refuse_broken(counted: CountedFile, target: Path, records: int) -> None:

@@ -64,8 +64,6 @@ class Required:
     """A requirement other than k, and the figure of the worst group in the released table."""
 
     words: str
-    public: str
-    """The same without thresholds that would help an attacker."""
     found: str
     passed: bool
     is_k: bool = False

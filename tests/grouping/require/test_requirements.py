@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import naive_requirements as naive
 from microagg import InputError
+from microagg.evidence.sentences import required_words
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.requirement import check_feasible, demands_of, violations_of
 from microagg.grouping.require.value_rules import (
@@ -21,6 +22,7 @@ from microagg.grouping.require.value_rules import (
     Units,
 )
 from microagg.grouping.require.weight_rules import Population, RiskLimit, individual_risk
+from microagg.plan.block import Require
 
 AMOUNTS = st.one_of(st.integers(0, 20).map(float), st.floats(0.001, 1e6))
 
@@ -284,9 +286,10 @@ def test_words_name_the_column_and_keep_thresholds_of_dominance_secret():
     for case in cases:
         assert "firm" in case.describe()
         assert "each group" in case.describe()
-        assert "firm" in case.public()
-    for case in cases[4:6]:
-        assert not any(digit in case.public() + repr(case) for digit in "123456789")
+    secret = required_words(Require(p_percent={"firm": 17.0}, n_k={"firm": (2, 83.0)}))
+    for words in [*secret, *map(repr, cases[4:6])]:
+        assert not any(digit in words for digit in "123456789")
+        assert "firm" in words
     assert "17" in cases[4].describe()
 
 

@@ -63,10 +63,6 @@ class PPercent(Requirement):
     def describe(self) -> str:
         return f"the p % rule with p = {self.p:g} for {column_words(self.column)} in each group"
 
-    def public(self) -> str:
-        """Say the same without the threshold."""
-        return f"a p % rule for {column_words(self.column)} in each group"
-
     def reason(self) -> str:
         return (
             f"The p % rule is asked of {column_words(self.column)} in each group; the whole table as one "
@@ -114,10 +110,6 @@ class LargestShare(Requirement):
             f"the {self.count} largest contributors with at most {self.percent:g} % of the total of "
             f"{column_words(self.column)} in each group"
         )
-
-    def public(self) -> str:
-        """Say the same without the thresholds."""
-        return f"an (n, k) dominance rule for {column_words(self.column)} in each group"
 
     def reason(self) -> str:
         return (

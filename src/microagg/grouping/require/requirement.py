@@ -52,10 +52,6 @@ class Requirement(ABC):
     def reason(self) -> str:
         """Say why the whole table breaks the requirement, and the way out; for one that does."""
 
-    def public(self) -> str:
-        """Say the same for readers of the released file; without what would help an attacker."""
-        return self.describe()
-
     def violation(self, rows: Any) -> float:
         """Return how far the group of these rows is from what is asked: 0 when it satisfies it."""
         from microagg.kernels.require_demands import violations
