@@ -20,9 +20,9 @@ import numpy as np
 import microagg
 from benchmarks.harness import show
 from microagg.algorithms.univariate.chain import best_ends
-from microagg.algorithms.univariate.fill import ALGORITHMS
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
 from microagg.algorithms.univariate.sorted_cut import cost_number, fastest_plain, share_lost
+from microagg.algorithms.univariate.stamm_schaub import ALGORITHMS
 from microagg.base.progress import new_state
 from microagg.compile.threads import limit_threads
 from microagg.encode.prepare import prepare

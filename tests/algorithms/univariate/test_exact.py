@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from microagg.algorithms.univariate import windows
-from microagg.algorithms.univariate.fill import ALGORITHMS
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
+from microagg.algorithms.univariate.stamm_schaub import ALGORITHMS
 from rational import COSTS, best_ends, exhaustive
 
 EACH = ("auto", *ALGORITHMS)

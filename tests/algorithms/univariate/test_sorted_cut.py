@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from microagg.algorithms.univariate import chain, order, sorted_cut
-from microagg.algorithms.univariate.fill import ALGORITHMS
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
+from microagg.algorithms.univariate.stamm_schaub import ALGORITHMS
 from microagg.algorithms.univariate.windows import SortedLine
 from microagg.base.progress import DONE, STOP, new_state
 from microagg.errors import InputError

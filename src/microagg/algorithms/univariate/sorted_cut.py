@@ -24,8 +24,8 @@ from numpy.typing import ArrayLike
 from microagg.algorithms.result import Outcome
 from microagg.algorithms.univariate.chain import best_ends, chain, ends_of
 from microagg.algorithms.univariate.exact import MAX, SSE
-from microagg.algorithms.univariate.fill import ALGORITHMS, ANY_SIZE
 from microagg.algorithms.univariate.order import labels_by_row, sorted_order
+from microagg.algorithms.univariate.stamm_schaub import ALGORITHMS, ANY_SIZE
 from microagg.algorithms.univariate.windows import COSTS, near_one
 from microagg.base.progress import DONE, State, new_state
 from microagg.base.typing import Floats, Labels

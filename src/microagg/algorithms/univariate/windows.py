@@ -233,7 +233,7 @@ def near_one(x: Floats) -> tuple[Floats, int]:
     return np.ldexp(x, -exponent), exponent
 
 
-Fill = Callable[[SortedLine, State], None]  # an algorithm, see fill.py
+Fill = Callable[[SortedLine, State], None]  # an algorithm, see stamm_schaub.py
 
 
 def run(

@@ -1,10 +1,11 @@
-"""The algorithms of the papers, each in its plain form: they fill a line from left to right.
+"""The linear-time algorithms of Stamm & Schaub 2024: they fill a line from left to right.
 
 Problem   Cut n sorted values into groups of at least k at the least cost.
 Idea      The best partition of the first j values ends with a group that begins at some i with
           k ≤ j − i ≤ 2k − 1, since splitting a larger group is beneficial. The algorithms differ in how
           they find the best start i of each column j; for concave costs it is never before that of
-          an earlier column.
+          an earlier column. Simple and simple+ try starts one by one; the staggered algorithm, Wilber's and
+          Galil & Park's search totally monotone matrices by SMAWK; halving is our own.
 Here      All decide exactly, see costs.py; ties go to the lower start, so that all give the same groups. They
           work in windows (windows.py), and guess no further ahead than a window goes. With a cost per
           group, which only Wilber and Galil & Park take, groups have no largest size.
@@ -14,16 +15,13 @@ from __future__ import annotations
 
 from functools import partial
 
-import numpy as np
-
 from microagg.algorithms.univariate.costs import (
     best_start,
     prefers,
-    prefers_exactly,
     settle,
-    tolerance,
     value,
 )
+from microagg.algorithms.univariate.hansen_mukherjee import hansen_mukherjee
 from microagg.algorithms.univariate.windows import (
     Fill,
     first_start,
@@ -37,41 +35,6 @@ from microagg.compile.jit import inlined_subkernel, lean_kernel
 # simple+ begins at the best start of this many columns before: to wait for that of the last one takes
 # longer than to try the few starts between.
 _LAG = 2
-
-
-@lean_kernel
-def _hansen_mukherjee(line, state):
-    """Hansen & Mukherjee 2003, section 3: a shortest path, O(kn) time.
-
-    Nodes 0..n stand between the sorted values, and an arc for the group between two of them. All arcs lead
-    forward, so nodes are taken in order: when a node's turn comes its distance is final, and its arcs are
-    followed. An arc is measured then, so that memory is O(n).
-    """
-    distance, guess, k = line.least, line.guess, line.window[0].k
-    while not state[STOP]:
-        begin, end = next_window(line)
-        if begin > end:
-            return
-        for j in range(begin, end + 1):
-            distance[j] = np.inf  # of the best path so far, whose last arc begins at the guess
-        for i in range(max(begin - 2 * k + 1, 0), end + 1):
-            if i >= begin:
-                settle(line, guess[i], i, distance[i])
-            if distance[i] == np.inf:
-                continue
-            for j in range(max(i + k, begin), min(i + 2 * k - 1, end) + 1):
-                length = value(line, i, j)
-                gap = length - distance[j]
-                if gap < 0 and -gap > tolerance(line, j):
-                    better = True
-                elif gap > 0 and gap > tolerance(line, j):
-                    better = False
-                else:
-                    better = prefers_exactly(line, i, guess[j], j)
-                if better:
-                    distance[j], guess[j] = length, i
-        if not window_done(line, state, end):
-            return
 
 
 @lean_kernel
@@ -333,7 +296,7 @@ def _galil_park(line, state):
 
 
 ALGORITHMS: dict[str, Fill] = {
-    "hansen-mukherjee": partial(run, _hansen_mukherjee, ()),
+    "hansen-mukherjee": partial(run, hansen_mukherjee, ()),
     "simple": partial(run, _simple, (False,)),
     "simple-plus": partial(run, _simple, (True,)),
     "staggered": partial(run, _staggered, ()),
