@@ -395,13 +395,13 @@ class _Search:
     ) -> bool:
         """Take the first of some decisions that brings the whole table nearer to the targets.
 
-        No drop raises the loss above its limit, whatever else it brings nearer.
+        No drop or coarsening raises the loss above its limit, whatever else it brings nearer.
         """
         for key in ranked[:_FAILURES]:
             plan = plans[key]
             figures = self.counted(plan)
             limit = math.inf
-            if key[1] == "drop" and self.accept.loss is not None:
+            if key[1].startswith(("drop", "coarsen")) and self.accept.loss is not None:
                 limit = max(self.accept.loss, self._loss(self.now, self.plan))
             nearer = self._excess(figures, plan) < self._excess(self.now) - least
             if nearer and self._loss(figures, plan) <= limit:
