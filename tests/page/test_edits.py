@@ -62,7 +62,6 @@ CASES = {
         {"columns": ["income", "rent", "job"], "kinds": {"job": "nominal"}},
     ),
     "protected no more": ([role("job", "block-0"), role("job", "known")], {"known": "job"}),
-    "unit": ([role("house", "unit")], {"unit": "house", "drop": "house"}),
     "unit, together": (
         [role("house", "unit"), {"what": "unit", "mode": "together"}],
         {"unit": {"column": "house", "mode": "together"}, "drop": "house"},
@@ -81,10 +80,6 @@ CASES = {
         {"columns": ["income"], "weight": "w", "drop": "rent"},
     ),
     "decided": ([decide("rent", "drop")], {"columns": ["income"], "drop": "rent"}),
-    "decided to protect": (
-        [decide("job", "protect")],
-        {"columns": ["income", "rent", "job"], "kinds": {"job": "nominal"}},
-    ),
     "decided to coarsen": (
         [decide("income", "coarsen bands:100")],
         {"coarsen": {"income": {"bands": 100}}},
@@ -98,7 +93,6 @@ CASES = {
         {"kinds": {"income": {"importance": 5}}},
     ),
     "k and method": ([{**BLOCK, "k": 7, "method": "mdav"}], {"k": 7, "method": "mdav"}),
-    "effort": ([{**BLOCK, "effort": "fast"}], {"effort": "fast"}),
     "effort that the next method does not have": (
         [{**BLOCK, "effort": "fast"}, {**BLOCK, "method": "mdav"}],
         {"method": "mdav"},
