@@ -159,6 +159,16 @@ def test_7_one_moves_and_one_leaves(release):
     assert evidence.history.counts["withheld_for_leavers"] == 4
 
 
+@pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+def test_a_group_that_is_told_apart_by_what_was_known_before_waits(release):
+    """Who knows the column of both files tells one of the first three from the others."""
+    x = [1.0, 2, 3, 21, 22, 23]
+    release(people(x, town=[*"abbccc"]), known=["town"])
+    table, evidence = release(people(x, town=[*"bbbccc"]), known=["town"])
+    assert values(table) == [22.0]
+    assert evidence.history.counts["withheld_for_known"] == 3
+
+
 def test_leavers_are_accepted_on_request_with_the_old_value_and_amber(release):
     everybody = people([1.0, 2, 3, 4, 21, 22, 23, 24])
     release(everybody)

@@ -131,14 +131,25 @@ def test_codes_are_categories_where_the_kind_says_so(survey):
     assert names == ["(intercept)", "status = 2", "status = 3"]
 
 
-def test_a_category_that_few_have_has_no_coefficient(survey):
-    """Nor do all the others: with the mean of all records they would tell of the few."""
-    survey["status"] = np.repeat(["a", "b", "c", "d"], [200, 150, 42, 8])
+@pytest.mark.parametrize(
+    ("sizes", "named"),
+    [([200, 150, 42, 8], "b"), ([200, 150, 40, 10], "bcd"), ([200, 150, 40, 5, 5], "bc")],
+)
+def test_a_category_that_few_have_has_no_coefficient(survey, sizes, named):
+    """Nor does another where they would be alone: with the mean of all records it would tell of the few."""
+    survey["status"] = np.repeat([*"abcde"][: len(sizes)], sizes)
     (found,) = microagg.utility(survey, survey, ["income"], analyses=["income ~ status"]).analyses
-    assert [one.name for one in found.estimates] == ["(intercept)", "status = b"]
-    assert found.left_out == 2
+    names = [one.name for one in found.estimates]
+    assert names == ["(intercept)", *(f"status = {level}" for level in named)]
+    assert found.left_out == len(sizes) - len(names)
     a = survey.loc[survey["status"] == "a", "income"]
     assert found.estimates[0].original == pytest.approx(a.mean())
+
+
+def test_fifty_values_are_categories_and_more_are_not(survey):
+    assert estimates(survey.assign(status=np.arange(N) % 50), "share(status)")
+    with pytest.raises(microagg.InputError, match=r"51 different values; .* at most 50"):
+        estimates(survey.assign(status=np.arange(N) % 51), "share(status)")
 
 
 def test_a_category_that_vanished_is_left_out(survey):
