@@ -214,7 +214,7 @@ def test_who_stops_the_bound_keeps_the_groups(monkeypatch):
     def stopped(*_, **__):
         raise microagg.StopSearch
 
-    monkeypatch.setattr(sys.modules["microagg.grouping.partition"], "bounded", stopped)
+    monkeypatch.setattr(sys.modules["microagg.grouping.partition"], "_bounded", stopped)
     p = microagg.partition(X, 8, method="mdav", bound=True)
     assert p.stopped
     assert p.lower_bound is None

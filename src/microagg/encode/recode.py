@@ -440,7 +440,7 @@ def _fit_order(fitted: Recoder, counted: Tally, enough: Callable[[Share], bool])
         new[run] = run[int(np.argmax(count[run]))]
     places = np.arange(len(levels), dtype=np.float64)
     mean = float(np.average(places, weights=weight)) if weight.any() else 0.0
-    squares = float(weight @ np.square(places - mean))
+    squares = float((weight * np.square(places - mean)).sum())
     return replace(
         fitted,
         becomes={
@@ -448,7 +448,7 @@ def _fit_order(fitted: Recoder, counted: Tally, enough: Callable[[Share], bool])
         },
         parts=parts,
         every=Share(int(count.sum()), float(weight.sum()), mean, squares),
-        lost=float(weight @ np.square(places - new)),
+        lost=float((weight * np.square(places - new)).sum()),
     )
 
 

@@ -163,7 +163,7 @@ def merge_agreeing(
             if value < expected[worst] / 3:
                 break
         both = sizes[[worst, best]]
-        centres[worst] = both @ centres[[worst, best]] / both.sum()
+        centres[worst] = (both[:, None] * centres[[worst, best]]).sum(axis=0) / both.sum()
         members[worst] = np.concatenate([members[worst], members[best]])
         sizes[worst], sizes[best] = both.sum(), 0
         expected[worst], expected[best] = least, 0
@@ -177,7 +177,7 @@ def merge_agreeing(
 def _expected_standing(codes: Labels) -> float:
     """Return how many rows of a group are expected to equal a record; see :func:`merge_agreeing`."""
     shares = [np.bincount(column) / len(codes) for column in codes.T]
-    return float(len(codes) ** 2 * np.prod([share @ share for share in shares]))
+    return float(len(codes) ** 2 * np.prod([np.square(share).sum() for share in shares]))
 
 
 def _check_method(block: Block, required: bool, weights: Floats | None) -> None:
