@@ -261,13 +261,14 @@ sampling alone would cost.
 ## Records that stand by chance
 
 A swapped row is nobody's, but it can equal somebody's record: groups that agree in nearly all columns deal
-rows that are true. By a simulation from the groups' lists, 50 of about 600 groups, children without an income
-in the highest class of their family's, make about four fifths of the matches with *k* = 12. A larger *k* for everybody costs more than it gains,
+rows that are true. By a simulation from the groups' lists, 50 of about 600 groups, children without an
+income in the highest class of their family's, make about four fifths of the matches with *k* = 12. A larger
+*k* for everybody costs more than it gains,
 and so do values that 50 units share instead of 12 (1.3 % of the records, pairs 980) or 200 (.8 %, 927), and
 groups that hardly look at 14 of the 21 columns (1.6 %, 984). `standing` merges such groups alone, by a rule
 that sees their lists of values and nothing of who has which ([swapping](swapping.md)). .1 % is 7 records.
-0.0006 was chosen on this table, of four values that were tried with *k* = 12: 0.001 keeps pairs at 978 with 5 to
-10 matches in five dealings, 0.0006 at 975 with 1 to 7 in four. Another table asks for another value.
+0.0006 was chosen on this table, of four values that were tried with *k* = 12: 0.001 keeps pairs at 978 with
+5 to 10 matches in five dealings, 0.0006 at 975 with 1 to 7 in four. Another table asks for another value.
 
 Dealing again where a row equals a true record would break the theorem (all dealings are equally likely): a
 combination that should be there and is not would then be somebody's. So no dealing is refused.

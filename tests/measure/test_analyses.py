@@ -218,3 +218,13 @@ def test_two_records_make_a_group_and_one_does_not():
     assert found.left_out == 1
     with pytest.raises(microagg.InputError, match="at least two records in both tables"):
         microagg.utility(frame.iloc[[0, 2, 4]], frame.iloc[[0, 2, 4]], ["x"], analyses=["x by g"])
+
+
+def test_a_regression_needs_a_record_more_than_its_coefficients_and_the_constant():
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(rng.normal(size=(4, 3)), columns=["y", "x", "z"])
+    (analysis,) = microagg.utility(frame, frame, ["y"], analyses=["y ~ x + z"]).analyses
+    assert [estimate.records for estimate in analysis.estimates] == [4, 4, 4]
+    few = frame.head(3)
+    with pytest.raises(microagg.InputError, match="needs at least 4 records; the table has 3"):
+        microagg.utility(few, few, ["y"], analyses=["y ~ x + z"])
