@@ -374,3 +374,25 @@ def test_too_little_memory_is_told(survey, monkeypatch):
     done = protect(survey)
     assert done.returncode == 2
     assert "Error: The table does not fit into memory." in said(done)
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "words"),
+    [
+        (KeyboardInterrupt, 130, "Interrupted: nothing was written."),
+        (ValueError, 2, "RuntimeError"),
+    ],
+)
+def test_an_error_that_an_interrupt_left_behind_is_an_interrupt(capsys, error, code, words):
+    """Python's locks answer with a RuntimeError if Ctrl-C comes while a thread begins to wait."""
+
+    def wait() -> None:
+        lock = threading.Condition()
+        with lock:
+            lock.release()  # as Condition.wait does first
+            raise error
+
+    with pytest.raises(SystemExit) as end, Speaker(as_json=False, quiet=False).run():
+        wait()
+    assert end.value.code == code
+    assert words in capsys.readouterr().err

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 from rich.console import Console
 from rich.padding import Padding
@@ -47,6 +47,18 @@ def _found(done: int) -> str:
     if gap is not None:
         words.append(f"· at most {100 * gap:.2g} % of it too much")
     return " ".join(words)
+
+
+def _is_of_an_interrupt(error: BaseException) -> bool:
+    """Return whether an error came while Ctrl-C ended what ran.
+
+    Python's locks can be left in a state that they refuse, with a RuntimeError, if Ctrl-C comes while a
+    thread begins to wait.
+    """
+    before = error.__context__
+    return before is not None and (
+        isinstance(before, KeyboardInterrupt) or _is_of_an_interrupt(before)
+    )
 
 
 class _Words(Console):
@@ -104,15 +116,20 @@ class Speaker:
         except MemoryError:
             self._fail(MicroaggError("The table does not fit into memory."), 2)
         except KeyboardInterrupt:
-            written = ", ".join(self.written) or "nothing"
-            self._err.print(Text(visible(f"Interrupted: {written} was written."), style="bold"))
-            sys.exit(_INTERRUPTED)
+            self._end_interrupted()
         except Exception as error:  # its own words may hold values of records
+            if _is_of_an_interrupt(error):
+                self._end_interrupted()
             if os.environ.get("MICROAGG_TRACEBACK"):
                 raise
             self._fail(MicroaggError(fault_words(error)), 2)
 
-    def _fail(self, error: MicroaggError, code: int) -> None:
+    def _end_interrupted(self) -> NoReturn:
+        written = ", ".join(self.written) or "nothing"
+        self._err.print(Text(visible(f"Interrupted: {written} was written."), style="bold"))
+        sys.exit(_INTERRUPTED)
+
+    def _fail(self, error: MicroaggError, code: int) -> NoReturn:
         self._err.print(Text("Error: ", style="bold red") + Text(visible(str(error))))
         self.give({"error": {"type": type(error).__name__, "message": str(error)}})
         sys.exit(code)
