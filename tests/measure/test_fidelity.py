@@ -183,7 +183,7 @@ def test_what_not_to_do_follows_from_the_figures():
     )
     words = " ".join(not_to_do(microagg.fidelity(frame, flat)))
     assert "standard errors" in words
-    assert "income 0.5" in words
+    assert "of income: the released standard deviation is 0.5 of the true one" in words
     common = frame.assign(job=frame["job"].replace({"d": "a"}))
     assert any("rare categories" in one for one in not_to_do(microagg.fidelity(frame, common)))
     apart = frame.assign(sex=frame["sex"].sample(frac=1, random_state=0).to_numpy(), job="a")

@@ -42,6 +42,7 @@ _NO_TABLES = (
 _CORRELATIONS_OFF = 0.05  # on average: beyond it, correlations are not to be compared
 _LITTLE_USE = 0.5  # of the records in another cell, if that is also far more than in another sample
 _NAMED = 3  # columns whose figures a sentence gives
+_LISTED = 12  # columns that the advice against an analysis names
 _TOTAL_KEPT = 0.001  # of a total: smaller changes are not told
 _NOISE = 0.01  # of a standard deviation: what moves less does not count as moved
 _FIGURES = ("total", "mean", "median", "sd", "moved_share")
@@ -189,13 +190,12 @@ def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
     wrong = {name: kept for name, kept in fidelity.spreads.items() if kept < SPREAD_KEPT}
     if wrong:
         worst = sorted(wrong, key=lambda name: few_digits(wrong[name], DIGITS))
-        said = ", ".join(
-            f"{names([name])} {few_digits(wrong[name], DIGITS):.3g}" for name in worst[:_NAMED]
-        )
-        more = f" and {plural(len(worst) - _NAMED, 'more column')}" if len(worst) > _NAMED else ""
+        smallest, largest = (few_digits(wrong[name], DIGITS) for name in (worst[0], worst[-1]))
+        kept_share = f"{smallest:.3g}" if smallest == largest else f"{smallest:.3g} to {largest:.3g}"
         warnings.append(
             "Do not compute standard errors, quantiles, inequality or rates below a threshold, such as "
-            f"poverty rates: standard deviations are too small ({said} of the true one{more})."
+            f"poverty rates, of {names(worst, _LISTED)}: the released standard deviation is {kept_share} of "
+            "the true one."
         )
     for order, words in enumerate(_NO_TABLES, 1):
         moved, times = fidelity.tables[order - 1], fidelity.multiple(order)
