@@ -191,7 +191,9 @@ def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
     if wrong:
         worst = sorted(wrong, key=lambda name: few_digits(wrong[name], DIGITS))
         smallest, largest = (few_digits(wrong[name], DIGITS) for name in (worst[0], worst[-1]))
-        kept_share = f"{smallest:.3g}" if smallest == largest else f"{smallest:.3g} to {largest:.3g}"
+        kept_share = (
+            f"{smallest:.3g}" if smallest == largest else f"{smallest:.3g} to {largest:.3g}"
+        )
         warnings.append(
             "Do not compute standard errors, quantiles, inequality or rates below a threshold, such as "
             f"poverty rates, of {names(worst, _LISTED)}: the released standard deviation is {kept_share} of "
