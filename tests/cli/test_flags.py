@@ -13,7 +13,7 @@ from microagg.cli.main import app
 from microagg.errors import InputError
 from microagg.plan.block import Require
 from microagg.plan.column import Column
-from microagg.plan.flag_values import read_value, split_pair
+from microagg.plan.forms import read_value, split_pair
 from microagg.plan.plan import Plan
 from microagg.plan.relations import Relation
 from microagg.plan.sections import Missing, Strata, Weight

@@ -11,7 +11,7 @@ import pytest
 import microagg
 from command import here
 from microagg import Plan
-from microagg.plan.flag_values import split_pair
+from microagg.plan.forms import split_pair
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 

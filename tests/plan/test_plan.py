@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from microagg.errors import InputError
 from microagg.plan.block import Block, Require
 from microagg.plan.column import Column
-from microagg.plan.flag_values import join_names, split_names
+from microagg.plan.forms import join_names, split_names
 from microagg.plan.plan import UNSET, Plan
 from microagg.plan.sections import Unit
 from plans import NAMES, plans

@@ -18,7 +18,7 @@ from microagg.errors import InputError
 from microagg.page.edits import edited
 from microagg.page.screens import fields_of
 from microagg.plan.block import Block
-from microagg.plan.flag_values import COUNT
+from microagg.plan.forms import COUNT
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
 from microagg.plan.settings import check_count

@@ -16,7 +16,7 @@ import typer
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
-from microagg.plan.flag_values import FlagForm, split_pair
+from microagg.plan.forms import Form, split_pair
 from microagg.plan.job_settings import CsvSettings, JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import PlanSettings
@@ -48,12 +48,12 @@ PANELS = {
 _OPTION = Setting(
     "A setting of the method, such as gamma=0.2 of v-mdav; see: microagg methods.",
     flag="--option",
-    form=FlagForm(list[str], "NAME=VALUE"),
+    form=Form(list[str], "NAME=VALUE"),
 )
 _PLAN = Setting(
     "A plan written by microagg plan; flags given here override it.",
     flag="--plan",
-    form=FlagForm(Path, "FILE"),
+    form=Form(Path, "FILE"),
 )
 
 

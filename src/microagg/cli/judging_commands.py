@@ -19,7 +19,7 @@ from microagg.cli.flags import (
 from microagg.cli.show import Speaker
 from microagg.errors import InputError
 from microagg.formats.addresses import as_place
-from microagg.plan.flag_values import split_names
+from microagg.plan.forms import split_names
 
 
 @with_plan_flags(

@@ -30,7 +30,7 @@ from microagg.cli.judging_commands import attack, ledger, measure, verify
 from microagg.cli.show import WATCHED, Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import STANDARD, as_place
-from microagg.plan.flag_values import split_names
+from microagg.plan.forms import split_names
 from microagg.plan.job_settings import JobSettings
 
 _PACKAGES_OF_PAGE = ("starlette", "uvicorn")

@@ -24,7 +24,7 @@ from microagg.encode.strata import strata_of
 from microagg.errors import InputError, shown
 from microagg.plan.block import Block
 from microagg.plan.column import Column
-from microagg.plan.flag_values import join_names
+from microagg.plan.forms import join_names
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Missing, Weight

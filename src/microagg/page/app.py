@@ -23,7 +23,7 @@ from microagg.page.security import log
 from microagg.page.session import OpenTable, Session, WrittenRelease
 from microagg.page.tasks import ClaimTask, CompareTask, Opened, ReadTask, ScatterTask, SearchTask
 from microagg.page.uploads import RequestLimits, TooMuchError, form_of, upload_to
-from microagg.plan.flag_values import read_value
+from microagg.plan.forms import read_value
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
 from microagg.plan.settings import check_k

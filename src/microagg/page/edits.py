@@ -16,7 +16,7 @@ from microagg.errors import InputError, shown
 from microagg.plan.block import BLOCK_SETTINGS, Block, Require
 from microagg.plan.change_role import decided, give_role
 from microagg.plan.column import Column, fits_kind
-from microagg.plan.flag_values import LIST, SWITCH, read_value
+from microagg.plan.forms import LIST, read_value
 from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Unit
@@ -109,10 +109,10 @@ class _Edit:
         """Set what is given; what is not goes back to its default."""
         text = self.text(row.name)
         table.pop(row.key, None)
-        if row.form is SWITCH and text == "yes":
+        if row.is_switch and text == "yes":
             table[row.key] = True
-        elif text and row.form is not SWITCH:
-            table[row.key] = text if row.choices else row.typed.read(text)
+        elif text and not row.is_switch:
+            table[row.key] = text if row.choices else row.form.from_field(text)
 
     def put_all(self, table: Data, section: type[Section]) -> None:
         """Set all settings of a section that the page has a field for."""
@@ -141,7 +141,7 @@ class _Edit:
         if column:
             columns[name] = column
         missing = self.data.setdefault("missing", {})
-        codes = {**missing.pop("codes", {}), name: LIST.read(self.text("codes"))}
+        codes = {**missing.pop("codes", {}), name: LIST.from_field(self.text("codes"))}
         if any(codes.values()):
             missing["codes"] = {key: value for key, value in codes.items() if value}
         if not missing:
@@ -184,7 +184,7 @@ class _Edit:
         if self.text("what") == "no_longer_require":
             table.pop(name, None)
         else:
-            values = LIST.read(self.text("value"))
+            values = LIST.from_field(self.text("value"))
             if not values:
                 raise InputError(
                     f"{rule} asks for {RULES[rule].label}; nothing is given. Fill it in."

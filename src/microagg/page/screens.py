@@ -19,12 +19,12 @@ from microagg.page.session import OpenTable, Session, WrittenRelease
 from microagg.page.tasks import ClaimTask, CompareTask, ProtectTask, ScatterTask, SearchTask
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decision_words, role_of
 from microagg.plan.column import Column, fits_kind
-from microagg.plan.flag_values import SWITCH, write_list
+from microagg.plan.forms import write_list
 from microagg.plan.job_settings import JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
-from microagg.plan.settings_table import Section, Setting, plain, rows_of
+from microagg.plan.settings_table import Section, Setting, rows_of
 from microagg.report.html import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)
@@ -65,7 +65,7 @@ def fields_of(section: Section, place: int | str = "") -> dict[str, Field]:
     """
     kind = getattr(section, "kind", None)
     return {
-        row.name: _field(row, plain(row.of(section)), f"-{place}" if place != "" else "", kind)
+        row.name: _field(row, row.in_file(section), f"-{place}" if place != "" else "", kind)
         for row in rows_of(type(section))
         if row.label and (not row.fits or kind in row.fits)
     }
@@ -76,7 +76,7 @@ def _field(row: Setting, value: Any, end: str, kind: Any) -> Field:
     if choices and row.placeholder:
         choices.insert(0, ("", row.placeholder))
     is_default = value in (None, [], {}, False) or value == row.default
-    typed = "" if value is None and row.default is None else row.typed.write(value)
+    typed = "" if value is None and row.default is None else row.form.to_field(value)
     return Field(
         name=row.name,
         id=(row.argument or row.name).replace("_", "-") + end,
@@ -85,8 +85,8 @@ def _field(row: Setting, value: Any, end: str, kind: Any) -> Field:
         placeholder=row.placeholder,
         value="" if is_default and row.placeholder else str(value) if choices else typed,
         choices=choices,
-        is_switch=row.form is SWITCH,
-        is_long=row.typed.is_long,
+        is_switch=row.is_switch,
+        is_long=row.form.is_long,
         is_number=row.form.type in (int, float),
     )
 

@@ -91,11 +91,6 @@ def formulas_of(given: Any) -> tuple[Any, ...]:
     return tuple(formula if isinstance(formula, str) else tuple(formula) for formula in formulas)
 
 
-def as_lists(analyses: Iterable[Any]) -> list[Any]:
-    """Return analyses as a file holds them: texts, or lists of their parts."""
-    return [formula if isinstance(formula, str) else list(formula) for formula in analyses]
-
-
 def computed_with(wanted: Any) -> Any:
     """Return the column of numbers that an analysis computes with; None: it only counts categories."""
     formula = read_formula(wanted)

@@ -13,15 +13,13 @@ from microagg.plan.checks import (
     Check,
     Name,
     Names,
-    check_bool,
     check_keys,
     check_table,
     column_names,
     number,
-    text_names,
     unknown,
 )
-from microagg.plan.flag_values import COUNT, NAMES, RULES, SETS_OF_NAMES, SWITCH
+from microagg.plan.forms import COUNT, NAMES, RULES, SETS_OF_NAMES, SWITCH, Form
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Strata, Unit
 from microagg.plan.settings import (
@@ -35,7 +33,7 @@ from microagg.plan.settings import (
     check_options,
     check_time_limit,
 )
-from microagg.plan.settings_table import Section, plain, rows_of, setting
+from microagg.plan.settings_table import Section, rows_of, setting
 
 _PERCENTAGE = number("a percentage above 0 and below 100", lambda x: 0 < x < 100)
 _SHARE = number("a share above 0 and up to 1", lambda x: 0 < x <= 1)
@@ -199,9 +197,8 @@ class Block(Section):
     columns: Names | None = setting(
         None,
         check=_check_columns,
-        from_file=text_names,
-        flag="--columns, -c",
         form=NAMES,
+        flag="--columns, -c",
         help="Columns to protect, separated by commas (names with commas in double quotes). If left out, "
         "every column gets a role that protects people: ids and names are dropped.",
     )
@@ -284,8 +281,6 @@ class Block(Section):
     together: tuple[Names, ...] = setting(
         (),
         check=_check_together,
-        to_file=lambda sets: [list(names) for names in sets],
-        from_file=lambda what, given: _check_together(what, given),
         flag="--together",
         form=SETS_OF_NAMES,
         help="Columns whose values are swapped together, such as age,birth_year, so that no row contradicts "
@@ -310,7 +305,6 @@ class Block(Section):
     )
     per_column: bool = setting(
         False,
-        check=check_bool,
         flag="--per-column",
         form=SWITCH,
         help="Each column by itself: loses less, but is no k-anonymity of records.",
@@ -327,7 +321,7 @@ class Block(Section):
         None,
         check=Strata.checked,
         section=Strata,
-        to_file=lambda given: given or [],
+        form=Form(to_file=lambda strata: strata or []),
         help="Of this block; by default the strata of the plan.",
     )
 
@@ -407,10 +401,9 @@ class Block(Section):
 
     def as_dict(self) -> dict[str, Any]:
         """Return what differs from the defaults as plain data, options of the method as keys of their own."""
-        had: dict[str, Any] = plain(self)
-        options: dict[str, Any] = had.pop("options", {})
-        rows = {row.name: row for row in rows_of(type(self))}
-        return {name: rows[name].to_file(value) for name, value in had.items()} | options
+        data = super().as_dict()
+        options = data.pop("options", {})
+        return {**data, **options}
 
     @classmethod
     def from_dict(cls, given: Any) -> Self:

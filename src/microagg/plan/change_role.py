@@ -9,7 +9,7 @@ from typing import Any
 from microagg.base.formatting import names
 from microagg.errors import InputError, shown
 from microagg.plan.coarsen import Coarsen
-from microagg.plan.flag_values import read_value, split_coarsen
+from microagg.plan.forms import read_value, split_coarsen
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import LISTS
 

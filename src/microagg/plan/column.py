@@ -9,13 +9,11 @@ from typing import Any
 from microagg.errors import InputError, shown
 from microagg.plan.checks import check_keys, check_table, check_word, distinct_values, number
 from microagg.plan.coarsen import Coarsen
-from microagg.plan.flag_values import (
+from microagg.plan.forms import (
     COARSEN,
     KIND,
     LIST,
-    LONG_LIST,
     NUMBER_BY_COLUMN,
-    RECODING,
     WORD_BY_COLUMN,
 )
 from microagg.plan.settings_table import Section, Setting, rows_of, setting
@@ -97,7 +95,7 @@ class Column(Section):
         help="The values of an ordinal column from lowest to highest, or those of a nominal one; by default "
         "what the table says.",
         label="Levels, separated by commas, of ordinal ones from low to high",
-        typed=LONG_LIST,
+        form=LIST._replace(is_long=True),
         fits=("ordinal", "nominal"),
     )
     importance: float = setting(
@@ -158,7 +156,7 @@ class Column(Section):
         help="Lengths of the prefixes of a code that are the levels of its hierarchy.",
         label="Lengths of prefixes",
         placeholder="1, 2, 4",
-        typed=LIST,
+        form=LIST,
         fits=("hierarchy",),
     )
     parents: Mapping[str, str] | None = setting(
@@ -181,7 +179,6 @@ class Column(Section):
         hint="Before groups are formed; counted as loss. Numbers: bands:5, bands:0/18/65, round:100, top:80, "
         "bottom:16. Categories: rare:20, prefix:2. Dates: to:month.",
         placeholder="bands:5,top:80",
-        typed=RECODING,
     )
 
     def check_together(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from microagg.errors import InputError, shown
-from microagg.plan.flag_values import SWITCH, WORD
+from microagg.plan.forms import SWITCH, WORD
 from microagg.plan.settings import bytes_of
 from microagg.plan.settings_table import Section, setting
 

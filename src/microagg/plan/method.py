@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from microagg.plan.flag_values import WORD, FlagForm
+from microagg.plan.forms import WORD, Form
 
 Guarantee = Literal["exact", "approximation", "heuristic"]
 
@@ -21,7 +21,7 @@ class Option:
     help: str
     flag: str = ""
     """Of the command; the others are given by --option."""
-    form: FlagForm = WORD
+    form: Form = WORD
 
 
 @dataclass(frozen=True)

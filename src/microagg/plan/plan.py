@@ -21,14 +21,10 @@ from microagg.plan.column import columns_with
 from microagg.plan.consistency import check_plan
 from microagg.plan.plan_settings import LISTS, PlanSettings
 from microagg.plan.registry import METHODS, find
-from microagg.plan.sections import (
-    Accept,
-    Roles,
-    claims_of,
-)
+from microagg.plan.sections import Accept, Roles, claims_of
 from microagg.plan.serialise import read_plan_file, read_toml, write_toml
 from microagg.plan.settings import EASILY_BOUND
-from microagg.plan.settings_table import plain, rows_of
+from microagg.plan.settings_table import rows_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,7 +116,15 @@ class Plan(PlanSettings):
                 raise InputError(
                     f"Blocks of the plan have a {name} of their own; change it there, in each block."
                 )
+        if isinstance(changes.get("round"), bool):
+            changes["round"] = "nearest" if changes["round"] else "no"
         whole: dict[str, Any] = {}
+        if "kinds" in changes:
+            whole["columns"] = columns_with(self.columns, "kinds", changes.pop("kinds"))
+        if "coarsen" in changes:
+            check_table("coarsen", changes["coarsen"])
+            recoded = {name: {"coarsen": how} for name, how in changes.pop("coarsen").items()}
+            whole["columns"] = columns_with(whole.get("columns", self.columns), "coarsen", recoded)
         for row in rows_of(type(self)):
             if row.keyword in changes and not row.is_spread:
                 whole[row.name] = row.changed(getattr(self, row.name), changes.pop(row.keyword))
@@ -132,10 +136,6 @@ class Plan(PlanSettings):
         if "confidential" in whole:
             claims = claims_of(whole["confidential"], self.reasons)
             whole |= dict(zip(("confidential", "reasons"), claims, strict=True))
-        if "coarsen" in changes:
-            check_table("coarsen", changes["coarsen"])
-            recoded = {name: {"coarsen": how} for name, how in changes.pop("coarsen").items()}
-            whole["columns"] = columns_with(whole.get("columns", self.columns), "coarsen", recoded)
         if changes:
             whole["blocks"] = self._blocks_with(changes)
         return replace(self, **whole) if whole else self
@@ -251,10 +251,10 @@ class Plan(PlanSettings):
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data for JSON and TOML: what differs from the defaults, and every block."""
-        data: dict[str, Any] = {"microagg": _FORMAT}
-        for row in rows_of(type(self)):
-            if row.section is not Block and row.of(self) != row.default:
-                data[row.key] = row.to_file(plain(row.of(self)))
+        data = {"microagg": _FORMAT, **super().as_dict()}
+        if self.reasons:
+            data["confidential"] = {name: self.reasons.get(name, "") for name in self.confidential}
+        data.pop("block", None)
         return data | {"block": [block.as_dict() for block in self.blocks]}
 
     @classmethod

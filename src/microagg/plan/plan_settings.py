@@ -8,30 +8,26 @@ from typing import Any
 
 from microagg.base.formatting import UnitWords, unit_words
 from microagg.errors import InputError, shown
-from microagg.plan.analysis_formulas import as_lists, formulas_of, read_formula
+from microagg.plan.analysis_formulas import formulas_of, read_formula
 from microagg.plan.block import Block
 from microagg.plan.checks import (
     Name,
     Names,
-    check_bool,
     check_keys,
     check_table,
-    column_names,
-    text_names,
 )
 from microagg.plan.coarsen import Coarsen
 from microagg.plan.column import CATEGORIES, Column, columns_with
-from microagg.plan.flag_values import (
+from microagg.plan.forms import (
     CLAIMS,
     DIGITS,
-    LINES,
+    FRESH,
     NAMES,
-    RELATIONS,
-    ROUND,
     SEED,
     SWITCH,
     TEXTS,
-    TYPED_SEED,
+    Form,
+    split_lines,
 )
 from microagg.plan.relations import Relation
 from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
@@ -40,7 +36,6 @@ from microagg.plan.settings_table import Section, setting
 
 LISTS = ("drop", "renumber", "confidential", "known")
 """Roles that are lists of columns."""
-_FRESH = "fresh"  # a seed of None, which TOML has no word for
 _MOST_DIGITS = 15
 EXACT = "exact"
 """All digits of released values."""
@@ -58,8 +53,9 @@ def _check_digits(_: str, given: Any) -> int | str:
 
 
 def _check_seed(_: str, given: Any) -> Any:
-    check_random_state(given)
-    return given
+    seed = None if given == FRESH else given
+    check_random_state(seed)
+    return seed
 
 
 def _check_relations(_: str, given: Any) -> tuple[Relation, ...]:
@@ -94,38 +90,49 @@ def _columns_of_tables(_: str, given: Any) -> dict[Any, Column]:
     return columns_with({}, "columns", given)
 
 
-def _names(help: str, **more: Any) -> Any:  # noqa: A002
-    """Return the row of a role that is a list of columns."""
-    row = {"check": column_names, "from_file": text_names, "form": NAMES}
-    return setting((), change=lambda _, given: given or (), help=help, **{**row, **more})
+_RELATIONS = TEXTS._replace(
+    check=_check_relations,
+    from_file=_relations_of_tables,
+    to_file=lambda relations: [{"holds": relation.text} for relation in relations],
+    from_field=lambda text: [{"holds": line} for line in split_lines(text)],
+    to_field=lambda tables: "\n".join(table["holds"] for table in tables),
+)
+_ANALYSES = TEXTS._replace(
+    check=lambda _, given: formulas_of(given),
+    # An analysis may also be a list, which the page does not show.
+    to_field=lambda formulas: "\n".join(text for text in formulas if isinstance(text, str)),
+)
 
 
 @dataclass(frozen=True)
 class PlanSettings(Section):
     """All settings of a release."""
 
-    drop: Names = _names("Columns to leave out of OUT, such as names and ids.", flag="--drop")
-    renumber: Names = _names(
-        "Ids to replace by random numbers: none can be looked up, but equal ones stay equal, so that rows "
-        "of one household still show as one. --drop hides more.",
-        flag="--renumber",
+    drop: Names = setting(
+        (), form=NAMES, flag="--drop", help="Columns to leave out of OUT, such as names and ids."
     )
-    confidential: Names = _names(
-        "Columns left as they are that no attacker knows, with the reason why, as in 'diagnosis=medical "
-        "file; in no register'. It is a claim: the report states what it stakes.",
-        flag="--confidential",
+    renumber: Names = setting(
+        (),
+        form=NAMES,
+        flag="--renumber",
+        help="Ids to replace by random numbers: none can be looked up, but equal ones stay equal, so that "
+        "rows of one household still show as one. --drop hides more.",
+    )
+    confidential: Names = setting(
+        (),
         form=CLAIMS,
-        attribute="claims",
-        from_file=lambda what, given: (
-            given if isinstance(given, Mapping) else text_names(what, given)
-        ),
+        flag="--confidential",
+        help="Columns left as they are that no attacker knows, with the reason why, as in 'diagnosis=medical "
+        "file; in no register'. It is a claim: the report states what it stakes.",
     )
     reasons: Mapping[Any, str] = field(default_factory=dict)
     """Why no attacker knows a confidential column, for the board; in a file it is the column's value."""
-    known: Names = _names(
-        "Columns left as they are on purpose. An attacker is assumed to know them, as any column without "
-        "a role.",
+    known: Names = setting(
+        (),
+        form=NAMES,
         flag="--known",
+        help="Columns left as they are on purpose. An attacker is assumed to know them, as any column "
+        "without a role.",
     )
     unit_section: Unit = setting(
         Unit, section=Unit, keyword="unit", key="unit", help="Whose record it is: k counts units."
@@ -146,46 +153,36 @@ class PlanSettings(Section):
         dict,
         keyword="kinds",
         section=Column,
-        change=lambda before, given: columns_with(before, "kinds", given),
-        from_file=_columns_of_tables,
+        form=Form(from_file=_columns_of_tables),
         help="How columns are read, recoded, compared and released.",
     )
     relations: tuple[Relation, ...] = setting(
         (),
         key="relation",
-        check=_check_relations,
-        change=lambda _, given: () if given is None else given,
-        attribute="relation_texts",
-        to_file=lambda texts: [{"holds": text} for text in texts],
-        from_file=_relations_of_tables,
+        form=_RELATIONS,
         flag="--relation",
-        form=TEXTS,
         help="What holds between columns, such as 'gross = net + tax' or 'net <= gross': a plan that would "
         "break it is refused.",
         label="Relations that hold in every record, one a line",
         placeholder="gross = net + tax",
-        typed=RELATIONS,
     )
     analyses: tuple[Any, ...] = setting(
         (),
-        check=lambda _, given: formulas_of(given),
-        to_file=as_lists,
+        form=_ANALYSES,
         flag="--analysis",
-        form=TEXTS,
         help="An analysis to run on both tables: 'income ~ age + sex' (regression), 'income by region' "
         "(means). Also median(income), 'quantile(income, 0.9)', share(status), gini(income) and "
         "poverty(income), the share below 60 % of the median. Each may have groups, as in 'poverty(income) "
         "by region'. May be given several times.",
         label="Analyses that must survive, one a line",
         placeholder="income ~ age + sex",
-        typed=LINES,
     )
     blocks: tuple[Block, ...] = setting(
         lambda: (Block(),),
         is_spread=True,
         key="block",
         section=Block,
-        from_file=_blocks_of_tables,
+        form=Form(from_file=_blocks_of_tables),
         help="Columns with one partition and one promise each.",
     )
     round: str = setting(
@@ -195,9 +192,8 @@ class PlanSettings(Section):
             "nearest": "stay whole",
             "totals": "stay whole, totals too",
         },
-        change=lambda _, given: ROUND.read("", given) if isinstance(given, bool) else given,
         flag="--round",
-        form=ROUND,
+        form=SWITCH,
         help="Whole numbers stay whole: their means are rounded to the nearest. In a file: no, nearest, or "
         "totals (their sum stays the same too), for columns that say nothing themselves.",
         label="Whole numbers",
@@ -215,7 +211,6 @@ class PlanSettings(Section):
     )
     keep_order: bool | None = setting(
         None,
-        check=check_bool,
         flag="--keep-order/--no-keep-order",
         form=SWITCH,
         help="Keep the order of the rows; by default a file is in random order, which no seed repeats. Kept "
@@ -232,13 +227,10 @@ class PlanSettings(Section):
         0,
         keyword="random_state",
         check=_check_seed,
-        to_file=lambda seed: _FRESH if seed is None else seed,
-        from_file=lambda _, given: None if given == _FRESH else given,
         flag="--seed",
         form=SEED,
         help="Seed of methods that draw random numbers, 0 if left out; the word fresh draws a new one.",
         label="Seed",
-        typed=TYPED_SEED,
     )
     notes: Mapping[Any, str] = field(default_factory=dict, compare=False, repr=False)
     """Why a column got its role, for the comments of a drafted plan."""
@@ -247,18 +239,6 @@ class PlanSettings(Section):
     def unit(self) -> Name | None:
         """Column that tells whose record it is; k counts its distinct values."""
         return self.unit_section.column
-
-    @property
-    def claims(self) -> Names | dict[Any, str]:
-        """The confidential columns, with the reasons for it where there are any."""
-        if not self.reasons:
-            return self.confidential
-        return {name: self.reasons.get(name, "") for name in self.confidential}
-
-    @property
-    def relation_texts(self) -> tuple[str, ...]:
-        """The relations as they are written."""
-        return tuple(relation.text for relation in self.relations)
 
     def unit_of(self, block: Block) -> Unit:
         """Return the unit whose distinct values k counts in a block."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from microagg.errors import InputError, listed, shown
-from microagg.plan.flag_values import FlagForm
+from microagg.plan.forms import Form
 from microagg.plan.method import Method, Option
 
 _COST = Option(
@@ -25,7 +25,7 @@ _TIME_LIMIT = Option(
     None,
     "seconds after which the best partition so far is returned",
     flag="--time-limit",
-    form=FlagForm(float, "SECONDS"),
+    form=Form(float, "SECONDS"),
 )
 
 

@@ -10,16 +10,12 @@ from microagg.errors import InputError, shown
 from microagg.plan.checks import (
     Name,
     Names,
-    check_bool,
     check_table,
-    column_name,
     column_names,
     distinct_values,
     number,
-    text_name,
-    text_names,
 )
-from microagg.plan.flag_values import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, TEXT, FlagForm
+from microagg.plan.forms import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, Form
 from microagg.plan.settings_table import Section, setting
 
 
@@ -32,7 +28,6 @@ class Strata(Section):
     columns: Names = setting(
         (),
         check=lambda what, given: () if given is None else column_names(what, given),
-        from_file=text_names,
         flag="--strata",
         form=NAMES,
         help="Columns, such as the region, whose values never share a group: figures for each stay exact.",
@@ -74,8 +69,6 @@ class Weight(Section):
 
     column: Name = setting(
         None,
-        check=column_name,
-        from_file=text_name,
         flag="--weight",
         form=NAME,
         help="Column of survey weights, how many of the population a record stands for: means are "
@@ -126,8 +119,6 @@ class Unit(Section):
 
     column: Name | None = setting(
         None,
-        check=column_name,
-        from_file=text_name,
         flag="--unit",
         form=NAME,
         help="Column that tells whose record it is (person, household, firm): k counts its values.",
@@ -144,12 +135,11 @@ class Unit(Section):
         None,
         check=_check_noun,
         flag="--unit-name",
-        form=FlagForm(str, "NOUN"),
+        form=Form(metavar="NOUN", from_field=str),
         help="What one unit is called, such as household: sentences then say 5 households.",
         label="One of them is called",
         hint="Sentences then say 5 households.",
         placeholder="household",
-        typed=TEXT,
     )
 
     def check_together(self) -> None:
@@ -260,7 +250,6 @@ class Suppress(Section):
     )
     weighted: bool = setting(
         False,
-        check=check_bool,
         flag="--suppress-weighted",
         form=SWITCH,
         help="Leave records out also where there are weights, whose totals then change.",

@@ -8,13 +8,13 @@ Checks, keywords, flags, TOML in and out, the page's fields and the reference ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import cache
 from typing import Any, ClassVar, Self
 
 from microagg.plan.checks import Check, check_keys, check_word
-from microagg.plan.flag_values import NAME, VALUE, WORD, FlagForm, Typed
+from microagg.plan.forms import NAME, SWITCH, WORD, Form
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Setting:
     help: str
     """For the help of the flag and for the reference."""
     check: Check | None = None
-    """Returns a value as the plan holds it, or refuses it; gets the setting's name for its message."""
+    """Returns a value as the plan holds it, or refuses it, in place of the form's check."""
     choices: Mapping[str, str] = field(default_factory=dict)
     """The words that it may be, where there is no check, and how the page puts them."""
     flag: str = ""
     """Of the command; empty: only a plan file can say it."""
-    form: FlagForm = WORD
-    """How the flag's value is written."""
+    form: Form = WORD
+    """How its value is written."""
     keyword: str = ""
     """Of :func:`microagg.protect`, where it is not the name."""
     is_spread: bool = False
@@ -39,21 +39,11 @@ class Setting:
     """In a plan file, where it is not the name."""
     section: type[Section] | None = None
     """Of a setting that is a section, or a table of sections by column: the section."""
-    attribute: str = ""
-    """What the plan has to be written down, where that is not the field itself."""
-    change: Callable[[Any, Any], Any] | None = None
-    """Makes the new value from the former one and what a keyword gives; else the latter is the value."""
-    to_file: Callable[[Any], Any] = lambda value: value
-    """Makes what a file holds from plain data."""
-    from_file: Check | None = None
-    """Makes the value from what a file holds, where that is not the value itself or its section."""
     label: str = ""
     """Of the page's field; empty: the page has none."""
     hint: str = ""
     """What the page says under the field."""
     placeholder: str = ""
-    typed: Typed = VALUE
-    """How the value is typed into the field."""
     fits: tuple[str | None, ...] = ()
     """The kinds of column that have the setting; empty: all."""
     name: str = ""
@@ -67,31 +57,36 @@ class Setting:
         """The name of the flag as that of a parameter: missing_code for --missing-code."""
         return self.flag.split(",")[0].split("/")[0].removeprefix("--").replace("-", "_")
 
+    @property
+    def is_switch(self) -> bool:
+        """Whether the setting is on or off."""
+        return self.form is SWITCH and not self.choices
+
     def checked(self, value: Any) -> Any:
         """Return the value as the plan holds it; refuse a wrong one."""
-        if self.check is not None:
-            return self.check(self.message_name, value)
-        if self.choices:
+        if self.choices and self.check is None:
             check_word(self.message_name, value, tuple(self.choices))
-        return value
+            return value
+        check = self.check or self.form.check
+        return value if check is None else check(self.message_name, value)
 
     def changed(self, before: Any, given: Any) -> Any:
         """Return the value that a keyword gives; of a section, what it does not name stays."""
-        if self.change is not None:
-            return self.change(before, given)
-        if self.section is None:
-            return given
-        return self.default if given is None else self.section.changed(before, given)
+        if given is None and (self.section is not None or self.default == ()):
+            return self.default
+        return given if self.section is None else self.section.changed(before, given)
 
     def read(self, given: Any) -> Any:
         """Return the value that a file gives."""
-        if self.from_file is not None:
-            return self.from_file(self.message_name, given)
+        if self.form.from_file is not None:
+            return self.form.from_file(self.message_name, given)
         return given if self.section is None else self.section.from_file(given)
 
-    def of(self, section: Any) -> Any:
-        """Return what a section has to be written down."""
-        return getattr(section, self.attribute or self.name)
+    def in_file(self, section: Any) -> Any:
+        """Return what a file holds of the setting in ``section``."""
+        value = getattr(section, self.name)
+        # The name of a column may be a tuple, which it stays.
+        return value if self.form is NAME else self.form.to_file(plain(value))
 
 
 def setting(default: Any, **row: Any) -> Any:
@@ -103,7 +98,7 @@ def setting(default: Any, **row: Any) -> Any:
 
 
 def rows_of(section: Any) -> tuple[Setting, ...]:
-    """Return the rows of a section in the order of its fields."""
+    """Return the rows of ``section``, a class, in the order of its fields."""
     return _rows(section)
 
 
@@ -190,17 +185,18 @@ class Section:
         table, rows = cls.table(given), {row.name: row for row in rows_of(cls)}
         return cls.changed(None, {name: rows[name].read(value) for name, value in table.items()})
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings that differ from the defaults as plain data."""
+        rows = rows_of(type(self))
+        return {r.key: r.in_file(self) for r in rows if getattr(self, r.name) != r.default}
+
 
 def plain(value: Any) -> Any:
-    """Return a value as lists and tables; of a section the settings that differ from the defaults."""
+    """Return ``value`` as lists and tables; of a section the settings that differ from the defaults."""
     if isinstance(value, Section):
-        values = ((row, row.of(value)) for row in rows_of(type(value)))
-        # The name of a column may be a tuple, which it stays.
-        return {
-            r.name: had if r.form is NAME else plain(had) for r, had in values if had != r.default
-        }
+        return value.as_dict()
     if isinstance(value, tuple):
-        return list(value)
+        return [plain(entry) for entry in value]
     if isinstance(value, Mapping):
         return {name: plain(entry) for name, entry in value.items()}
     return value

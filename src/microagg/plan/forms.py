@@ -1,4 +1,4 @@
-"""How values of settings are read from words of the command, and typed into fields of the page."""
+"""How values of settings are written: as words of the command, in a plan file, in fields of the page."""
 
 from __future__ import annotations
 
@@ -9,25 +9,21 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from microagg.errors import InputError, shown
-from microagg.plan.checks import name_in_file
-
-
-class FlagForm(NamedTuple):
-    """How the value of a flag is read."""
-
-    type: Any
-    """What the command line gives."""
-    metavar: str | None = None
-    """What stands for the value in the help; None: the type."""
-    read: Callable[[str, Any], Any] = lambda _, value: value
-    """Makes the value of the flag, which is named, from what the command line gives."""
-
+from microagg.plan.checks import (
+    Check,
+    check_bool,
+    column_name,
+    column_names,
+    name_in_file,
+    text_name,
+    text_names,
+)
 
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 
 
 def read_value(word: str) -> str | float:
-    """Read a value as a flag gives it: a number, or a text; a number with a leading zero is a code.
+    """Read ``word``, a value as a flag gives it: a number, or a text; one with a leading zero is a code.
 
     >>> [read_value(word) for word in ("-8", "0.5", "1e3", "007", "low", "nan")]
     [-8, 0.5, 1000.0, '007', 'low', 'nan']
@@ -41,7 +37,7 @@ def read_value(word: str) -> str | float:
 
 
 def join_names(names: list[Any]) -> str:
-    """Put names as one argument: separated by commas, quoted where they need it."""
+    """Put ``names`` of columns as one argument: separated by commas, quoted where they need it."""
     if names == [""]:
         return '""'
     out = io.StringIO()
@@ -55,7 +51,7 @@ def join_names(names: list[Any]) -> str:
 
 
 def split_names(words: list[str] | None) -> list[str] | None:
-    """Split arguments at commas; a name with a comma, quote or line end stands in double quotes.
+    """Split ``words`` at commas; a name with a comma, quote or line end stands in double quotes.
 
     >>> split_names(["age,income", '"net, gross"'])
     ['age', 'income', 'net, gross']
@@ -81,7 +77,9 @@ def _split_values(word: str) -> list[Any]:
 
 
 def split_pair(flag: str, word: str, example: str) -> tuple[str, str]:
-    """Split COLUMN=VALUE at the first sign of equality outside of double quotes.
+    """Split ``word``, COLUMN=VALUE, at the first sign of equality outside of double quotes.
+
+    The message about any other word names the ``flag`` and shows an ``example``.
 
     >>> split_pair("--kind", '"a=b"=number', "a=number")
     ('a=b', 'number')
@@ -93,29 +91,6 @@ def split_pair(flag: str, word: str, example: str) -> tuple[str, str]:
     if not sign:
         raise InputError(f"{flag} takes a name and a value, such as {example}; got {shown(word)}.")
     return name, value
-
-
-def _by_column(
-    metavar: str,
-    example: str,
-    read: Callable[[str], Any],
-    may_repeat: bool = False,
-) -> FlagForm:
-    """Return the form of a flag that says something of single columns: COLUMN=VALUE."""
-
-    def read_all(flag: str, words: list[str]) -> dict[str, Any]:
-        by_column: dict[str, Any] = {}
-        for word in words:
-            name, text = split_pair(flag, word, example)
-            value = read(text)
-            if name in by_column and not may_repeat:
-                raise InputError(
-                    f"{flag} is given twice for column {shown(name)}. Give all of it once, as in {example}."
-                )
-            by_column[name] = by_column[name] + value if name in by_column else value
-        return by_column
-
-    return FlagForm(list[str], metavar, read_all)
 
 
 def join_coarsen(how: Mapping[str, Any]) -> str:
@@ -157,9 +132,9 @@ def split_coarsen(text: str) -> dict[str, Any]:
 def _read_claims(_: str, words: list[str]) -> list[str] | dict[str, str]:
     """Read confidential columns: names, or names and a reason after a sign of equality outside of quotes.
 
-    >>> CLAIMS.read("", ["diagnosis,drug=medical file, in no register", "income"])
+    >>> _read_claims("", ["diagnosis,drug=medical file, in no register", "income"])
     {'diagnosis': 'medical file, in no register', 'drug': 'medical file, in no register', 'income': ''}
-    >>> CLAIMS.read("", ["diagnosis,drug", '"a=b"'])
+    >>> _read_claims("", ["diagnosis,drug", '"a=b"'])
     ['diagnosis', 'drug', 'a=b']
     """
     claims: list[tuple[str, str]] = []
@@ -198,67 +173,99 @@ def _read_rules(flag: str, words: list[str]) -> dict[str, Any]:
     return rules
 
 
-def _read_seed(flag: str, word: str) -> int | None:
-    if word == "fresh":
-        return None
-    try:
-        return int(word)
-    except ValueError:
-        raise InputError(f"{flag} takes a whole number, or fresh; got {shown(word)}.") from None
+def _whole_number_or(word: str) -> Callable[[str, str], int | str]:
+    """Return the reader of a flag that takes a whole number or one word."""
+
+    def read(flag: str, text: str) -> int | str:
+        try:
+            return word if text == word else int(text)
+        except ValueError:
+            raise InputError(
+                f"{flag} takes a whole number, or {word}; got {shown(text)}."
+            ) from None
+
+    return read
 
 
-def _read_digits(flag: str, word: str) -> int | str:
-    try:
-        return word if word == "exact" else int(word)
-    except ValueError:
-        raise InputError(f"{flag} takes a whole number, or exact; got {shown(word)}.") from None
-
-
-class Typed(NamedTuple):
-    """How a value is typed into a field of the page."""
-
-    read: Callable[[str], Any]
-    """Makes what a plan file would hold from the text."""
-    write: Callable[[Any], str] = str
-    is_long: bool = False
-    """Whether the field has several lines."""
-
-
-def _lines(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
+    """Return the lines of ``text`` that are not empty."""
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
 def _read_list(text: str) -> list[Any]:
     """Read values separated by commas or lines."""
-    return [read_value(word.strip()) for word in split_names(_lines(text)) or () if word.strip()]
+    names = split_names(split_lines(text)) or ()
+    return [read_value(name.strip()) for name in names if name.strip()]
 
 
 def write_list(values: Any) -> str:
-    """Put values as a text that is typed."""
+    """Put ``values`` as a text that is typed."""
     return join_names([str(value) for value in values])
 
 
-WORD, COUNT, NUMBER = FlagForm(str), FlagForm(int), FlagForm(float)
-SHARE, SWITCH = FlagForm(float, "SHARE"), FlagForm(bool, "")
-ROUND = FlagForm(bool, "", lambda _, value: "nearest" if value else "no")
-NAME = FlagForm(str)
-NAMES = FlagForm(list[str], "COLUMNS", lambda _, words: split_names(words))
-SETS_OF_NAMES = FlagForm(
-    list[str], "COLUMNS", lambda _, words: [split_names([word]) for word in words]
+class Form(NamedTuple):
+    """How the values of some settings are written, and checked where a setting has no check of its own."""
+
+    type: Any = str
+    """What the command line gives."""
+    metavar: str | None = None
+    """What stands for the value in the help; None: the type."""
+    read: Callable[[str, Any], Any] = lambda _, value: value
+    """Makes the value of the flag, which is named, from what the command line gives."""
+    check: Check | None = None
+    """Returns a value as the plan holds it, or refuses it; gets the setting's name for its message."""
+    from_file: Check | None = None
+    """Makes the value from what a file holds, where that is not the value itself or its section."""
+    to_file: Callable[[Any], Any] = lambda value: value
+    """Makes what a file holds from plain data."""
+    from_field: Callable[[str], Any] = read_value
+    """Makes what a file would hold from the text in a field of the page."""
+    to_field: Callable[[Any], str] = str
+    is_long: bool = False
+    """Whether the field has several lines."""
+
+
+def _by_column(
+    metavar: str, example: str, read: Callable[[str], Any], may_repeat: bool = False
+) -> Form:
+    """Return the form of a flag that says something of single columns: COLUMN=VALUE."""
+
+    def read_all(flag: str, words: list[str]) -> dict[str, Any]:
+        by_column: dict[str, Any] = {}
+        for word in words:
+            name, text = split_pair(flag, word, example)
+            value = read(text)
+            if name in by_column and not may_repeat:
+                raise InputError(
+                    f"{flag} is given twice for column {shown(name)}. Give all of it once, as in {example}."
+                )
+            by_column[name] = by_column[name] + value if name in by_column else value
+        return by_column
+
+    return Form(list[str], metavar, read_all)
+
+
+WORD, COUNT, NUMBER, SHARE = Form(), Form(int), Form(float), Form(float, "SHARE")
+SWITCH = Form(bool, "", check=check_bool)
+NAME = Form(check=column_name, from_file=text_name)
+NAMES = Form(
+    list[str],
+    "COLUMNS",
+    lambda _, words: split_names(words),
+    check=column_names,
+    from_file=text_names,
 )
-TEXTS = FlagForm(list[str], "TEXT")
-CLAIMS = FlagForm(list[str], "COLUMNS", _read_claims)
-RULES = FlagForm(list[str], "RULE=NUMBER", _read_rules)
-VALUE, TEXT = Typed(read_value), Typed(str)
-LIST, LONG_LIST = Typed(_read_list, write_list), Typed(_read_list, write_list, is_long=True)
-# An analysis may also be a list, which the page does not show.
-LINES = Typed(
-    _lines, lambda texts: "\n".join(one for one in texts if isinstance(one, str)), is_long=True
+CLAIMS = NAMES._replace(
+    read=_read_claims,
+    from_file=lambda what, given: given if isinstance(given, Mapping) else text_names(what, given),
 )
-RELATIONS = Typed(lambda text: [{"holds": line} for line in _lines(text)], "\n".join, is_long=True)
-RECODING = Typed(lambda text: split_coarsen(text.replace(" ", "")), join_coarsen)
-TYPED_SEED = Typed(read_value, lambda seed: "fresh" if seed is None else str(seed))
-SEED, DIGITS = FlagForm(str, None, _read_seed), FlagForm(str, None, _read_digits)
+SETS_OF_NAMES = Form(list[str], "COLUMNS", lambda _, words: [split_names([word]) for word in words])
+TEXTS = Form(list[str], "TEXT", from_field=split_lines, to_field="\n".join, is_long=True)
+RULES = Form(list[str], "RULE=NUMBER", _read_rules)
+LIST = Form(from_field=_read_list, to_field=write_list)
+FRESH = "fresh"  # a seed of None, for which TOML and flags have no word
+SEED = Form(read=_whole_number_or(FRESH), to_file=lambda seed: FRESH if seed is None else seed)
+DIGITS = Form(read=_whole_number_or("exact"))
 CODES = _by_column("COLUMN=CODES", "income=-8", _split_values, may_repeat=True)
 KIND = _by_column(
     "COLUMN=KIND",
@@ -267,4 +274,6 @@ KIND = _by_column(
 )
 NUMBER_BY_COLUMN = _by_column("COLUMN=VALUE", "income=2", read_value)
 WORD_BY_COLUMN = _by_column("COLUMN=HOW", "income=log", str)
-COARSEN = _by_column("COLUMN=HOW", _EXAMPLE, split_coarsen)
+COARSEN = _by_column("COLUMN=HOW", _EXAMPLE, split_coarsen)._replace(
+    from_field=lambda text: split_coarsen(text.replace(" ", "")), to_field=join_coarsen
+)
