@@ -44,13 +44,12 @@ def rows_of(known, n):
     return list(zip(*(column.codes.tolist() for column in known.values()), strict=True)) or [()] * n
 
 
-@pytest.mark.parametrize("few_points", [0, 3, 10**9])
+@pytest.mark.parametrize("few_records", [0, 3, 10**9])
 @given(table=known_tables())
-def test_risk_equals_the_naive_twin_whether_blocks_are_scanned_or_in_trees(few_points, table):
+def test_risk_equals_the_naive_twin_whether_rows_are_scanned_or_in_trees(few_records, table):
     both, known, k = table
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(linkage, "_FEW_POINTS", few_points)
-        patch.setattr(linkage, "FEW_RECORDS", 0)
+        patch.setattr(linkage, "FEW_RECORDS", few_records)
         found = known_risk(both, known, k)
     n, together = len(both), rows_of(known, len(both))
     rows, safe = both.original.tolist(), both.protected.tolist()

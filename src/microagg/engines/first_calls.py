@@ -34,19 +34,16 @@ from microagg.algorithms.required.soria_comas import k_first, t_first
 from microagg.base.progress import new_state
 from microagg.compile.warm import COMPILED, WEIGHTED, note, notes_folder
 from microagg.encode.batch_statistics import Moments
-from microagg.encode.inertia import Corners
 from microagg.grouping.partition import lower_bound, partition, refine
 from microagg.grouping.require.requirement import demands_of
 from microagg.grouping.require.value_rules import Closeness, Units
 from microagg.kernels.halve import leaves_of
-from microagg.kernels.kd_tree import WIDTH, build, for_thread
+from microagg.kernels.kd_tree import build, for_thread
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.kernels.nearer_counts import count_by_scan, count_by_tree, in_blocks
+from microagg.kernels.nearer_counts import count_by_scan, count_by_tree
 from microagg.kernels.release_kinds import MODE, Releases
 from microagg.kernels.require_demands import violations
-from microagg.measure.both_tables import AttackerSpace
 from microagg.measure.count_by_keys import ClassCounter
-from microagg.measure.linkage import ReleasedRows, Sought, count_near
 from microagg.measure.row_keys import row_keys
 from microagg.plan.registry import METHODS
 from microagg.plan.settings import EXACT_K
@@ -163,15 +160,11 @@ def _tables_in_parts(_: Any) -> None:
             counter = ClassCounter(Path(folder), 1 << 20, distinct=distinct is not None)
             counter.add(keys, distinct)
             counter.sizes()
-    levels = np.arange(float(N))[:, None]
-    released = ReleasedRows(levels, np.zeros(levels.shape, np.int64))
-    count_near(AttackerSpace([Corners(X)], {}), Sought(X, X), [released])
 
 
 def _linkage(_: Any) -> None:
-    rows, zeros = np.arange(N), np.zeros(N)
-    blocks, sizes = in_blocks(X), np.ones(N, np.int64)
-    count_by_scan(X, rows, zeros, zeros, blocks, sizes, rows, rows, np.empty(WIDTH), sizes.copy())
+    rows, zeros, sizes = np.arange(N), np.zeros(N), np.ones(N, np.int64)
+    count_by_scan(X, rows, zeros, zeros, X, sizes, sizes.copy())
 
 
 def _linkage_in_a_tree(_: Any) -> None:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from microagg.base.typing import Floats
 from microagg.compile.jit import lean_kernel
 from microagg.kernels.kd_search import count_within
-from microagg.kernels.kd_tree import WIDTH
 
 
 @lean_kernel
@@ -21,32 +17,18 @@ def count_by_tree(X, rows, inner, outer, tree, sizes, count):
 
 
 @lean_kernel
-def count_by_scan(X, rows, inner, outer, points, sizes, begin, end, distance, count):
-    """Do the same without a tree: row i is compared with the points from ``begin`` up to ``end``.
-
-    The points are side by side in blocks, see :func:`in_blocks`; ``begin`` and ``end`` are in the order of
-    ``rows``; ``distance`` is scratch for a block. Distances are summed as the tree sums them.
-    """
-    for a in range(rows.size):
-        i, nearer = rows[a], 0
-        block = begin[a] // WIDTH
-        while block * WIDTH < end[a]:
-            distance[:] = 0.0
-            for j in range(X.shape[1]):
-                values, x = points[block, j], X[i, j]
-                for s in range(distance.size):
-                    distance[s] += (values[s] - x) * (values[s] - x)
-            for s in range(distance.size):
-                p = block * WIDTH + s
-                if distance[s] <= outer[i] and begin[a] <= p < end[a]:
-                    nearer = -1 if distance[s] < inner[i] or nearer < 0 else nearer + sizes[p]
-            block = block + 1 if nearer >= 0 else end[a]
-        count[i] = nearer
-
-
-def in_blocks(points: Floats) -> Floats:
-    """Return the points as WIDTH of them side by side, column by column."""
-    n, d = points.shape
-    blocks = np.zeros((-(-n // WIDTH), WIDTH, d))
-    blocks.reshape(-1, d)[:n] = points
-    return np.ascontiguousarray(blocks.transpose(0, 2, 1))
+def count_by_scan(X, rows, inner, outer, points, sizes, count):
+    """Do the same without a tree: each row is compared with all points, which are few."""
+    for i in rows:
+        near, p = 0, 0
+        while p < points.shape[0] and near >= 0:
+            distance, j = 0.0, 0
+            while j < X.shape[1] and distance <= outer[i]:
+                distance += (points[p, j] - X[i, j]) * (points[p, j] - X[i, j])
+                j += 1
+            if distance < inner[i]:
+                near = -1
+            elif distance <= outer[i]:
+                near += sizes[p]
+            p += 1
+        count[i] = near

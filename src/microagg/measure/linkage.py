@@ -7,15 +7,15 @@ Meaning   An attacker who holds the true values of a record compares them with a
 Known     An attacker may know more about a record, exactly: columns that were left as they are. Records that
           agree in these form a block, and only released records of its own block are compared with a record.
 Counting  Released rows repeat, so that distinct ones are compared, each with its number of records, and the
-          distance to a record's own twin is the radius within which others matter. A tree of the rows of
-          a block is searched for each record, or they are compared one after the other where they or the
-          records are few (:func:`link`). If a release comes in batches, in any order, each batch has its
-          tree (:func:`count_near`).
+          distance to a record's own twin is the radius within which others matter. A release comes in
+          batches, in any order, in memory as one; each has a tree, which is searched for each record, or
+          is compared row by row where it has few (:func:`count_near`). Blocks are one coordinate more, in
+          which they lie far apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -25,7 +25,7 @@ import numpy as np
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import thread_count
 from microagg.errors import InputError, shown
-from microagg.kernels.labels import combine, group_sizes
+from microagg.kernels.labels import combine
 from microagg.measure.attack_rates import wilson
 from microagg.measure.both_tables import AttackerSpace, Pair
 from microagg.plan.settings import FEW_RECORDS
@@ -33,13 +33,11 @@ from microagg.plan.settings import FEW_RECORDS
 # Distances that differ by less than this, relatively, count as equal: they do but for rounding.
 EQUAL = 1e-9
 _ROWS_AT_ONCE = 8192
-# Up to this many distinct protected rows in a block, looking at each is faster than a tree.
-_FEW_POINTS = 256
 # Beyond this many records, linkage that nobody asked for by name is estimated from a sample.
 _EXACT_UP_TO = 20_000
 _SAMPLE = 10_000
 SAMPLE_IN_PARTS = 2_000  # of a table that is read in parts; on Spark these come to the driver
-_APART = 1e6  # between blocks: no two records are that far apart otherwise
+_APART = 1e110  # between blocks: no two records are that far apart otherwise, see both_tables.FAR
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,8 @@ class Sought(NamedTuple):
 class ReleasedRows(NamedTuple):
     """Some of the released rows; a row may come again."""
 
-    values: Floats  # (m, d), NaN where missing
-    states: Labels  # (m, d)
+    values: Floats  # (m, d), NaN where missing; or (m, c) coordinates
+    states: Labels | None  # (m, d); None: values are coordinates
     sizes: Labels | None = None  # (m,) records that have each row; None: one each
     known: Any = None  # (m,) number of the block of each
 
@@ -107,36 +105,86 @@ def link(
     rows: Labels | slice = slice(None)
     if sample is not None and sample < n:
         rows = np.sort(np.random.default_rng(random_state).choice(n, sample, replace=False))
-    blocks = np.zeros(n, dtype=np.int64) if blocks is None else blocks
     before, after = both.encoded
-    sought = Sought(before[rows], after[rows], blocks[rows])
-    among = _Candidates(after, combine([blocks, both.equal_rows]), blocks)
-    return linkage_of(_count_in_trees(sought, among, among.own[rows], progress), n)
+    labels = both.equal_rows if blocks is None else combine([blocks, both.equal_rows])
+    _, first, sizes = np.unique(labels, return_index=True, return_counts=True)
+    known = (None, None) if blocks is None else (blocks[rows], blocks[first])
+    sought = Sought(before[rows], after[rows], known[0])
+    released = ReleasedRows(after[first], None, sizes, known[1])
+    return linkage_of(count_near(None, sought, [released], progress), n)
 
 
-def count_near(space: AttackerSpace, sought: Sought, released: Iterable[ReleasedRows]) -> Labels:
+def count_near(
+    space: AttackerSpace | None,
+    sought: Sought,
+    released: Iterable[ReleasedRows],
+    progress: Callable[[int], None] | None = None,
+) -> Labels:
     """Count for each sought record the released ones as near as its twin; −1: some is nearer.
 
-    ``released`` has batches of the released rows, each of which is put into a tree. Memory is that of a
-    batch. Counts of parts of a release are put together by :func:`merged_counts`.
-    """
-    from microagg.kernels.kd_tree import build
-    from microagg.kernels.nearer_counts import count_by_tree
+    Memory is that of a batch. Counts of parts of a release are put together by :func:`merged_counts`.
 
+    Parameters
+    ----------
+    space : how released values become coordinates; None: they are coordinates
+    sought : the s records
+    released : batches of the released rows
+    progress : called now and then with the number of records done, of a batch
+
+    Returns
+    -------
+    (s,) int64, the caller's
+    """
     wanted = None if sought.known is None else np.unique(sought.known)
     before = _with_block(sought.before, sought.known, wanted)
-    inner, outer = sought.radii
     count = np.zeros(len(before), dtype=np.int64)
     for values, states, sizes, known in released:
         at = slice(None) if wanted is None else np.flatnonzero(np.isin(known, wanted))
-        points = _with_block(space.place(values[at], states[at]), known, wanted, at)
-        left = np.flatnonzero(count >= 0)
-        if not len(points) or not len(left):
+        points = values[at]
+        if space is not None and states is not None:
+            points = space.place(points, states[at])
+        points = _with_block(points, None if known is None else known[at], wanted)
+        remaining = np.flatnonzero(count >= 0)
+        if not len(points) or not len(remaining):
             continue
         often = np.ones(len(points), np.int64) if sizes is None else sizes[at].astype(np.int64)
-        tree, of_batch = build(points, np.arange(len(points))), np.zeros_like(count)
-        count_by_tree(before, left, inner, outer, tree, often, of_batch)
-        count = merged_counts(count, of_batch)
+        near = _count_in_batch(before, remaining, sought.radii, points, often, progress)
+        count = merged_counts(count, near)
+    return count
+
+
+def _count_in_batch(
+    before: Floats,
+    remaining: Labels,
+    radii: tuple[Floats, Floats],
+    points: Floats,
+    sizes: Labels,
+    progress: Callable[[int], None] | None,
+) -> Labels:
+    """Count the points near each remaining record, in threads; 0 for the other records."""
+    from microagg.kernels.kd_tree import build, for_thread
+    from microagg.kernels.nearer_counts import count_by_scan, count_by_tree
+
+    tree = build(points, np.arange(len(points))) if sizes.sum() > FEW_RECORDS else None
+    count, done = np.zeros(len(before), dtype=np.int64), 0
+
+    def work(rows: Labels) -> int:
+        if tree is None:
+            count_by_scan(before, rows, *radii, points, sizes, count)
+        else:
+            count_by_tree(before, rows, *radii, for_thread(tree), sizes, count)
+        return len(rows)
+
+    pieces = np.split(remaining, range(_ROWS_AT_ONCE, len(remaining), _ROWS_AT_ONCE))
+    with ThreadPoolExecutor(thread_count()) as pool:
+        try:
+            for rows in pool.map(work, pieces):
+                done += rows
+                if progress is not None:
+                    progress(done)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
     return count
 
 
@@ -167,87 +215,8 @@ def check_sample(sample: int | None) -> None:
         )
 
 
-def _with_block(X: Floats, known: Any, wanted: Any, at: Any = slice(None)) -> Floats:
+def _with_block(X: Floats, known: Any, wanted: Any) -> Floats:
     """Add a coordinate that puts records of different blocks so far apart that none is near another."""
     if wanted is None:
         return X
-    return np.column_stack([X, np.searchsorted(wanted, known[at]) * _APART])
-
-
-class _Candidates:
-    """The distinct protected rows of each block, those of one block side by side."""
-
-    def __init__(self, after: Floats, rows: Labels, blocks: Labels) -> None:
-        """Take the coordinates, the class of equal rows and the block of each released record."""
-        first = np.unique(rows, return_index=True)[1]
-        order = np.argsort(blocks[first], kind="stable")
-        self.points = after[first[order]]
-        self.sizes = group_sizes(rows)[order]  # the records that have this row
-        position = np.empty_like(order)
-        position[order] = np.arange(len(order))
-        self.own = position[rows]  # where each record's own row is
-        self.ends = np.cumsum(group_sizes(blocks[first]))
-        self.starts = np.concatenate([[0], self.ends[:-1]])
-        # Up to this many rows of a block are compared one after the other.
-        self.few = _FEW_POINTS if len(rows) > FEW_RECORDS else FEW_RECORDS
-
-
-def _count_in_trees(
-    sought: Sought, among: _Candidates, own: Labels, progress: Callable[[int], None] | None
-) -> Labels:
-    """Do what :func:`count_near` does where all released rows are in memory."""
-    from microagg.kernels.kd_tree import WIDTH, KdTree, build, for_thread
-    from microagg.kernels.nearer_counts import count_by_scan, count_by_tree, in_blocks
-
-    Z, blocks = sought.before, sought.known
-    inner, outer = sought.radii
-    points = in_blocks(among.points)
-    counts = np.zeros(len(Z), dtype=np.int64)
-
-    def pieces() -> Iterator[tuple[Labels, KdTree | None, Labels]]:
-        """Give rows with a tree of their block and its sizes, or rows of small blocks and all sizes."""
-        for some, few in _by_block(blocks, among):
-            tree, sizes = None, among.sizes
-            order = own[some]
-            if not few:
-                start, end = (bounds[blocks[some[0]]] for bounds in (among.starts, among.ends))
-                tree = build(among.points[start:end], np.arange(end - start))
-                sizes, order = sizes[start:end], tree.leaf_of[order - start]
-            # Records of the same part of the tree one after the other find it in the cache.
-            some = some[np.argsort(order, kind="stable")]
-            for at in range(0, len(some), _ROWS_AT_ONCE):
-                yield some[at : at + _ROWS_AT_ONCE], tree, sizes
-
-    def work(piece: tuple[Labels, KdTree | None, Labels]) -> int:
-        some, tree, sizes = piece
-        if tree is None:
-            begin, end = among.starts[blocks[some]], among.ends[blocks[some]]
-            distance = np.empty(WIDTH)
-            count_by_scan(Z, some, inner, outer, points, sizes, begin, end, distance, counts)
-        else:
-            count_by_tree(Z, some, inner, outer, for_thread(tree), sizes, counts)
-        return len(some)
-
-    done = 0
-    with ThreadPoolExecutor(thread_count()) as pool:
-        try:
-            for count in pool.map(work, pieces()):
-                done += count
-                if progress is not None:
-                    progress(done)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    return counts
-
-
-def _by_block(blocks: Labels, among: _Candidates) -> Iterator[tuple[Labels, bool]]:
-    """Give the records of all blocks with few candidates together, then those of each other block."""
-    few = (among.ends - among.starts <= among.few)[blocks]
-    if few.any():
-        yield np.flatnonzero(few), True
-    if not few.all():
-        others = np.flatnonzero(~few)
-        others = others[np.argsort(blocks[others], kind="stable")]
-        for some in np.split(others, np.flatnonzero(np.diff(blocks[others])) + 1):
-            yield some, False
+    return np.column_stack([np.searchsorted(wanted, known) * _APART, X])
