@@ -11,9 +11,8 @@ import microagg
 from microagg.encode.categories import nominal_encoder
 from microagg.encode.inertia import LevelCounts
 from microagg.evidence.usable import about_use, moved_figures
-from microagg.measure.before_and_after import Summary
+from microagg.measure.before_and_after import Summary, bars
 from microagg.measure.both_tables import Pair
-from microagg.measure.chart_data import bars
 from microagg.measure.disclosure_signs import identifiers
 from microagg.measure.known_columns import Known, as_in_file, known_risk
 from microagg.measure.read_protected import protected_values

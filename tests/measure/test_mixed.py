@@ -18,9 +18,8 @@ import naive_mixed as naive
 from measure_mixed import KINDS, listed, mixed_pairs, plain_pair, random_pair
 from microagg import InputError
 from microagg.measure.associations import correlations, cramer
-from microagg.measure.before_and_after import summaries
+from microagg.measure.before_and_after import column, summaries
 from microagg.measure.both_tables import Pair, pair
-from microagg.measure.chart_data import column
 from microagg.measure.disclosure_signs import determines
 from microagg.measure.known_columns import Known, known_risk
 from microagg.measure.linkage import link

@@ -7,7 +7,7 @@ import datetime
 import pyarrow as pa
 import pytest
 
-from microagg.measure.chart_data import time_scale
+from microagg.measure.before_and_after import time_scale
 from microagg.tables.frame import Frame
 from microagg.tables.variable import variable_of
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from microagg.comparing.choices import Choice, mark_frontier
-from microagg.measure.chart_data import bin_cuts, distribution
+from microagg.measure.before_and_after import bin_cuts, distribution
 from microagg.measure.linkage import Linkage
 from microagg.report import charts
 from microagg.report.charts import risk_utility_map, width_of

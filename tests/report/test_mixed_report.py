@@ -14,9 +14,8 @@ import microagg
 from microagg.encode.space import names_of_levels, released_values, space_of
 from microagg.evidence import Evidence, Measured, Part
 from microagg.evidence.measured import Signs
-from microagg.measure.before_and_after import summaries
+from microagg.measure.before_and_after import bars, column, pictures_of, summaries
 from microagg.measure.both_tables import Pair
-from microagg.measure.chart_data import bars, column, pictures_of
 from microagg.measure.fidelity import columns_of, fidelity_of
 from microagg.measure.known_columns import known_risk
 from microagg.measure.risk import risk_of

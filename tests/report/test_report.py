@@ -14,7 +14,7 @@ import pytest
 import microagg
 from microagg import Plan
 from microagg.formats.atomic import sha256
-from microagg.measure.chart_data import bin_cuts, distribution
+from microagg.measure.before_and_after import bin_cuts, distribution
 from microagg.report.public import band, band_of_times
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")

@@ -46,7 +46,7 @@ from microagg.evidence.sentences import (
     thresholds_of,
 )
 from microagg.evidence.usable import little_use_words, moved_figures, not_to_do
-from microagg.measure.chart_data import DIGITS
+from microagg.measure.before_and_after import DIGITS
 from microagg.measure.estimates import LEAST, safe_together
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find

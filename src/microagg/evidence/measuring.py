@@ -15,7 +15,7 @@ from microagg.evidence.measured import Measured, Signs
 from microagg.evidence.table_figures import TableFigures
 from microagg.kernels.labels import combine, standard_deviation
 from microagg.measure.analyses import check_analyses
-from microagg.measure.chart_data import pictures_of
+from microagg.measure.before_and_after import pictures_of
 from microagg.measure.disclosure_signs import (
     SortedColumn,
     determines,
@@ -151,7 +151,9 @@ def _lying_together(table: TableFigures) -> list[LinkedRows]:
         return []
     links = linking_columns(table.as_in_file(table.roles.dropped), table.plan.units)
     runs = lying_together(links)
-    return linked_rows(table.both, table.known, runs, table.plan.k, table.intake.units)
+    return linked_rows(
+        table.both.released_classes, table.known, runs, table.plan.k, table.intake.units
+    )
 
 
 def _sorted_by(table: TableFigures) -> list[SortedColumn]:

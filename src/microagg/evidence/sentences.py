@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from microagg.base.formatting import few_digits, lost_words, names, number, percent, plural, share
 from microagg.measure.attack import Attacks
-from microagg.measure.chart_data import DIGITS
+from microagg.measure.before_and_after import DIGITS
 from microagg.measure.estimates import Analysis
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.linkage import Linkage
@@ -329,20 +329,7 @@ def attacker_words(alone: Risk, k: int | None = None) -> str:
     )
 
 
-_COUNTS = (
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-)
+_COUNTS = "no one two three four five six seven eight nine ten eleven".split()
 
 
 def odds_words(found: float, k: int) -> str:

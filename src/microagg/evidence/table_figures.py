@@ -390,7 +390,8 @@ class TableFigures:
             name for name in [*roles.renumbered, *roles.released] if name not in strata
         )
         links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
-        return linked_rows(self.both, self.known, links, self.plan.k, self.intake.units)
+        released = self.both.released_classes
+        return linked_rows(released, self.known, links, self.plan.k, self.intake.units)
 
 
 def cure_of(plan: Plan, now: TableFigures, again: Callable[[Plan], TableFigures]) -> Cure | None:
@@ -435,15 +436,13 @@ def _candidates(
     of a group apart by it, which no requirement prevents.
     """
     every = list(agreements)
-    disclosed = [name for name, one in agreements.items() if one.records]
+    disclosed = [name for name, agreement in agreements.items() if agreement.records]
+    hidden = [block.require.hidden for block in plan.blocks]
     known = tuple(name for name in plan.known if name not in plan.shared_strata)
     for drop in [(), known] if known else [()]:
         for columns in [every, disclosed] if len(disclosed) < len(every) else [every]:
-            new = [name for name in columns if not _hides(plan, name)]
+            new = [
+                name for name in columns if any(asked.get(name, 0.0) < WITHIN for asked in hidden)
+            ]
             if new or drop:
                 yield ({"hidden": dict.fromkeys(new, WITHIN)} if new else {}), drop
-
-
-def _hides(plan: Plan, name: Any) -> bool:
-    """Tell whether every block of a plan requires that a column is hidden."""
-    return all(block.require.hidden.get(name, 0.0) >= WITHIN for block in plan.blocks)

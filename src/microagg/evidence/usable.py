@@ -14,8 +14,7 @@ from typing import Any
 from microagg.base.formatting import few_digits, lost_words, names, percent, plural, share
 from microagg.errors import shown
 from microagg.evidence.sentences import Caution, tables_words, times_words, worst_first
-from microagg.measure.before_and_after import Summary
-from microagg.measure.chart_data import DIGITS
+from microagg.measure.before_and_after import DIGITS, Summary
 from microagg.measure.fidelity import Fidelity
 from microagg.plan.plan import Plan
 

@@ -31,6 +31,7 @@ from microagg.measure.estimates import (
     poverty,
     quantile,
     regression,
+    reportable,
     window,
 )
 from microagg.plan.analysis_formulas import Formula, naming_formula, read_formula
@@ -329,15 +330,11 @@ def _common_levels(first: Mapping[Any, Any], second: Mapping[Any, Any], least: i
 
     The coefficient of a value that few have would disclose them, and so would those of all others.
     """
-    sizes = {level: int(has.sum()) for level, has in first.items()}
-    both = (level for level in first if level in second)
-    common = [name for name in both if min(sizes[name], int(second[name].sum())) >= least]
-    left_over = sum(sizes.values()) - sum(sizes[level] for level in common)
-    while common and 0 < left_over < least:
-        smallest = min(common, key=lambda level: sizes[level])
-        common.remove(smallest)
-        left_over += sizes[smallest]
-    return common
+    sizes, others = (
+        [int(has[level].sum()) if level in has else 0 for level in first] for has in (first, second)
+    )
+    levels = list(first)
+    return [levels[i] for i in reportable(sizes, others, sum(sizes), least)]
 
 
 def _levels(frame: Frame, name: Any) -> dict[Any, Any]:

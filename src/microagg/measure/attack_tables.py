@@ -40,12 +40,11 @@ class AttackTable:
     def __len__(self) -> int:
         return len(self.values)
 
-    def distinct(self) -> Floats:
-        """Return the coordinates of the distinct rows."""
+    def distinct(self) -> tuple[Floats, Labels]:
+        """Return the coordinates of the distinct rows, and how many records have each."""
         ordered = self.coordinates[np.lexsort(self.coordinates.T)]
-        new = np.ones(len(ordered), dtype=bool)
-        new[1:] = (ordered[1:] != ordered[:-1]).any(axis=1)
-        return ordered[new]
+        begins = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
+        return ordered[begins], np.diff(np.append(begins, len(ordered)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +112,8 @@ def attack_tables(
             "Attacks need columns of numbers, dates or categories; none of the common columns is one: "
             f"{listed(common)}."
         )
-    lows = [min(_range(v, np.nanmin) for v in column) for column in columns]
-    highs = [max(_range(v, np.nanmax, -np.inf) for v in column) for column in columns]
+    every = [np.concatenate(column) for column in columns]
+    lows, highs = ([end.reduce(values) for values in every] for end in (np.fmin, np.fmax))
     made = []
     for t in range(len(tables)):
         of_table = np.column_stack([column[t] for column in columns])
@@ -122,10 +121,6 @@ def attack_tables(
     return AttackTables(
         names, kinds, made[0], made[1], made[2] if control is not None else None, skipped
     )
-
-
-def _range(values: Floats, end: Any, empty: float = np.inf) -> float:
-    return float(end(values)) if not np.isnan(values).all() else empty
 
 
 def _shuffled(

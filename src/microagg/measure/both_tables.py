@@ -81,16 +81,6 @@ def encoded(
     return space.place(original, before), space.place(protected, states)
 
 
-def complete_numbers(variables: Sequence[Variable], protected: Floats) -> bool:
-    """Return whether coordinates are the scaled values: numbers and dates, none missing or transformed."""
-    return not np.isnan(protected).any() and all(
-        variable.kind in ("number", "integer", "date")
-        and variable.setting.transform is None
-        and not variable.missing.any()
-        for variable in variables
-    )
-
-
 def _placed(encoder: Encoder, values: Floats) -> Floats:
     """Coordinates of values; what the column has no place for is at its mean."""
     if isinstance(encoder, Corners):
@@ -247,9 +237,15 @@ class Pair:
     def encoded(self) -> tuple[Floats, Floats]:
         """Both as coordinates in which records are near or far, whatever the kinds of the columns.
 
-        For complete numbers these are the scaled columns; see :class:`AttackerSpace`.
+        For numbers and dates, none missing or transformed, these are the scaled columns; see
+        :class:`AttackerSpace`.
         """
-        if complete_numbers(self.variables, self.protected):
+        if not np.isnan(self.protected).any() and all(
+            variable.kind in ("number", "integer", "date")
+            and variable.setting.transform is None
+            and not variable.missing.any()
+            for variable in self.variables
+        ):
             # An attacker compares records, whatever their weights.
             return self.scaled if self.weights is None else replace(self, weights=None).scaled
         return encoded(self.variables, self.protected, self.states)
@@ -397,18 +393,16 @@ def pair(
                 f"Both tables must have the same records in the same order; they have {len(before)} and "
                 f"{len(after)}. Drop the records that only one of them has."
             )
-        result = _frames_pair(before, after, names, kinds or {}, weights)
-    else:
-        if columns is not None or kinds or weights is not None:
-            raise InputError("Columns have names in frames only; pick columns of arrays before.")
-        first, second = as_matrix(original), as_matrix(protected)
-        if first.shape != second.shape:
-            raise InputError(
-                "Both tables must have the same records in the same order; their shapes are "
-                f"{first.shape} and {second.shape}."
-            )
-        result = Pair([Variable(j, "number", x) for j, x in enumerate(first.T)], second)
-    return result
+        return _frames_pair(before, after, names, kinds or {}, weights)
+    if columns is not None or kinds or weights is not None:
+        raise InputError("Columns have names in frames only; pick columns of arrays before.")
+    first, second = as_matrix(original), as_matrix(protected)
+    if first.shape != second.shape:
+        raise InputError(
+            "Both tables must have the same records in the same order; their shapes are "
+            f"{first.shape} and {second.shape}."
+        )
+    return Pair([Variable(j, "number", x) for j, x in enumerate(first.T)], second)
 
 
 def _frames_pair(
@@ -434,7 +428,10 @@ def _frames_pair(
 
 
 def align(original: Any, protected: Any, name: str) -> Any:
-    """Bring the rows of one Arrow table into the order of another's, by a column of ids in both."""
+    """Bring the rows of ``protected`` into the order of ``original``, by ``name``, a column of ids in both.
+
+    Both are Arrow tables; neither is changed.
+    """
     ids = []
     for table, which in ((original, "original"), (protected, "protected")):
         if name not in table.column_names:

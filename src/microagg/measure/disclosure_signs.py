@@ -112,9 +112,7 @@ class SortedColumn:
 
     name: Any
     rank_correlation: float
-    """Spearman's, with the number of the row."""
-    one_way: float
-    """Share of the rows that go the same way, up or down, of those that differ from the row before."""
+    """Spearman's, with the number of the row; nearly 0 where rows are sorted within parts of the file."""
 
 
 def sorted_column(name: Any, codes: Labels) -> SortedColumn | None:
@@ -125,8 +123,8 @@ def sorted_column(name: Any, codes: Labels) -> SortedColumn | None:
 
     >>> sorted_column("pay", np.arange(20)).rank_correlation
     1.0
-    >>> round(sorted_column("pay", np.tile(np.arange(50), 4)).one_way, 2)
-    0.98
+    >>> round(sorted_column("pay", np.tile(np.arange(50), 4)).rank_correlation, 2)
+    0.25
     >>> sorted_column("pay", np.arange(20) * 7 % 20) is None
     True
     """
@@ -140,7 +138,7 @@ def sorted_column(name: Any, codes: Labels) -> SortedColumn | None:
     one_way = float(max(up, down) / (up + down))
     nearly = up + down >= _FEWEST_STEPS and one_way >= _ONE_WAY
     if nearly or abs(correlation) > _RANK_CORRELATION:
-        return SortedColumn(name, round(correlation, 9), one_way)
+        return SortedColumn(name, round(correlation, 9))
     return None
 
 

@@ -15,7 +15,7 @@ by this share of its interval, if both are equally wide.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, NamedTuple
 
@@ -140,7 +140,9 @@ def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, An
         if groups is None:
             keep = {i for i, e in enumerate(analysis.estimates) if e.records >= least}
         else:
-            keep = _reportable(analysis.estimates, groups, least)
+            sizes = np.bincount(groups[groups >= 0], minlength=len(analysis.estimates)).tolist()
+            records = [estimate.records for estimate in analysis.estimates]
+            keep = set(reportable(sizes, records, len(groups), least))
             reported = np.where(np.isin(groups, list(keep)), groups, -1)
             before = apart.get(analysis.response, np.zeros_like(reported))
             together = combine([before, reported])
@@ -152,15 +154,21 @@ def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, An
     return safe
 
 
-def _reportable(estimates: list[Estimate], groups: Labels, least: int) -> set[int]:
-    """Choose the groups to report, such that no record or at least ``least`` are left over."""
-    sizes = np.bincount(groups[groups >= 0], minlength=len(estimates))
-    by_size = sorted(range(len(estimates)), key=lambda i: (sizes[i], i))
-    keep = [i for i in by_size if min(sizes[i], estimates[i].records) >= least]
-    left_over = len(groups) - int(sizes[keep].sum())
+def reportable(sizes: Sequence[int], others: Sequence[int], total: int, least: int) -> list[int]:
+    """Choose groups to report, such that no record or at least ``least`` are left over.
+
+    ``sizes`` are the records of each group in one table, ``others`` in the other one; ``total`` are all
+    records of the first.
+
+    >>> reportable([5, 2, 3], [5, 2, 3], 10, 3)
+    [0]
+    """
+    by_size = sorted(range(len(sizes)), key=lambda i: sizes[i])
+    keep = [i for i in by_size if min(sizes[i], others[i]) >= least]
+    left_over = total - sum(sizes[i] for i in keep)
     while keep and 0 < left_over < least:
-        left_over += int(sizes[keep.pop(0)])
-    return set(keep)
+        left_over += sizes[keep.pop(0)]
+    return sorted(keep)
 
 
 AROUND = 10

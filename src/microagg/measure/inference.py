@@ -80,10 +80,8 @@ def link(
     if attack is None:
         return None
     # Random records of the two parties are equal if they are in the same class of equal rows.
-    ordered = rows[np.lexsort(rows.T)]
-    ends = np.flatnonzero((ordered[1:] != ordered[:-1]).any(axis=1)) + 1
-    sizes = np.diff(np.concatenate([[0], ends, [len(rows)]])) / len(rows)
-    return AttackFigure(attack, Rate.of(float((sizes**2).sum()), attack.attacks), control)
+    shares = tables.released.distinct()[1] / len(rows)
+    return AttackFigure(attack, Rate.of(float((shares**2).sum()), attack.attacks), control)
 
 
 def infer(

@@ -23,7 +23,6 @@ import numpy as np
 from microagg.base.typing import Labels
 from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import canonical_labels, combine, group_sizes
-from microagg.measure.both_tables import Pair
 from microagg.measure.disclosure_signs import identifier
 from microagg.measure.known_columns import Known
 
@@ -55,7 +54,7 @@ class RowSets(NamedTuple):
 
 
 def linked_rows(
-    both: Pair,
+    released: Labels,
     known: Mapping[Any, Known],
     links: Mapping[Any, Known],
     k: int,
@@ -65,21 +64,24 @@ def linked_rows(
 
     Parameters
     ----------
-    both : the protected columns before and after
+    released : (n,) class of each row by all that groups share
     known : columns left as they are
     links : columns of the file that show which rows belong together; known ones among them, whose values
         an attacker has, and others, whose values say nothing
     k : least number of sets that must be equal
     units : (n,) the unit of each row, if k counts units
     """
-    return [
-        count_row_sets(name, sets, k, units)
-        for name, sets in sets_by_column(both.released_classes, known, links).items()
-    ]
+    hidden = {name: column for name, column in links.items() if name not in known}
+    counts = []
+    for name, column in links.items():
+        others = (other_column.codes for other, other_column in known.items() if other != name)
+        sets = row_sets(combine([released, *others]), {**hidden, name: column})
+        counts.append(count_row_sets(name, sets[name], k, units))
+    return counts
 
 
 def linking_columns(columns: Mapping[Any, Known], named: Collection[Any]) -> dict[Any, Known]:
-    """Choose the columns that show which rows belong together.
+    """Choose the ``columns`` that show which rows belong together.
 
     These are the ones ``named``, which are units or renumbered ids, if any value repeats, and those that look
     like an id that repeats (:func:`microagg.measure.disclosure_signs.identifier`).
@@ -96,7 +98,7 @@ def linking_columns(columns: Mapping[Any, Known], named: Collection[Any]) -> dic
 
 
 def lying_together(columns: Mapping[Any, Known]) -> dict[Any, Known]:
-    """Give numbers to runs of rows with the same value, for columns in which some run has several rows.
+    """Give numbers to runs of rows with the same value, of ``columns`` in which some run has several rows.
 
     In kept order a run shows which rows belong together as a released column would, though the column is
     dropped.
@@ -111,18 +113,6 @@ def lying_together(columns: Mapping[Any, Known]) -> dict[Any, Known]:
         if not begins.all():
             together[name] = Known(np.cumsum(begins) - 1)
     return together
-
-
-def sets_by_column(
-    released: Labels, known: Mapping[Any, Known], links: Mapping[Any, Known]
-) -> dict[Any, RowSets]:
-    """Find the sets of rows of each linking column, by released classes and known columns."""
-    hidden = {name: column for name, column in links.items() if name not in known}
-    sets = {}
-    for name, column in links.items():
-        others = (other_column.codes for other, other_column in known.items() if other != name)
-        sets[name] = row_sets(combine([released, *others]), {**hidden, name: column})[name]
-    return sets
 
 
 def row_sets(rows: Labels, links: Mapping[Any, Known]) -> dict[Any, RowSets]:

@@ -73,7 +73,7 @@ def single_out(tables: AttackTables, attacks: int, seed: int) -> dict[str, Attac
         ``one_column`` and ``several_columns``; None where the file gives no such predicate.
     """
     rng = np.random.default_rng(seed)
-    distinct = tables.released.distinct()
+    distinct, _ = tables.released.distinct()
     numbers = np.array([kind != "category" for kind in tables.kinds])
     several = _of_several(distinct, numbers, attacks, rng) if len(tables.names) > 1 else None
     return {

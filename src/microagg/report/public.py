@@ -19,24 +19,18 @@ import numpy as np
 from microagg.base.formatting import few_digits, names, narrowed_down, plural
 from microagg.base.typing import Labels
 from microagg.evidence import Evidence
-from microagg.evidence.cautions import about_plan, about_row_labels
-from microagg.evidence.column_cautions import (
-    about_agreement,
-    about_groups,
-    about_identifiers,
-    about_linked_rows,
-)
-from microagg.evidence.measured import History
+from microagg.evidence.cautions import cautions_of
+from microagg.evidence.measured import History, Signs
 from microagg.evidence.over_time import history_cautions, history_sentences, shares_of_counts
 from microagg.evidence.sentences import Caution, promise_words, required_words
 from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.agreement import agreement_of
-from microagg.measure.chart_data import column
+from microagg.measure.before_and_after import Summary, column
 from microagg.measure.classes import share_below
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.known_columns import Known, as_in_file, known_columns
-from microagg.measure.linked_rows import count_row_sets, linking_columns, sets_by_column
+from microagg.measure.linked_rows import linked_rows, linking_columns
 from microagg.measure.within_groups import WithinGroups
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
@@ -148,22 +142,33 @@ def public_model(
 ) -> dict[str, Any]:
     """Return the content of the public report.
 
-    ``bands`` are loss, linkage and uniqueness as ranges, ``file`` the name and hash of the released file,
-    ``text`` columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values,
-    ``within`` the covariances within groups that may be told, ``history`` what was counted over all releases
-    of a ledger.
+    Parameters
+    ----------
+    released, plan, roles : the released table, the plan, and the role of each column
+    bands : loss, linkage and uniqueness as ranges
+    file : name and hash of the released file; None: none was written
+    text : columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values
+    within : the covariances within groups that may be told
+    history : what was counted over all releases of a ledger; None: there is none
     """
     protected = [_variable(released, name, plan) for name in roles.protected]
     alone = combine([column.codes for column in known_columns(released, roles.protected).values()])
-    extra = _distinguished(released, plan.also_shared(), text)
-    known = {**extra, **_distinguished(released, roles.known, text)}
-    promised = combine([alone, *(column.codes for column in extra.values())])
-    with_known = combine([alone, *(column.codes for column in known.values())])
+    shared = _distinguished(released, plan.also_shared(), text)
+    known = _distinguished(released, roles.known, text)
+    promised = combine([alone, *(column.codes for column in shared.values())])
+    codes_of_all = (column.codes for column in {**shared, **known}.values())
+    with_known = combine([alone, *codes_of_all])
     sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
     units = None
     if roles.unit is not None and released.has(roles.unit):
         units = codes_as_written(released, roles.unit, from_csv=False)
-    cautions = _cautions_of_the_file(released, plan, roles, text, promised, units)
+    signs = _signs_of_the_file(released, plan, roles, known, text, promised, units)
+    if not plan.is_swapped:
+        agreements = {name: agreement_of(released, name, with_known) for name in plan.confidential}
+        signs = replace(signs, agreements=agreements)
+    lossless, summaries = dict.fromkeys(roles.protected, 0.0), [*map(Summary, roles.protected)]
+    cautions = cautions_of(plan, roles, signs, lossless, summaries)
+    cautions = [caution for caution in cautions if caution.severity == "amber"]
     who = plan.words_of_unit(roles.unit)
     if history is not None and list(history_cautions(history, who)):
         words = f"Over several files fewer than {plan.k} {who} can be told apart."
@@ -172,7 +177,6 @@ def public_model(
         verdict, judged = "grey", f"{_NOT_SEEN} {_NOT_JUDGED}"
         counted = _counted_values(released, plan)
     else:
-        cautions += _about_agreement(released, plan, with_known)
         verdict, judged = _verdict(plan, roles, alone, promised, with_known, units), _NOT_JUDGED
         counted = _counted(plan, roles, alone, with_known, units)
     verdict = "amber" if cautions else verdict
@@ -284,40 +288,33 @@ def _distinguished(released: Frame, wanted: Sequence[Any], text: Frame | None) -
     return columns | {name: as_in_file(columns[name], column) for name, column in written.items()}
 
 
-def _cautions_of_the_file(
+def _signs_of_the_file(
     released: Frame,
     plan: Plan,
     roles: Roles,
+    known: Mapping[Any, Known],
     text: Frame | None,
     promised: Labels,
     units: Labels | None,
-) -> list[Caution]:
-    """Cautions that make the verdict amber, as far as the plan and the file call for them."""
-    strata = plan.shared_strata
-    known = _distinguished(released, roles.known, text)
-    others = _distinguished(released, [*roles.renumbered, *roles.confidential], text)
-    cautions = [caution for caution in about_plan(plan, roles) if caution.severity == "amber"]
-    cautions += about_row_labels(released.distinct_row_labels())
-    extra = {name: column for name, column in known.items() if name not in strata}
-    cautions += about_identifiers(identifiers(extra), len(released), plan.units)
+) -> Signs:
+    """Return what calls for a caution, as far as the file shows it."""
+    extra = {name: column for name, column in known.items() if name not in plan.shared_strata}
+    signs = Signs(
+        records=len(released),
+        looked_at=len(released),
+        row_labels=released.distinct_row_labels(),
+        identifiers=identifiers(extra),
+    )
     if plan.is_swapped:
-        return cautions
+        return signs
+    others = _distinguished(released, [*roles.renumbered, *roles.confidential], text)
     links = linking_columns({**others, **extra}, [*roles.renumbered, *plan.units])
-    linked = [
-        count_row_sets(name, sets, plan.k, units)
-        for name, sets in sets_by_column(promised, known, links).items()
-    ]
-    cautions += about_linked_rows(linked, roles.renumbered, plan.moved_together)
     renumbered = {name: others[name] for name in roles.renumbered}
-    unmixed = unmixed_units(_classes_of_records(released, plan), {**known, **renumbered})
-    return [*cautions, *about_groups(unmixed, ())]
-
-
-def _about_agreement(released: Frame, plan: Plan, seen: Labels) -> list[Caution]:
-    """Confidential values that records which look alike disclose, as far as the plan does not accept it."""
-    agreements = {name: agreement_of(released, name, seen) for name in plan.confidential}
-    cautions = about_agreement(agreements, plan.accept.agreeing)
-    return [caution for caution in cautions if caution.severity == "amber"]
+    return replace(
+        signs,
+        linked_rows=linked_rows(promised, known, links, plan.k, units),
+        unmixed=unmixed_units(_classes_of_records(released, plan), {**known, **renumbered}),
+    )
 
 
 def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]:
