@@ -64,10 +64,10 @@ def cautions_of(
         rows = [replace(row, changed=None) for row in rows]
     return [
         *signs.unreadable,
-        *about_plan(plan, roles),
+        *_about_plan(plan, roles),
         *_about_steering(signs.steered),
-        *about_changes(signs.missing_counts, signs.recoded, signs.records, roles.strata),
-        *about_row_labels(signs.row_labels),
+        *_about_changes(signs.missing_counts, signs.recoded, signs.records, roles.strata),
+        *_about_row_labels(signs.row_labels),
         *about_known(
             plan.k,
             len(roles.known),
@@ -92,19 +92,19 @@ def cautions_of(
         *about_pairing(signs.pairing, roles.confidential, plan.k, plan.accept.pairing),
         *about_use(protected, rows),
         *about_spikes(plan, protected, rows),
-        *about_formulas(formulas or {}),
-        *about_sample(sampled, signs.records),
+        *_about_formulas(formulas or {}),
+        *_about_sample(sampled, signs.records),
     ]
 
 
 def warn_of(cautions: Iterable[Caution]) -> None:
-    """Issue a Python warning, as from the caller's caller, for each caution that may give something away."""
+    """Issue a Python warning, as from the caller's caller, for ``cautions`` that may give something away."""
     for caution in cautions:
         if caution.severity != "note" and caution.disclosure:
             warnings.warn(caution.sentence, DisclosureRiskWarning, stacklevel=3)
 
 
-def about_plan(plan: Plan, roles: Roles) -> Iterator[Caution]:
+def _about_plan(plan: Plan, roles: Roles) -> Iterator[Caution]:
     """Warn of what the plan alone shows."""
     if plan.k == 1:
         yield Caution(
@@ -157,7 +157,7 @@ def _about_steering(steered: Sequence[Any]) -> Iterator[Caution]:
     )
 
 
-def about_changes(
+def _about_changes(
     counts: Mapping[Any, MissingCounts], recoded: int, records: int, strata: Sequence[Any]
 ) -> Iterator[Caution]:
     """Warn of values that records did not have: filled ones, blanked ones, and merged strata."""
@@ -191,7 +191,7 @@ def about_changes(
         )
 
 
-def about_formulas(cells: Mapping[str, int]) -> Iterator[Caution]:
+def _about_formulas(cells: Mapping[str, int]) -> Iterator[Caution]:
     """Warn of text in a CSV file that a spreadsheet program would take for formulas."""
     if not cells:
         return
@@ -206,7 +206,7 @@ def about_formulas(cells: Mapping[str, int]) -> Iterator[Caution]:
     )
 
 
-def about_row_labels(distinct: int) -> Iterator[Caution]:
+def _about_row_labels(distinct: int) -> Iterator[Caution]:
     """Warn of the row labels of a pandas frame, which are released although they are no column."""
     if distinct < 2:
         return
@@ -219,7 +219,7 @@ def about_row_labels(distinct: int) -> Iterator[Caution]:
     )
 
 
-def about_sample(sampled: int | None, records: int) -> Iterator[Caution]:
+def _about_sample(sampled: int | None, records: int) -> Iterator[Caution]:
     """Say which figures come from a sample, if one was drawn."""
     if sampled is None:
         return

@@ -28,10 +28,10 @@ def about_known(
     drop: Sequence[Any] | None,
     who: UnitWords = RECORDS,
 ) -> Iterator[Caution]:
-    """Say that k does not hold against someone who knows the unprotected columns.
+    """Say that ``k`` does not hold against someone who knows the unprotected columns.
 
-    ``known`` is their number, ``drop`` those without which k would hold, and ``who`` the noun for what k
-    counts.
+    ``known`` is their number, ``below_k`` the share of records that it does not hold for, ``harms`` what each
+    column does, ``drop`` those without which k would hold, and ``who`` the noun for what k counts.
     """
     if not below_k or not known:
         return
@@ -196,8 +196,9 @@ def about_agreement(
 ) -> Iterator[Caution]:
     """Warn of groups that disclose a confidential value: amber if for more records than the plan accepts.
 
-    Common values are no news: a note at most. ``asked`` are columns that must have
-    different values in every group.
+    Common values are no news: a note at most. ``agreements`` are of each column, ``accepted`` is a share of
+    the records, ``cure`` what helps, if that was tried, and ``asked`` are columns that must have different
+    values in every group.
     """
     disclosed = tuple(name for name, agreement in agreements.items() if agreement.records)
     if disclosed:

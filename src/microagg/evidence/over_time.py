@@ -31,7 +31,9 @@ _GROUPS_SAID = {
 
 
 def history_sentences(history: History, who: UnitWords) -> list[str]:
-    """Return what is claimed over all files: these sentences, and no others.
+    """Return what is claimed over all files of a ``history``: these sentences, and no others.
+
+    ``who`` is the noun for what k counts.
 
     >>> history_sentences(History(2, 5, 5, True, {}, "", ""), UnitWords("person", "persons"))[0]
     'Over the 2 files of this ledger, each combination of groups, strata, known columns and presence holds \
@@ -54,7 +56,7 @@ at least 5 persons: counted.'
 
 
 def history_words(history: History | None, who: UnitWords) -> str:
-    """Say what became of whom, for the board; without a ledger, what the promise is about."""
+    """Say what became of ``who``, for the board; without a ``history``, what the promise is about."""
     if history is None:
         return (
             f"the promise is about this file alone; for later files of the same {who} see --ledger"
@@ -72,7 +74,7 @@ def history_words(history: History | None, who: UnitWords) -> str:
 
 
 def history_cautions(history: History, who: UnitWords) -> Iterator[Caution]:
-    """Return what is to be weighed about earlier releases."""
+    """Return what is to be weighed about earlier releases of a ``history`` of ``who``."""
     accepted = history.counts.get("accepted_with_leavers", 0)
     if accepted:
         yield Caution(
@@ -105,7 +107,7 @@ def about_earlier_swaps(file: str) -> Iterator[Caution]:
 
 
 def shares_of_counts(history: History) -> dict[str, float]:
-    """Return the percentages of which the public is told bands.
+    """Return the percentages of a ``history`` of which the public is told bands.
 
     Returns
     -------

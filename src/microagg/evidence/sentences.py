@@ -134,7 +134,7 @@ def percent_words(value: float) -> str:
 
 
 def promise_words(plan: Plan) -> str:
-    """Say what a plan promises, and to whom."""
+    """Say what a ``plan`` promises, and to whom."""
     most = 12 if len(plan.blocks) == 1 else 6
     swapped = [swap_promise(plan, block) for block in plan.blocks if block.is_swapped]
     said = [
@@ -215,7 +215,7 @@ def guessed_words(attacks: Attacks, records: int) -> str:
 
 
 def required_words(require: Require) -> list[str]:
-    """List the requirements for readers of the released file, without thresholds of dominance rules.
+    """List what ``require`` asks for readers of the released file, without thresholds of dominance rules.
 
     >>> required_words(Require(distinct={"diagnosis": 3}, p_percent={"turnover": 10}))
     ['at least 3 different values of diagnosis', 'a p % rule for turnover']
@@ -254,19 +254,19 @@ def _shared(block: Block, most: int) -> str:
 def loss_words(utility: Utility, where: str = "") -> str:
     """Say what the released values lost, in which columns most, and what the groups lose if that differs.
 
-    ``where`` says where it was lost.
+    ``utility`` has the losses; ``where`` says where it was lost.
     """
     said = f"{percent(utility.information_loss)} of the information{where}"
     return "; ".join([said, *([most] if (most := most_lost_words(utility)) else [])])
 
 
 def tables_words(order: int) -> str:
-    """Name tables of 1, 2 or 3 columns."""
+    """Name tables of 1, 2 or 3 columns: of this ``order``."""
     return ("tables of one column", "tables of two columns", "tables of three columns")[order - 1]
 
 
 def times_words(multiple: float) -> str:
-    """Write a multiple.
+    """Write a ``multiple``.
 
     >>> times_words(1.5), times_words(float("inf"))
     ('1.5 times', 'any number of times')
@@ -275,7 +275,7 @@ def times_words(multiple: float) -> str:
 
 
 def fidelity_words(fidelity: Fidelity) -> str:
-    """Say how far tables moved, beside what another sample of the same size gives."""
+    """Say how far tables moved by a ``fidelity``, beside what another sample of the same size gives."""
     order = fidelity.order
     moved, sampling = fidelity.tables[order - 1], fidelity.sampling[order - 1]
     sample = f" (in a sample of {plural(fidelity.records, 'record')})" if fidelity.sampled else ""
@@ -286,7 +286,7 @@ def fidelity_words(fidelity: Fidelity) -> str:
 
 
 def whole_share(value: float | None) -> str:
-    """Write a share as a percentage of two digits.
+    """Write ``value``, a share, as a percentage of two digits.
 
     >>> whole_share(0.0912), whole_share(0.5), whole_share(0.0021)
     ('9.1 %', '50 %', '0.2 %')
@@ -297,7 +297,7 @@ def whole_share(value: float | None) -> str:
 
 
 def worst_first(losses: Mapping[Any, float]) -> list[Any]:
-    """Order columns by what they lost; those that lost the same, as far as it is said, stay in their order.
+    """Order columns by their ``losses``; those that lost the same, as far as it is said, stay in their order.
 
     The last digits of a double are of the way it was added up, which differs between engines.
 
@@ -308,7 +308,7 @@ def worst_first(losses: Mapping[Any, float]) -> list[Any]:
 
 
 def most_lost_words(utility: Utility) -> str:
-    """Say which columns lost most, and what the groups lose where that differs; empty for one number."""
+    """Say which columns of ``utility`` lost most, and what the groups lose where that differs; or nothing."""
     by = utility.by_column
     worst = worst_first(by)[:_COSTLY]
     said = []
@@ -321,7 +321,7 @@ def most_lost_words(utility: Utility) -> str:
 
 
 def attacker_words(alone: Risk, k: int | None = None) -> str:
-    """Say what an attacker gains from the protected columns alone, and what that is beside k, if given."""
+    """Say what an attacker gains from the protected columns ``alone``, and what that is beside ``k``."""
     odds = "" if k is None else odds_words(alone.linkage.share, k)
     return (
         "an attacker who knows the true values of the protected columns finds the right record in "
@@ -329,7 +329,20 @@ def attacker_words(alone: Risk, k: int | None = None) -> str:
     )
 
 
-_COUNTS = "no one two three four five six seven eight nine ten eleven".split()
+_COUNTS = (
+    "no",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+)
 
 
 def odds_words(found: float, k: int) -> str:
@@ -351,7 +364,7 @@ def odds_words(found: float, k: int) -> str:
 
 
 def cases_words(linkage: Linkage) -> str:
-    """Say in how many cases the right record is found; with an interval, if it was sampled.
+    """Say in how many cases a ``linkage`` finds the right record; with an interval, if it was sampled.
 
     >>> cases_words(Linkage(0.178, 0.178, 0.178, 397, sampled=False))
     '17.8 % of the cases'

@@ -33,7 +33,7 @@ Column = TypeVar("Column")
 
 
 def telling_apart(known: Sequence[Column], below_k: float) -> Sequence[Column]:
-    """Return the known columns by which an attacker tells the records of a group apart.
+    """Return the ``known`` columns by which an attacker tells the records of a group apart.
 
     ``below_k`` is the number, or share, of records below k with these columns. Where there are some, records
     are found by the columns, whatever their group discloses.
@@ -139,7 +139,7 @@ def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
 
 
 def agreement_of(frame: Frame, name: Any, own: Labels) -> Agreement:
-    """Count the records whose class discloses their value of a confidential column."""
+    """Count the records of ``frame`` whose class, ``own`` (n,), discloses their value of column ``name``."""
     codes, numbers = values_and_numbers(frame, name)
     return agreement(codes, own, numbers)
 
@@ -181,12 +181,12 @@ def _area(P: Floats, start: Labels, end: Labels, Q: Floats, prefix: Floats) -> F
     return np.asarray(below + above)
 
 
-def disclosed_share(found: Iterable[Agreement]) -> float:
-    """Return the share of records for which a group discloses some confidential column.
+def disclosed_share(agreements: Iterable[Agreement]) -> float:
+    """Return the share of records for which a group discloses some column, of ``agreements`` of each.
 
     Where it is not known which records these are, the share is at most the result.
     """
-    every = list(found)
+    every = list(agreements)
     if not every:
         return 0.0
     masks = [agreement.disclosed for agreement in every if agreement.disclosed is not None]

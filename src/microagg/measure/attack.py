@@ -309,7 +309,13 @@ def seconds_needed(
     attacks: int = ATTACKS,
     questions: Collection[str] = QUESTIONS,
 ) -> float:
-    """Estimate how long attacks take, from the numbers of records, columns and attacks."""
+    """Estimate how many seconds attacks take.
+
+    Parameters
+    ----------
+    records, released, controls, columns : how many there are in the tables
+    attacks, questions : as for :func:`attack_released`
+    """
     people = min(records, attacks) + min(controls, attacks)
     searches = 4 * people * released * columns * _SECONDS / thread_count()
     model = "trained model" in questions and find_spec("sklearn") is not None

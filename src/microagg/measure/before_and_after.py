@@ -58,7 +58,7 @@ class Summary:
 
 
 def summaries(both: Pair, among: int) -> list[Summary]:
-    """Summarise each column; medians are means of the ``among`` values in the middle.
+    """Summarise each column of ``both`` tables; medians are means of the ``among`` values in the middle.
 
     >>> from microagg.tables.variable import Variable
     >>> age = Variable("age", "number", np.array([1.0, 2.0, 9.0]))

@@ -130,7 +130,9 @@ def count_combinations(columns: Sequence[Any], unit: Any = None) -> tuple[Labels
 
 
 def classes(X: Floats) -> Labels:
-    """Label the records so that two have the same label exactly if their rows are equal.
+    """Label the rows of ``X`` (n, d) so that two have the same label exactly if they are equal.
+
+    NaN is a value, and −0 is 0; labels are numbered by first appearance.
 
     >>> classes(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]])).tolist()
     [0, 1, 0]
@@ -150,7 +152,9 @@ def classes(X: Floats) -> Labels:
 
 
 def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
-    """Return the share of records in classes of fewer than k records or, if units are given, k units.
+    """Return the share of records in classes of fewer than ``k`` records, or units.
+
+    ``labels`` (n,) number the classes 0, 1, …; ``units`` (n,) the unit of each record, None: each is one.
 
     >>> share_below(np.array([0, 0, 1]), 2), share_below(np.array([0, 0, 1]), 2, np.array([7, 7, 8]))
     (0.3333333333333333, 1.0)

@@ -116,7 +116,7 @@ class SortedColumn:
 
 
 def sorted_column(name: Any, codes: Labels) -> SortedColumn | None:
-    """Tell whether rows are sorted by a column, also within parts of the file; None: they are not.
+    """Tell whether rows are sorted by the column ``name``, also within parts of the file; None: they are not.
 
     ``codes`` ascend with the values, −1 is missing. A file that is sorted within each region goes one way
     in nearly all rows, whatever the rank correlation over all of them.
@@ -210,7 +210,7 @@ def identifier(column: Known) -> Identifier:
 
 
 def identifiers(columns: Mapping[Any, Known]) -> dict[Any, Identifier]:
-    """Find the columns that point to single records; measurements may differ nearly everywhere."""
+    """Find those of ``columns`` that point to single records; measurements may differ nearly everywhere."""
     signs = {name: identifier(column) for name, column in columns.items()}
     return {
         name: sign
@@ -223,7 +223,7 @@ def identifiers(columns: Mapping[Any, Known]) -> dict[Any, Identifier]:
 def unmixed_units(
     classes: Sequence[tuple[Labels, int]], columns: Mapping[Any, Known]
 ) -> dict[Any, tuple[UnitsInGroups, int]]:
-    """Find columns that look like a unit, if classes hold fewer than k of its values; and that k.
+    """Find ``columns`` that look like a unit, if classes hold fewer than k of its values; and that k.
 
     ``classes`` are those of blocks whose k counts records: the class of each record by the released values,
     and k. Groups that release the same values are one class, to anyone who has the file.
@@ -289,7 +289,7 @@ def _by_place(sizes: Labels) -> float:
 
 
 def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
-    """Find protected columns that follow from known ones, by their original values.
+    """Find protected columns of ``both`` tables that follow from ``known`` ones, by their original values.
 
     Either by order: Spearman's rank correlation is 0.99 or more, or −0.99 or less; ties have their
     mean rank, records where either value is missing are left aside, and fewer than ten records tell

@@ -121,7 +121,7 @@ class Analysis:
 
 
 def safe_together(analyses: Iterable[Analysis], least: int) -> list[dict[str, Any]]:
-    """Return plain data of analyses, from which nothing about fewer than ``least`` records follows.
+    """Return plain data of ``analyses``, from which nothing about fewer than ``least`` records follows.
 
     Groups with fewer records are not reported. Their total would follow from the mean of all records, so that
     further groups are left out, the smallest first, until ``least`` records are in no reported group.

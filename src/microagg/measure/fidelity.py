@@ -411,7 +411,7 @@ def fidelity(
 
 
 def columns_of(both: Pair) -> list[ComparedColumn]:
-    """Return the columns of a pair of matrices."""
+    """Return the columns of ``both`` tables."""
     return [
         ComparedColumn(name, both.original[:, j], both.protected[:, j], both.is_category[j])
         for j, name in enumerate(both.names)

@@ -94,7 +94,7 @@ class KnownRisk:
 
 
 def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
-    """Give numbers to the distinct values of some columns of any type.
+    """Give numbers to the distinct values of the columns ``names`` of ``frame``, of any type.
 
     Missing is −1. A NaN is missing; in a column that has missing values besides, it is a value, since the
     file tells them apart. −0 and 0 are one value.
@@ -108,7 +108,7 @@ def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
 
 
 def as_in_file(column: Known, text: Known) -> Known:
-    """Give values numbers by the text that stands in a file, in the order of the values that it reads as.
+    """Give the values of ``column`` numbers by the ``text`` that stands in a file, in their own order.
 
     1.5 and 1.50 are one number and two texts, and so are two ids of twenty digits that are one double.
 
@@ -128,7 +128,7 @@ def as_in_file(column: Known, text: Known) -> Known:
 def views_of(roles: Roles) -> dict[str, list[Any]]:
     """Return the columns by which an attacker distinguishes records: the known ones, then all if claims fail.
 
-    A view without columns is left out.
+    ``roles`` are those of a plan; a view without columns is left out.
     """
     claimed = [*roles.known, *roles.confidential] if roles.confidential else []
     views = {"known": list(roles.known), "claimed": claimed}
@@ -218,15 +218,15 @@ def stakes(
 
 
 def largest_first(shares: Mapping[Any, float]) -> dict[Any, float]:
-    """Sort columns by their shares, the largest first."""
+    """Sort columns by their ``shares``, the largest first."""
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
 
 
 def rank(both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = None) -> list[Harm]:
-    """Rank the known columns by what each does alone, the most harmful one first.
+    """Rank the ``known`` columns by what each does alone, the most harmful one first.
 
     Columns that do the same are in order of their distinct values, most of them first, then as given.
-    Parameters are those of :func:`stakes`.
+    ``both``, ``k`` and ``units`` are as for :func:`stakes`.
     """
     check_k(k, max(len(both), k))
     harms = [
@@ -243,12 +243,12 @@ def rank(both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = 
 def enough(
     both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = None
 ) -> list[Any] | None:
-    """Find known columns to drop so that k holds for the protected columns with all others known.
+    """Find ``known`` columns to drop so that k holds for the protected columns with all others known.
 
     No smaller set within the one found is enough: none of its columns can stay. Another set may be
     smaller; columns that split the fewest classes are kept first. None if not even
-    dropping all of them is enough, since k does not hold for the protected columns alone. Parameters are
-    those of :func:`stakes`.
+    dropping all of them is enough, since k does not hold for the protected columns alone. ``both``, ``k`` and
+    ``units`` are as for :func:`stakes`.
     """
     check_k(k, max(len(both), k))
     if share_below(both.released_classes, k, units) > 0:
@@ -268,7 +268,7 @@ def enough(
 
 
 def ascending_codes(frame: Frame, name: Any) -> Labels:
-    """Give numbers to the distinct values of a column, ascending with them; texts by their letters."""
+    """Give numbers to the distinct values of column ``name`` of ``frame``, ascending; texts by letters."""
     codes, values, complete = _encoded(frame, name)
     return _ascending(codes, values, nan_is_missing=complete)
 

@@ -76,7 +76,10 @@ class ReleasedRows(NamedTuple):
 
 
 def sample_for(n: int, in_parts: bool = False) -> int | None:
-    """Size of the sample that is good enough for n records where time matters; None: all."""
+    """Size of the sample that is good enough for ``n`` records where time matters; None: all.
+
+    ``in_parts`` says that the table is read in parts.
+    """
     return None if n <= _EXACT_UP_TO else SAMPLE_IN_PARTS if in_parts else _SAMPLE
 
 
@@ -188,15 +191,15 @@ def _count_in_batch(
     return count
 
 
-def merged_counts(one: Labels, other: Labels) -> Labels:
-    """Put together what :func:`count_near` counted in two parts of a release."""
-    return np.where((one < 0) | (other < 0), -1, one + other)
+def merged_counts(first: Labels, second: Labels) -> Labels:
+    """Put together ``first`` and ``second``, which :func:`count_near` counted in two parts of a release."""
+    return np.where((first < 0) | (second < 0), -1, first + second)
 
 
 def linkage_of(count: Labels, n: int) -> Linkage:
-    """Linkage of n records from the number of those as near to each sought record as its own twin.
+    """Linkage of ``n`` records from the number of those as near to each sought record as its own twin.
 
-    A number of 0 or below: another one is nearer.
+    ``count`` (s,) has these numbers; 0 or below: another one is nearer.
 
     >>> linkage_of(np.array([2, 1, -1, 2]), 4).share
     0.5
@@ -208,7 +211,7 @@ def linkage_of(count: Labels, n: int) -> Linkage:
 
 
 def check_sample(sample: int | None) -> None:
-    """Refuse a sample of no record."""
+    """Refuse a ``sample`` of no record."""
     if sample is not None and (isinstance(sample, bool) or sample < 1):
         raise InputError(
             f"A sample for the record linkage needs at least one record; got {shown(sample)}."

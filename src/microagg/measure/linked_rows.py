@@ -138,7 +138,7 @@ def row_sets(rows: Labels, links: Mapping[Any, Known]) -> dict[Any, RowSets]:
     return {name: RowSets(ids_of, kinds[name], group_sizes(ids_of)) for name, ids_of in ids.items()}
 
 
-def count_row_sets(name: Any, found: RowSets, k: int, units: Labels | None = None) -> LinkedRows:
+def count_row_sets(name: Any, sets: RowSets, k: int, units: Labels | None = None) -> LinkedRows:
     """Count sets of rows that too few are equal to.
 
     Sets that are equal count as many as there are, but no more than the units that their rows are of.
@@ -148,15 +148,15 @@ def count_row_sets(name: Any, found: RowSets, k: int, units: Labels | None = Non
     >>> counted.sets, counted.alone, counted.below_k, counted.below_k_by_size
     (3, 1, 1, 1)
     """
-    shared_by = group_sizes(found.kinds)
+    shared_by = group_sizes(sets.kinds)
     if units is not None:
-        shared_by = np.minimum(shared_by, distinct_units(found.kinds[found.ids], units))
-    by_size = np.bincount(found.sizes)[found.sizes]
-    each = shared_by[found.kinds]
+        shared_by = np.minimum(shared_by, distinct_units(sets.kinds[sets.ids], units))
+    by_size = np.bincount(sets.sizes)[sets.sizes]
+    each = shared_by[sets.kinds]
     return LinkedRows(
         column=name,
         k=k,
-        sets=len(found.kinds),
+        sets=len(sets.kinds),
         alone=int(np.count_nonzero(each == 1)),
         below_k=int(np.count_nonzero(each < k)),
         below_k_by_size=int(np.count_nonzero(by_size < k)),

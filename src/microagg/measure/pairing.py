@@ -312,7 +312,7 @@ def chance_of(labels: Labels, units: Labels | None) -> Chance:
 
 
 def chance_at_most(sizes: ClassSizes) -> Chance:
-    """Return bounds of the chance from the sizes of all joint classes, if their rows are not at hand.
+    """Return bounds of the chance from the ``sizes`` of all joint classes, if their rows are not at hand.
 
     Where records are units, they are exact. Where one unit has all rows that others do not need, its share of
     the class is the largest possible.
@@ -327,7 +327,10 @@ def chance_at_most(sizes: ClassSizes) -> Chance:
 
 
 def largest_share(labels: Labels, units: Labels) -> Floats:
-    """Return for each record the largest share of one unit in the rows of its class."""
+    """Return for each record the largest share of one unit in the rows of its class.
+
+    ``labels`` (n,) number the classes 0, 1, …; ``units`` (n,) the units.
+    """
     pairs, place = np.unique(np.column_stack([labels, units]), axis=0, return_inverse=True)
     rows = np.bincount(place.reshape(-1))
     most = np.zeros(int(labels.max()) + 1)
@@ -338,7 +341,7 @@ def largest_share(labels: Labels, units: Labels) -> Floats:
 def standing(both: Pair) -> tuple[float, int]:
     """Return the share of the people alone with their protected values whose values are some row's.
 
-    And the number of people who are alone with theirs.
+    And the number of people who are alone with theirs, in the first of ``both`` tables.
     """
     before = both.classes_before
     alone = np.flatnonzero(np.bincount(before)[before] == 1)

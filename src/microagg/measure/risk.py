@@ -154,6 +154,7 @@ def risk(
     confidential : columns whose values must not come out although records look alike: l-diversity
         and t-closeness of each class, as released
     sample : link this number of records only, chosen at random; ``linkage`` then has an interval
+    random_state : seed of that choice
     kinds : of some columns, where their type does not say it, as for :func:`microagg.utility`
     weights : name of the original's column of sampling weights, for ``individual``
     unit : name of the original's column of households, for the household risk
@@ -199,10 +200,10 @@ def risk_of(
     random_state: int | None = 0,
     units: Labels | None = None,
 ) -> Risk:
-    """Measure the risk of a pair of tables.
+    """Measure the risk of ``both`` tables.
 
-    Parameters are those of :func:`risk`; ``units`` (n,) has the household of each record, for the risk of
-    households where records have weights.
+    ``k``, ``confidential``, ``sample`` and ``random_state`` are as for :func:`risk`; ``units`` (n,) has the
+    household of each record, for the risk of households where records have weights.
     """
     check_sample(sample)
     n = len(both)
@@ -283,7 +284,7 @@ def _diversity(both: Pair, confidential: Sequence[Any]) -> dict[Any, Diversity]:
 def agreement_words(agreements: Mapping[Any, Agreement]) -> str:
     """Say for how many records a group discloses a confidential value; empty if for none.
 
-    No value is named.
+    ``agreements`` are of each column. No value is named.
     """
     exact = {name: agreement.exact for name, agreement in agreements.items()}
     close = {name: agreement.close for name, agreement in agreements.items()}

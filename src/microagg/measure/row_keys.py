@@ -27,7 +27,7 @@ _A_DAY = 86400
 
 
 def row_keys(columns: Sequence[pa.Array | pa.ChunkedArray], seed: int = 0) -> Keys:
-    """Hash the values of each row to 128 bits: an array of shape (n, 2).
+    """Hash the values of each row of ``columns`` to 128 bits, by a ``seed``: an array of shape (n, 2).
 
     Rows are equal, and have the same key, exactly as :func:`microagg.measure.classes.count_combinations`
     has it: missing is a value, −0 is 0, every NaN is the same. Moments are compared whatever their unit.

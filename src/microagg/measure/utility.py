@@ -112,7 +112,7 @@ def utility(
 
 
 def utility_of(both: Pair, analyses: Iterable[Wanted] = ()) -> Utility:
-    """Measure the loss of a pair of tables."""
+    """Measure the loss of ``both`` tables; ``analyses`` are as for :func:`utility`."""
     shares = losses(both)
     there, there_after = (~np.isnan(values) for values in (both.original, both.protected))
     changed = {}

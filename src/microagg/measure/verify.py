@@ -161,7 +161,7 @@ def verify_all(
 def count_promises(
     table: Countable, promises: Sequence[Promise], more: Sequence[Question] = ()
 ) -> tuple[list[Verification], list[ClassSizes]]:
-    """Count for several promises, and other classes as well, in one go."""
+    """Count the records of ``table`` for several ``promises``, and the classes of ``more``, in one go."""
     for promise in promises:
         # That there are fewer than k records is a finding, not a mistake.
         check_k(promise.k, sys.maxsize)
@@ -271,7 +271,7 @@ def countable(written: Frame, chosen: Sequence[Any]) -> Iterator[None]:
 
 
 def why_left_out(frame: Frame, name: Any, counted: OddCells | None = None) -> str:
-    """Say why a column is not among the numeric ones.
+    """Say why the column ``name`` of ``frame`` is not among the numeric ones.
 
     Where the frame is the beginning of a larger table, ``counted`` has the odd cells of that.
     """

@@ -1,9 +1,9 @@
 """The charts of report and page: each a function from plain data to SVG, called by the templates.
 
-No bin of these data has fewer than k records; see :mod:`microagg.measure.before_and_after`. SVG stands in the page
-itself. Classes name what a shape shows, and the style sheet colours them: one picture serves paper, light and
-dark screens, and a page that allows no style within its HTML. Text stays text, so that it can be read aloud,
-searched and copied. The same data give the same picture, byte for byte.
+No bin of these data has fewer than k records; see :mod:`microagg.measure.before_and_after`. SVG stands in
+the page itself. Classes name what a shape shows, and the style sheet colours them: one picture serves paper,
+light and dark screens, and a page that allows no style within its HTML. Text stays text, so that it can be
+read aloud, searched and copied. The same data give the same picture, byte for byte.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _WORST_FIRST = ("amber", "warning", "note")
 
 
 def check_report_target(path: Path, *others: Path) -> None:
-    """Refuse a report that cannot be written, before any work."""
+    """Refuse a report that cannot be written to ``path``, or would replace ``others``, before any work."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(
             f"A report is an HTML file; {shown(str(path), 300)} does not end in .html. Choose such a name."
@@ -42,7 +42,7 @@ def check_report_target(path: Path, *others: Path) -> None:
 
 
 def write_report(model: dict[str, Any], path: Path) -> None:
-    """Write the report and its numbers as JSON, a file of the same name; both appear together."""
+    """Write the report of a ``model`` to ``path``, its numbers as JSON next to it; both appear together."""
     check_report_target(path)
     texts = report_texts(model)
     with replacing_all([path, path.with_suffix(".json")]) as parts:
@@ -51,7 +51,7 @@ def write_report(model: dict[str, Any], path: Path) -> None:
 
 
 def report_texts(model: dict[str, Any]) -> tuple[str, str]:
-    """Return the report as HTML, and its JSON twin."""
+    """Return the report of a ``model`` as HTML, and its JSON twin."""
     return render(model), json.dumps(model, indent=2, allow_nan=False, ensure_ascii=False)
 
 
@@ -62,7 +62,7 @@ def render(model: dict[str, Any]) -> str:
 
 
 def notebook_view(evidence: Evidence) -> str:
-    """Show the verdict, the loss and the risk in a few lines of HTML."""
+    """Show the verdict, the loss and the risk of ``evidence`` in a few lines of HTML."""
     return environment().get_template("notebook.html").render(e=evidence)
 
 

@@ -24,7 +24,7 @@ _PACKAGES = ("numpy", "scipy", "numba", "narwhals", "pyarrow")
 
 
 def release_model(evidence: Evidence) -> dict[str, Any]:
-    """Return the content of the board's report."""
+    """Return the content of the board's report about ``evidence``."""
     figures = evidence.as_dict()
     files = figures["files"]
     plan = evidence.plan
@@ -82,13 +82,13 @@ def now() -> str:
 
 
 def about_method(name: str) -> dict[str, Any]:
-    """Return the facts of the registry about a method."""
+    """Return the facts of the registry about the method ``name``."""
     method = find(name)
     return {"paper": method.paper, "guarantee": method.guarantee, "summary": method.summary}
 
 
 def file_facts(path: str | Path | None) -> dict[str, Any] | None:
-    """Return the name and the hash of a file; None without one."""
+    """Return the name and the hash of the file at ``path``; None without one."""
     return None if path is None else {"path": str(path), "sha256": sha256(Path(path))}
 
 
@@ -104,7 +104,7 @@ def versions() -> dict[str, str]:
 
 
 def repetition(command: list[str] | None, python: str) -> dict[str, Any]:
-    """Return how to repeat the work: by the command, or by the call in Python if there was none."""
+    """Return how to repeat the work: by the ``command``, or by the call in ``python`` if there was none."""
     return {
         "language": "Python" if command is None else "command",
         "command": python if command is None else shlex.join(command),
