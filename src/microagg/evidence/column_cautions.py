@@ -48,11 +48,11 @@ def about_known(
     fact = narrowed_down(below_k, k, who)
     yield Caution(
         "amber",
-        tuple(one.name for one in worst),
+        tuple(harm.name for harm in worst),
         f"{fact[0].upper()}{fact[1:]} by someone who knows the unprotected columns. {harm}".strip(),
         "Protect, coarsen or drop columns, or name those that no attacker can know as confidential."
         f"{way}",
-        cures=_each([one.name for one in worst], "protect", "drop"),
+        cures=_each([harm.name for harm in worst], "protect", "drop"),
     )
 
 

@@ -70,25 +70,25 @@ class Agreement:
         return self.exact + self.close
 
 
-def agreement(codes: Labels, own: Labels, numbers: Floats | None = None) -> Agreement:
+def agreement(codes: Labels, labels: Labels, numbers: Floats | None = None) -> Agreement:
     """Count the records whose group discloses their value of a column.
 
-    ``codes`` numbers the distinct values, missing being one of them; ``own`` is the group of each record, 0,
-    1, …; ``numbers`` are the values, NaN where missing, if near values tell nearly as much as equal ones.
+    ``codes`` numbers the distinct values, missing being one of them; ``labels`` (n,) are the groups of the
+    records, 0, 1, …; ``numbers`` are the values, NaN where missing, if near values tell nearly as much as equal ones.
 
     >>> found = agreement(np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 2, 2]))
     >>> found.exact, found.harmless
     (0, 4)
     """
-    n, groups = len(codes), int(own.max()) + 1
+    n, groups = len(codes), int(labels.max()) + 1
     low, high = np.full(groups, n), np.full(groups, -1)
-    np.minimum.at(low, own, codes)
-    np.maximum.at(high, own, codes)
-    agrees = (low == high)[own]
+    np.minimum.at(low, labels, codes)
+    np.maximum.at(high, labels, codes)
+    agrees = (low == high)[labels]
     values, near = nearness(codes, numbers)
     reach, value = near[codes], values[codes]
     exact, harmless = agrees & (reach >= 0), agrees & (reach < 0)
-    below, above = value - values[low[own]], values[high[own]] - value
+    below, above = value - values[low[labels]], values[high[labels]] - value
     close = ~agrees & (below <= reach) & (above <= reach)
     return Agreement(
         exact=int(exact.sum()),
@@ -113,14 +113,14 @@ class Diversity:
     """Records whose value a class discloses although it is not common."""
 
 
-def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
-    """Measure a confidential column; ``own`` is the class of each record."""
+def diversity(frame: Frame, name: Any, labels: Labels) -> Diversity:
+    """Measure a confidential column; ``labels`` (n,) are the classes of the records."""
     codes, levels = frame.levels(name)
-    own = canonical_labels(own)
-    sizes = group_sizes(own)
+    labels = canonical_labels(labels)
+    sizes = group_sizes(labels)
     m, g = len(levels), len(sizes)
     # Each combination of class and value, in that order, and how often it occurs.
-    key, count = np.unique(own * np.int64(m) + codes, return_counts=True)
+    key, count = np.unique(labels * np.int64(m) + codes, return_counts=True)
     owner, value = key // m, key % m
     share = count / sizes[owner]
     distinct = np.bincount(owner, minlength=g)
@@ -134,14 +134,14 @@ def diversity(frame: Frame, name: Any, own: Labels) -> Diversity:
         distinct_l=int(distinct.min()),
         entropy_l=float(np.exp(max(entropy.min(), 0.0))),
         t=float(t.max()),
-        agreement=agreement_of(frame, name, own),
+        agreement=agreement_of(frame, name, labels),
     )
 
 
-def agreement_of(frame: Frame, name: Any, own: Labels) -> Agreement:
-    """Count the records of ``frame`` whose class, ``own`` (n,), discloses their value of column ``name``."""
+def agreement_of(frame: Frame, name: Any, labels: Labels) -> Agreement:
+    """Count the records of ``frame`` whose class, of ``labels`` (n,), discloses their value of ``name``."""
     codes, numbers = values_and_numbers(frame, name)
-    return agreement(codes, own, numbers)
+    return agreement(codes, labels, numbers)
 
 
 def _ordered_distance(

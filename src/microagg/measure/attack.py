@@ -116,13 +116,11 @@ class Attacks:
         if self.singling_out and "singling out, several columns" not in self.questions:
             said.append(("singling out", "the file gives no predicate of several columns"))
         if self.controls is None:
-            said.append(
-                (
-                    "no controls",
-                    "these rates include what anybody could guess about a stranger. With a control file, "
-                    "similar people who are not in the released one, the residual risk is told apart.",
-                )
+            words = (
+                "these rates include what anybody could guess about a stranger. With a control file, "
+                "similar people who are not in the released one, the residual risk is told apart."
             )
+            said.append(("no controls", words))
         if self.by_model is None:
             said.append(("not tried", "a trained model: pip install 'microagg[sklearn]'"))
         if self.skipped:
@@ -156,11 +154,7 @@ class Attacks:
             "Attackers with several releases of the same people.",
             "Attackers who know how the file was made, or some people's rows in it.",
             "Whether a person is in the file at all (membership).",
-            *(
-                ["A trained model, since scikit-learn is not installed."]
-                if self.by_model is None
-                else []
-            ),
+            *["A trained model, since scikit-learn is not installed."] * (self.by_model is None),
         ]
 
     def __str__(self) -> str:
@@ -168,6 +162,7 @@ class Attacks:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
+        models = self.by_model or {}
         return {
             "records": self.records,
             "released": self.released,
@@ -175,10 +170,9 @@ class Attacks:
             "columns": [str(name) for name in self.columns],
             "known": None if self.known is None else [str(name) for name in self.known],
             "singling_out": {
-                name: None if figure is None else figure.as_dict()
-                for name, figure in self.singling_out.items()
+                name: figure and figure.as_dict() for name, figure in self.singling_out.items()
             },
-            "linkability": None if self.linkability is None else self.linkability.as_dict(),
+            "linkability": self.linkability and self.linkability.as_dict(),
             "inference": {
                 **{
                     word: self.questions[name].as_dict()
@@ -191,9 +185,7 @@ class Attacks:
                 "columns": {
                     str(name): {
                         "nearest": figure.as_dict(),
-                        "model": self.by_model[name].as_dict()
-                        if self.by_model and name in self.by_model
-                        else None,
+                        "model": models[name].as_dict() if name in models else None,
                     }
                     for name, figure in self.inference.items()
                 },

@@ -21,7 +21,7 @@ from microagg.grouping.require.value_rules import FEWEST_NUMBERS, is_common
 from microagg.kernels.sum_table import PARTS, put, spread_out
 from microagg.measure.classes import ClassSizes
 from microagg.measure.row_keys import Keys, row_keys
-from microagg.measure.verify import Question, countable
+from microagg.measure.verify import Question, explaining_kinds
 from microagg.tables.frame import Frame, values_as_written
 
 _FEWEST_SLOTS = 1 << 10
@@ -45,7 +45,7 @@ def keys_of(
     extra : columns that the table itself does not have, such as dropped units
     """
     extra = extra or {}
-    with countable(written, [name for name in asked.by if name not in extra]):
+    with explaining_kinds(written, [name for name in asked.by if name not in extra]):
         columns = [extra[n] if n in extra else written.arrow_column(n) for n in asked.by]
         keys = [row_keys(columns)]
     if asked.distinct in extra:

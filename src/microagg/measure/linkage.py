@@ -16,14 +16,13 @@ Counting  Released rows repeat, so that distinct ones are compared, each with it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.compile.threads import thread_count
+from microagg.compile.threads import share_with_helpers
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import combine
 from microagg.measure.attack_rates import wilson
@@ -169,25 +168,20 @@ def _count_in_batch(
     from microagg.kernels.nearer_counts import count_by_scan, count_by_tree
 
     tree = build(points, np.arange(len(points))) if sizes.sum() > FEW_RECORDS else None
-    count, done = np.zeros(len(before), dtype=np.int64), 0
+    count = np.zeros(len(before), dtype=np.int64)
 
-    def work(rows: Labels) -> int:
+    def work(begin: int, end: int, thread: int) -> None:
+        rows = remaining[begin:end]
         if tree is None:
             count_by_scan(before, rows, *radii, points, sizes, count)
         else:
             count_by_tree(before, rows, *radii, for_thread(tree), sizes, count)
-        return len(rows)
+        if progress is not None and thread == 0:
+            progress(end)
 
-    pieces = np.split(remaining, range(_ROWS_AT_ONCE, len(remaining), _ROWS_AT_ONCE))
-    with ThreadPoolExecutor(thread_count()) as pool:
-        try:
-            for rows in pool.map(work, pieces):
-                done += rows
-                if progress is not None:
-                    progress(done)
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
+    share_with_helpers(work, len(remaining), at_once=_ROWS_AT_ONCE)
+    if progress is not None:
+        progress(len(remaining))
     return count
 
 

@@ -221,7 +221,7 @@ class _InMemory:
         for asked in questions:
             if asked.distinct is not None and asked.distinct not in units:
                 units[asked.distinct] = values_as_written(written, asked.distinct, is_text)
-            with countable(written, asked.by):
+            with explaining_kinds(written, asked.by):
                 columns = [written.arrow_column(name) for name in asked.by]
                 counts.append(
                     ClassSizes.of(*count_combinations(columns, units.get(asked.distinct)))
@@ -258,7 +258,7 @@ def _columns_to_count(table: Countable, promise: Promise) -> tuple[list[Any], li
 
 
 @contextmanager
-def countable(written: Frame, chosen: Sequence[Any]) -> Iterator[None]:
+def explaining_kinds(written: Frame, chosen: Sequence[Any]) -> Iterator[None]:
     """Say in words that columns have values that are not counted."""
     try:
         yield

@@ -200,14 +200,14 @@ def distribution(name: str, data: Mapping[str, Any], n: int) -> Markup:
     widths = [max((b / 2 - a / 2) / narrowest, 1.0) for a, b in itertools.pairwise(edges)]
     shares = {when: _percents(data[when], n) for when in ("after", "before") if when in data}
     heights = {
-        when: [one / width for one, width in zip(found, widths, strict=True)]
-        for when, found in shares.items()
+        when: [value / width for value, width in zip(percents, widths, strict=True)]
+        for when, percents in shares.items()
     }
     plot = Plot(_SMALL, (edges[0], edges[-1]), (0.0, _top(*heights.values())))
     alike = max(widths) <= 1 + _ALIKE
     plot.axis_left("% of records" if alike else "% of records, per narrowest bin")
-    for when, found in heights.items():
-        plot.add("path", kind=when, d=_stairs(plot, edges, found))
+    for when, steps in heights.items():
+        plot.add("path", kind=when, d=_stairs(plot, edges, steps))
     plot.axis_below(ticks)
     ends = [words for _, words in ticks] if ticks else amounts(cuts)
     counted = "; ".join(f"{when}: {', '.join(map(number, f))}" for when, f in shares.items())
@@ -267,7 +267,7 @@ def _categories(name: str, levels: Sequence[str], data: Mapping[str, Any], n: in
 def scatter(points: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str) -> Markup:
     """Draw records before and after in two columns; the outermost are left out, so that others show."""
     every = [*points["before"], *points["after"]]
-    (left, right), (low, high) = (_middle(sorted(one[i] for one in every)) for i in (0, 1))
+    (left, right), (low, high) = (_middle(sorted(point[i] for point in every)) for i in (0, 1))
     plot = Plot(LARGE, (left, right), (low, high), left=52.0, bottom=36.0)
     plot.axis_left(short(y))
     for when, radius in (("before", 2), ("after", 2.6)):

@@ -9,12 +9,10 @@ repeat the search, and without the limits that the board set.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from microagg.base.formatting import few_digits, names, narrowed_down, plural
 from microagg.base.typing import Labels
@@ -23,11 +21,10 @@ from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import History, Signs
 from microagg.evidence.over_time import history_cautions, history_sentences, shares_of_counts
 from microagg.evidence.sentences import Caution, promise_words, required_words
-from microagg.grouping.require.value_rules import distinct_units
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.agreement import agreement_of
 from microagg.measure.before_and_after import Summary, column
-from microagg.measure.classes import share_below
+from microagg.measure.classes import ClassSizes, share_below
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import linked_rows, linking_columns
@@ -152,13 +149,12 @@ def public_model(
     history : what was counted over all releases of a ledger; None: there is none
     """
     protected = [_variable(released, name, plan) for name in roles.protected]
-    alone = combine([column.codes for column in known_columns(released, roles.protected).values()])
+    alone = _classes_by(released, roles.protected)
     shared = _distinguished(released, plan.also_shared(), text)
     known = _distinguished(released, roles.known, text)
     promised = combine([alone, *(column.codes for column in shared.values())])
     codes_of_all = (column.codes for column in {**shared, **known}.values())
     with_known = combine([alone, *codes_of_all])
-    sizes, all_sizes = group_sizes(alone), group_sizes(with_known)
     units = None
     if roles.unit is not None and released.has(roles.unit):
         units = codes_as_written(released, roles.unit, from_csv=False)
@@ -215,8 +211,8 @@ def public_model(
         "classes": None
         if plan.is_swapped
         else {
-            "alone": _classes(sizes, plan.k, len(released)),
-            "with_known": _classes(all_sizes, plan.k, len(released)),
+            "alone": _classes(alone, plan.k),
+            "with_known": _classes(with_known, plan.k),
         },
         "pictures": {
             "distributions": {
@@ -281,6 +277,11 @@ def _released_levels(column: Column, released: Frame, name: Any) -> tuple[Any, .
     return levels if len(levels) > 1 else None
 
 
+def _classes_by(released: Frame, columns: Iterable[Any]) -> Labels:
+    """Return the class of each record by its values in some columns."""
+    return combine([column.codes for column in known_columns(released, columns).values()])
+
+
 def _distinguished(released: Frame, wanted: Sequence[Any], text: Frame | None) -> dict[Any, Known]:
     """Return the values of columns, distinguished as anyone who has the released file can."""
     columns = known_columns(released, wanted)
@@ -325,9 +326,8 @@ def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]
             continue
         names_of_block = list(block.columns or ())
         for part in [[name] for name in names_of_block] if block.per_column else [names_of_block]:
-            columns = known_columns(released, [*part, *plan.also_shared(block)])
-            codes = [column.codes for column in columns.values()]
-            classes.append((combine(codes), block.k or 1))
+            columns = [*part, *plan.also_shared(block)]
+            classes.append((_classes_by(released, columns), block.k or 1))
     return classes
 
 
@@ -373,13 +373,10 @@ def _counted(
     """Say what was counted in the released table: in units, if it tells them, else in records."""
     k, words = plan.k, plan.words_of_unit(None if units is None else roles.unit)
 
-    def least(labels: Labels) -> tuple[int, str]:
-        found = int((group_sizes(labels) if units is None else distinct_units(labels, units)).min())
-        return found, words.counted(found)
-
-    fewest, counted = least(alone)
+    sizes, all_sizes = (ClassSizes.of_labels(labels, units) for labels in (alone, with_known))
+    counted = words.counted(sizes.fewest_units)
     said = f"each combination of all protected values is shared by {counted} or more"
-    if fewest < k:
+    if sizes.fewest_units < k:
         said = f"combinations of columns need not be: some are shared by {counted} only"
     if not roles.known:
         return said
@@ -390,29 +387,28 @@ def _counted(
         f"; of how many {plan.words_of_unit(roles.unit)} the file does not tell" if hidden else ""
     )
     if not rare:
-        return f"{together} by {least(with_known)[1]} or more{tail}"
+        return f"{together} by {words.counted(all_sizes.fewest_units)} or more{tail}"
     return f"{together} {narrowed_down(rare, k, words)}{tail}"
 
 
 def _counted_values(released: Frame, plan: Plan) -> str:
     """Say how many records have the rarest value of a swapped column, within its stratum."""
     fewest = min(
-        int(
-            group_sizes(combine([c.codes for c in known_columns(released, columns).values()])).min()
-        )
-        for columns in (list(promise.columns or ()) for promise in plan.promises())
+        int(group_sizes(_classes_by(released, promise.columns or ())).min())
+        for promise in plan.promises()
     )
     return f"counted in the file, the rarest value is that of {plural(fewest, 'record')}"
 
 
-def _classes(sizes: Any, k: int, n: int) -> dict[str, Any]:
+def _classes(labels: Labels, k: int) -> dict[str, Any]:
     """Count the sets of records that agree in the released table."""
+    sizes = ClassSizes.of_labels(labels)
     figures: dict[str, Any] = few_digits(
         {
-            "smallest_class": int(sizes.min()),
-            "classes": len(sizes),
-            "unique": float(np.sum(sizes == 1) / n),
-            "below_k": float(sizes[sizes < k].sum() / n),
+            "smallest_class": sizes.smallest,
+            "classes": sizes.n_classes,
+            "unique": sizes.unique / len(labels),
+            "below_k": sizes.records_below(k) / len(labels),
         },
         _DIGITS,
     )
