@@ -74,7 +74,8 @@ def agreement(codes: Labels, labels: Labels, numbers: Floats | None = None) -> A
     """Count the records whose group discloses their value of a column.
 
     ``codes`` numbers the distinct values, missing being one of them; ``labels`` (n,) are the groups of the
-    records, 0, 1, …; ``numbers`` are the values, NaN where missing, if near values tell nearly as much as equal ones.
+    records, 0, 1, …; ``numbers`` are the values, NaN where missing, if near values tell nearly as much as
+    equal ones.
 
     >>> found = agreement(np.array([0, 0, 1, 1, 0, 1]), np.array([0, 0, 1, 1, 2, 2]))
     >>> found.exact, found.harmless

@@ -143,18 +143,16 @@ def _shuffled(
 def _read(tables: list[Frame], name: Any, missing_words: Sequence[str]) -> tuple[str, list[Floats]]:
     """Return the kind of a column, and its values in each table."""
     arrays = [_plain(frame, name) for frame in tables]
-    readers = []
-    if any(frame.is_numeric(name) for frame in tables):  # else digits in text are codes
-        readers.append(("number", _numbers))
-    elif any(array.null_count < len(array) for array in arrays):
-        readers.append(("date", _seconds))
-    for kind, reader in readers:
-        columns = [reader(frame, name, array) for frame, array in zip(tables, arrays, strict=True)]
-        numbers = [values for values in columns if values is not None]
-        if len(numbers) == len(tables):
-            for values in numbers:
-                check_not_infinite(values, name, "attack")
-            return kind, numbers
+    # Digits in text are numbers only where another table has numbers, else codes.
+    numeric = any(frame.is_numeric(name) for frame in tables)
+    kind, reader = ("number", _numbers) if numeric else ("date", _seconds)
+    columns = [reader(frame, name, array) for frame, array in zip(tables, arrays, strict=True)]
+    numbers = [values for values in columns if values is not None]
+    has_values = numeric or any(array.null_count < len(array) for array in arrays)
+    if len(numbers) == len(tables) and has_values:
+        for values in numbers:
+            check_not_infinite(values, name, "attack")
+        return kind, numbers
     codes: list[Labels] = []
     texts: list[list[str]] = []
     for frame, array in zip(tables, arrays, strict=True):

@@ -36,7 +36,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.hierarchy import ancestors
 from microagg.encode.inertia import Corners, Encoder
 from microagg.encode.space import encoder_of
-from microagg.kernels.labels import group_sizes
+from microagg.kernels.labels import canonical_labels, group_means, group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.tables.variable import Variable
 
@@ -188,18 +188,16 @@ def number_squares(
     >>> number_squares(C, np.array([[1.0], [1.0], [np.nan]]), np.array([0, 0, 1]), None, np.array([4.0]))
     (18.0, 20.0)
     """
-    blanked = np.isnan(R[:, 0])
-    some = bool(blanked.any())
-    if some:
-        R = np.where(blanked[:, None], centre, R)
-    released = _squares(C - R, w)
+    there = ~np.isnan(R[:, 0])
+    released = _squares(C - np.where(there[:, None], R, centre), w)
     if groups is None:
         return released, released
-    if some:
-        counted = np.where(blanked, 0.0, 1.0 if w is None else w)
-        centroids = np.where(blanked[:, None], centre, _centroids(C, groups, counted))
-    else:
-        centroids = _centroids(C, groups, w)
+    centroids = np.tile(centre, (len(C), 1))
+    if there.any():
+        labels = canonical_labels(groups[there])
+        weights = None if w is None else w[there]
+        for c in range(C.shape[1]):
+            centroids[there, c] = group_means(C[there, c], labels, weights)[labels]
     return _squares(C - centroids, w), released
 
 
@@ -208,20 +206,6 @@ def _squares(moved: Floats, w: Floats | None) -> float:
     if w is None:
         return float(np.vdot(moved, moved))
     return float(w @ np.square(moved).sum(axis=1))
-
-
-def _centroids(C: Floats, groups: Labels, weight: Floats | None) -> Floats:
-    """Weighted mean of the group of each record; sums are of differences to a member of the group."""
-    mass = np.bincount(groups, weights=weight).astype(np.float64)
-    centroids = np.empty_like(C)
-    for c in range(C.shape[1]):
-        base = np.empty(len(mass))
-        base[groups[::-1]] = C[::-1, c]
-        off = C[:, c] - base[groups]
-        moved = np.bincount(groups, weights=off if weight is None else weight * off)
-        step = np.divide(moved, mass, out=np.zeros_like(moved), where=mass > 0)
-        centroids[:, c] = (base + step)[groups]
-    return centroids
 
 
 def depths_of(variable: Variable) -> tuple[list[Labels], Floats | None]:

@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.kernels.labels import combine
+from microagg.kernels.labels import combine, group_means
 from microagg.measure.both_tables import Pair
 from microagg.measure.classes import ClassSizes, classes
 
@@ -180,9 +180,12 @@ def _in_residual_units(
     """
     centre, level = released.mean(axis=0), untouched.mean(axis=0)
     U = untouched - level
-    _, numbers = np.unique(groups, return_inverse=True)
+    numbers = np.unique(groups, return_inverse=True)[1]
     sizes = np.bincount(numbers).astype(np.float64)
-    X, Y = (_means(numbers, sizes, values) for values in (released - centre, U))
+    X, Y = (
+        np.column_stack([group_means(column, numbers) for column in values.T])
+        for values in (released - centre, U)
+    )
     slope = _ridge(X, Y, sizes)
     residual = U - (X @ slope)[numbers]
     values, vectors = np.linalg.eigh(residual.T @ residual / max(len(U), 1))
@@ -194,13 +197,6 @@ def _in_residual_units(
     _, turn = np.linalg.eigh((fitted * sizes[:, None]).T @ fitted)
     whiten = whiten @ turn[:, ::-1]
     return (people - centre) @ slope @ whiten, U[rows] @ whiten
-
-
-def _means(numbers: Labels, sizes: Floats, values: Floats) -> Floats:
-    means = np.empty((len(sizes), values.shape[1]))
-    for j, column in enumerate(values.T):
-        means[:, j] = np.bincount(numbers, column, len(sizes)) / sizes
-    return means
 
 
 def _ridge(X: Floats, Y: Floats, weights: Floats) -> Floats:
@@ -251,9 +247,8 @@ def _pair_class(predicted: Floats, actual: Floats) -> tuple[float, float]:
         chosen = linear_sum_assignment(-(predicted @ actual.T))[1]
     cells, number = np.unique(person * n + row[chosen], return_inverse=True)
     often = np.bincount(number)
-    chance = often / (
-        alike[cells // n] * equal[cells % n]
-    )  # of each pair in such a cell to be chosen
+    # Of each pair in such a cell to be chosen.
+    chance = often / (alike[cells // n] * equal[cells % n])
     at = np.searchsorted(cells, person * n + row)
     at[at == len(cells)] = 0
     right = float(chance[at][cells[at] == person * n + row].sum())
