@@ -442,7 +442,12 @@ class Evidence(Measured):
         return {
             "columns": [str(name) for name in part.columns],
             **few_digits(part.partition.as_dict(), DIGITS),
-            "options": _plain_options(part.partition.options),
+            # Words and numbers: what is data stays out.
+            "options": {
+                name: value
+                for name, value in part.partition.options.items()
+                if isinstance(value, str | int | float | bool | None)
+            },
             "paper": used.paper,
             "summary": used.summary,
             "guarantee": guarantee(self.plan, part),
@@ -507,15 +512,6 @@ class Evidence(Measured):
         least = max(self.k, LEAST)
         figures["analyses"] = safe_together(self.utility.analyses, least)
         return figures
-
-
-def _plain_options(options: Mapping[str, object]) -> dict[str, object]:
-    """Options of a method that are words or numbers: what is data stays out."""
-    return {
-        name: value
-        for name, value in options.items()
-        if value is None or isinstance(value, str | int | float | bool)
-    }
 
 
 def _json_plan(plan: Plan) -> dict[str, Any]:
