@@ -91,6 +91,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: place[costly(item)])
 
 
+# Where the generator of a module of tests, ``RNG``, stands once the module is imported.
+_AFTER_IMPORT: dict[object, dict[str, object]] = {}
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let a test draw the same whatever ran before it in its process, which depends on the load."""
+    module = getattr(item, "module", None)
+    drawn = getattr(module, "RNG", None)
+    if isinstance(drawn, np.random.Generator):
+        state = drawn.bit_generator.state
+        drawn.bit_generator.state = _AFTER_IMPORT.setdefault(module, state)
+
+
 @pytest.hookimpl(optionalhook=True)  # who runs one test needs no xdist
 def pytest_xdist_auto_num_workers() -> int:
     """One process a processor, and two at least: Java, a browser and kernels have threads of their own."""

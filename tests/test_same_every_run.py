@@ -7,12 +7,14 @@ from pathlib import Path
 from types import ModuleType
 
 import hypothesis
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 
 from conftest import costly
 
 ROOT = Path(__file__).parents[1]
+RNG = np.random.default_rng(0)
 
 
 def drawn() -> list[object]:
@@ -39,6 +41,11 @@ def test_examples_are_drawn_anew_only_where_that_is_asked_for(monkeypatch):
         monkeypatch.setitem(sys.modules, module.__name__, module)
     assert drawn() == before
     assert not hypothesis.settings.get_profile("fresh").derandomize
+
+
+@pytest.mark.parametrize("turn", ["first", "second"])
+def test_a_generator_of_a_module_draws_the_same_in_each_test(turn):
+    assert RNG.random() == np.random.default_rng(0).random()
 
 
 @pytest.mark.parametrize("site", ["a parameter"])
