@@ -65,7 +65,7 @@ class Run:
 
     def wait_for_java(self) -> None:
         """Wait until Java and its Python workers are gone."""
-        for _ in range(600):
+        for _ in range(6_000):
             if not self.processes():
                 return
             time.sleep(0.1)

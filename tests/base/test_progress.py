@@ -39,7 +39,7 @@ class Reports(list):
 
     def wait_for(self, holds):
         with self._came:
-            assert self._came.wait_for(lambda: any(map(holds, self)), 60)
+            assert self._came.wait_for(lambda: any(map(holds, self)), 600)
 
 
 def test_reports_while_running_and_at_the_end():

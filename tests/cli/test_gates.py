@@ -141,7 +141,7 @@ def lines(monkeypatch):
 
     def wait_for(start):
         with came:
-            assert came.wait_for(lambda: any(line.startswith(start) for line in written), 60)
+            assert came.wait_for(lambda: any(line.startswith(start) for line in written), 600)
 
     monkeypatch.setattr(Console, "print", printed)
     return SimpleNamespace(written=written, wait_for=wait_for)
@@ -200,11 +200,6 @@ def test_what_the_plan_accepts_decides(survey, words, code, told):
     given = json.loads(protect(survey, *GREEN, *words, "--json", "--quiet").stdout)
     assert given["verdict"] == ("green" if code == 0 else "red")
     assert all(t["passed"] for t in given["thresholds"]) == (code == 0)
-
-
-def test_linkage_is_accepted_with_what_an_attacker_knows(survey):
-    assert protect(survey, "--max-linkage", 0.9).returncode == 1  # with id and household known
-    assert protect(survey, "--max-linkage", 0.9, *GREEN).returncode == 0
 
 
 # measure

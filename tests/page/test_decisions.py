@@ -13,7 +13,7 @@ from microagg.comparing.offers import price_answers
 from microagg.engines.memory.table import Table
 from microagg.page.screens import cures_of
 from microagg.page.tasks import PriceTask, ProtectTask, SearchTask
-from microagg.plan.change_role import decided
+from microagg.plan.change_role import decided, with_role
 from microagg.tables.frame import Frame
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -146,16 +146,18 @@ def test_the_first_question_says_what_a_claim_wins_and_stakes(visitor):
 def test_estimates_give_way(visitor):
     """An edit ends what is estimated of the plan before it; a release goes first."""
     session = visitor.server.session
-    for column in ("age", "rent"):
-        session.price((column,))
-    visitor.post("plan", what="role", column="0", role="renumber")
+    with session.lock:  # else estimates may be done before they could give way
+        for column in ("age", "rent"):
+            session.price((column,))
+        session.edit(with_role(session.plan, session.table.names[0], "renumber"))
     visitor.wait()
     states = [(e.state, e.stopping) for e in session.entries if isinstance(e.task, PriceTask)]
     assert states[-1] == ("cancelled", False)
     assert states[-2][0] == "done" or states[-2] == ("refused", True)
-    session.price(("age",))
-    session.price(("rent",))
-    visitor.post("protect", ending=".csv")
+    with session.lock:
+        for column in ("age", "rent"):
+            session.price((column,))
+        session.new_release(session.plan, ".csv")
     visitor.wait()
     assert session.entries[-1].state == "done"
     assert isinstance(session.entries[-1].task, ProtectTask)
