@@ -14,7 +14,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from pathlib import Path
@@ -24,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ending import end_at
+from ending import attack, end_at
 from microagg.cli.main import main as command
 from microagg.formats.files import write_file
 from microagg.measure.verify import verify
@@ -126,7 +125,7 @@ def put_nothing(target: Path) -> None:
 
 def still_running(folder: Path) -> list[str]:
     """Processes of runs on Spark, after some time to end in."""
-    for _ in range(300):
+    for _ in range(6_000):
         found = []
         for path in Path("/proc").glob("[0-9]*/environ"):
             with contextlib.suppress(OSError):
@@ -223,19 +222,6 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
     os._exit(0)
 
 
-def attack(folder: Path, ending: str, word: str, engine: str, seeds: range) -> dict[str, object]:
-    bounds = [str(seeds.start), str(seeds.stop)]
-    done = subprocess.run(
-        [sys.executable, __file__, str(folder), ending, word, engine, *bounds],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
 @pytest.mark.parametrize(
     ("ending", "word", "engine"),
     [  # tests/job/test_faults.py kills one in memory
@@ -248,7 +234,7 @@ def attack(folder: Path, ending: str, word: str, engine: str, seeds: range) -> d
 def test_a_run_that_is_ended_at_any_moment_leaves_a_whole_file_or_none(
     tmp_path, ending, word, engine
 ):
-    found = attack(tmp_path, ending, word, engine, range(QUICK))
+    found = attack(__file__, tmp_path, ending, word, engine, 0, QUICK)
     assert found["faults"] == {}
     assert found["ended"]  # else no signal came in time
 
@@ -267,7 +253,7 @@ def test_a_run_that_is_ended_at_any_moment_leaves_a_whole_file_or_none(
 )
 @pytest.mark.posix
 def test_many_runs_that_are_ended_leave_whole_files_or_none(tmp_path, ending, word, engine):
-    found = attack(tmp_path, ending, word, engine, range(QUICK, QUICK + LONG))
+    found = attack(__file__, tmp_path, ending, word, engine, QUICK, QUICK + LONG)
     assert found["faults"] == {}
     assert found["ended"]
 
@@ -279,7 +265,7 @@ def test_many_runs_on_spark_that_are_killed_leave_whole_folders_or_none(tmp_path
 
     pytest.importorskip("pyspark")
     _required()
-    found = attack(tmp_path, "parquet", "kill", "spark", range(50))
+    found = attack(__file__, tmp_path, "parquet", "kill", "spark", 0, 50)
     assert found["faults"] == {}
     assert found["ended"]
 

@@ -11,7 +11,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ending import end_at
+from ending import attack, end_at
 from microagg import MicroaggError, protect_file
 from microagg.formats.atomic import sha256
 from microagg.job import memory_engine
@@ -143,21 +142,9 @@ def numbers(folder: Path) -> list[int]:
         return [facts["number"] for facts in read_ledger(path, key).releases]
 
 
-def attack(folder: Path, seeds: range) -> dict[str, object]:
-    done = subprocess.run(
-        [sys.executable, __file__, str(folder), str(seeds.start), str(seeds.stop)],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found: dict[str, object] = json.loads(done.stdout.splitlines()[-1])
-    return found
-
-
 @pytest.mark.posix
 def test_release_ledger_and_key_belong_together_after_a_kill(tmp_path):
-    found = attack(tmp_path, range(QUICK))
+    found = attack(__file__, tmp_path, 0, QUICK)
     assert found["faults"] == {}
     assert found["ended"]  # else no kill came in time
 
@@ -165,7 +152,7 @@ def test_release_ledger_and_key_belong_together_after_a_kill(tmp_path):
 @pytest.mark.long
 @pytest.mark.posix
 def test_release_ledger_and_key_belong_together_after_many_kills(tmp_path):
-    found = attack(tmp_path, range(LONG))
+    found = attack(__file__, tmp_path, 0, LONG)
     assert found["faults"] == {}
     assert found["ended"] > LONG / 2
 

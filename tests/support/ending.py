@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
+
+
+def attack(script: str, *words: object) -> dict[str, Any]:
+    """Run a script that ends many runs in a process of its own; return what it printed as JSON last."""
+    done = subprocess.run(
+        [sys.executable, script, *map(str, words)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
 
 
 def end_at(call: int, sent: signal.Signals) -> Callable[[], int]:

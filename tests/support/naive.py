@@ -340,15 +340,16 @@ def least_cost(n, k, cost):
     return best[(1 << n) - 1]
 
 
+def sse_of(rows):
+    """Squared distances of some rows to their mean."""
+    means = [math.fsum(column) / len(rows) for column in zip(*rows, strict=True)]
+    return math.fsum(squared_distance(row, means) for row in rows)
+
+
 def least_sse(rows, k):
     """Least SSE of all partitions into groups of at least k."""
 
-    def cost(members):
-        group = [rows[i] for i in members]
-        means = [math.fsum(column) / len(group) for column in zip(*group, strict=True)]
-        return math.fsum(squared_distance(row, means) for row in group)
-
-    return least_cost(len(rows), k, cost)
+    return least_cost(len(rows), k, lambda members: sse_of([rows[i] for i in members]))
 
 
 def groups_below(rows, k, duals, cuts, limit):
@@ -359,10 +360,7 @@ def groups_below(rows, k, duals, cuts, limit):
     found = {}
     for size in range(k, 2 * k):
         for group in itertools.combinations(range(len(rows)), size):
-            members = [rows[i] for i in group]
-            means = [math.fsum(column) / size for column in zip(*members, strict=True)]
-            reduced = math.fsum(squared_distance(row, means) for row in members)
-            reduced -= math.fsum(duals[i] for i in group)
+            reduced = sse_of([rows[i] for i in group]) - math.fsum(duals[i] for i in group)
             for held, need, penalty in cuts:
                 if len(set(group) & set(held)) >= need:
                     reduced += penalty
@@ -371,24 +369,27 @@ def groups_below(rows, k, duals, cuts, limit):
     return found
 
 
-def best_cut(rows, k):
-    """Starts of the runs of the best cut of rows in their order; runs of any length from k on."""
+def least_of_runs(n, k, cost):
+    """Least sum of costs of all ways to cut n places into runs of k or more, and where the runs start.
 
-    def cost(run):
-        means = [math.fsum(column) / len(run) for column in zip(*run, strict=True)]
-        return math.fsum(squared_distance(row, means) for row in run)
-
-    best = {0: (0.0, [])}
-    for end in range(1, len(rows) + 1):
+    ``cost`` takes the first place of a run and the place behind its last.
+    """
+    best = {0: (0, [])}
+    for end in range(k, n + 1):
         options = [
-            (best[start][0] + cost(rows[start:end]), start)
+            (best[start][0] + cost(start, end), start)
             for start in range(end - k + 1)
             if start in best
         ]
         if options:
             total, start = min(options)
             best[end] = total, [*best[start][1], start]
-    return best[len(rows)][1]
+    return best[n]
+
+
+def best_cut(rows, k):
+    """Starts of the runs of the best cut of rows in their order; runs of any length from k on."""
+    return least_of_runs(len(rows), k, lambda start, end: sse_of(rows[start:end]))[1]
 
 
 def first_of_order(rows):

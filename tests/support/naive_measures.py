@@ -6,6 +6,8 @@ import math
 import statistics
 from collections import Counter
 
+from naive_mixed import correlation
+
 
 def columns(rows):
     return [list(column) for column in zip(*rows, strict=True)]
@@ -13,31 +15,6 @@ def columns(rows):
 
 def sd(values):
     return statistics.stdev(values) if len(values) > 1 else 0.0
-
-
-def covariance(x, y):
-    a, b = statistics.fmean(x), statistics.fmean(y)
-    pairs = zip(x, y, strict=True)
-    return math.fsum((u - a) * (v - b) for u, v in pairs) / max(len(x) - 1, 1)
-
-
-def correlation(x, y):
-    spread = math.sqrt(covariance(x, x) * covariance(y, y))
-    return covariance(x, y) / spread if spread > 0 else 0.0
-
-
-def linkage(original, protected):
-    """Compare every original with every protected record."""
-    units = [sd(column) or math.inf for column in columns(original)]
-    total = 0.0
-    for i, row in enumerate(original):
-        distances = [
-            math.sqrt(sum(((a - b) / s) ** 2 for a, b, s in zip(row, other, units, strict=True)))
-            for other in protected
-        ]
-        nearest = [d <= min(distances) * (1 + 1e-9) for d in distances]
-        total += nearest[i] / sum(nearest)
-    return total / len(original)
 
 
 def members(protected):
@@ -56,22 +33,6 @@ def diversity(protected, secret):
         shares = [count / len(rows) for count in counts.values()]
         entropy.append(math.exp(-sum(p * math.log(p) for p in shares)))
     return distinct, entropy
-
-
-def closeness(protected, secret, ordered):
-    """Earth mover's distance of each class to the whole."""
-    values = sorted(set(secret)) if ordered else list(set(secret))
-    whole = Counter(secret)
-    found = []
-    for rows in members(protected):
-        counts = Counter(secret[i] for i in rows)
-        moves = [counts[v] / len(rows) - whole[v] / len(secret) for v in values]
-        if ordered:
-            carried = [abs(math.fsum(moves[: i + 1])) for i in range(len(values))]
-            found.append(sum(carried) / (len(values) - 1) if len(values) > 1 else 0.0)
-        else:
-            found.append(sum(map(abs, moves)) / 2)
-    return found
 
 
 def known_linkage(original, protected, known):
@@ -122,7 +83,8 @@ def rank_correlation(x, y):
             sum(v < value for v in values) + sum(v == value for v in values) / 2 for value in values
         ]
 
-    return correlation(mean_ranks([a for a, _ in rows]), mean_ranks([b for _, b in rows]))
+    ranks = [mean_ranks(values) for values in zip(*rows, strict=True)]
+    return correlation(*ranks, [1.0] * len(rows))
 
 
 def in_another_cell(original, released):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import Counter
 from fractions import Fraction
 
 from scipy.special import hyp2f1
+
+from naive import least_cost
 
 
 def distinct(codes, least, rows):
@@ -24,9 +25,9 @@ def entropy(codes, least, rows):
 
 def transport(p, q, ordered):
     """Earth mover's distance, by carrying earth from the left to the right, or all that is too much."""
-    values = sorted(q)
     if not ordered:
-        return float(sum(max(p.get(v, 0) - q[v], Fraction(0)) for v in values))
+        return float(sum(max(p.get(v, 0) - q[v], Fraction(0)) for v in q))
+    values = sorted(q)
     if len(values) == 1:
         return 0.0
     carried = work = Fraction(0)
@@ -107,28 +108,9 @@ def squares(X, groups, weights=None):
 
 def best_partition(X, k, requirements, weights=None):
     """Least SSE of all partitions whose groups have k records and satisfy everything."""
-    allowed = {}
 
-    def fits(group):
-        key = tuple(group)
-        if key not in allowed:
-            allowed[key] = len(group) >= k and all(r.violation(group) == 0 for r in requirements)
-        return allowed[key]
+    def cost(group):
+        fits = all(requirement.violation(group) == 0 for requirement in requirements)
+        return squares(X, [group], weights) if fits else math.inf
 
-    def least(rows):
-        if not rows:
-            return 0.0
-        first, rest = rows[0], rows[1:]
-        best = math.inf
-        for size in range(k - 1, len(rest) + 1):
-            for others in itertools.combinations(rest, size):
-                group = [first, *others]
-                if fits(group):
-                    remaining = tuple(i for i in rest if i not in others)
-                    tail = known[remaining] if remaining in known else least(list(remaining))
-                    known[remaining] = tail
-                    best = min(best, squares(X, [group], weights) + tail)
-        return best
-
-    known = {}
-    return least(list(range(len(X))))
+    return least_cost(len(X), k, cost)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from naive import least_cost
+from naive import least_cost, least_of_runs
 
 
 def exactly(numbers):
@@ -68,13 +68,6 @@ def least_sse_of_runs(values, weights, k):
     order = sorted(range(len(values)), key=lambda i: values[i])
     rows = [[value] for value in exactly(values[i] for i in order)]
     weights = exactly(weights[i] for i in order)
-    best = {0: Fraction(0)}
-    for end in range(1, len(rows) + 1):
-        options = [
-            best[start] + group_sse(rows[start:end], weights[start:end])
-            for start in range(end - k + 1)
-            if start in best
-        ]
-        if options:
-            best[end] = min(options)
-    return best[len(rows)]
+    return least_of_runs(
+        len(rows), k, lambda start, end: group_sse(rows[start:end], weights[start:end])
+    )[0]

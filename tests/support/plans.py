@@ -273,10 +273,12 @@ def plans(draw, several=True):
         digits=draw(st.none() | st.integers(-15, 15)),
         seed=draw(st.none() | st.integers(0, 2**70)),
         accept=Accept(
-            loss=draw(st.none() | st.floats(0, 1e6)),
-            linkage=draw(st.none() | st.floats(0, 1)),
             agreeing=draw(st.just(0.0) | st.floats(0, 1)),
-            moved=draw(st.none() | st.floats(0, 1e6)),
+            **{name: draw(st.none() | st.floats(0, 1e6)) for name in ("loss", "moved", "tables")},
+            **{
+                name: draw(st.none() | st.floats(0, 1))
+                for name in ("linkage", "pairing", "inference")
+            },
         ),
         analyses=draw(ANALYSES),
         notes={name: draw(NAMES) for name in names if draw(st.booleans())},

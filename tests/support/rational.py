@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 COSTS = ("sse", "sae", "max", "round-up", "round-down")
 
@@ -22,6 +23,9 @@ class Groups:
         self.cost = cost
         # All sizes divide this, so that the sse of a group becomes an integer, too.
         self.scale = math.lcm(*range(1, largest + 1))
+        # What the costs are multiples of: values or squares, and of ranges half of them.
+        unit = max(float(v).as_integer_ratio()[1] for v in x)
+        self.unit = {"sse": unit * unit * self.scale, "max": 2 * unit}.get(cost, unit)
         self.part = [0] + [self.scale // s for s in range(1, largest + 1)]
         self.sums, self.squares = [0], [0]
         for v in self.v:
@@ -49,36 +53,21 @@ class Groups:
         return sum(self(int(i), int(j)) for i, j in zip(starts, ends, strict=True))
 
 
-def best_ends(x, k, cost):
-    """Ends of the best groups of k..2k−1 values; of equal ones, the largest last group."""
+def best_ends(x, k, cost, price=0):
+    """Ends of the best groups of at least k, each at a price; of equal ones, the largest last group."""
     n = len(x)
-    group = Groups(x, min(2 * k - 1, n), cost)
+    most = n if price else min(2 * k - 1, n)  # larger groups only pay where each has a price
+    group = Groups(x, most, cost)
+    each = Fraction(price) * group.unit
     f, back = [0] + [None] * n, [0] * (n + 1)
     for j in range(k, n + 1):
-        least, best = None, -1
-        for i in range(max(0, j - 2 * k + 1), j - k + 1):
+        for i in range(max(0, j - most), j - k + 1):
             if f[i] is not None:
-                total = f[i] + group(i, j)
-                if least is None or total < least:
-                    least, best = total, i
-        f[j], back[j] = least, best
-    ends = []
-    j = n
+                total = f[i] + each.denominator * group(i, j) + each.numerator
+                if f[j] is None or total < f[j]:
+                    f[j], back[j] = total, i
+    ends, j = [], n
     while j > 0:
         ends.append(j)
         j = back[j]
     return ends[::-1]
-
-
-def exhaustive(x, k, cost):
-    """Least cost over all partitions into contiguous groups of at least k, by trying all."""
-    n = len(x)
-    group = Groups(x, n, cost)
-
-    def rest(i):
-        if i == n:
-            return 0
-        ends = [j for j in range(i + k, n + 1) if j == n or n - j >= k]
-        return min(group(i, j) + rest(j) for j in ends)
-
-    return rest(0), group

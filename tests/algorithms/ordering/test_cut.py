@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -30,24 +29,6 @@ def sse(rows) -> Fraction:
     return total
 
 
-def least_by_search(Y, k) -> Fraction:
-    """Least SSE over all ways to cut the rows into runs of k or more, of any length."""
-
-    @cache
-    def rest(start):
-        n = len(Y)
-        if start == n:
-            return Fraction(0)
-        ways = (
-            (sse(Y[start:end]), rest(end))
-            for end in range(start + k, n + 1)
-            if end == n or n - end >= k
-        )
-        return min(a + b for a, b in ways)
-
-    return rest(0)
-
-
 @st.composite
 def small_tables(draw):
     n = draw(st.integers(1, 14))
@@ -68,7 +49,8 @@ def test_equals_exhaustive_search(table):
     assert len(groups) == len(set(runs.tolist())), "each group is one run of the order"
     assert min(len(g) for g in groups) >= k
     got = sum(sse(g.tolist()) for g in groups)
-    least = least_by_search(tuple(map(tuple, X[order].tolist())), k)
+    rows = X[order].tolist()
+    least, _ = naive.least_of_runs(len(rows), k, lambda start, end: sse(rows[start:end]))
     assert got == least or float(got - least) <= 1e-13 * float(least)
 
 

@@ -8,7 +8,8 @@ import pytest
 from microagg.algorithms.univariate import windows
 from microagg.algorithms.univariate.sorted_cut import cut_sorted
 from microagg.algorithms.univariate.stamm_schaub import ALGORITHMS
-from rational import COSTS, best_ends, exhaustive
+from naive import least_of_runs
+from rational import COSTS, Groups, best_ends
 
 EACH = ("auto", *ALGORITHMS)
 FAST = ("simple-plus", "halving", "staggered", "wilber", "galil-park")
@@ -73,7 +74,8 @@ def test_equal_to_exhaustive_search(data, cost):
     rng = np.random.default_rng(3)
     for k, n in [(1, 6), (2, 11), (3, 14), (4, 13)]:
         x = np.sort(DATA[data](rng, n))
-        least, group = exhaustive(x, k, cost)
+        group = Groups(x, n, cost)
+        least, _ = least_of_runs(n, k, group)
         for method in EACH:
             ends = cut_sorted(x, k, method=method, cost=cost)
             assert group.of(ends) == least, (method, k, n)

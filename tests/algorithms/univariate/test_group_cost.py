@@ -13,44 +13,16 @@ from command import here
 from microagg import InputError
 from microagg.algorithms.univariate import windows
 from microagg.algorithms.univariate.windows import SortedLine
-from rational import COSTS, Groups
+from rational import COSTS, Groups, best_ends
 
 METHODS = ("wilber", "galil-park")
 REFUSING = ("simple", "simple-plus", "staggered", "hansen-mukherjee")
 
 
-def best_ends(x, k, cost, group_cost):
-    """Ends of the best groups of at least k; of equal ones, the largest last group."""
-    n = len(x)
-    most = n if group_cost else min(2 * k - 1, n)
-    group = Groups(x, most, cost)
-    # The oracle's costs are integers: times the unit of the values, or its square, and the scale.
-    each = Fraction(group_cost) * unit_of(x, cost) * (group.scale if cost == "sse" else 1)
-    f, back = [0] + [None] * n, [0] * (n + 1)
-    for j in range(1, n + 1):
-        for i in range(max(0, j - most), j - k + 1):
-            if f[i] is not None:
-                total = f[i] + each.denominator * group(i, j) + each.numerator
-                if f[j] is None or total < f[j]:
-                    f[j], back[j] = total, i
-    ends, j = [], n
-    while j > 0:
-        ends.append(j)
-        j = back[j]
-    return ends[::-1]
-
-
-def unit_of(x, cost):
-    """What the oracle's integers are multiples of: values, squares, or ranges for half of them."""
-    unit = max(float(v).as_integer_ratio()[1] for v in x)
-    return {"sse": unit * unit, "max": 2 * unit}.get(cost, unit)
-
-
 def prices(x, cost):
     """Costs per group that make groups a little, much and very much larger; some that tie."""
     group = Groups(x, len(x), cost)
-    whole = Fraction(group(0, len(x)), unit_of(x, cost) * (group.scale if cost == "sse" else 1))
-    whole = float(min(whole, Fraction(1e308)))
+    whole = float(min(Fraction(group(0, len(x)), group.unit), Fraction(1e308)))
     return [whole * part for part in (1e-6, 1e-3, 0.05, 0.5)] + [1.0, 5e-324]
 
 
