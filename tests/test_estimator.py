@@ -10,12 +10,10 @@ import pandas as pd
 import polars as pl
 import pytest
 import sklearn
-from sklearn.base import clone
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import microagg
@@ -125,16 +123,6 @@ def test_pandas_index_is_kept(X):
     data = pd.DataFrame(X, columns=list("abc"), index=range(100, 140))
     protected = Microaggregator(k=4).set_output(transform="pandas").fit_transform(data)
     assert protected.index.equals(data.index)
-
-
-def test_in_a_pipeline(X):
-    pipeline = make_pipeline(FunctionTransformer(np.exp), Microaggregator(k=4))
-    assert class_sizes(pipeline.fit_transform(X)).min() >= 4
-
-
-def test_parameters_survive_cloning():
-    estimator = Microaggregator(k=7, method="mdav", scale="range", aggregate="median")
-    assert clone(estimator).get_params() == estimator.get_params()
 
 
 @pytest.mark.parametrize(

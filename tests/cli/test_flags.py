@@ -11,159 +11,145 @@ from typer.testing import CliRunner
 from microagg.cli.flags import PANELS, plan_of
 from microagg.cli.main import app
 from microagg.errors import InputError
-from microagg.plan.block import Require
-from microagg.plan.column import Column
 from microagg.plan.forms import read_value, split_pair
 from microagg.plan.plan import Plan
-from microagg.plan.relations import Relation
-from microagg.plan.sections import Missing, Strata, Weight
+
+# Flags, and the keywords that say the same.
+SAID = [
+    (
+        {"kind": ["education=low,middle,high"]},
+        {"kinds": {"education": ["low", "middle", "high"]}},
+    ),
+    ({"kind": ["sector=nominal"]}, {"kinds": {"sector": "nominal"}}),
+    ({"kind": ["grade=1,2,3.5"]}, {"kinds": {"grade": [1, 2, 3.5]}}),
+    ({"kind": ["nace=01,02"]}, {"kinds": {"nace": ["01", "02"]}}),
+    ({"kind": ["size=<=5,6-10,>10"]}, {"kinds": {"size": ["<=5", "6-10", ">10"]}}),
+    ({"kind": ['x="1,5","2,5"']}, {"kinds": {"x": ["1,5", "2,5"]}}),
+    ({"kind": ['"a=b"=integer']}, {"kinds": {"a=b": "integer"}}),
+    (
+        {"kind": ["income=spiked"], "importance": ["income=2"], "transform": ["income=log"]},
+        {"kinds": {"income": {"kind": "spiked", "importance": 2, "transform": "log"}}},
+    ),
+    ({"importance": ["income=0.5"]}, {"kinds": {"income": {"importance": 0.5}}}),
+    (
+        {"coarsen": ["age=bands:5,top:80", "born=to:month", '"a=b"=bands:0/18']},
+        {
+            "coarsen": {
+                "age": {"bands": 5, "top": 80},
+                "born": {"to": "month"},
+                "a=b": {"bands": [0, 18]},
+            }
+        },
+    ),
+    ({"strata": ["region,sector"]}, {"strata": ["region", "sector"]}),
+    (
+        {"strata": ["region"], "small_strata": "merge"},
+        {"strata": {"columns": ["region"], "small": "merge"}},
+    ),
+    ({"weight": "w"}, {"weight": "w"}),
+    (
+        {"weight": "w", "weight_release": "keep", "weight_grouping": "plain"},
+        {"weight": {"column": "w", "release": "keep", "grouping": "plain"}},
+    ),
+    (
+        {"unit": "hid", "unit_mode": "together"},
+        {"unit": {"column": "hid", "mode": "together"}},
+    ),
+    (
+        {"unit": "db030", "unit_name": "household"},
+        {"unit": {"column": "db030", "name": "household"}},
+    ),
+    ({"known": ["region,sex"]}, {"known": ["region", "sex"]}),
+    ({"confidential": ["diagnosis,drug"]}, {"confidential": ["diagnosis", "drug"]}),
+    (
+        {"confidential": ["diagnosis=medical file, in no register", "income,rent"]},
+        {
+            "confidential": {
+                "diagnosis": "medical file, in no register",
+                "income": "",
+                "rent": "",
+            }
+        },
+    ),
+    ({"confidential": ["a,b=both"]}, {"confidential": {"a": "both", "b": "both"}}),
+    ({"confidential": ['"a=b",c']}, {"confidential": ["a=b", "c"]}),
+    ({"confidential": ['"a=b"=c=d']}, {"confidential": {"a=b": "c=d"}}),
+    ({"max_agreeing": 0.1}, {"max_agreeing": 0.1}),
+    ({"max_moved": 0.5}, {"max_moved": 0.5}),
+    ({"max_tables": 1.5}, {"max_tables": 1.5}),
+    ({"max_inference": 0.2}, {"max_inference": 0.2}),
+    (
+        {"suppress": 0.01, "suppress_weighted": True},
+        {"suppress": {"most": 0.01, "weighted": True}},
+    ),
+    ({"analysis": ["income ~ age", "gini(age)"]}, {"analyses": ["income ~ age", "gini(age)"]}),
+    ({"missing": "majority"}, {"missing": "majority"}),
+    ({"missing_most": 0.02}, {"missing": {"most": 0.02}}),
+    (
+        {"missing_code": ["income=-8", "income=-9", "job=?,n/a"]},
+        {"missing": {"codes": {"income": [-8, -9], "job": ["?", "n/a"]}}},
+    ),
+    (
+        {
+            "require": [
+                "distinct:diagnosis=3",
+                "distinct:drug=2",
+                "closeness:diagnosis=0.2",
+                "p_percent:turnover=10",
+                "n_k:turnover=2,85",
+                'entropy:"a=b"=2.5',
+                "population=100",
+                "individual_risk=0.05",
+            ]
+        },
+        {
+            "require": {
+                "distinct": {"diagnosis": 3, "drug": 2},
+                "closeness": {"diagnosis": 0.2},
+                "p_percent": {"turnover": 10},
+                "n_k": {"turnover": {"n": 2, "k": 85}},
+                "entropy": {"a=b": 2.5},
+                "population": 100,
+                "individual_risk": 0.05,
+            }
+        },
+    ),
+    (
+        {"relation": ["gross = net + tax", "a <= b"]},
+        {"relations": ["gross = net + tax", "a <= b"]},
+    ),
+]
 
 
-@pytest.mark.parametrize(
-    ("flags", "settings"),
-    [
-        (
-            {"kind": ["education=low,middle,high"]},
-            {"kinds": {"education": ["low", "middle", "high"]}},
-        ),
-        ({"kind": ["sector=nominal"]}, {"kinds": {"sector": "nominal"}}),
-        ({"kind": ["grade=1,2,3.5"]}, {"kinds": {"grade": [1, 2, 3.5]}}),
-        ({"kind": ["nace=01,02"]}, {"kinds": {"nace": ["01", "02"]}}),
-        ({"kind": ["size=<=5,6-10,>10"]}, {"kinds": {"size": ["<=5", "6-10", ">10"]}}),
-        ({"kind": ['x="1,5","2,5"']}, {"kinds": {"x": ["1,5", "2,5"]}}),
-        ({"kind": ['"a=b"=integer']}, {"kinds": {"a=b": "integer"}}),
-        (
-            {"kind": ["income=spiked"], "importance": ["income=2"], "transform": ["income=log"]},
-            {"kinds": {"income": {"kind": "spiked", "importance": 2, "transform": "log"}}},
-        ),
-        ({"importance": ["income=0.5"]}, {"kinds": {"income": {"importance": 0.5}}}),
-        (
-            {"coarsen": ["age=bands:5,top:80", "born=to:month", '"a=b"=bands:0/18']},
-            {
-                "coarsen": {
-                    "age": {"bands": 5, "top": 80},
-                    "born": {"to": "month"},
-                    "a=b": {"bands": [0, 18]},
-                }
-            },
-        ),
-        ({"strata": ["region,sector"]}, {"strata": ["region", "sector"]}),
-        (
-            {"strata": ["region"], "small_strata": "merge"},
-            {"strata": {"columns": ["region"], "small": "merge"}},
-        ),
-        ({"weight": "w"}, {"weight": "w"}),
-        (
-            {"weight": "w", "weight_release": "keep", "weight_grouping": "plain"},
-            {"weight": {"column": "w", "release": "keep", "grouping": "plain"}},
-        ),
-        (
-            {"unit": "hid", "unit_mode": "together"},
-            {"unit": {"column": "hid", "mode": "together"}},
-        ),
-        (
-            {"unit": "db030", "unit_name": "household"},
-            {"unit": {"column": "db030", "name": "household"}},
-        ),
-        ({"known": ["region,sex"]}, {"known": ["region", "sex"]}),
-        ({"confidential": ["diagnosis,drug"]}, {"confidential": ["diagnosis", "drug"]}),
-        (
-            {"confidential": ["diagnosis=medical file, in no register", "income,rent"]},
-            {
-                "confidential": {
-                    "diagnosis": "medical file, in no register",
-                    "income": "",
-                    "rent": "",
-                }
-            },
-        ),
-        ({"confidential": ["a,b=both"]}, {"confidential": {"a": "both", "b": "both"}}),
-        ({"confidential": ['"a=b",c']}, {"confidential": ["a=b", "c"]}),
-        ({"confidential": ['"a=b"=c=d']}, {"confidential": {"a=b": "c=d"}}),
-        ({"max_agreeing": 0.1}, {"max_agreeing": 0.1}),
-        ({"max_moved": 0.5}, {"max_moved": 0.5}),
-        ({"max_tables": 1.5}, {"max_tables": 1.5}),
-        ({"max_inference": 0.2}, {"max_inference": 0.2}),
-        (
-            {"suppress": 0.01, "suppress_weighted": True},
-            {"suppress": {"most": 0.01, "weighted": True}},
-        ),
-        ({"analysis": ["income ~ age", "gini(age)"]}, {"analyses": ["income ~ age", "gini(age)"]}),
-        ({"missing": "majority"}, {"missing": "majority"}),
-        ({"missing_most": 0.02}, {"missing": {"most": 0.02}}),
-        (
-            {"missing_code": ["income=-8", "income=-9", "job=?,n/a"]},
-            {"missing": {"codes": {"income": [-8, -9], "job": ["?", "n/a"]}}},
-        ),
-        (
-            {
-                "require": [
-                    "distinct:diagnosis=3",
-                    "distinct:drug=2",
-                    "closeness:diagnosis=0.2",
-                    "p_percent:turnover=10",
-                    "n_k:turnover=2,85",
-                    'entropy:"a=b"=2.5',
-                    "population=100",
-                    "individual_risk=0.05",
-                ]
-            },
-            {
-                "require": {
-                    "distinct": {"diagnosis": 3, "drug": 2},
-                    "closeness": {"diagnosis": 0.2},
-                    "p_percent": {"turnover": 10},
-                    "n_k": {"turnover": {"n": 2, "k": 85}},
-                    "entropy": {"a=b": 2.5},
-                    "population": 100,
-                    "individual_risk": 0.05,
-                }
-            },
-        ),
-        (
-            {"relation": ["gross = net + tax", "a <= b"]},
-            {"relations": ["gross = net + tax", "a <= b"]},
-        ),
-    ],
-)
+@pytest.mark.parametrize(("flags", "settings"), SAID)
 def test_flags_say_what_keywords_say(flags, settings):
     assert plan_of(flags) == Plan.of(**settings)
 
 
-def test_flags_change_what_they_name_of_a_plan_file(tmp_path):
-    path = tmp_path / "plan.toml"
-    plan = Plan.of(
-        k=5,
-        columns=["income", "age"],
-        kinds={"income": {"kind": "spiked", "spike": -1, "round": "no"}},
-        strata=["region"],
-        weight="w",
-        unit="hid",
-        missing={"policy": "drop", "codes": {"age": 99}},
-        require={"distinct": {"diagnosis": 3}},
-        relations=["a <= b"],
-    )
-    path.write_text(plan.to_toml())
-    found = plan_of(
-        {
-            "plan": path,
-            "small_strata": "merge",
-            "weight_release": "keep",
-            "unit_mode": "together",
-            "missing_code": ["income=-8"],
-            "missing_most": 0.5,
-            "importance": ["income=2"],
-            "require": ["population=100"],
-            "relation": ["b <= c"],
-        }
-    )
-    assert found.strata == Strata(("region",), "merge")
-    assert found.weight == Weight("w", "keep")
-    assert (found.unit, found.unit_section.mode) == ("hid", "together")
-    assert found.missing == Missing("drop", 0.5, {"age": [99], "income": [-8]})
-    assert found.columns == {"income": Column("spiked", importance=2, round="no", spike=-1)}
-    assert found.blocks[0].require == Require(distinct={"diagnosis": 3}, population=100)
-    assert found.relations == (Relation("b <= c"),)
+PLAN = Plan.of(
+    k=5,
+    columns=["hours", "rooms"],
+    kinds={"hours": {"kind": "spiked", "spike": -1, "round": "no"}},
+    strata=["zone"],
+    weight="weight",
+    unit="person",
+    missing={"policy": "drop", "codes": {"rooms": 99}},
+    require={"distinct": {"answer": 3}},
+    relations=["rent <= price"],
+)
+# Flags about what the plan names.
+PARTS = [
+    ({"small_strata": "merge"}, {"strata": {"small": "merge"}}),
+    ({"weight_release": "keep"}, {"weight": {"release": "keep"}}),
+    ({"unit_mode": "together"}, {"unit": {"mode": "together"}}),
+    ({"importance": ["hours=2"]}, {"kinds": {"hours": {"importance": 2}}}),
+]
+
+
+@pytest.mark.parametrize(("flags", "settings"), [*SAID, *PARTS])
+def test_flags_change_of_a_plan_file_what_keywords_change(tmp_path, flags, settings):
+    (tmp_path / "plan.toml").write_text(PLAN.to_toml())
+    assert plan_of({"plan": tmp_path / "plan.toml", **flags}) == PLAN.override(**settings)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
@@ -26,22 +25,6 @@ def run(*arguments, **settings):
     return subprocess.run(
         [*COMMAND, *map(str, arguments)], capture_output=True, text=True, check=False, **settings
     )
-
-
-@pytest.fixture
-def survey(tmp_path):
-    rng = np.random.default_rng(0)
-    table = pa.table(
-        {
-            "id": [f"{i:05d}" for i in range(60)],
-            "income": rng.lognormal(8, 1, 60).round(2),
-            "age": rng.integers(18, 90, 60),
-            "region": rng.choice(["north", "south"], 60),
-        }
-    )
-    path = tmp_path / "survey.csv"
-    pacsv.write_csv(table, path)
-    return path
 
 
 def test_protect_says_what_it_did_on_stderr(survey, tmp_path):
@@ -76,18 +59,8 @@ def test_verbose_says_why_each_column_has_its_role_and_every_note(survey, tmp_pa
     ):
         assert words in said(done), words
     assert done.stderr.splitlines()[-1].startswith("green")
-    named = here(
-        "protect",
-        survey,
-        tmp_path / "safe.csv",
-        "--k",
-        5,
-        "-c",
-        "income,age",
-        "--known",
-        "id",
-        "--verbose",
-    )
+    words = ["--k", 5, "-c", "income,age", "--known", "id", "--verbose"]
+    named = here("protect", survey, tmp_path / "safe.csv", *words)
     assert "note No column is named as confidential." in said(named)
     assert named.stderr.splitlines()[-1].startswith("amber")
 
@@ -142,19 +115,8 @@ def test_quiet_hides_words_but_no_warning(survey, tmp_path):
 
 
 def test_refine_loses_less_and_bound_says_how_much_less_is_possible(survey, tmp_path):
-    arguments = [
-        "protect",
-        survey,
-        tmp_path / "safe.csv",
-        "-k",
-        5,
-        "-c",
-        "income,age",
-        "--known",
-        "id",
-        "-m",
-        "mst",
-    ]
+    arguments = ["protect", survey, tmp_path / "safe.csv", "-k", 5, "-c", "income,age"]
+    arguments += ["--known", "id", "-m", "mst"]
     plain = json.loads(here(*arguments, "--json", "--quiet").stdout)
     done = here(*arguments, "--json", "--refine", "fast", "--bound")
     refined = json.loads(done.stdout)
@@ -173,17 +135,8 @@ def test_refine_loses_less_and_bound_says_how_much_less_is_possible(survey, tmp_
     ("arguments", "message"),
     [
         (["--k", 61], "k=61 needs at least 61 records; the table has 60."),
-        (["--k", 0], "must be a whole number of at least 1; got 0"),
-        (
-            ["--k", 5, "--columns", "wages"],
-            "There is no column 'wages'; the table has 'id', 'income'",
-        ),
         (["--k", 5, "--method", "magic"], "method='magic' is not known; choose one of"),
-        (["--k", 5, "--decimal", ";"], "decimal sign must be . or ,"),
-        (
-            ["--k", 5, "--encoding", "klingon"],
-            "encoding must be one of text files; 'klingon' is not",
-        ),
+        (["--k", 5, "--encoding", "klingon"], "must be one of text files; 'klingon' is not"),
         (["--k", "five"], "valid integer"),
         (
             [],
@@ -210,12 +163,6 @@ def test_an_error_as_json(survey, tmp_path):
     error = json.loads(done.stdout)["error"]
     assert error["type"] == "InputError"
     assert error["message"].startswith("k=99 needs")
-
-
-def test_unknown_ending_is_refused_before_reading(tmp_path):
-    done = here("protect", tmp_path / "absent.csv", tmp_path / "safe.docx", "--k", 3)
-    assert done.returncode == 2
-    assert "safe.docx' has none that is known. Use one of .csv" in done.stderr
 
 
 def test_names_with_commas_markup_and_control_signs(tmp_path):
@@ -424,18 +371,6 @@ def test_words_that_nobody_reads_change_nothing(survey, tmp_path):
     assert done.returncode == 0
     assert json.loads(done.stdout)["verdict"] == "green"
     assert (tmp_path / "out.csv").exists()
-
-
-def test_mistakes_are_found_before_the_file_is_read(tmp_path):
-    absent = tmp_path / "absent.csv"
-    for arguments, message in [
-        (["--k", 0], "must be a whole number"),
-        (["--k", 3, "--method", "x"], "method='x' is not known"),
-    ]:
-        assert message in here("protect", absent, tmp_path / "o.csv", *arguments).stderr
-    assert (
-        "there is no folder" in here("protect", absent, tmp_path / "no" / "o.csv", "-k", 3).stderr
-    )
 
 
 def test_k_of_one_is_warned_of(survey, tmp_path):

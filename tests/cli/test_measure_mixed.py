@@ -47,13 +47,6 @@ def test_codes_are_compared_as_categories_and_records_count_by_weight(files):
     assert "the groups alone" not in done.stderr
 
 
-def test_a_kind_that_does_not_exist_is_refused(files):
-    _, _, folder = files
-    done = here("measure", folder / "before.csv", folder / "after.csv", "--kind", "job=colour")
-    assert done.returncode == 2
-    assert "kind is one of" in " ".join(done.stderr.split())
-
-
 def test_rows_of_other_people_are_noticed(tmp_path):
     frame = pd.DataFrame({"age": range(20, 60), "pay": [x * x % 97 for x in range(40)]})
     frame.to_csv(tmp_path / "in.csv", index=False)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg import InputError
 from microagg.base.formatting import TRADE_OFF
 from microagg.comparing.choices import (
     TOLERANCE,
@@ -168,18 +167,3 @@ def test_an_estimated_linkage_counts_at_its_upper_end():
     answer = suggested(cells, max_linkage=0.2)
     assert answer.cell.k == 5
     assert "15.0 % (up to 17.0 %) of the records are linked" in answer.words
-
-
-@pytest.mark.parametrize(
-    ("targets", "message"),
-    [
-        ({"max_linkage": 20}, r"share of the records from 0 to 1 \(for 20 % write 0\.2\); got 20"),
-        ({"max_loss": -1}, "percentage from 0 up"),
-        ({"max_loss": float("nan")}, "percentage from 0 up"),
-        ({"max_linkage": True}, "share of the records"),
-        ({"max_linkage": "0.2"}, "share of the records"),
-    ],
-)
-def test_wrong_targets(targets, message):
-    with pytest.raises(InputError, match=message):
-        accepted(**targets)

@@ -7,11 +7,10 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from typer.testing import CliRunner
 
 import microagg
+from command import here
 from microagg import Plan
-from microagg.cli.main import app
 from microagg.comparing.comparison import prepare, try_prepared
 from microagg.engines.memory.table import Table
 from microagg.formats.files import read_file
@@ -58,6 +57,8 @@ def check(frame, found):
         assert cell.linkage.share == pytest.approx(release.with_known.record_linkage)
         assert cell.below_k == pytest.approx(release.with_known.below_k)
         assert cell.groups == sum(part.partition.n_groups for part in release.parts)
+        assert cell.smallest == min(part.partition.sizes.min() for part in release.parts)
+        assert cell.seconds > 0
 
 
 SETTINGS = {
@@ -173,8 +174,8 @@ def test_the_command_takes_a_plan(survey, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN.override(method="auto").to_toml())
     words = ["compare", survey, "--plan", tmp_path / "plan.toml", "-k", "3,5", "--json"]
     words += ["--drop", "house,w,age", "--report", tmp_path / "c.html"]
-    done = CliRunner().invoke(app, [str(word) for word in words])
-    assert done.exit_code == 0, done.output
+    done = here(*words)
+    assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert found["methods"] == ["auto"]
     assert found["columns"] == ["income", "code", "job"]

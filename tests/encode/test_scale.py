@@ -13,8 +13,8 @@ from microagg.plan.settings import SCALES
 X = np.random.default_rng(0).lognormal(size=(50, 3))
 
 
-def scaled(X, how="zscore"):
-    return fit_scale(X, how).apply(X)
+def scaled(X, how="zscore", weights=None):
+    return fit_scale(X, how, weights).apply(X)
 
 
 def test_zscore_has_mean_0_and_sd_1_with_n_minus_1():
@@ -47,10 +47,14 @@ def test_none_keeps_differences():
     assert Z.mean(axis=0) == pytest.approx(0, abs=1e-12)
 
 
+WEIGHTS = np.arange(1.0, 51) / 25.5  # of a mean of 1
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("how", SCALES)
-def test_constant_columns_become_0(how):
+def test_constant_columns_become_0(how, weights):
     data = np.column_stack([X[:, 0], np.full(50, 0.1)])
-    assert np.all(scaled(data, how)[:, 1] == 0)
+    assert np.all(scaled(data, how, weights)[:, 1] == 0)
 
 
 @pytest.mark.parametrize("how", SCALES)
@@ -58,10 +62,11 @@ def test_one_record(how):
     assert scaled(np.array([[5.0, 6.0]]), how).tolist() == [[0.0, 0.0]]
 
 
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("how", SCALES)
-def test_an_offset_leaves_the_very_same_doubles(how):
-    whole = np.random.default_rng(1).integers(-50, 50, size=(40, 2)).astype(float)
-    assert np.array_equal(scaled(whole, how), scaled(whole + 2.0**40, how))
+def test_an_offset_leaves_the_very_same_doubles(how, weights):
+    whole = np.random.default_rng(1).integers(-50, 50, size=(50, 2)).astype(float)
+    assert np.array_equal(scaled(whole, how, weights), scaled(whole + 2.0**40, how, weights))
 
 
 @pytest.mark.parametrize("factor", [1e308, 1e300, 1e-300, 5e-324])

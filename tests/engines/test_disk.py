@@ -317,34 +317,14 @@ def test_too_little_room_is_said_before_any_work(tmp_path, monkeypatch):
 
 def test_the_engine_is_chosen_by_the_memory(tmp_path):
     source = written(survey(), tmp_path, "in.parquet")
-    done = here(
-        "protect",
-        source,
-        tmp_path / "out.parquet",
-        "-k",
-        4,
-        "-c",
-        "number,spiked",
-        "--memory",
-        "100kB",
-    )
-    assert "in parts; --memory gives 0 MiB, and this job takes about 33" in said(done)
-    done = here(
-        "protect",
-        source,
-        tmp_path / "out.parquet",
-        "-k",
-        4,
-        "-c",
-        "number,spiked",
-        "--memory",
-        "1GiB",
-    )
-    assert "in parts" not in said(done)
-    wrong = here("protect", source, tmp_path / "out.parquet", "-k", 4, "--memory", "much")
+    asked = ["protect", source, tmp_path / "out.parquet", "-k", 4, "-c", "number,spiked"]
+    little, enough = (here(*asked, "--memory", memory) for memory in ("100kB", "1GiB"))
+    assert "in parts; --memory gives 0 MiB, and this job takes about 33" in said(little)
+    assert "in parts" not in said(enough)
+    wrong = here(*asked, "--memory", "much")
     assert "2GiB" in wrong.stderr
     assert wrong.returncode == 2
-    wrong = here("protect", source, tmp_path / "out.parquet", "-k", 4, "--engine", "steam")
+    wrong = here(*asked, "--engine", "steam")
     assert "memory" in wrong.stderr
     assert wrong.returncode == 2
 

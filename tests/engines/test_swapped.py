@@ -169,7 +169,8 @@ def test_each_group_releases_the_list_of_its_values(engine, tmp_path):
     ("order", "words"),
     [(None, "kept their own 'age'"), ("", "'age' and 'income' stayed together")],
 )
-def test_a_dealing_that_is_not_random_is_rejected(order, words, tmp_path, monkeypatch):
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_dealing_that_is_not_random_is_rejected(engine, order, words, tmp_path, monkeypatch):
     at_random = swap.dealt_rows
 
     def dealt(labels, secret, what):
@@ -177,7 +178,7 @@ def test_a_dealing_that_is_not_random_is_rejected(order, words, tmp_path, monkey
 
     monkeypatch.setattr(swap, "dealt_rows", dealt)
     with pytest.raises(VerificationError, match=words):
-        swapped(tmp_path, "disk", plan_of())
+        swapped(tmp_path, engine, plan_of())
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 

@@ -57,6 +57,7 @@ def test_groups_that_agree_are_amber_and_their_own_advice_cures_it():
     (told,) = [c for c in found.cautions if c.severity == "amber"]
     assert told.columns == ("result",)
     assert f"result ({rare.sum()} records)" in told.words
+    assert "positive" not in json.dumps(found.as_dict())  # which value it is
     advice = told.advice.split("--require ")[1].split(". ")[0]
     assert advice == "hidden:result=5"
     rule, _, rest = advice.partition(":")

@@ -255,23 +255,6 @@ def test_groups_of_one_unit():
     assert not found(with_column(mixed), "different other")
 
 
-def test_groups_that_agree_in_a_secret():
-    secret = np.where(labels() == 0, "SICK", np.array(["a", "b", "c"])[np.argsort(NOISE) % 3])
-    secret[labels() == 1] = ["a", "b", *["c"] * (np.sum(labels() == 1) - 2)]
-    release = with_column(secret, confidential=["other"])
-    (caution,) = found(release, "disclose confidential values")
-    assert (caution.severity, caution.columns) == ("amber", ("other",))
-    assert "SICK" not in json.dumps(release.evidence.as_dict())
-    assert release.evidence.verdict == "amber"
-    accepted = with_column(secret, confidential=["other"], max_agreeing=0.2).evidence
-    assert accepted.verdict == "green"
-    mixed = np.empty(N, dtype=object)
-    for g in range(labels().max() + 1):
-        rows = np.flatnonzero(labels() == g)
-        mixed[rows] = (["a", "b", "c"] * N)[: len(rows)]
-    assert not found(with_column(mixed, confidential=["other"]), "confidential value")
-
-
 def test_a_caution_shows_names_but_never_as_markup():
     caution = Caution("amber", ("a\x1b[31m",), "A fact.", "Do this.")
     assert caution.sentence == "A fact. Do this."

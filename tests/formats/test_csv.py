@@ -17,27 +17,8 @@ from microagg.formats.csv import CsvText, write_csv
 from microagg.formats.layouts import CsvFormat
 from microagg.tables.numbers_in_text import as_typed
 
-ODD_TEXTS = [
-    "00123",
-    "1.50",
-    "1234567890123456789012345",
-    "a,b",
-    'she said "no"',
-    "two\nlines",
-    "carriage\rreturn",
-    "dos\r\nlines",
-    "",
-    "Zürich, Ærø",
-    "🦜",
-    "  outer blanks ",
-    "\ttab",
-    "NA",
-    "0x1F",
-    "+5",
-    "1e5",
-    "a;b|c",
-    '"',
-]
+# Text that looks like numbers, dates or missing values elsewhere.
+ODD_TEXTS = ["00123", "1.50", "9" * 25, "", "  outer blanks ", "NA", "0x1F", "+5", "1e5"]
 
 
 def read_csv(path: Path, form: CsvFormat) -> tuple[pa.Table, CsvFormat]:
@@ -79,18 +60,10 @@ def path(tmp_path):
 # To the letter
 
 
-def test_odd_texts_in_untouched_columns_come_back_to_the_letter(path):
-    table = pa.table({"x": list(range(len(ODD_TEXTS))), "text": ODD_TEXTS})
-    write_csv(table, path, CsvFormat())
-    again, _ = read_csv(path, CsvFormat())
-    assert again["text"].to_pylist() == ODD_TEXTS
-    assert typed(path)["x"].to_pylist() == list(range(len(ODD_TEXTS)))
-
-
 @given(
     st.lists(
         st.tuples(
-            st.text(st.characters(exclude_categories=["Cs"])),
+            st.text(st.characters(exclude_categories=["Cs"])) | st.sampled_from(ODD_TEXTS),
             st.text(st.sampled_from('ab,;\t|"\n\r 0')),
         ),
         min_size=1,

@@ -17,7 +17,7 @@ from microagg.encode.steps import Steps, usual_steps
 from microagg.engines import disk_release, write_and_count
 from microagg.engines.memory import suppress
 from microagg.engines.release_counts import CountsOnDisk
-from microagg.errors import InputError, VerificationError
+from microagg.errors import VerificationError
 from microagg.evidence.column_cautions import (
     about_agreement,
     about_determined,
@@ -335,14 +335,6 @@ def test_codes_for_missing_tell_original_records_apart():
     plain = frame.assign(pay=[7.0, 7.0, *[5.0] * 4])
     release = microagg.protect(plain, k=3, columns=["pay", "age"])
     assert release.risk.unique_before == 0
-
-
-@pytest.mark.parametrize("swapped", [False, True])
-def test_a_frame_is_not_compared_with_an_array(swapped):
-    frame = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    pair = (frame.to_numpy(), frame) if swapped else (frame, frame.to_numpy())
-    with pytest.raises(InputError, match="two frames or two arrays"):
-        microagg.utility(*pair)
 
 
 def test_the_density_is_that_of_the_sample_and_the_interval_of_a_quantile_covers_it():

@@ -44,8 +44,9 @@ def test_a_column_of_a_csv_file_that_was_blanked_throughout_is_text_without_valu
     assert np.isnan(found).all()
 
 
-def test_a_constant_number_is_as_close_as_can_be():
-    frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "b": [7.0] * 4})
+@pytest.mark.parametrize("value", [7.0, "x"])
+def test_a_constant_column_is_as_close_as_can_be(value):
+    frame = pd.DataFrame({"a": [1.0, 1.0, 2.0, 2.0], "b": [value] * 4})
     found = microagg.risk(frame, frame, ["a"], confidential=["b"]).diversity["b"]
     assert (found.t, found.distinct_l, found.agreement.records) == (0.0, 1, 0)
 

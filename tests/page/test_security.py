@@ -229,17 +229,17 @@ def test_another_user_of_this_machine_sees_nothing(folder):
     assert done.stdout.split() == ["403", "1", "refused"], done.stderr
 
 
+def serve_alone(folder, said):
+    """Serve without a browser; what is said is put into a list."""
+    say = lambda label, words: said.append(words)  # noqa: E731
+    serve([folder], port=0, open_browser=False, limits=RequestLimits(), say=say)
+
+
 def test_words_without_a_browser(folder, monkeypatch):
     """The address, and the way to it from elsewhere; no way to listen on other addresses."""
     said = []
     monkeypatch.setattr(Server, "run", Server.close)
-    serve(
-        [folder],
-        port=0,
-        open_browser=False,
-        limits=RequestLimits(),
-        say=lambda label, words: said.append(words),
-    )
+    serve_alone(folder, said)
     text = "\n".join(said)
     assert "http://127.0.0.1:" in text
     assert "ssh -N -L" in text
@@ -253,13 +253,7 @@ def test_the_log_goes_where_the_command_speaks(folder, monkeypatch):
         server.close()
 
     monkeypatch.setattr(Server, "run", run)
-    serve(
-        [folder],
-        port=0,
-        open_browser=False,
-        limits=RequestLimits(),
-        say=lambda label, words: said.append(words),
-    )
+    serve_alone(folder, said)
     assert said[-1] == "refused"
 
 

@@ -178,27 +178,6 @@ def test_the_posterior_over_rows_is_the_chance_told(blocks, bound, monkeypatch):
         assert of_units.max() == pytest.approx(told.largest)
 
 
-def test_a_dealing_that_is_switched_off_is_rejected(tmp_path, monkeypatch):
-    monkeypatch.setattr(swap, "dealt_rows", lambda labels, secret, what: np.arange(len(labels)))
-    table = a_survey()[["age", "income"]]
-    release = microagg.protect(table, k=5, columns=list(table), release="swap")
-    with pytest.raises(VerificationError, match="kept their own 'age'"):
-        release.write(tmp_path / "safe.csv")
-    assert not list(tmp_path.iterdir())
-
-
-def test_one_order_for_all_columns_is_rejected(tmp_path, monkeypatch):
-    as_it_is = swap.dealt_rows
-    monkeypatch.setattr(
-        swap, "dealt_rows", lambda labels, secret, what: as_it_is(labels, secret, "")
-    )
-    table = a_survey()[["age", "income"]]
-    release = microagg.protect(table, k=5, columns=list(table), release="swap")
-    with pytest.raises(VerificationError, match="'age' and 'income' stayed together"):
-        release.write(tmp_path / "safe.csv")
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_file_with_another_value_is_rejected(tmp_path, monkeypatch):
     table = a_survey()[["age", "income"]]
     release = microagg.protect(table, k=5, columns=list(table), release="swap")

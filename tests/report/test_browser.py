@@ -85,21 +85,6 @@ def test_no_complaint_no_request_no_sideways_scrolling(browser, pages, name, wid
     assert size["height"] > 1000
 
 
-@pytest.mark.parametrize("name", PAGES)
-def test_no_script_and_nothing_from_elsewhere(browser, pages, name):
-    browser.open(pages[name], 1280, 800)
-    assert browser.evaluate("document.scripts.length") == 0
-    assert (
-        browser.evaluate(
-            "[...document.querySelectorAll('[src], link[href], image, iframe, object, form')]"
-            ".map(e => e.getAttribute('src') || e.getAttribute('href')"
-            " || e.getAttribute('xlink:href') || e.tagName)"
-            ".filter(where => !where.startsWith('data:'))"
-        )
-        == []
-    )
-
-
 OVERLAPS = """
 (() => {
   const boxes = [...document.querySelectorAll('h1, h2, h3, p, figure, table, .card, pre, dt, dd, li')]

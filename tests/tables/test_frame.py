@@ -511,7 +511,6 @@ def test_half_a_surrogate_pair_is_refused_when_writing(tmp_path, frame):
 
 # What cannot be protected
 
-WORDS = ["a", "b", "c", "d", "e", "f"]
 DAYS = [dt.date(2024, 1, day) for day in range(1, 7)]
 
 

@@ -153,23 +153,6 @@ def test_univariate_methods_refuse_several_columns():
         microagg.protect(FRAME, k=4, cost="sae")
 
 
-def test_representation_shows_no_record():
-    frame = FRAME.assign(a=123456.789)
-    release = microagg.protect(frame, k=4, columns=["b"])
-    assert "123456" not in repr(release)
-    assert "123456" not in repr(microagg.protect(frame, k=4, columns=["a", "b"]))
-
-
-def test_without_k_nothing_is_done():
-    with pytest.raises(InputError, match=r"k, the least number .* is not given\. Say k=5"):
-        microagg.protect(FRAME)
-
-
-def test_a_slip_in_a_keyword_is_told_with_the_nearest():
-    with pytest.raises(InputError, match=r"no setting called 'colums'; did you mean columns\?"):
-        microagg.protect(FRAME, k=3, colums=["a"])
-
-
 def test_a_plan_and_keywords_that_override_it():
     plan = Plan.of(k=3, columns=["a"], drop=["b"], method="mdav")
     by_plan = microagg.protect(FRAME, plan=plan)

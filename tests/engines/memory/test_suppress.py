@@ -107,16 +107,8 @@ def test_strata_gaps_and_recodings_go_along(tmp_path):
     frame.to_csv(source, index=False)
     for policy in ("pattern", "drop"):
         words = ["protect", source, target, "--k", 3, "--columns", "a,b,c", "--strata", "region"]
-        words += [
-            "--drop",
-            "id",
-            "--missing",
-            policy,
-            "--suppress",
-            0.04,
-            "--coarsen",
-            "b=round:0.1",
-        ]
+        words += ["--drop", "id", "--missing", policy, "--suppress", 0.04]
+        words += ["--coarsen", "b=round:0.1"]
         done = here(*words, "--effort", "fast", "--json")
         assert done.returncode == 0, said(done)
         data = json.loads(done.stdout)
@@ -144,21 +136,8 @@ def test_a_weight_and_engines_that_work_in_parts_refuse(tmp_path):
     assert found.evidence.verdict == "green"
     source = tmp_path / "in.parquet"
     frame.to_parquet(source)
-    done = here(
-        "protect",
-        source,
-        tmp_path / "out.parquet",
-        "--k",
-        3,
-        "--columns",
-        "a,b,c",
-        "--drop",
-        "w",
-        "--suppress",
-        0.02,
-        "--engine",
-        "disk",
-    )
+    words = ["protect", source, tmp_path / "out.parquet", "--k", 3, "--columns", "a,b,c"]
+    done = here(*words, "--drop", "w", "--suppress", 0.02, "--engine", "disk")
     assert done.returncode == 2
     assert "suppress leaves some out" in said(done)
 
