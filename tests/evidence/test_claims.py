@@ -115,6 +115,15 @@ def test_an_exact_method_proves_nothing_once_groups_are_merged_for_units(tmp_pat
     assert bounded.evidence.proof(bounded.parts[0])[0].startswith("by at most")
 
 
+def test_a_bound_says_that_swapped_groups_were_merged_for_more_than_k():
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.permutation(np.arange(18.0)) for name in "ab"})
+    release = microagg.protect(
+        frame, k=3, columns=["a", "b"], release="swap", standing=0.2, bound="fast"
+    )
+    assert "whatever else they satisfy" in release.evidence.proof(release.parts[0])[1]
+
+
 @pytest.mark.filterwarnings("ignore:The DataFrame has column names of mixed type")
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize(

@@ -186,6 +186,18 @@ def test_members_that_exchange_their_values_get_the_same_merged_groups(seed):
     assert labels[0] == labels[1]
 
 
+def test_groups_of_equal_records_stay_apart_where_others_can_be_merged():
+    """Together they would give more equal rows; and a cell of one group keeps no other cell from merging."""
+    before, space, _, codes = agreeing(0)
+    codes[:20] = 0
+    codes[20:, 0] = np.arange(20, 200)  # all different
+    cells = (np.arange(200) >= 10).astype(int)
+    alone = expected_standing(codes, before.labels)
+    merged = merge_agreeing(before, space, cells, codes, 0.4)
+    assert expected_standing(codes, merged.labels) <= 0.4 * 200 < alone
+    assert merged.labels[:10].tolist() == [0] * 5 + [1] * 5
+
+
 def test_a_share_that_no_merge_reaches_is_refused():
     before, space, cells, codes = agreeing(0)
     with pytest.raises(InputError, match=r"standing = 0\.05 is not reached"):

@@ -74,4 +74,5 @@ def guarantee(plan: Plan, part: Part) -> str:
 
 def _satisfies_more(plan: Plan, block: Block) -> bool:
     """Return whether groups of a block must satisfy more than k records."""
-    return plan.unit_of(block).column is not None or bool(block.require)
+    requires_more = bool(block.require) or block.standing is not None
+    return plan.unit_of(block).column is not None or requires_more

@@ -123,7 +123,8 @@ def merge_agreeing(
     records, which name nobody, are counted as well. The rule follows from the lists of values alone: like the
     dealing, it says nothing about whose value is whose. The group for which
     it is largest is merged with the nearest one that leaves less than a third of it, again and again, in
-    O(groups) a time.
+    O(groups) a time. No merge raises what is expected of both: groups of equal records stay apart, and the
+    next ones are merged.
 
     Parameters
     ----------
@@ -137,22 +138,23 @@ def merge_agreeing(
     Raises
     ------
     InputError
-        If not even one group for each cell is enough.
+        If no merge is left that lowers what is expected.
     """
     members = rows_of_each(found.labels)
     expected = np.array([_expected_standing(codes[rows]) for rows in members])
     sizes = np.array([len(rows) for rows in members], dtype=np.float64)
     centres = np.array([space.scaled[rows].mean(axis=0) for rows in members])
     cell = np.array([cells[rows[0]] for rows in members])
+    may_merge = np.ones(len(members), dtype=bool)
     while expected.sum() > most * len(codes):
-        worst = int(np.argmax(expected))
-        others = np.flatnonzero((sizes > 0) & (cell == cell[worst]))
-        others = others[others != worst]
-        if not len(others):
+        worst = int(np.argmax(np.where(may_merge, expected, -1.0)))
+        if not may_merge[worst]:
             raise InputError(
-                f"standing = {most:g} is not reached by one group for each stratum: too many records are "
+                f"standing = {most:g} is not reached by merging groups of a stratum: too many records are "
                 "equal. Ask for more, or leave standing out."
             )
+        others = np.flatnonzero((sizes > 0) & (cell == cell[worst]))
+        others = others[others != worst]
         apart = np.square(centres[others] - centres[worst]).sum(axis=1)
         near = np.argsort(apart * sizes[others] / (sizes[others] + sizes[worst]), kind="stable")
         best, least = -1, np.inf
@@ -162,11 +164,15 @@ def merge_agreeing(
                 best, least = int(other), value
             if value < expected[worst] / 3:
                 break
+        if least >= expected[worst] + expected[best]:  # also where there is no other
+            may_merge[worst] = False
+            continue
         both = sizes[[worst, best]]
         centres[worst] = (both[:, None] * centres[[worst, best]]).sum(axis=0) / both.sum()
         members[worst] = np.concatenate([members[worst], members[best]])
         sizes[worst], sizes[best] = both.sum(), 0
         expected[worst], expected[best] = least, 0
+        may_merge[best] = False
     labels = np.empty_like(found.labels)
     for group in np.flatnonzero(sizes):
         labels[members[group]] = group
