@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import threading
 import time
 from importlib import import_module
@@ -47,6 +48,16 @@ def test_each_cell_counts_as_a_thread_at_work(frame, monkeypatch):
     microagg.compare(frame, k=[3, 5], methods=["mdav"], workers=2)
     assert found == [2, 2]
     assert helpers() == 5
+
+
+def test_what_is_tried_does_not_carry_originals_along(frame):
+    comparison = microagg.compare(frame, k=3, methods=["mdav"])
+    secret = frame["a"].to_numpy()
+    assert secret[:4].tobytes() not in pickle.dumps(comparison)
+    assert pickle.loads(pickle.dumps(comparison)).rows == comparison.rows
+    prices = microagg.prices(frame, microagg.Plan.of(k=3, columns=["a", "b"], drop=["name", "c"]))
+    with pytest.raises(TypeError, match="originals, and what holds one, cannot be pickled"):
+        pickle.dumps(prices)
 
 
 def test_the_number_of_workers_changes_nothing_but_times(frame):

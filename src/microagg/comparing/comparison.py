@@ -87,7 +87,8 @@ OnProgress = Callable[[Tried, int], object]
 class Comparison:
     """A plan with several methods and k on one table."""
 
-    table: Table = field(repr=False)
+    records: int
+    """Number of records."""
     plan: Plan
     """As it was given; every block has the method and the k of a choice in place of its own."""
     columns: list[Any]
@@ -100,11 +101,8 @@ class Comparison:
     """By method and k; with a target, also those k that the search for it came to."""
     stopped: bool = False
     """Whether ``progress`` asked to stop before all was tried."""
-
-    @property
-    def records(self) -> int:
-        """Number of records."""
-        return len(self.table)
+    table: Table | None = field(default=None, repr=False)
+    """The originals until all is tried; what is returned goes its way without them."""
 
     @property
     def announcement(self) -> str:
@@ -349,7 +347,7 @@ def prepare(
         "workers": workers,
     }
     columns = list(full.roles(records.frame.names).protected)
-    return Comparison(records, plan, columns, settings, about)
+    return Comparison(len(records), plan, columns, settings, about, table=records)
 
 
 def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> Comparison:
@@ -357,13 +355,13 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
 
     Parameters
     ----------
-    comparison : without cells
+    comparison : without cells, and with its table
     progress : as for :func:`compare`
 
     Returns
     -------
     Comparison
-        With cells.
+        With cells, and without the table.
 
     Raises
     ------
@@ -371,6 +369,7 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
         If ``progress`` raised it before any choice had a result.
     """
     records, n, asked = comparison.table, comparison.records, comparison.settings
+    assert records is not None  # nothing was tried yet
     methods, releases = asked["methods"], asked["release"]
     began = time.monotonic()
     few = records.taken(np.arange(min(n, max(_FEW, 2 * min(asked["k"])))))
@@ -428,7 +427,7 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
     stopped = tries.stop.is_set()
     if stopped and all(cell.problem is not None for cell in cells):
         raise StopSearch
-    return replace(comparison, cells=mark_frontier(cells), stopped=stopped)
+    return replace(comparison, cells=mark_frontier(cells), stopped=stopped, table=None)
 
 
 def _next_in_search(comparison: Comparison, tried: Mapping[Key, Choice]) -> list[Key]:

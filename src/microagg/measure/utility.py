@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -108,7 +108,9 @@ def utility(
     >>> round(u.information_loss, 6)
     20.0
     """
-    return utility_of(pair(original, protected, columns, kinds=kinds, weights=weights), analyses)
+    figures = utility_of(pair(original, protected, columns, kinds=kinds, weights=weights), analyses)
+    # Whose record is in which group is nothing to carry along.
+    return replace(figures, analyses=[replace(each, _groups=None) for each in figures.analyses])
 
 
 def utility_of(both: Pair, analyses: Iterable[Wanted] = ()) -> Utility:

@@ -46,6 +46,12 @@ class Table:
     def __len__(self) -> int:
         return len(self.frame)
 
+    def __reduce__(self) -> Any:
+        raise TypeError(
+            "A table of originals, and what holds one, cannot be pickled, so that these do not leave this "
+            "process. Pickle the result of as_dict()."
+        )
+
     @property
     def missing_words(self) -> Sequence[str]:
         """Texts that mean missing."""
