@@ -360,9 +360,15 @@ def test_output_that_cannot_be_written_is_no_verdict():
 
 
 @pytest.mark.posix
-def test_words_that_nobody_reads_change_nothing(survey, tmp_path):
+@pytest.mark.parametrize("log", ["a closed pipe", "a full disk"])
+def test_words_that_nobody_reads_change_nothing(survey, tmp_path, log):
+    if log == "a full disk" and not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
     reading, writing = os.pipe()
     os.close(reading)
+    if log == "a full disk":
+        os.close(writing)
+        writing = os.open("/dev/full", os.O_WRONLY)
     words = ["protect", survey, tmp_path / "out.csv", "-k", 3, "--json"]
     done = subprocess.run(
         [*COMMAND, *map(str, words)], stdout=subprocess.PIPE, stderr=writing, check=False

@@ -102,3 +102,13 @@ def test_measures_do_not_carry_originals_along():
     measured = pickle.dumps(microagg.utility(secret, np.array([618.0, 618.0])))
     assert secret[:1].tobytes() not in measured
     assert b"group_loss" in measured
+    survey = pd.DataFrame({"income": np.arange(40.0), "region": np.arange(40) % 2})
+    (analysis,) = microagg.utility(survey, survey, analyses=["income by region"]).analyses
+    assert analysis._groups is None
+
+
+def test_tables_without_records_are_refused():
+    nothing = pd.DataFrame({"a": [], "b": []})
+    for measure in (microagg.utility, microagg.risk):
+        with pytest.raises(InputError, match="must have records"):
+            measure(nothing, nothing)

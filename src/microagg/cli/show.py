@@ -64,6 +64,13 @@ def _is_of_an_interrupt(error: BaseException) -> bool:
 class _Words(Console):
     """What is said on stderr; nobody may listen any more, and the job goes on and ends as it would."""
 
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print, unless that is impossible: a log may lie on a full disk."""
+        try:
+            super().print(*objects, **how)
+        except OSError:
+            self.on_broken_pipe()
+
     def on_broken_pipe(self) -> None:
         """Say nothing more; rich would end the process with 1, although OUT may be released."""
         self.quiet = True

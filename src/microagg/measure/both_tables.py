@@ -393,6 +393,10 @@ def pair(
                 f"Both tables must have the same records in the same order; they have {len(before)} and "
                 f"{len(after)}. Drop the records that only one of them has."
             )
+        if not len(before):
+            raise InputError(
+                "Both tables must have records; they have none. Check how they were read."
+            )
         return _frames_pair(before, after, names, kinds or {}, weights)
     if columns is not None or kinds or weights is not None:
         raise InputError("Columns have names in frames only; pick columns of arrays before.")
