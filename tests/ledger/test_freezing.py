@@ -70,6 +70,29 @@ def test_a_file_is_priced_with_the_groups_that_there_are(source, tmp_path):
     assert ledger.read_bytes() == before
 
 
+def test_groups_that_join_for_a_new_column_are_told_before_and_after(tmp_path):
+    """Merging costs less than the blanks that it saves: a run says so, and so do its prices."""
+    x = [1.0, 1.1, 1.2, 3.0, 3.1, 3.2, 500, 501, 502]
+    z = [7.0, 8, None, 9, 10, None, 90, 91, None]
+    first, second = tmp_path / "first.csv", tmp_path / "second.csv"
+    table = pd.DataFrame({"id": [f"p{i}" for i in range(9)], "x": x})
+    table.to_csv(first, index=False)
+    table.assign(z=z).to_csv(second, index=False)
+    words = ("--kind", "x=number", "--drop", "id", "--key", "id", "--k", 3)
+    words = (*words, "--ledger", tmp_path / "L.sqlite")
+    assert here("protect", first, tmp_path / "1.csv", "--columns", "x", *words).returncode == 0
+    words = (*words, "--columns", "x,z", "--kind", "z=number")
+    priced = here("plan", second, *words, "--prices")
+    done = here("protect", second, tmp_path / "2.csv", *words)
+    joined = "a column that fewer than k members have would lose more if it were blanked: 2 groups"
+    for told in (priced, done):
+        assert joined in " ".join(told.stderr.split())
+    history = here("ledger", tmp_path / "L.sqlite", "--json")
+    losses = [release["loss"] for release in json.loads(history.stdout)["releases"]]
+    assert len(losses) == 2  # over the waves
+    assert losses[1] > losses[0]
+
+
 @pytest.mark.parametrize(
     ("words", "error"),
     [

@@ -257,6 +257,30 @@ def test_a_category_is_drawn_once_whatever_comes_and_goes(release):
         assert drawn(release, jobs) == before  # there and back: an old list draws what it drew
 
 
+def test_three_files_show_no_more_members_than_one(release):
+    """Newcomers, a wave of new values, and leavers whose groups become one: the same members are drawn."""
+    x = np.repeat(100.0 * np.arange(12), 11)
+    kinds = {"x": "number", "job": {"kind": "nominal", "importance": 1e-9}}
+
+    def shown(table) -> set[tuple[int, str]]:
+        """Return group and category, which name a member, of all in the file but newcomers."""
+        file, _ = release(table, 6, ["x", "job"], kinds=kinds, categories="draw")
+        file = file[file["x"] < 1150]
+        return {*zip((file["x"] // 100).astype(int), file["job"], strict=True)}
+
+    table = people(x, job=JOBS * 12)
+    first = shown(table)
+    assert len(first) == 12
+    grown = people([*(x + 9), *[1200.0] * 11], job=JOBS * 13)
+    assert shown(grown) == first
+    stay = {(group, job) for group, job in first if group < 2}
+    leave = [(at // 11, job) not in stay and at % 11 > 3 for at, job in enumerate(JOBS * 2)]
+    third = shown(grown[~np.array([*leave, *[False] * (len(grown) - 22)])])
+    assert len(third) == 11
+    assert {job for group, job in third if group < 2} <= {job for _, job in stay}
+    assert {member for member in third if member[0] > 1} <= first
+
+
 def test_drawn_anew_in_each_file_a_group_shows_its_members():
     """What is not done with a ledger."""
     states = np.zeros(132, np.int64)

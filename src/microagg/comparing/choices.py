@@ -114,7 +114,7 @@ def _risk(choice: Choice) -> float:
 
 
 def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
-    """Mark the choices that are worth choosing.
+    """Mark those of ``choices`` that are worth choosing.
 
     They are the fewest such that every other choice is better than one of them by a hundredth of the spread
     at most, in cost and in risk alike. Cost is the loss, or how far tables moved where that was measured;

@@ -323,7 +323,14 @@ def prepare(
     workers: int | None = None,
     attack: bool = False,
 ) -> Comparison:
-    """Check the settings of :func:`compare` before any work; see there. Nothing is tried yet."""
+    """Check what :func:`compare` is asked before any work; nothing is tried yet.
+
+    Parameters
+    ----------
+    records : the table that was read
+    plan : with all settings that override it
+    k, methods, release, budget, workers, attack : as for :func:`compare`
+    """
     if workers is not None and (not hasattr(workers, "__index__") or workers < 1):
         raise InputError(
             f"workers, the number of choices at a time, is a whole number from 1 up; got {shown(workers)}. "

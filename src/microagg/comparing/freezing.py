@@ -148,5 +148,6 @@ def _release(records: Table, plan: Plan, carrying: Carrying) -> tuple[Release, L
     released = protect_table(
         records.frame, plan, None, records.text, records.coded, carrying=carrying
     )
-    carrying.note_file(Frame(released.data), False, np.arange(len(carrying.rows)))
+    file = Frame(released.data)
+    carrying.note_file(file, False, np.arange(len(file)))
     return released, carrying.ledger({})

@@ -66,7 +66,7 @@ def rounded(how: Coarsen, values: Floats) -> Floats:
 
 
 def level_text(level: Any) -> str:
-    """Return a level as text; a number without needless decimals."""
+    """Return a ``level`` as text; a number without needless decimals."""
     return number_text(float(level)) if isinstance(level, float) else str(level)
 
 
@@ -107,7 +107,7 @@ _BAND = re.compile(
 
 
 def ends_of_label(label: str) -> tuple[float, float] | None:
-    """Read the ends of a band from its name; None if it is not the name of a band.
+    """Read the ends of a band from its ``label``; None if it is not the name of a band.
 
     >>> [ends_of_label(text) for text in ("20–24", "20 to under 25", "80 or more", "15 or less", "others")]
     [(20.0, 25.0), (20.0, 25.0), (80.0, inf), (-inf, 16.0), None]

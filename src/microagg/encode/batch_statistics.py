@@ -303,14 +303,14 @@ class ColumnStatistics:
 def least_keys(
     one: Mapping[Any, frozenset[int]], other: Mapping[Any, frozenset[int]], most: int
 ) -> dict[Any, frozenset[int]]:
-    """Return the least keys of two sets of keys for each value, at most some number of them."""
+    """Return the least keys of each value in ``one`` and ``other`` together, at most ``most`` of them."""
     none: frozenset[int] = frozenset()
     both = {value: one.get(value, none) | other.get(value, none) for value in {**one, **other}}
     return {value: frozenset(sorted(keys)[:most]) for value, keys in both.items()}
 
 
 def mass_by_number(numbers: NDArray[np.int64], weights: Floats) -> dict[int, Fraction]:
-    """Add up the weights of records with each number that occurs, exactly.
+    """Add up the ``weights`` of records by their ``numbers``, both (n,), exactly.
 
     >>> mass_by_number(np.array([0, 2, 0]), np.array([0.5, 3.0, 0.25]))
     {0: Fraction(3, 4), 2: Fraction(3, 1)}
@@ -371,8 +371,9 @@ def least_units(numbers: Labels, units: Labels, m: int, most: int) -> list[froze
 
     Parameters
     ----------
-    numbers : (n,) of a band, level or stratum, 0 to m − 1
+    numbers : (n,) of a band, level or stratum
     units : (n,) whose record it is, the same number in all batches
+    m : how many numbers there are, from 0
     most : units that are listed at most
 
     >>> least_units(np.array([0, 0, 1, 0]), np.array([7, 5, 5, 7]), 3, 2)

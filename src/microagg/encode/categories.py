@@ -39,7 +39,8 @@ _SEED = 20061  # of the projection: the same for the same number of levels, what
 def nominal_encoder(levels: int, counts: LevelCounts) -> Encoder:
     """Make the levels of a category, or the states of values, corners of a simplex.
 
-    States are: there, missing, missing with a code.
+    ``levels`` is how many there are, ``counts`` how often each occurs. States are: there, missing, missing
+    with a code.
 
     >>> nominal_encoder(2, LevelCounts(np.array([2, 2]), 4)).apply(np.array([0.0, 1.0])).round(3).tolist()
     [[-0.866], [0.866]]

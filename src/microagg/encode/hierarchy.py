@@ -27,7 +27,7 @@ _ROOT = "*"  # the ancestor of codes that have none in common
 
 
 def ancestors(variable: Variable) -> list[list[str]]:
-    """List the ancestors of every level, from the top down to the level itself, for each depth.
+    """List the ancestors of every level of ``variable`` for each depth, from the top down to the level.
 
     >>> from microagg.plan.column import Column
     >>> setting = Column("hierarchy", prefixes=(1,))
@@ -81,7 +81,7 @@ def _chain(variable: Variable, code: str, row: int) -> list[str]:
 
 
 def inner_nodes(variable: Variable) -> list[str]:
-    """List the nodes above the codes, from the top: released nodes are numbered so, after the levels."""
+    """List the nodes above the codes of ``variable``, from the top: they are numbered so after the levels."""
     shared = [names[0] for names in _all_depths(variable) if len(set(names)) == 1]
     nodes = [shared[-1] if shared else _ROOT]
     for names in ancestors(variable)[:-1]:

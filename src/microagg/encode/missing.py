@@ -79,13 +79,13 @@ def join_rare(
 
 
 def complete_records(variables: Iterable[Variable]) -> NDArray[np.bool_]:
-    """Find the records that miss no value: those that the policy ``drop`` keeps."""
+    """Return which records miss no value of ``variables``: those that the policy ``drop`` keeps."""
     complete: NDArray[np.bool_] = ~np.any([variable.missing for variable in variables], axis=0)
     return complete
 
 
 def rows_of_each(cells: Labels) -> list[Labels]:
-    """List the rows of each cell, by its number.
+    """List the rows of each cell; ``cells`` has the number of that of each record.
 
     >>> [rows.tolist() for rows in rows_of_each(np.array([0, 1, 0]))]
     [[0, 2], [1]]
@@ -124,7 +124,7 @@ def _join(
 
 
 def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
-    """Return the distinct rows of small whole numbers, ascending, and the number of each row among them.
+    """Return the distinct rows of ``states``, small whole numbers, ascending, and which of them each row is.
 
     >>> rows, which = distinct_rows(np.array([[1, 0], [0, 2], [1, 0]]))
     >>> rows.tolist(), which.tolist()

@@ -130,9 +130,9 @@ def spike_of(setting: Column) -> float:
 
 
 def present(variable: Variable, weights: Floats | None) -> tuple[WeightedValues, WeightedValues]:
-    """Return the values of a column that are there, and those that count for the distance.
+    """Return the values of ``variable`` that are there, and those that count for the distance.
 
-    These are all, of spiked numbers those off the spike.
+    These are all, of spiked numbers those off the spike; each with its ``weights``, (n,), if there are any.
     """
     there = ~variable.missing
     values, mass = variable.values[there], None if weights is None else weights[there]

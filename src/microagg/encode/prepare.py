@@ -129,7 +129,7 @@ def _doubles(weights: Any) -> Floats:
 
 
 def weights_of(table: Frame, name: Any) -> Floats:
-    """Read survey weights from a column, all of them finite and above 0."""
+    """Read survey weights from the column ``name`` of ``table``, all of them finite and above 0."""
     if not table.is_numeric(name):
         raise InputError(
             f"Weights are numbers; column {shown(name)} holds {table.kind_in_words(name)}. Name another."

@@ -480,7 +480,7 @@ def _parent(node: str, said: Column, parents: Mapping[str, str] | None) -> str |
 
 
 def recoded_plan(plan: Plan, recoders: Iterable[Recoder]) -> Plan:
-    """Return the plan of the recoded table, which recodes nothing."""
+    """Return the plan of the table recoded by ``recoders``: ``plan`` that recodes nothing more."""
     after = {recoder.name: recoder.after for recoder in recoders}
     protected = {name for block in plan.blocks for name in block.columns or ()}
     columns = {

@@ -31,9 +31,10 @@ Tallies = dict[Any, Tally]
 
 
 def tally_columns(frame: Frame, plan: Plan, is_csv: bool, units: Labels | None) -> Tallies:
-    """Count in a batch what the recodings of its columns need.
+    """Count in a batch, ``frame``, what the recodings of ``plan`` need.
 
-    ``units`` are keys of whose records these are, the same in all batches; None: k counts records.
+    ``is_csv`` says that it comes from a CSV file. ``units`` are keys of whose records these are, the same
+    in all batches; None: k counts records.
     """
     weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
     words = missing_words(is_csv)
@@ -41,12 +42,15 @@ def tally_columns(frame: Frame, plan: Plan, is_csv: bool, units: Labels | None) 
 
 
 def merge_tallies(first: Tallies, second: Tallies) -> Tallies:
-    """Put together what was counted in two batches."""
+    """Put together what was counted in two batches, ``first`` and ``second``."""
     return {name: tally.merge(second[name]) for name, tally in first.items()}
 
 
 def fit_recoders(plan: Plan, counted: Tallies, frame: Frame, is_csv: bool) -> dict[Any, Recoder]:
-    """Fit the recodings to what was counted in all batches; ``frame`` has the types of the table."""
+    """Fit the recodings of ``plan`` to what was ``counted`` in all batches.
+
+    ``frame`` has the types of the table; ``is_csv`` says that it comes from a CSV file.
+    """
     words = missing_words(is_csv)
     return {name: fit(frame, plan, name, tally, words) for name, tally in counted.items()}
 
@@ -60,8 +64,13 @@ def recoded_batch(
 ) -> tuple[Frame, pa.Table | None]:
     """Recode the columns of a batch, typed and as a CSV file holds it.
 
-    ``coded`` has the codes of a file for missing values, which bands keep; bands are categories if the
-    type of the column is to tell their order, else texts.
+    Parameters
+    ----------
+    frame : the batch, typed
+    text : the same as it stands in a CSV file; None: it does not come from one
+    recoders : fitted to the whole table, by column
+    coded : codes of the file for missing values, which bands keep
+    ordered : whether bands are categories, so that the type of the column tells their order; else texts
     """
     columns, facts = {}, {}
     for name, recoder in recoders.items():
@@ -138,7 +147,7 @@ def recode_table(
     coded: Mapping[Any, Coded] | None = None,
     fitted: Mapping[Any, Recoder] | None = None,
 ) -> RecodedTable | None:
-    """Recode the columns of a table in memory by its plan; None if the plan recodes none.
+    """Recode the columns of ``table``, which is in memory, by its ``plan``; None if that recodes none.
 
     ``text``, ``coded`` and ``fitted`` are as for :func:`microagg.grouping.read_table.take_in`.
     """
@@ -166,7 +175,7 @@ def recode_table(
 
 
 def check_recoded(plan: Plan, names: Sequence[Any]) -> None:
-    """Refuse to recode a column that is not released by its values."""
+    """Refuse a ``plan`` that recodes one of the columns ``names`` that is not released by its values."""
     roles = plan.roles(names)
     released = {*roles.protected, *roles.known}
     for name in plan.coarsened:
@@ -218,8 +227,8 @@ class Recoded:
 def level_places(recoder: Recoder, levels: Iterable[Any], known: Sequence[Any]) -> Floats:
     """Return where the levels of a recoded column stand, in the numbering of the original.
 
-    ``known`` are the levels of the original by their numbers, merged ones after them; a level that is none
-    of them stands after all.
+    ``recoder`` is that of the column, ``levels`` are those after it. ``known`` are the levels of the
+    original by their numbers, merged ones after them; a level that is none of them stands after all.
     """
     if recoder.how.bands is not None:
         places = dict(zip(recoder.labels, recoder.places.tolist(), strict=True))
@@ -229,12 +238,12 @@ def level_places(recoder: Recoder, levels: Iterable[Any], known: Sequence[Any]) 
 
 
 def places_of_released(released: Floats, places: Floats) -> Floats:
-    """Look up the places of released levels; NaN: missing."""
+    """Look up the ``places``, (levels,), of ``released`` level numbers, (n,); NaN: missing."""
     return np.append(places, np.nan)[np.where(np.isnan(released), -1, released).astype(np.int64)]
 
 
 def loss_by_recoding(recoder: Recoder) -> tuple[float, float]:
-    """Share of the information that a column loses by its recoding alone, and its weight in all losses."""
+    """Return the share of its information that a column loses by ``recoder`` alone, and its weight in all."""
     if not recoder.parts or not recoder.counts_levels:
         every = recoder.every
         if not every.squares > 0:

@@ -121,7 +121,7 @@ def with_releases(
 
 
 def taken(releases: Releases, rows: Labels) -> Releases:
-    """Return what groups of some records release."""
+    """Return ``releases`` of the records ``rows`` alone."""
     fields = {name: getattr(releases, name)[rows] for name in ("X", "level", "value", "blank")}
     return releases._replace(**fields)
 

@@ -126,7 +126,8 @@ def _exponents(how: str, low: Floats, high: Floats) -> NDArray[np.intc]:
 def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None) -> float:
     """Return the sum of squared distances of the scaled records to their mean (SST).
 
-    Z-scores need not be computed: they have n − 1 in each column that is not constant, with weights too.
+    ``X``, ``how`` and ``weights`` are as for :func:`fit_scale`. Z-scores need not be computed: they have
+    n − 1 in each column that is not constant, with weights too.
 
     >>> total_squares(np.array([[1.0, 7.0], [2.0, 7.0], [3.0, 7.0]]))
     2.0

@@ -146,7 +146,7 @@ def space_of(
 
 
 def are_plain(variables: Sequence[Variable]) -> bool:
-    """Return whether all columns are numbers without missing values that count alike."""
+    """Return whether all ``variables`` are numbers without missing values that count alike."""
     return all(
         variable.kind in ("number", "integer")
         and variable.setting.transform is None
@@ -157,7 +157,10 @@ def are_plain(variables: Sequence[Variable]) -> bool:
 
 
 def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None = None) -> Encoder:
-    """Fit the encoder of a column in memory, which takes its values, original or released, to coordinates."""
+    """Fit the encoder of ``variable``, which takes its values, original or released, to coordinates.
+
+    ``scale`` is that of numbers; ``weights``, (n,), have a mean of 1 over the table.
+    """
     if variable.is_category:
         counts = count_levels(variable.level_numbers, max(len(variable.levels), 1), weights)
         return fitted_encoder(variable, counts)
@@ -166,7 +169,7 @@ def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None
 
 
 def fitted_encoder(variable: Variable, fitted_to: LevelCounts | NumberFigures) -> Encoder:
-    """Fit the encoder of a column to the counts of its levels or to its figures; its values do not matter."""
+    """Fit the encoder of ``variable``, whatever its values, to ``fitted_to``: counts of levels or figures."""
     if isinstance(fitted_to, NumberFigures):
         return (
             spiked_encoder(variable, fitted_to)
@@ -251,7 +254,7 @@ def with_admissible(
 
 
 def names_of_levels(variable: Variable) -> list[Any]:
-    """List the names of all values that a category may release."""
+    """List the names of all values that ``variable``, a category, may release."""
     names = list(variable.levels)
     if variable.kind == "hierarchy" and variable.setting.release == "node":
         names += hierarchy.inner_nodes(variable)

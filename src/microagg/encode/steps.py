@@ -149,7 +149,7 @@ class Steps:
 
 
 def usual_steps(spread: float) -> Steps | None:
-    """Return a power of ten of at most about a millionth of a standard deviation; None: all digits.
+    """Return a power of ten of at most a millionth of ``spread``, a standard deviation; None: all digits.
 
     >>> usual_steps(25.0).decimals, usual_steps(3e7).decimals, usual_steps(0.0)
     (5, 0, None)

@@ -25,8 +25,7 @@ def strata_of(
 ) -> tuple[Labels, Labels]:
     """Return the stratum of each record, (n,), and the number of its value in each column, (n, columns).
 
-    Strata are numbered by first appearance.
-
+    Strata, the combinations of values in ``columns`` of ``frame``, are numbered by first appearance.
     ``text`` is the same table as written in a CSV file, where 1.0 and 1.00 are two strata: everybody who has
     the file can tell them apart.
     """
@@ -36,7 +35,10 @@ def strata_of(
 
 
 def stratum_codes(frame: Frame, name: Any, text: Frame | None = None) -> tuple[Labels, list[Any]]:
-    """Return the number of each value of a stratum, and the values; refuse a table that misses some."""
+    """Return the number of each value of the stratum ``name``, and the values; refuse missing ones.
+
+    ``frame`` and ``text`` are as for :func:`strata_of`.
+    """
     codes, values = frame.categories(name)
     if (codes < 0).any():
         raise InputError(
@@ -64,8 +66,12 @@ def merge_small(
     ----------
     strata : (n,) stratum of each record
     values : (n, columns) number of the value in each column
+    k : least number of units
+    units : (n,) unit of each record; None: each is one
     scaled : (n, c) coordinates of the records
     small : "error" or "merge"
+    frame, columns : the table, and its strata, for the error
+    who : what units are called
     """
     strata = strata.copy()
     while True:
@@ -122,7 +128,10 @@ def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
 def stratum_too_small(
     columns: Sequence[Any], units: Mapping[tuple[Any, ...], int], k: int, who: UnitWords = RECORDS
 ) -> InputError:
-    """Return the error about strata with fewer than k units; ``units`` has those of each, by its values."""
+    """Return the error about strata with fewer than ``k`` units, called ``who``.
+
+    ``units`` has the number of those of each stratum, by its values in ``columns``.
+    """
     short = [values for values, count in units.items() if count < k]
     worst = min(short, key=lambda values: (units[values], repr(values)))
     named = [f"{shown(name)} = {shown(value)}" for name, value in zip(columns, worst, strict=True)]

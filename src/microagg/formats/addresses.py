@@ -51,7 +51,9 @@ _READ_ONLY = {
 
 
 def kind_by_ending(path: Path, writing: bool = False) -> str:
-    """Tell the format of one file: csv, parquet, arrow, spss, stata, sas or excel.
+    """Tell the format of one file by its ``path``: csv, parquet, arrow, spss, stata, sas or excel.
+
+    With ``writing`` a format that is only read is refused.
 
     >>> kind_by_ending(Path("survey.SAV"))
     'spss'
@@ -142,7 +144,7 @@ Place = Path | Address
 
 
 def as_place(address: str | Path | Address) -> Place:
-    """Take a text as the address of a store, or as a local path."""
+    """Take an ``address`` as that of a store, or as a local path."""
     if (
         isinstance(address, str)
         and address.partition("://")[0].lower() in _SCHEMES
@@ -153,12 +155,12 @@ def as_place(address: str | Path | Address) -> Place:
 
 
 def is_plain(place: Place) -> bool:
-    """Return whether a place is a local file or folder that is read and written as it is."""
+    """Return whether ``place`` is a local file or folder that is read and written as it is."""
     return isinstance(place, Path) and place != STANDARD and place.suffix.lower() not in CODECS
 
 
 def plain_name(place: Place) -> str:
-    """Name of the local file that stands for a place, without the ending of a codec.
+    """Return the name of the local file that stands for ``place``, without the ending of a codec.
 
     >>> plain_name(Path("survey.csv.gz"))
     'survey.csv'

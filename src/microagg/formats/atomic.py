@@ -239,7 +239,10 @@ def _start_of_part(target: Path) -> str:
 
 
 def lock(handle: int, wait: bool = True) -> bool:
-    """Lock an open file until it is closed; False: another process has, or locks do not exist."""
+    """Lock an open file, by its ``handle``, until it is closed; with ``wait`` after others have closed it.
+
+    False: another process has it, or locks do not exist.
+    """
     if not HAS_LOCKS:
         return False
     try:
@@ -258,7 +261,7 @@ def _remove_orphans(target: Path, folder: bool) -> None:
 
 
 def remove_orphan_folders(base: Path, start: str) -> None:
-    """Remove the folders of killed runs whose names begin so."""
+    """Remove the folders of killed runs in ``base`` whose names begin with ``start``."""
     _remove_unlocked(base.glob(f"{start}*"), folders=True)
 
 
@@ -282,7 +285,10 @@ def _remove_unlocked(paths: Iterable[Path], folders: bool) -> None:
 
 @contextmanager
 def private_folder(base: Path, start: str = "microagg-files-") -> Iterator[Path]:
-    """Make a folder that only its owner can read, removed at the end; first remove those of killed runs."""
+    """Make a folder in ``base`` that only its owner can read, and remove it at the end.
+
+    Its name begins with ``start``; those of killed runs are removed first.
+    """
     remove_orphan_folders(base, start)
     folder = None
     try:
@@ -337,7 +343,7 @@ def check_target(target: Path, folder: bool = False, overwrite: bool = True) -> 
 
 
 def sha256(path: Path) -> str:
-    """Hash of a file's content, or of the names and hashes of several, in hexadecimal digits."""
+    """Return the hash of what is in ``path``, of a folder that of names and hashes, as hexadecimal digits."""
     import hashlib
 
     if is_several(path):

@@ -400,7 +400,7 @@ _HARMLESS = r"^[+\-]?[\d.,\s]*([eE][+\-]?\d+)?\s?%?$"  # numbers, phone numbers,
 
 
 def formula_cells(table: pa.Table) -> Counter[str]:
-    """Count the cells of each text column that begin like a formula; a name of a column counts as one.
+    """Count the cells of each text column of ``table`` that begin like a formula, and names of columns.
 
     >>> table = pa.table({"note": ["=1+1", "-5", "+49 30 1234", "@SUM(A1)", "a=b"], "x": [1, 2, 3, 4, 5]})
     >>> dict(formula_cells(table))
@@ -417,7 +417,7 @@ def formula_cells(table: pa.Table) -> Counter[str]:
 
 
 def with_escaped_formulas(table: pa.Table) -> pa.Table:
-    """Return a table with an apostrophe in front of each text or column name that begins like a formula.
+    """Return ``table`` with an apostrophe before each text or column name that begins like a formula.
 
     Categories of text become plain text, as a CSV file has them. A name that exists already gets another
     apostrophe.
@@ -446,7 +446,7 @@ def _escaped_names(names: list[str]) -> list[str]:
 
 
 def no_formulas(target: Path) -> InputError:
-    """Say that a file is not one whose text is taken for formulas."""
+    """Return the error that ``target`` is no file whose text is taken for formulas."""
     return InputError(
         "--escape-formulas (escape_formulas) is about CSV files, whose text a spreadsheet program "
         f"may take for formulas; {shown(str(target), 300)} is none. Leave the setting out."

@@ -124,10 +124,10 @@ class Source:
 
 
 def kind_of(path: Path, writing: bool = False) -> str:
-    """Tell the format of a file from the ending of its name.
+    """Tell the format of a file from the ending of its ``path``, see :func:`.kind_by_ending`.
 
-    csv, parquet, arrow, spss, stata, sas or excel; a folder, or a pattern such as
-    flights/*.parquet, stands for Parquet files.
+    A folder, or a pattern such as flights/*.parquet, stands for Parquet files. With ``writing`` a format
+    that is only read is refused.
     """
     if stands_for_several(path):
         return "parquet"
@@ -135,12 +135,12 @@ def kind_of(path: Path, writing: bool = False) -> str:
 
 
 def stands_for_several(path: Path) -> bool:
-    """Return whether a path stands for Parquet files; a folder named like another file does not."""
+    """Return whether ``path`` stands for Parquet files; a folder named like another file does not."""
     return KINDS.get(path.suffix.lower(), "parquet") == "parquet" and is_several(path)
 
 
 def is_folder_target(target: Path, source: Path | None = None) -> bool:
-    """Return whether a target is a folder of Parquet files: it exists, or the source is one."""
+    """Return whether ``target`` is a folder of Parquet files: it exists, or the ``source`` is one."""
     if target.is_dir() and stands_for_several(target):
         return True
     several = source is not None and stands_for_several(source)

@@ -152,7 +152,7 @@ class FileFormat:
 
 
 def completed_csv(path: Path, csv: CsvFormat | None) -> CsvFormat:
-    """Complete a CSV format by what the ending .tsv says."""
+    """Complete the format ``csv``, None for the usual one, by what the ending of ``path`` says: .tsv."""
     csv = csv or CsvFormat()
     if path.suffix.lower() == ".tsv" and csv.delimiter is None:
         return dataclasses.replace(csv, delimiter="\t")

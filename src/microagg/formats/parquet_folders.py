@@ -22,14 +22,14 @@ _NOTHING = "__HIVE_DEFAULT_PARTITION__"
 
 
 def is_several(path: Path) -> bool:
-    """Return whether a path stands for several Parquet files: a folder, or a pattern like a/*.parquet."""
+    """Return whether ``path`` stands for several Parquet files: a folder, or a pattern like a/*.parquet."""
     if path.is_dir():
         return True
     return glob.has_magic(str(path)) and not path.exists() and path.suffix.lower() in _ENDINGS
 
 
 def parquet_files(path: Path) -> list[Path]:
-    """List the Parquet files of a folder, at any depth, or of a pattern, in the order of their names."""
+    """List the Parquet files of a folder or pattern, ``path``, at any depth, in the order of their names."""
     if path.is_dir():
         files = [
             file

@@ -29,7 +29,7 @@ _ARROW_STREAM, _ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"
 
 
 def fetched(place: Place, folder: Path) -> tuple[Path, str]:
-    """Copy a table from its place into a private folder.
+    """Copy a table from its ``place`` into a private ``folder``.
 
     Returns
     -------
@@ -305,7 +305,7 @@ def local_copies(*places: Place) -> Iterator[list[Path]]:
 
 @contextmanager
 def naming(places: Mapping[Path, Place]) -> Iterator[None]:
-    """Let errors name a place, where they name a file in the folder that stands for it."""
+    """Let errors name a place of ``places``, where they name a file in the folder that stands for it."""
     try:
         yield
     except MicroaggError as error:

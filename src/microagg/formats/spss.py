@@ -10,18 +10,11 @@ from __future__ import annotations
 import codecs
 import struct
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from microagg.errors import TableError, shown
 from microagg.formats.file_errors import incomplete, needed
-from microagg.formats.statistical import (
-    StatisticalFormat,
-    Values,
-    known_facts,
-    pandas_frame,
-    private_part,
-    warn_of_moved_part,
-)
+from microagg.formats.statistical import StatisticalFormat, Values, known_facts, pandas_frame
 from microagg.tables.file_metadata import Labelled
 
 _MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
@@ -54,19 +47,9 @@ class Spss(StatisticalFormat):
     def _write(
         self, path: Path, columns: Values, tags: Values, facts: Labelled, kinds: Values
     ) -> None:
-        options: dict[str, Any] = {}
-        # The function behind write_sav, which also takes alignments.
-        write = private_part("_readstat_writer", "writer_entry_point")
-        if write is not None:
-            options = {
-                "writer_format": "sav",
-                "variable_alignment": known_facts(facts, "alignment"),
-            }
-        else:
-            write = needed("pyreadstat").write_sav
-            warn_of_moved_part("the alignment of columns is not written to the SPSS file")
         compress = path.suffix.lower() == ".zsav"
-        write(
+        # The function behind write_sav, which also takes alignments.
+        needed("pyreadstat._readstat_writer").writer_entry_point(
             pandas_frame(columns, facts),
             path.absolute(),
             file_label=facts.label,
@@ -84,7 +67,8 @@ class Spss(StatisticalFormat):
             variable_display_width=known_facts(facts, "display_width"),
             variable_measure=known_facts(facts, "measure"),
             variable_format=known_facts(facts, "format"),
-            **options,
+            variable_alignment=known_facts(facts, "alignment"),
+            writer_format="sav",
         )
 
 

@@ -16,7 +16,6 @@ import re
 import warnings
 from collections.abc import Callable
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -211,33 +210,8 @@ def _reader(ending: str) -> Callable[..., Any]:
     if name not in ("read_por", "read_xport"):
         return partial(read, user_missing=True)
     # These two do not offer it; the function behind them does.
-    private = private_part("_readstat_parser", "parser_entry_point")
-    if private is None:
-        warn_of_moved_part(
-            f"codes that a file {ending} declares as missing are read as missing values"
-        )
-        return read
+    private = needed("pyreadstat._readstat_parser").parser_entry_point
     return partial(private, parser_format=name.removeprefix("read_"), user_missing=True)
-
-
-def private_part(module: str, name: str) -> Callable[..., Any] | None:
-    """Return a function of pyreadstat that it does not offer; None: this version has it not."""
-    try:
-        function: Callable[..., Any] = getattr(import_module(f"pyreadstat.{module}"), name)
-    except (ImportError, AttributeError):
-        return None
-    return function
-
-
-def warn_of_moved_part(consequence: str) -> None:
-    """Warn that this version of pyreadstat lacks a private part."""
-    warnings.warn(
-        f"microagg uses a private part of pyreadstat that this version does not have; so "
-        f"{consequence}. Install the pyreadstat that microagg asks for: "
-        'pip install --upgrade "microagg[files]".',
-        RuntimeWarning,
-        stacklevel=4,
-    )
 
 
 def _known(word: str | None) -> str | None:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.ledger.equations import NOT_IN_SUM, gives_few_away, has_dominant_change
+from microagg.ledger.hashing import hashed_texts
 
 NO_EQUATION = -2
 _MOST_VERSIONS = 120  # of one value, so that their numbers fit into a byte
@@ -60,6 +61,18 @@ def joined_values(
     sums = np.bincount(at, masses[there] * values[there], minlength=unions)
     joined[mass > 0] = sums[mass > 0] / mass[mass > 0]
     return joined
+
+
+def group_lots(key: bytes, name: str, groups: Labels) -> Labels:
+    """Return for each group a number: of groups that become one, the lowest one's category is drawn.
+
+    Parameters
+    ----------
+    key : of the ledger
+    name : of the column, since every column is drawn by itself
+    groups : numbers of base groups
+    """
+    return hashed_texts(key, "join", (f"{name}\0{group}" for group in groups.tolist()))
 
 
 def equations_of(versions: Labels, groups_then: Labels) -> Labels:

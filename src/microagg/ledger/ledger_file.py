@@ -69,7 +69,7 @@ def _link(before: str, facts: Mapping[str, Any]) -> str:
 
 
 def key_file(path: Path) -> Path:
-    """Return where the key of a ledger lies."""
+    """Return where the key of the ledger at ``path`` lies."""
     return path.with_name(f"{path.name}.key")
 
 
@@ -134,7 +134,10 @@ def _busy(path: Path) -> TableError:
 
 
 def note_release(path: Path, ledger: Ledger) -> None:
-    """Note the last release in the key file, by which an older ledger is found out; else there is none."""
+    """Note the last release of ``ledger`` in the key file, by which an older ledger is found out.
+
+    Nothing is noted if it is not the ledger at ``path``: then nothing was released.
+    """
     if not path.exists() or read_chain(path) != ledger.chain:
         return
     with key_file(path).open("a", encoding="ascii") as file:
@@ -144,7 +147,7 @@ def note_release(path: Path, ledger: Ledger) -> None:
 
 
 def read_ledger(path: Path, key: bytes) -> Ledger:
-    """Read a ledger; one that does not exist is empty.
+    """Read the ledger at ``path``, sealed by ``key``; one that does not exist is empty.
 
     Raises
     ------
@@ -211,7 +214,7 @@ def read_chain(path: Path) -> list[str]:
 
 
 def write_ledger(path: Path, ledger: Ledger, key: bytes) -> None:
-    """Write a ledger to an empty file."""
+    """Write ``ledger`` to the empty file ``path``, sealed by ``key``."""
     about = {
         "format": str(FORMAT),
         "key": _name_of(key),
@@ -240,7 +243,7 @@ def write_ledger(path: Path, ledger: Ledger, key: bytes) -> None:
 
 
 def finish_killed_run(ledger: Ledger) -> None:
-    """Give the last release and its reports their names, if a run was killed right after the ledger's."""
+    """Give the last release of ``ledger`` and its reports their names, if a run was killed before that."""
     if not ledger.releases:
         return
     last = ledger.releases[-1]

@@ -9,7 +9,7 @@ frozen, and dealt afresh; their means are the means of the lists.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -19,22 +19,18 @@ from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.encode.space import names_of_levels
 from microagg.errors import InputError, shown
-from microagg.ledger.columns import ColumnHistory, Flags, joined_values
+from microagg.ledger.base_groups import BaseGroups
+from microagg.ledger.columns import ColumnHistory, Flags, group_lots, joined_values
 from microagg.ledger.hashing import hashed_texts
+from microagg.plan.plan import Plan
 from microagg.releasing.release_values import Aggregated, Earlier, Rounded
 from microagg.releasing.swap import Shared
 from microagg.tables.variable import Variable
 
 
 class Members(NamedTuple):
-    """Who is in which base group, and which records are theirs."""
+    """Who is in which group of this file."""
 
-    groups: Labels
-    """(units,) base group of each."""
-    entry: Labels
-    """(units,) the one in which it entered: groups that some left may since have become one."""
-    merged: Labels
-    """(groups, releases) the base group that each was a part of, with this release."""
     place: Labels
     """(n,) unit of each record."""
     here: Labels
@@ -45,15 +41,6 @@ class Members(NamedTuple):
     """(n,) group of each record in this file, a union of base groups."""
     strata: Labels
     """(n,)"""
-
-    @property
-    def number(self) -> int:
-        """Number of this release."""
-        return int(self.merged.shape[1])
-
-    def groups_then(self, units: Labels, numbers: Labels) -> Labels:
-        """Return the base group of units in some releases, (units, releases)."""
-        return np.asarray(self.merged[self.entry[units]][:, numbers - 1])
 
 
 class _Step(NamedTuple):
@@ -73,29 +60,21 @@ class GroupValues:
     """The values of one release of a ledger."""
 
     def __init__(
-        self,
-        members: Members,
-        histories: Mapping[str, ColumnHistory],
-        swapped: frozenset[str],
-        key: bytes,
-        k: int,
-        k_over_time: int,
-        draws: bool = False,
+        self, base: BaseGroups, members: Members, swapped: frozenset[str], plan: Plan, k: int
     ) -> None:
         """Take what is known.
 
         Parameters
         ----------
-        members : of all base groups
-        histories : of the columns of this release, by name; they are changed
+        base : all base groups; the histories of the columns of this release are changed
+        members : of the groups of this file
         swapped : names of columns whose values are swapped
-        key : of the ledger
-        k : of this file
-        k_over_time : least number of units about which all files together may tell anything
-        draws : whether groups release the category of a random member
+        plan : of this file
+        k : least number of units about which all files together may tell anything
         """
-        self.members, self._histories, self._swapped = members, histories, swapped
-        self._key, self._k_of_file, self._k, self._draws = key, k, k_over_time, draws
+        self._base, self.members, self._swapped = base, members, swapped
+        self._plan, self._k = plan, k
+        self._groups, self._number = base.of_units, base.merged.shape[1]
         self.counts: dict[str, int] = {}
         self.rounding: dict[str, float] = {}
         """Of columns that release means, what rounding changes at most."""
@@ -127,7 +106,7 @@ class GroupValues:
         weights : (n,) of entry; None: all are alike
         """
         members = self.members
-        labels, here = members.labels, _flags(members.here, len(members.merged))
+        labels, here = members.labels, _flags(members.here, len(self._base))
         steps = [self._step(variable, here, weights) for variable in variables]
         refused = self._refused(variables, steps)
         row = np.empty(len(members.here), np.int64)  # one of each base group
@@ -154,14 +133,14 @@ class GroupValues:
                 kept |= step.changed & refused
                 blanked += int(few.sum())
                 stays = (few | (step.changed & refused))[members.here]
-                masses = history.group_masses(members.groups)[members.here]
+                masses = history.group_masses(self._groups)[members.here]
             if members.unions is labels:
                 values[:, j], states[:, j] = group_values[labels], group_states[labels]
                 continue
             union = members.unions[row]
             lots = None
-            if self._draws and variable.is_category:
-                lots = group_lots(self._key, str(variable.name), members.here)
+            if self._plan.blocks[0].draws and variable.is_category:
+                lots = group_lots(self._base.key, str(variable.name), members.here)
                 stays[:] = True
             joined = joined_values(group_values, masses, union, variable.is_category, lots)
             joined = rounded(j, joined)
@@ -197,10 +176,10 @@ class GroupValues:
         rounded : rounds numbers of the column
         """
         members, history = self.members, step.history
-        here = _flags(members.here, len(members.merged))
+        here = _flags(members.here, len(self._base))
         new = here & ~history.stated & (step.present >= self._k) | (step.changed & ~refused)
-        is_in = new[members.groups]
-        history.state(is_in, step.versions, step.sums, step.masses, members.number)
+        is_in = new[self._groups]
+        history.state(is_in, step.versions, step.sums, step.masses, self._number)
         old = (history.stated & ~new)[members.here]
         at = members.here[old]
         number = _numbers(variable, history, history.released[at], history.origin[at])
@@ -214,8 +193,8 @@ class GroupValues:
             self.rounding[str(variable.name)] = _rounding(rounded)
 
     def _step(self, variable: Variable, here: Flags, weights: Floats | None) -> _Step:
-        history = self._histories[str(variable.name)]
-        groups = self.members.groups
+        history = self._base.history(variable.name)
+        groups = self._groups
         sums, masses = self._parts(variable, weights)
         versions = history.versions_of(sums, masses)
         changed = _flags(groups[versions != history.last], len(here)) & here & history.stated
@@ -224,10 +203,9 @@ class GroupValues:
 
     def _refused(self, variables: Sequence[Variable], steps: Sequence[_Step]) -> Flags:
         """Return the groups of which some column changed in a way that must not show."""
-        members = self.members
-        g = len(members.merged)
-        order = np.argsort(members.groups, kind="stable")
-        start = np.searchsorted(members.groups[order], np.arange(g + 1))
+        g = len(self._base)
+        order = np.argsort(self._groups, kind="stable")
+        start = np.searchsorted(self._groups[order], np.arange(g + 1))
         refused = np.zeros(g, bool)
         for variable, step in zip(variables, steps, strict=True):
             if str(variable.name) in self._swapped:
@@ -240,7 +218,7 @@ class GroupValues:
                     step.sums[units],
                     self._k,
                     not variable.is_category,
-                    members.groups_then(units, step.history.numbers),
+                    self._base.groups_then(units, step.history.numbers),
                 )
         return refused
 
@@ -251,11 +229,11 @@ class GroupValues:
         the values that k units share.
         """
         members = self.members
-        at = np.full(len(members.merged), -1)
+        at = np.full(len(self._base), -1)
         at[members.here] = np.arange(len(members.here))
-        inside = np.flatnonzero((at[members.groups] >= 0) & history.stated[members.groups])
-        of_list = at[members.groups[inside]]
-        origin = history.origin[members.groups[inside]]
+        inside = np.flatnonzero((at[self._groups] >= 0) & history.stated[self._groups])
+        of_list = at[self._groups[inside]]
+        origin = history.origin[self._groups[inside]]
         numbers = _numbers(variable, history, history.lists[inside], origin)
         masses = np.bincount(of_list, ~np.isnan(numbers), minlength=len(members.here))
         means = np.full(len(members.here), np.nan)
@@ -275,12 +253,12 @@ class GroupValues:
         values, states = shared.values.copy(), shared.states.copy()
         base = members.here[members.labels]
         order = np.lexsort((members.place, base))
-        place = np.argsort(members.groups, kind="stable")  # lists are in the order of groups
-        place = place[np.isin(members.groups[place], members.here)]
-        assert (members.groups[place] == base[order]).all()
-        kept = np.zeros(len(members.merged), bool)
+        place = np.argsort(self._groups, kind="stable")  # lists are in the order of groups
+        place = place[np.isin(self._groups[place], members.here)]
+        assert (self._groups[place] == base[order]).all()
+        kept = np.zeros(len(self._base), bool)
         for j, variable in enumerate(variables):
-            history = self._histories[str(variable.name)]
+            history = self._base.history(variable.name)
             sums, masses = self._parts(variable, None)
             old = history.stated[base[order]]
             number = history.lists[place[old]]
@@ -297,9 +275,9 @@ class GroupValues:
             groups = np.unique(base[new])
             history.stated[groups], history.origin[groups] = True, variable.origin
             versions = history.versions_of(sums, masses)
-            kept[members.groups[(versions != history.last) & (history.last >= 0)]] = True
-            is_new = np.isin(members.groups, groups)
-            history.state(is_new, versions, sums, masses, members.number)
+            kept[self._groups[(versions != history.last) & (history.last >= 0)]] = True
+            is_new = np.isin(self._groups, groups)
+            history.state(is_new, versions, sums, masses, self._number)
         self._check_shared(variables, values)
         self.counts = {
             "groups": len(members.here),
@@ -312,10 +290,10 @@ class GroupValues:
         for j, variable in enumerate(variables):
             pairs = np.column_stack([self.members.strata, values[:, j].view(np.int64)])
             counts = np.unique(pairs, axis=0, return_counts=True)[1]
-            few = int((counts < self._k_of_file).sum())
+            few = int((counts < self._plan.k).sum())
             if few:
                 raise InputError(
-                    f"Swapped values stand for at least {plural(self._k_of_file, 'unit')} of a stratum; of "
+                    f"Swapped values stand for at least {plural(self._plan.k, 'unit')} of a stratum; of "
                     f"the frozen lists {plural(few, 'value')} of {shown(variable.name)} would stand for "
                     "fewer. Release the table with all members of the groups that are withheld, with the k "
                     "of the first file, or as means."
@@ -329,7 +307,7 @@ class GroupValues:
         """
         numbers = variable.values + (variable.origin if variable.kind == "date" else 0)
         name = str(variable.name)
-        history = self._histories[name]
+        history = self._base.history(name)
         if (history.category != variable.is_category).any():
             was, now = ("numbers", "categories")[:: 1 if variable.is_category else -1]
             raise InputError(
@@ -346,7 +324,7 @@ class GroupValues:
             distinct, which = np.unique(numbers, return_inverse=True)
             codes = self._codes(name, map(repr, distinct.tolist()))
             numbers = np.where(np.isnan(numbers), np.nan, codes[which.reshape(-1)])
-        at_row, n = self.members.place, len(self.members.groups)
+        at_row, n = self.members.place, len(self._groups)
         there = np.flatnonzero(~np.isnan(numbers))
         mass = np.ones(len(there)) if weights is None else weights[there]
         # In ascending order, so that the sum does not depend on the order of the file.
@@ -373,24 +351,14 @@ class GroupValues:
         texts = [*map(str, variable.levels), ""]  # the last: missing
         pairs = zip(self.members.place.tolist(), variable.level_numbers.tolist(), strict=True)
         return hashed_texts(
-            self._key, "draw", (f"{variable.name}\0{unit}\0{texts[level]}" for unit, level in pairs)
+            self._base.key,
+            "draw",
+            (f"{variable.name}\0{unit}\0{texts[level]}" for unit, level in pairs),
         )
 
     def _codes(self, name: str, texts: Iterable[str]) -> Floats:
-        codes = hashed_texts(self._key, "value", (f"{name}\0{text}" for text in texts))
+        codes = hashed_texts(self._base.key, "value", (f"{name}\0{text}" for text in texts))
         return (codes % 2**40).astype(np.float64)
-
-
-def group_lots(key: bytes, name: str, groups: Labels) -> Labels:
-    """Return for each group a number: of groups that become one, the lowest one's category is drawn.
-
-    Parameters
-    ----------
-    key : of the ledger
-    name : of the column, since every column is drawn by itself
-    groups : numbers of base groups
-    """
-    return hashed_texts(key, "join", (f"{name}\0{group}" for group in groups.tolist()))
 
 
 def _flags(places: Labels, length: int) -> Flags:

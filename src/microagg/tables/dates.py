@@ -59,7 +59,9 @@ class Instants:
 
 
 def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
-    """Read an Arrow array of dates, times or texts that are dates; None if it is something else.
+    """Read ``column``, an Arrow array of dates, times or texts that are dates; None if it is something else.
+
+    ``codes`` are texts that stand for a missing value.
 
     >>> march = instants(pa.chunked_array([["2024-03-01", None, "2024-03-31"]]))
     >>> march.values.tolist(), march.format
@@ -106,7 +108,7 @@ def first_no_date(column: Any, codes: Sequence[Any] = ()) -> int | None:
 
 
 def dates_in_text(column: Any) -> tuple[Any, str] | None:
-    """Read texts as dates if all that are there are written in one known way, else None."""
+    """Read the texts of ``column`` as dates if all are written in one known way, else return None."""
     if not is_text(column.type):
         return None
     texts = pc.utf8_trim_whitespace(column)
@@ -193,7 +195,7 @@ def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
 
 
 def floored(column: Any, period: str) -> Any:
-    """Return the beginning of the period in which each moment is, such as the first day of its month.
+    """Return the beginning of the ``period`` in which each moment of ``column`` is, such as a month.
 
     >>> noon = pa.array([1_709_294_400], pa.timestamp("s", "UTC"))
     >>> floored(noon, "month").cast(pa.int64()).to_pylist()
@@ -208,7 +210,7 @@ def floored(column: Any, period: str) -> Any:
 
 
 def written_dates(stamps: Any, form: str) -> Any:
-    """Write moments in seconds, without a zone, in one of the known formats.
+    """Write ``stamps``, moments in seconds without a zone, in one of the known formats, ``form``.
 
     Arrow's own strftime looks up the zone UTC in the time zones of the system, which small containers lack.
 

@@ -212,13 +212,13 @@ def label_alone(column: pa.Field) -> dict[bytes, bytes] | None:
 
 
 def is_number_or_tag(column: pa.Field) -> bool:
-    """Return whether a column of text holds numbers and reasons for missing ones, such as .a."""
+    """Return whether ``column``, of text, holds numbers and reasons for missing ones, such as .a."""
     storage = ColumnFacts.of(column).storage
     return is_text(column.type) and storage is not None and not storage.startswith("string")
 
 
 def numbers_and_tags(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.ChunkedArray]:
-    """Take a column of numbers and tags, stored as text, apart: doubles, and letters of the tags.
+    """Take ``column``, numbers and tags stored as text, apart: doubles, and letters of the tags.
 
     >>> numbers, tags = numbers_and_tags(pa.chunked_array([["1.5", ".a", None]]))
     >>> numbers.to_pylist(), tags.to_pylist()
@@ -233,7 +233,7 @@ def numbers_and_tags(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.Chunk
 
 
 def typed(table: pa.Table, whole: Mapping[str, bool] | None = None) -> pa.Table:
-    """Return a table with null in place of every code and tag that stands for a missing value.
+    """Return ``table`` with null in place of every code and tag that stands for a missing value.
 
     ``whole`` says of numbers without a type of their own whether they are whole, where the table is a
     part of a larger one (see :class:`WholeTest`).
@@ -298,7 +298,7 @@ class WholeTest:
 
 
 def are_whole(values: Any) -> bool:
-    """Return whether doubles are whole numbers that an integer type holds, none of them minus zero."""
+    """Return whether ``values`` are whole numbers that an integer type holds, none of them minus zero."""
     with np.errstate(invalid="ignore"):
         whole = (values == np.floor(values)) & (np.abs(values) <= 2**53)
         return bool(len(values) and (whole & ~((values == 0) & np.signbit(values))).all())

@@ -11,7 +11,7 @@ from microagg.errors import InputError, shown
 
 
 def check_finite(values: Floats, name: object) -> None:
-    """Refuse a column with a missing or infinite value."""
+    """Refuse ``values`` of a column, ``name``, with a missing or infinite one."""
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):  # one pass without a mask; finite numbers may sum to infinity
             return
@@ -26,7 +26,7 @@ def check_finite(values: Floats, name: object) -> None:
 
 
 def check_not_infinite(values: Floats, name: object, purpose: str = "work on") -> None:
-    """Refuse a column with an infinite value; values may be missing."""
+    """Refuse ``values`` of a column, ``name``, with an infinite one; ``purpose`` says what it is for."""
     infinite = np.isinf(values)
     if infinite.any():
         raise InputError(

@@ -34,7 +34,7 @@ _LARGEST_EXACT_INTEGER = 2**53
 
 
 def narwhals_frame(native: Any) -> Any:
-    """Let narwhals recognise a frame; what is none comes back as it is."""
+    """Let narwhals recognise a frame, ``native``; what is none comes back as it is."""
     try:
         return nw.from_native(native, pass_through=True)
     except DuplicateError as error:
@@ -377,7 +377,7 @@ def _fault_in_words(error: BaseException) -> str:
 
 
 def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
-    """Return the columns to work on: those asked for, or all numeric ones."""
+    """Return the columns of ``frame`` to work on: those asked for, ``columns``, or all numeric ones."""
     if columns is None:
         index = frame.index_columns()
         chosen = [n for n in frame.names if frame.is_numeric(n) and n not in index]
@@ -399,7 +399,10 @@ def choose_columns(frame: Frame, columns: Iterable[Any] | None) -> list[Any]:
 
 
 def values_as_written(frame: Frame, name: Any, from_csv: bool) -> pa.ChunkedArray:
-    """Return a column, null where it is missing; ``from_csv`` says that a CSV file holds it as text."""
+    """Return the column ``name`` of ``frame``, null where it is missing.
+
+    ``from_csv`` says that a CSV file holds it as text.
+    """
     [name] = choose_columns(frame, [name])
     column = frame.arrow_column(name)
     if not from_csv or not is_text(column.type):

@@ -39,12 +39,12 @@ def library_of(implementation: Any) -> Library:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether a type of Arrow is one of text."""
+    """Return whether ``kind``, a type of Arrow, is one of text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def is_number(kind: pa.DataType) -> bool:
-    """Return whether a type of Arrow is one of numbers."""
+    """Return whether ``kind``, a type of Arrow, is one of numbers."""
     return _number_kind(kind) is not None
 
 
@@ -57,7 +57,7 @@ def _number_kind(kind: pa.DataType) -> NumberKind | None:
 
 
 def plain_arrow(column: Any) -> Any:
-    """Take dictionaries of numbers and runs away from an Arrow column."""
+    """Take dictionaries of numbers and runs away from ``column``, of Arrow."""
     kind = column.type
     if pa.types.is_run_end_encoded(kind):
         chunks = [pc.run_end_decode(chunk) for chunk in column.chunks]
@@ -68,7 +68,7 @@ def plain_arrow(column: Any) -> Any:
 
 
 def decoded(column: Any) -> Any:
-    """Take runs and dictionaries of any values away from an Arrow column."""
+    """Take runs and dictionaries of any values away from ``column``, of Arrow."""
     column = plain_arrow(column)
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
@@ -176,7 +176,7 @@ class Library:
 
 
 def pandas_notes(schema: Any) -> dict[str, Any]:
-    """Return what pandas noted about its frame in the schema of an Arrow table, {} if nothing."""
+    """Return what pandas noted about its frame in ``schema``, of an Arrow table; {} if nothing."""
     text = (schema.metadata or {}).get(b"pandas")
     if text is None:
         return {}

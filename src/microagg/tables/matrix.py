@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def is_frame(data: Any) -> bool:
-    """Return whether the data are a frame (of any library, eager or lazy) rather than an array."""
+    """Return whether ``data`` are a frame (of any library, eager or lazy) rather than an array."""
     if isinstance(data, np.ndarray | list | tuple):
         return False
     import narwhals as nw
@@ -28,7 +28,7 @@ def is_frame(data: Any) -> bool:
 
 
 def as_matrix(X: Any) -> Floats:
-    """Convert array-likes of shape (n,) or (n, d) and frames to a float64 matrix.
+    """Convert ``X``, an array-like of shape (n,) or (n, d) or a frame, to a float64 matrix.
 
     It may be the caller's own array, which nobody must write to.
 

@@ -24,7 +24,7 @@ MISSING_WORDS = ("", ".", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 
 def missing_words(from_csv: bool) -> tuple[str, ...]:
-    """Return the texts of a category that mean missing: outside of a CSV file, NA is a text like others."""
+    """Return the texts of a category that mean missing: NA is one only ``from_csv``."""
     return MISSING_WORDS if from_csv else ("",)
 
 
@@ -78,7 +78,7 @@ class OddCells:
 
 
 def count_odd(cells: Any) -> OddCells:
-    """Count the cells of an Arrow array of text that are neither numbers nor missing."""
+    """Count those of ``cells``, an Arrow array of text, that are neither numbers nor missing."""
     cells = pc.utf8_trim_whitespace(cells)
     missing = pc.is_in(cells, value_set=pa.array(MISSING_WORDS, cells.type))
     odd = pc.invert(pc.or_(pc.match_substring_regex(cells, _NUMBER), missing))
@@ -194,7 +194,7 @@ def as_typed(text: pa.Table, decimal: str, numbers: Collection[str] = ()) -> pa.
 
 
 def in_threads(work: Callable[[str, Any], Any], table: pa.Table) -> list[Any]:
-    """Work on all columns, a stretch of them in each task: single ones may take microseconds."""
+    """Return ``work`` of each column of ``table``; a task has several, which may take microseconds each."""
     tasks = 8 * thread_count()
     bounds = [table.num_columns * i // tasks for i in range(tasks + 1)]
     names, columns = table.column_names, table.columns

@@ -111,7 +111,7 @@ def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> A
 
 
 def reordered(native: Any, order: Labels) -> Any:
-    """Return a native frame of some rows, in the order given."""
+    """Return a ``native`` frame of the rows ``order``, in that order."""
     wrapped = nw.from_native(native, eager_only=True)
     result = wrapped[order, :].to_native()
     if wrapped.implementation.is_pandas():
@@ -324,7 +324,7 @@ def _numpy_type(kind: pa.DataType, noted: Any) -> str:
 
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return a table with another schema of the same types, whose metadata may differ."""
+    """Return ``table`` with another ``schema`` of the same types, whose metadata may differ."""
     columns = [
         column if column.type.equals(field.type, check_metadata=True) else column.cast(field.type)
         for column, field in zip(table.columns, schema, strict=True)
@@ -333,7 +333,7 @@ def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def released_table(table: pa.Table) -> pa.Table:
-    """Return a table with the metadata that a release needs and no other.
+    """Return ``table`` with the metadata that a release needs and no other.
 
     >>> facts = ColumnFacts(label="Sex", value_labels=((1, "male"), (2, "female")))
     >>> field = pa.field("sex", pa.int64(), metadata=facts.as_metadata())
@@ -348,7 +348,7 @@ def released_table(table: pa.Table) -> pa.Table:
 
 
 def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:
-    """Say what the metadata of a table tell and those of its release do not, as one sentence or none.
+    """Say what metadata tell ``before`` a release and not ``after`` it, as one sentence or none.
 
     >>> left_out_words(pa.schema([("age", pa.int64())], {"author": "Ann"}), pa.schema([("age", pa.int64())]))
     ["Left out, because a release does not need it: the table's metadata 'author'."]

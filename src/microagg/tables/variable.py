@@ -345,7 +345,7 @@ def _categories(
 
 
 def no_order(name: Any) -> InputError:
-    """Return the error about an ordinal column whose levels nobody put in order."""
+    """Return the error about ``name``, an ordinal column whose levels nobody put in order."""
     return InputError(
         f"An ordinal column needs its order: column {shown(name)} is text. Give its levels from low to "
         f'high, as in kinds={{{shown(name)}: ["low", "middle", "high"]}}, --kind or levels in the plan.'
