@@ -15,6 +15,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -113,8 +114,6 @@ class TimedTries(Generic[Key, Result]):
         ``on_progress`` is called whenever a trial is done, and ten times a second; if it raises
         :class:`microagg.StopSearch`, the trials end, and the results so far are kept.
         """
-        from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-
         self._waiting = set(keys)
         self.records_done |= dict.fromkeys(keys, 0)
         workers = self._workers or thread_count()

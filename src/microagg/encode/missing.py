@@ -38,6 +38,7 @@ from microagg.tables.variable import Variable
 _MISSING = 1
 _LARGEST_CODE = 2**62
 _FEW_CODES = 2**20  # that are counted in a table
+_WORK = 30_000_000  # comparisons of values up to which all rules are tried
 
 
 class JoinedPatterns(NamedTuple):
@@ -113,14 +114,14 @@ def _join(
         shared = np.bincount(pairs // most)
         rare = np.flatnonzero(shared < k).tolist()
         people = {p: frozenset(units[rows[p][0]].tolist()) for p in rare}
-    plan = best_plan(Patterns(patterns, sizes, shared, people), k)
-    for step in plan.steps:
+    best = Joining.best(Patterns(patterns, sizes, shared, people), k)
+    for step in best.steps:
         _follow(step, rows, units, near)
     labels = np.empty(len(states), dtype=np.int64)
     for number, cell in enumerate(rows):
         for some in cell:
             labels[some] = number
-    return plan.patterns[labels], np.unique(labels, return_inverse=True)[1].reshape(-1)
+    return best.states[labels], np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
 def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
@@ -271,10 +272,6 @@ def join_enough(
     return JoinedPatterns(new_states, labels, int(np.count_nonzero(new_states != states)))
 
 
-_MISSING = 1
-_WORK = 30_000_000  # comparisons of values up to which all rules are tried
-
-
 class Patterns(NamedTuple):
     """The patterns of a stratum: states, records and units."""
 
@@ -293,36 +290,8 @@ class Join(NamedTuple):
     to: int  # pattern that they have afterwards
 
 
-class JoinPlan(NamedTuple):
-    """All joins of a stratum."""
-
-    steps: list[Join]
-    patterns: Labels  # those that there were, and new ones after them
-    blanked: int
-
-
-def best_plan(patterns: Patterns, k: int) -> JoinPlan:
-    """Find joins after which each pattern is shared by k units.
-
-    >>> states = np.array([[0, 0], [0, 1], [1, 0]])
-    >>> plan = best_plan(Patterns(states, np.array([1, 4, 2]), np.array([1, 4, 2]), {}), 3)
-    >>> plan.blanked, plan.steps
-    (1, [Join(pattern=0, other=2, lent=None, to=2)])
-    """
-    rare = int((patterns.shared < k).sum())
-    if rare * rare * patterns.states.size > _WORK:
-        return _Joining(patterns, k).run(rarest_first=True, credit=False)
-    plans = [
-        _Joining(patterns, k, split).run(rarest_first, credit)
-        for split in ((False,) if patterns.people else (False, True))
-        for rarest_first in (True, False)
-        for credit in (True, False)
-    ]
-    return min(plans, key=lambda plan: plan.blanked)
-
-
-class _Joining:
-    """The patterns while they are joined."""
+class Joining:
+    """The patterns of a stratum while they are joined, and the joins so far."""
 
     def __init__(self, patterns: Patterns, k: int, split: bool = False) -> None:
         self.k, self.split = k, split
@@ -336,13 +305,33 @@ class _Joining:
         self.steps: list[Join] = []
         self.blanked = 0
 
-    def run(self, rarest_first: bool, credit: bool) -> JoinPlan:
-        """Take steps until no pattern is too rare."""
+    @classmethod
+    def best(cls, patterns: Patterns, k: int) -> Joining:
+        """Join patterns until each is shared by k units, with the fewest values blanked.
+
+        >>> states = np.array([[0, 0], [0, 1], [1, 0]])
+        >>> best = Joining.best(Patterns(states, np.array([1, 4, 2]), np.array([1, 4, 2]), {}), 3)
+        >>> best.blanked, best.steps
+        (1, [Join(pattern=0, other=2, lent=None, to=2)])
+        """
+        rare = int((patterns.shared < k).sum())
+        if rare * rare * patterns.states.size > _WORK:
+            return cls(patterns, k).run(rarest_first=True, credit=False)
+        tried = [
+            cls(patterns, k, split).run(rarest_first, credit)
+            for split in ((False,) if patterns.people else (False, True))
+            for rarest_first in (True, False)
+            for credit in (True, False)
+        ]
+        return min(tried, key=lambda joining: joining.blanked)
+
+    def run(self, rarest_first: bool, credit: bool) -> Joining:
+        """Take steps until no pattern is too rare; the same object comes back."""
         while True:
             there = self.sizes > 0
             rare = np.flatnonzero(there & (self.shared < self.k))
             if not len(rare) or there.sum() == 1:
-                return JoinPlan(self.steps, self.states, self.blanked)
+                return self
             if rarest_first:
                 first = np.lexsort((rare, self.sizes[rare], self.shared[rare]))[0]
                 tried = rare[first : first + 1]
@@ -430,6 +419,7 @@ class _Joining:
         self.add(to, size, shared, people)
 
     def empty(self, at: int) -> None:
+        """Take all records from a pattern."""
         self.sizes[at] = self.shared[at] = 0
         self.people[at] = frozenset()
 

@@ -20,6 +20,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
@@ -252,9 +254,6 @@ class Recoder:
         return variable_of(frame, self.name, Column(kind), self.codes, self.missing_words)
 
     def _numbers(self, frame: Frame) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         before = self._variable(frame, "number").values
         new = rounded(self.how, before)
         changed = ~np.isnan(before) & (new != before)
@@ -268,8 +267,6 @@ class Recoder:
         return pc.if_else(pa.array(changed), array, column)
 
     def _bands(self, frame: Frame) -> Any:
-        import pyarrow as pa
-
         variable = self._variable(frame, "number")
         there = ~variable.missing
         texts = np.full(len(there), None, dtype=object)
@@ -282,9 +279,6 @@ class Recoder:
         return pa.chunked_array([pa.array(texts, pa.string())])
 
     def _levels(self, frame: Frame) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         variable = self._variable(frame, "nominal")
         column = plain_arrow(frame.arrow_column(self.name))
         encoded = pa.types.is_dictionary(column.type)
@@ -311,9 +305,6 @@ class Recoder:
         return recoded
 
     def _dates(self, frame: Frame) -> Any:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         column = frame.arrow_column(self.name)
         period = self.how.to
         assert period is not None  # the recoding is one of dates
@@ -492,8 +483,6 @@ def recoded_plan(plan: Plan, recoders: Iterable[Recoder]) -> Plan:
 
 
 def _check_whole(recoder: Recoder, column: Any, values: Floats) -> None:
-    import pyarrow as pa
-
     if not pa.types.is_integer(column.type) or (values == np.rint(values)).all():
         return
     raise InputError(
@@ -504,8 +493,6 @@ def _check_whole(recoder: Recoder, column: Any, values: Floats) -> None:
 
 def _facts_of(frame: Frame, name: Any) -> ColumnFacts | None:
     """Return the metadata of a statistical package about a column; None: there is none."""
-    import pyarrow as pa
-
     if not isinstance(frame.native, pa.Table):
         return None
     field = frame.native.schema.field(frame.names.index(name))

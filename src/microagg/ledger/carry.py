@@ -13,9 +13,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Floats, Labels
@@ -34,13 +35,10 @@ from microagg.ledger.hashing import hashed_rows
 from microagg.ledger.joining import join_for_values
 from microagg.ledger.ledger_file import Ledger
 from microagg.ledger.recount import smallest_combination
-from microagg.ledger.settle import GroupValues, Members
+from microagg.ledger.settle import GroupValues
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Solve = Callable[[Space, Labels, Sequence[Requirement], int, Floats | None], Partition]
 
@@ -49,6 +47,10 @@ class Carrying:
     """One release of a ledger on its way; the ledger that is given stays as it is."""
 
     values: GroupValues
+    rows: Labels
+    """Records that are released, ascending."""
+    counts: dict[str, int]
+    """What becomes of whom; for the board."""
 
     def __init__(self, ledger: Ledger, key: bytes, column: Any = None, leavers: str = "withhold"):
         self._ledger, self._column, self._leavers = ledger, column, leavers
@@ -59,8 +61,8 @@ class Carrying:
         self._units = units = FileUnits(
             table, text, plan, self._base, self._ledger.about, self._column, self._leavers
         )
-        self.counts = units.counts
-        return units.rows
+        self.counts, self.rows = units.counts, units.rows
+        return self.rows
 
     def freeze(self, intake: Intake) -> Intake:
         """Return the table with the weights of entry."""
@@ -124,8 +126,18 @@ class Carrying:
             unions = partition.labels
         here = np.empty(int(base.max()) + 1, np.int64)
         here[base] = labels
-        members = Members(place, here, base, unions, strata)
-        self.values = GroupValues(ledger, members, file.swapped, file.plan, file.k)
+        self.values = GroupValues(
+            ledger,
+            place,
+            here,
+            base,
+            unions,
+            strata,
+            intake.weights,
+            file.swapped,
+            file.plan,
+            file.k,
+        )
         if is_first and partition is not None:
             return partition
         weights = intake.relative_weights
@@ -215,16 +227,16 @@ class Carrying:
 
         Rows that are added later would make it another equation in the same weights.
         """
-        base, members = self._base, self.values.members
+        base, values = self._base, self.values
         if base.weights is None:
             return None
-        union = np.empty(len(members.here), np.int64)
-        union[members.labels] = members.unions
+        union = np.empty(len(values.here), np.int64)
+        union[values.labels] = values.unions
         sums, masses = (
-            np.bincount(union, np.bincount(base.of_units, parts)[members.here])
+            np.bincount(union, np.bincount(base.of_units, parts)[values.here])
             for parts in (base.rows * base.weights, base.rows)
         )
-        return np.asarray((sums / masses)[members.unions])
+        return np.asarray((sums / masses)[values.unions])
 
     def cohorts(self, strata: Labels) -> Labels:
         """Return ``strata`` in which newcomers are apart: they share values among themselves."""
@@ -252,7 +264,7 @@ class Carrying:
         ]
         classes = hashed_rows(self._base.key, "class", file, self._classes_by, is_csv)
         self._classes = np.zeros(len(self._base.units), np.int64)
-        self._classes[self.values.members.place[order]] = classes
+        self._classes[self.values.place[order]] = classes
 
     @property
     def smallest(self) -> int:

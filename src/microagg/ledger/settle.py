@@ -10,6 +10,7 @@ frozen, and dealt afresh; their means are the means of the lists.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
@@ -23,24 +24,9 @@ from microagg.ledger.base_groups import BaseGroups
 from microagg.ledger.columns import ColumnHistory, Flags, group_lots, joined_values
 from microagg.ledger.hashing import hashed_texts
 from microagg.plan.plan import Plan
-from microagg.releasing.release_values import Aggregated, Earlier, Rounded
+from microagg.releasing.release_values import Aggregated, Rounded
 from microagg.releasing.swap import Shared
 from microagg.tables.variable import Variable
-
-
-class Members(NamedTuple):
-    """Who is in which group of this file."""
-
-    place: Labels
-    """(n,) unit of each record."""
-    here: Labels
-    """(base groups of this file,) their numbers."""
-    labels: Labels
-    """(n,) of these, that of each record."""
-    unions: Labels
-    """(n,) group of each record in this file, a union of base groups."""
-    strata: Labels
-    """(n,)"""
 
 
 class _Step(NamedTuple):
@@ -56,37 +42,36 @@ class _Step(NamedTuple):
     """(groups,) units that have a value."""
 
 
+@dataclass(eq=False)
 class GroupValues:
-    """The values of one release of a ledger."""
+    """The groups of one release of a ledger, and their values."""
 
-    def __init__(
-        self, base: BaseGroups, members: Members, swapped: frozenset[str], plan: Plan, k: int
-    ) -> None:
-        """Take what is known.
+    base: BaseGroups
+    """All base groups; the histories of the columns of this release are changed."""
+    place: Labels
+    """(n,) unit of each record."""
+    here: Labels
+    """(base groups of this file,) their numbers."""
+    labels: Labels
+    """(n,) of these, that of each record."""
+    unions: Labels
+    """(n,) group of each record in this file, a union of base groups."""
+    strata: Labels
+    """(n,)"""
+    weights: Floats | None
+    """(n,) of entry; None: all are alike."""
+    swapped: frozenset[str]
+    """Names of columns whose values are swapped."""
+    plan: Plan
+    """Of this file."""
+    k: int
+    """Least number of units about which all files together may tell anything."""
+    counts: dict[str, int] = field(default_factory=dict)
+    rounding: dict[str, float] = field(default_factory=dict)
+    """Of columns that release means, what rounding changes at most."""
 
-        Parameters
-        ----------
-        base : all base groups; the histories of the columns of this release are changed
-        members : of the groups of this file
-        swapped : names of columns whose values are swapped
-        plan : of this file
-        k : least number of units about which all files together may tell anything
-        """
-        self._base, self.members, self._swapped = base, members, swapped
-        self._plan, self._k = plan, k
-        self._groups, self._number = base.of_units, base.merged.shape[1]
-        self.counts: dict[str, int] = {}
-        self.rounding: dict[str, float] = {}
-        """Of columns that release means, what rounding changes at most."""
-
-    def earlier(self, weights: Floats | None) -> Earlier:
-        """Return what :func:`microagg.releasing.release_values.release_block` needs of a ledger.
-
-        Parameters
-        ----------
-        weights : (n,) of entry; None: all are alike
-        """
-        return Earlier(self.members.labels, partial(self.settle, weights=weights))
+    def __post_init__(self) -> None:
+        self._groups, self._number = self.base.of_units, self.base.merged.shape[1]
 
     def settle(
         self,
@@ -94,7 +79,6 @@ class GroupValues:
         of_base: Aggregated,
         of_unions: Aggregated,
         rounded: Rounded,
-        weights: Floats | None,
     ) -> Aggregated:
         """Return what groups release.
 
@@ -103,13 +87,11 @@ class GroupValues:
         variables : the columns, of all n records
         of_base, of_unions : what base groups, and the groups of this file, would release without a ledger
         rounded : rounds numbers of a column, named by its place, to the digits of the plan
-        weights : (n,) of entry; None: all are alike
         """
-        members = self.members
-        labels, here = members.labels, _flags(members.here, len(self._base))
-        steps = [self._step(variable, here, weights) for variable in variables]
+        labels, here = self.labels, _flags(self.here, len(self.base))
+        steps = [self._step(variable, here) for variable in variables]
         refused = self._refused(variables, steps)
-        row = np.empty(len(members.here), np.int64)  # one of each base group
+        row = np.empty(len(self.here), np.int64)  # one of each base group
         row[labels] = np.arange(len(labels))
         renewed, kept = np.zeros(len(here), bool), np.zeros(len(here), bool)
         blanked = 0
@@ -117,40 +99,40 @@ class GroupValues:
         for j, (variable, step) in enumerate(zip(variables, steps, strict=True)):
             history = step.history
             group_values, group_states = of_base[0][row, j].copy(), of_base[1][row, j].copy()
-            if str(variable.name) in self._swapped:
+            if str(variable.name) in self.swapped:
                 group_values, masses = self._means_of_lists(variable, history)
                 group_values = rounded(j, group_values)
                 group_states = np.isnan(group_values).astype(np.int64)
                 stays = np.ones(len(row), bool)
                 blanked += int(group_states.sum())
             else:
-                few = here & ~history.stated & (step.present < self._k) & (step.present > 0)
+                few = here & ~history.stated & (step.present < self.k) & (step.present > 0)
                 self._state(
                     variable, step, refused, group_values, group_states, partial(rounded, j)
                 )
-                group_values[few[members.here]], group_states[few[members.here]] = np.nan, 1
+                group_values[few[self.here]], group_states[few[self.here]] = np.nan, 1
                 renewed |= step.changed & ~refused
                 kept |= step.changed & refused
                 blanked += int(few.sum())
-                stays = (few | (step.changed & refused))[members.here]
-                masses = history.group_masses(self._groups)[members.here]
-            if members.unions is labels:
+                stays = (few | (step.changed & refused))[self.here]
+                masses = history.group_masses(self._groups)[self.here]
+            if self.unions is labels:
                 values[:, j], states[:, j] = group_values[labels], group_states[labels]
                 continue
-            union = members.unions[row]
+            union = self.unions[row]
             lots = None
-            if self._plan.blocks[0].draws and variable.is_category:
-                lots = group_lots(self._base.key, str(variable.name), members.here)
+            if self.plan.blocks[0].draws and variable.is_category:
+                lots = group_lots(self.base.key, str(variable.name), self.here)
                 stays[:] = True
             joined = joined_values(group_values, masses, union, variable.is_category, lots)
             joined = rounded(j, joined)
             # Where all its groups release what their members have now, it is the union's own value; but a
             # drawn one is always that of the same group, so that no change in another one shows.
-            as_groups = (np.bincount(union, stays) > 0)[members.unions]
-            values[as_groups, j] = joined[members.unions][as_groups]
+            as_groups = (np.bincount(union, stays) > 0)[self.unions]
+            values[as_groups, j] = joined[self.unions][as_groups]
             states[as_groups, j] = np.isnan(values[as_groups, j])
         self.counts = {
-            "groups": len(members.here),
+            "groups": len(self.here),
             "groups_renewed": int(renewed.sum()),
             "groups_kept": int((kept & here).sum()),
             "columns_blanked": blanked,
@@ -175,27 +157,26 @@ class GroupValues:
         values, states : (base groups of this file,) of now; they are changed
         rounded : rounds numbers of the column
         """
-        members, history = self.members, step.history
-        here = _flags(members.here, len(self._base))
-        new = here & ~history.stated & (step.present >= self._k) | (step.changed & ~refused)
+        history, here = step.history, _flags(self.here, len(self.base))
+        new = here & ~history.stated & (step.present >= self.k) | (step.changed & ~refused)
         is_in = new[self._groups]
         history.state(is_in, step.versions, step.sums, step.masses, self._number)
-        old = (history.stated & ~new)[members.here]
-        at = members.here[old]
+        old = (history.stated & ~new)[self.here]
+        at = self.here[old]
         number = _numbers(variable, history, history.released[at], history.origin[at])
         number = np.where(step.changed[at], rounded(number), number)
         values[old], states[old] = number, np.isnan(number)
-        is_new = new[members.here]
-        at = members.here[is_new]
+        is_new = new[self.here]
+        at = self.here[is_new]
         history.released[at] = _as_held(variable, history, values[is_new])
         history.origin[at], history.stated[at] = variable.origin, True
         if variable.kind in ("number", "integer"):
             self.rounding[str(variable.name)] = _rounding(rounded)
 
-    def _step(self, variable: Variable, here: Flags, weights: Floats | None) -> _Step:
-        history = self._base.history(variable.name)
+    def _step(self, variable: Variable, here: Flags) -> _Step:
+        history = self.base.history(variable.name)
         groups = self._groups
-        sums, masses = self._parts(variable, weights)
+        sums, masses = self._parts(variable)
         versions = history.versions_of(sums, masses)
         changed = _flags(groups[versions != history.last], len(here)) & here & history.stated
         present = np.bincount(groups[versions >= 0], minlength=len(here))
@@ -203,12 +184,12 @@ class GroupValues:
 
     def _refused(self, variables: Sequence[Variable], steps: Sequence[_Step]) -> Flags:
         """Return the groups of which some column changed in a way that must not show."""
-        g = len(self._base)
+        g = len(self.base)
         order = np.argsort(self._groups, kind="stable")
         start = np.searchsorted(self._groups[order], np.arange(g + 1))
         refused = np.zeros(g, bool)
         for variable, step in zip(variables, steps, strict=True):
-            if str(variable.name) in self._swapped:
+            if str(variable.name) in self.swapped:
                 continue
             for group in np.flatnonzero(step.changed & ~refused):
                 units = order[start[group] : start[group + 1]]
@@ -216,9 +197,9 @@ class GroupValues:
                     units,
                     step.versions[units],
                     step.sums[units],
-                    self._k,
+                    self.k,
                     not variable.is_category,
-                    self._base.groups_then(units, step.history.numbers),
+                    self.base.groups_then(units, step.history.numbers),
                 )
         return refused
 
@@ -228,15 +209,14 @@ class GroupValues:
         One-column groups are a second partition: means of the values themselves could be solved against
         the values that k units share.
         """
-        members = self.members
-        at = np.full(len(self._base), -1)
-        at[members.here] = np.arange(len(members.here))
+        at = np.full(len(self.base), -1)
+        at[self.here] = np.arange(len(self.here))
         inside = np.flatnonzero((at[self._groups] >= 0) & history.stated[self._groups])
         of_list = at[self._groups[inside]]
         origin = history.origin[self._groups[inside]]
         numbers = _numbers(variable, history, history.lists[inside], origin)
-        masses = np.bincount(of_list, ~np.isnan(numbers), minlength=len(members.here))
-        means = np.full(len(members.here), np.nan)
+        masses = np.bincount(of_list, ~np.isnan(numbers), minlength=len(self.here))
+        means = np.full(len(self.here), np.nan)
         joined = joined_values(numbers, np.ones(len(inside)), of_list, variable.is_category)
         means[: len(joined)] = joined
         return means, masses.astype(np.float64)
@@ -249,17 +229,16 @@ class GroupValues:
         variables : the columns, of all n records
         shared : what would be dealt without a ledger
         """
-        members = self.members
         values, states = shared.values.copy(), shared.states.copy()
-        base = members.here[members.labels]
-        order = np.lexsort((members.place, base))
+        base = self.here[self.labels]
+        order = np.lexsort((self.place, base))
         place = np.argsort(self._groups, kind="stable")  # lists are in the order of groups
-        place = place[np.isin(self._groups[place], members.here)]
+        place = place[np.isin(self._groups[place], self.here)]
         assert (self._groups[place] == base[order]).all()
-        kept = np.zeros(len(self._base), bool)
+        kept = np.zeros(len(self.base), bool)
         for j, variable in enumerate(variables):
-            history = self._base.history(variable.name)
-            sums, masses = self._parts(variable, None)
+            history = self.base.history(variable.name)
+            sums, masses = self._parts(variable)
             old = history.stated[base[order]]
             number = history.lists[place[old]]
             frozen = _numbers(variable, history, number, history.origin[base[order][old]])
@@ -280,26 +259,26 @@ class GroupValues:
             history.state(is_new, versions, sums, masses, self._number)
         self._check_shared(variables, values)
         self.counts = {
-            "groups": len(members.here),
-            "groups_kept": int(kept[members.here].sum()),
+            "groups": len(self.here),
+            "groups_kept": int(kept[self.here].sum()),
         }
         return Shared(values, states)
 
     def _check_shared(self, variables: Sequence[Variable], values: Floats) -> None:
         """Refuse lists whose values stand for fewer than k units, since other groups are withheld."""
         for j, variable in enumerate(variables):
-            pairs = np.column_stack([self.members.strata, values[:, j].view(np.int64)])
+            pairs = np.column_stack([self.strata, values[:, j].view(np.int64)])
             counts = np.unique(pairs, axis=0, return_counts=True)[1]
-            few = int((counts < self._plan.k).sum())
+            few = int((counts < self.plan.k).sum())
             if few:
                 raise InputError(
-                    f"Swapped values stand for at least {plural(self._plan.k, 'unit')} of a stratum; of "
+                    f"Swapped values stand for at least {plural(self.plan.k, 'unit')} of a stratum; of "
                     f"the frozen lists {plural(few, 'value')} of {shown(variable.name)} would stand for "
                     "fewer. Release the table with all members of the groups that are withheld, with the k "
                     "of the first file, or as means."
                 )
 
-    def _parts(self, variable: Variable, weights: Floats | None) -> tuple[Floats, Floats]:
+    def _parts(self, variable: Variable) -> tuple[Floats, Floats]:
         """Return what each unit adds to the sum of its group, and with which weight; NaN: nothing.
 
         Of categories and of swapped columns a number that stands for the value takes its place: nobody has
@@ -307,7 +286,7 @@ class GroupValues:
         """
         numbers = variable.values + (variable.origin if variable.kind == "date" else 0)
         name = str(variable.name)
-        history = self._base.history(name)
+        history = self.base.history(name)
         if (history.category != variable.is_category).any():
             was, now = ("numbers", "categories")[:: 1 if variable.is_category else -1]
             raise InputError(
@@ -320,13 +299,13 @@ class GroupValues:
             codes = self._codes(name, map(str, variable.levels))
             levels = variable.level_numbers
             numbers = np.where(levels < 0, np.nan, np.append(codes, np.nan)[levels])
-        elif name in self._swapped:
+        elif name in self.swapped:
             distinct, which = np.unique(numbers, return_inverse=True)
             codes = self._codes(name, map(repr, distinct.tolist()))
             numbers = np.where(np.isnan(numbers), np.nan, codes[which.reshape(-1)])
-        at_row, n = self.members.place, len(self._groups)
+        at_row, n = self.place, len(self._groups)
         there = np.flatnonzero(~np.isnan(numbers))
-        mass = np.ones(len(there)) if weights is None else weights[there]
+        mass = np.ones(len(there)) if self.weights is None else self.weights[there]
         # In ascending order, so that the sum does not depend on the order of the file.
         order = np.lexsort((mass, numbers[there], at_row[there]))
         at = at_row[there][order]
@@ -349,15 +328,15 @@ class GroupValues:
         variable : a column of categories, of all n records
         """
         texts = [*map(str, variable.levels), ""]  # the last: missing
-        pairs = zip(self.members.place.tolist(), variable.level_numbers.tolist(), strict=True)
+        pairs = zip(self.place.tolist(), variable.level_numbers.tolist(), strict=True)
         return hashed_texts(
-            self._base.key,
+            self.base.key,
             "draw",
             (f"{variable.name}\0{unit}\0{texts[level]}" for unit, level in pairs),
         )
 
     def _codes(self, name: str, texts: Iterable[str]) -> Floats:
-        codes = hashed_texts(self._base.key, "value", (f"{name}\0{text}" for text in texts))
+        codes = hashed_texts(self.base.key, "value", (f"{name}\0{text}" for text in texts))
         return (codes % 2**40).astype(np.float64)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -37,13 +37,20 @@ Aggregated = tuple[Floats, Labels]
 Rounded = Callable[[int, Floats], Floats]
 
 
-class Earlier(NamedTuple):
+class Earlier(Protocol):
     """What earlier releases of the same people have to say about the values of groups."""
 
     labels: Labels
     """(n,) base group of each record; groups are unions of them."""
-    settle: Callable[[Sequence[Variable], Aggregated, Aggregated, Rounded], Aggregated]
-    """Returns what is released, from what base groups and groups would release, and a rounding of columns."""
+
+    def settle(
+        self,
+        variables: Sequence[Variable],
+        of_base: Aggregated,
+        of_unions: Aggregated,
+        rounded: Rounded,
+    ) -> Aggregated:
+        """Return what is released, from what base groups and groups would, and a rounding of columns."""
 
 
 class MissingCounts(NamedTuple):

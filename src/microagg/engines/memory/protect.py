@@ -454,7 +454,7 @@ def _group_and_release(
             households,
             intake.units_of(block),
             swapping,
-            None if carrying is None else carrying.values.earlier(intake.weights),
+            None if carrying is None else carrying.values,
             given.cells,
         )
     return part, released, None if households is None else households[0], swapping
