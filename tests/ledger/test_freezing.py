@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from command import here
+from microagg.base.formatting import percent
 
 
 @pytest.fixture
@@ -89,8 +90,10 @@ def test_groups_that_join_for_a_new_column_are_told_before_and_after(tmp_path):
         assert joined in " ".join(told.stderr.split())
     history = here("ledger", tmp_path / "L.sqlite", "--json")
     losses = [release["loss"] for release in json.loads(history.stdout)["releases"]]
-    assert len(losses) == 2  # over the waves
     assert losses[1] > losses[0]
+    over_waves = f"lost by its files: {percent(losses[0])}, "
+    assert f"{over_waves}{percent(losses[1])};" in " ".join(done.stderr.split())
+    assert over_waves in " ".join(priced.stderr.split())
 
 
 @pytest.mark.parametrize(

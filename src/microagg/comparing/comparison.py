@@ -451,15 +451,15 @@ def _next_in_search(comparison: Comparison, tried: Mapping[Key, Choice]) -> list
 def _sizes(k: Any, n: int) -> list[int]:
     """List the least group sizes, each once."""
     try:
-        given: list[Any] = [operator.index(k)]
+        sizes: list[Any] = [operator.index(k)]
     except TypeError:
         several = isinstance(k, Iterable) and not isinstance(k, str | bytes)
-        given = list(k) if several else [k]
+        sizes = list(k) if several else [k]
     if isinstance(k, bool):
-        given = [k]
-    if not given:
+        sizes = [k]
+    if not sizes:
         raise InputError("No k was named. Name at least one, such as k=[3, 5, 10].")
-    return list(dict.fromkeys(check_k(size, n) for size in given))
+    return list(dict.fromkeys(check_k(size, n) for size in sizes))
 
 
 def _kinds_of_release(release: str | Iterable[str] | None, plan: Plan) -> list[str]:
@@ -480,10 +480,10 @@ def _methods(methods: Any, plan: Plan, moot: bool) -> list[str]:
     """List the methods to try, those that matter most first."""
     several_columns = max(1 if b.per_column else len(b.columns or ()) for b in plan.blocks) > 1
     if methods is None:
-        own = [block.method for block in plan.blocks]
+        of_plan = [block.method for block in plan.blocks]
         close = all(len(block.require.closeness) == 1 for block in plan.blocks)
         published = [m.name for m in registered() if m.closeness and close]
-        return list(dict.fromkeys([*own, *(published if moot else FAST)]))
+        return list(dict.fromkeys([*of_plan, *(published if moot else FAST)]))
     if isinstance(methods, str) and methods == "all":
         fit = [m for m in registered() if m.for_numbers and not (several_columns and m.one_column)]
         # What proves optimality takes all the time that it gets.

@@ -7,7 +7,7 @@ released that way, in as many waves, by the ledger's own steps; nothing is writt
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from microagg.base.formatting import UnitWords, percent, share
 from microagg.comparing.prices import SAMPLE
-from microagg.comparing.trials import Standing
+from microagg.comparing.trials import TriedSample
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
@@ -111,21 +111,21 @@ def freezing_prices(
         released, after = _release(records, quick, carrying)
         with_groups, chain = released.utility.information_loss, after.chain
         sums = not plan.is_swapped
+        losses = [*(facts["loss"] for facts in ledger.releases), with_groups]
         history = History(
-            len(chain), after.about["k"], carrying.smallest, sums, carrying.counts, "", ""
+            len(chain), after.about["k"], carrying.smallest, sums, carrying.counts, "", "", losses
         )
-    standing = Standing.of(records, quick, SAMPLE)
-    part = standing.part
+    tried = TriedSample.followed(records, quick, SAMPLE)
+    sample = tried.records
     quick = replace(quick, missing=replace(quick.missing, most=1.0))
     in_waves: dict[int, float | None] = {}
     for waves in WAVES:
         try:
-            loss = _loss_in_waves(part, quick, part.shared_out(quick, waves, 1), column)
-            in_waves[waves] = loss * standing.factor
+            in_waves[waves] = tried.factor * _loss_in_waves(sample, quick, waves, column)
         except InputError:
             in_waves[waves] = None
     return FreezingPrices(
-        standing.now.loss * standing.factor,
+        tried.now.loss * tried.factor,
         in_waves,
         with_groups,
         history,
@@ -135,11 +135,12 @@ def freezing_prices(
     )
 
 
-def _loss_in_waves(records: Table, plan: Plan, rows: Sequence[Any], column: Any) -> float:
+def _loss_in_waves(records: Table, plan: Plan, waves: int, column: Any) -> float:
     """Return what all records lose if some enter in each wave."""
     ledger, key = Ledger(), secrets.token_bytes(32)
-    for waves in range(1, len(rows) + 1):
-        entered = records.taken(np.sort(np.concatenate(rows[:waves])))
+    rows = records.shared_out(plan, waves, 1)
+    for wave in range(1, waves + 1):
+        entered = records.taken(np.sort(np.concatenate(rows[:wave])))
         released, ledger = _release(entered, plan, Carrying(ledger, key, column))
     return released.utility.information_loss
 

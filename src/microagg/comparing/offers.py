@@ -16,7 +16,7 @@ from microagg.base.formatting import plural
 from microagg.comparing.prices import BUDGET, SAMPLE, Price, price_of
 from microagg.comparing.trials import (
     Figures,
-    Standing,
+    TriedSample,
     check_budget,
     quickly,
     try_plan,
@@ -43,18 +43,18 @@ def swapping_words(records: Table, plan: Plan) -> str | None:
     plan : with a role for every column, and means
     """
     k, n = max(_LEAST_K, 2 * plan.k), len(records)
-    part = records if n <= _SAMPLE else records.taken(records.some(plan, _SAMPLE))
-    if plan.is_swapped or 2 * k > len(part):
+    sample = records if n <= _SAMPLE else records.taken(records.some(plan, _SAMPLE))
+    if plan.is_swapped or 2 * k > len(sample):
         return None
     quick = quickly(plan)
     try:
-        swapped = try_plan(part, quick.override(release="swap", k=k))
+        swapped = try_plan(sample, quick.override(release="swap", k=k))
     except InputError:
         return None
-    means = try_plan(part, quick)
+    means = try_plan(sample, quick)
     if means.problem is not None or swapped.problem is not None:
         return None
-    of = plural(n, "record") if part is records else f"{len(part):,} of {plural(n, 'record')}"
+    of = plural(n, "record") if sample is records else f"{len(sample):,} of {plural(n, 'record')}"
     return (
         f"with --release swap --k {k}, tables of three columns move {swapped.tables_multiple:.1f} times as "
         f"far as in another sample; with this plan {means.tables_multiple:.1f} times (tried on {of})"
@@ -90,15 +90,15 @@ def price_answers(
             raise no_column(name, records.frame.names)
     claims = [[name] for name in answers] + ([list(answers)] if answers[1:] else [])
     ends = time.monotonic() + check_budget(budget)
-    standing = Standing.of(records, full, sample, len(claims), ends - time.monotonic())
+    tried = TriedSample.followed(records, full, sample, len(claims), ends - time.monotonic())
     plans = {}
     for number, claim in enumerate(claims):
         plans[number] = full
         for name in claim:
             plans[number] = decided(plans[number], name, "confidential")
-    figures = try_plans(standing.part, plans, ends=ends, on_progress=progress)
+    figures = try_plans(tried.records, plans, ends=ends, on_progress=progress)
     return [
-        (claim, price_of("confidential", figures[number], standing, plans[number]))
+        (claim, price_of("confidential", figures[number], tried, plans[number]))
         for number, claim in enumerate(claims)
     ]
 

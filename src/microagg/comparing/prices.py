@@ -22,7 +22,7 @@ from microagg.comparing.column_decisions import Decision, decisions, releases
 from microagg.comparing.trials import (
     LATE,
     Figures,
-    Standing,
+    TriedSample,
     check_budget,
     quickly,
     try_plan,
@@ -129,18 +129,18 @@ class Prices:
     records: int
     seconds: float
     budget: float
-    standing: Standing = field(repr=False, compare=False)
+    tried: TriedSample = field(repr=False, compare=False)
     """The sample and what the plan gives on it."""
 
     @property
     def sampled(self) -> int:
         """Number of records that were grouped; all, or a sample."""
-        return len(self.standing.part)
+        return len(self.tried.records)
 
     @property
     def margin(self) -> float | None:
         """Points by which the loss may be off since it is of a sample (95 %); None: it was counted."""
-        return self.standing.margin
+        return self.tried.margin
 
     @property
     def about(self) -> str:
@@ -256,7 +256,7 @@ class Prices:
     def _kept(self, price: Price) -> float:
         """Return the information that is kept, in columns."""
         plan = self.plan if price.plan is None else price.plan
-        roles = [role_of(plan, name) for name in self.standing.part.frame.names]
+        roles = [role_of(plan, name) for name in self.tried.records.frame.names]
         protected = sum(role.startswith("block-") for role in roles)
         exact = sum(role in ("known", "confidential", "strata") for role in roles)
         return protected * (1 - price.loss / 100) + exact
@@ -359,7 +359,7 @@ def price_table(
     budget: float = BUDGET,
     progress: Callable[[int, int], object] | None = None,
     columns: Collection[Any] | None = None,
-    standing: Standing | None = None,
+    tried: TriedSample | None = None,
     counted_loss: float | None = None,
 ) -> Prices:
     """Price the decisions about a table that was read; see :func:`prices`.
@@ -368,7 +368,7 @@ def price_table(
     ----------
     records, plan, sample, budget, progress : as for :func:`prices`
     columns : those to decide about, by default all; without any, only the plan as it stands is tried
-    standing : what was found for the same plan before, so that the same sample is used
+    tried : a sample on which the same plan was tried before, to be used again
     counted_loss : percent that the plan loses on the whole table, if it was counted: estimates follow it
     """
     if not (isinstance(sample, int) and sample >= 10):
@@ -394,20 +394,20 @@ def price_table(
     ends = started + budget
     if progress is not None:
         progress(0, len(quick))
-    if standing is None:
+    if tried is None:
         seconds = ends - time.monotonic()
-        standing = Standing.of(records, full, sample, len(quick), seconds, counted_loss)
-    figures = try_plans(standing.part, quick, ends=ends, on_progress=progress)
+        tried = TriedSample.followed(records, full, sample, len(quick), seconds, counted_loss)
+    figures = try_plans(tried.records, quick, ends=ends, on_progress=progress)
     figures |= {(name, "drop"): figures[name, "confidential"] for name, _ in twice}
     by_name: dict[Any, list[Price]] = {}
     for (name, decision), changed in wanted.items():
         if isinstance(changed, Plan):
-            price = price_of(decision, figures[name, decision], standing, changed)
+            price = price_of(decision, figures[name, decision], tried, changed)
         else:
             price = Price(decision=decision, problem=changed)
         by_name.setdefault(name, []).append(price)
-    now = price_of("as it stands", standing.now, standing, None)
-    now = replace(now, at_stake=standing.now.at_stake)
+    now = price_of("as it stands", tried.now, tried, None)
+    now = replace(now, at_stake=tried.now.at_stake)
     columns = [
         ColumnPrices(
             name, ROLE_WORDS.get(role_of(full, name), "protect"), now.by_column.get(name), prices
@@ -423,21 +423,21 @@ def price_table(
         len(records),
         time.monotonic() - started,
         budget,
-        standing,
+        tried,
     )
 
 
-def price_of(decision: str, figures: Figures, standing: Standing, plan: Plan | None) -> Price:
+def price_of(decision: str, figures: Figures, tried: TriedSample, plan: Plan | None) -> Price:
     """Return the price of a decision by its figures on a sample.
 
     Parameters
     ----------
     decision, plan : what was decided, and the plan with it
     figures : what that plan gives on the sample
-    standing : the sample, and what the plan as it stands gives there
+    tried : the sample, and what the plan as it stands gives there
     """
     # A column that counts more lowers the loss by its weight alone: that saves nothing.
-    even, now, factor = decision.startswith("importance"), standing.now, standing.factor
+    even, now, factor = decision.startswith("importance"), tried.now, tried.factor
     loss, before = (figures.even_loss, now.even_loss) if even else (figures.loss, now.loss)
     scaled = {
         "loss": loss * factor,

@@ -22,8 +22,8 @@ from microagg.base.formatting import percent, share
 from microagg.comparing.column_decisions import Decision, decisions, more_important, releases
 from microagg.comparing.trials import (
     Figures,
+    TriedSample,
     check_budget,
-    sampled,
     try_plan,
     try_plans,
 )
@@ -355,7 +355,7 @@ class _Search:
         """Take the steps of one phase, always that of the best price that the whole table confirms."""
         worth: dict[Decision, float] = {}
         refuted: set[Decision] = set()
-        part, start = None, self.done
+        sample, start = None, self.done
         least = _LEAST_WON / max(self.accept.loss or 100.0, 1.0)
         for turn in range(len(self.weights) * 2):
             if self._met() or time.monotonic() >= self.ends:
@@ -366,17 +366,17 @@ class _Search:
                 plans = {key: plans[key] for key in best[:_AGAIN]}
             if not plans:
                 break
-            if part is None:  # small enough for the trials to fit into the time of a round
-                part, _ = sampled(
+            if sample is None:  # small enough for the trials to fit into the time of a round
+                sample = TriedSample.drawn(
                     self.records, self.plan, self.sample, len(plans), _SECONDS_A_ROUND
-                )
+                ).records
 
             def on_progress(done: int, total: int, turn: int = turn) -> None:
                 left = 0.5 ** (turn + done / total)
                 self._report(start + (until - start) * (1 - left))
 
             tried = {**plans, (None, ""): self.plan}
-            figures = try_plans(part, tried, ends=self.ends, on_progress=on_progress)
+            figures = try_plans(sample, tried, ends=self.ends, on_progress=on_progress)
             now = self._excess(figures.pop((None, "")), sample=True)
             for key, priced in figures.items():
                 worth[key] = now - self._excess(priced, plans[key], sample=True)

@@ -5,8 +5,8 @@ few figures of the release. The comparison of methods, the prices of decisions a
 made of trials.
 
 Records of a sample are farther apart than those of the table, so a sample loses more. The losses of its
-quarters and of the whole sample show how the loss falls with the number of records, n^(−a); :class:`Standing`
-follows that to the whole table. The quarters also show how far off a sample may be.
+quarters and of the whole sample show how the loss falls with the number of records, n^(−a);
+:class:`TriedSample` follows that to the whole table. The quarters also show how far off a sample may be.
 """
 
 from __future__ import annotations
@@ -255,43 +255,11 @@ def quickly(plan: Plan) -> Plan:
     return for_a_sample(plan.with_little_effort())
 
 
-def sampled(
-    records: Table, plan: Plan, size: int, tries: int = 1, seconds: float = math.inf
-) -> tuple[Table, Figures]:
-    """Draw whole units until there are enough records, but few enough for some trials to fit into a time.
-
-    Parameters
-    ----------
-    records : the whole table
-    plan : carried out on the sample with little effort
-    size : most records
-    tries, seconds : number of trials that the sample is for, and the time for all of them
-
-    Returns
-    -------
-    pair
-        The sample, and what the plan gives there.
-    """
-    while True:
-        is_whole = size >= len(records)
-        sample = records if is_whole else records.taken(records.some(plan, size))
-        began = time.monotonic()
-        now = try_plan(sample, plan.with_little_effort() if is_whole else quickly(plan))
-        if now.problem is not None:
-            raise InputError(
-                f"The plan cannot be carried out on a sample of the table: {now.problem}"
-            )
-        spent = (time.monotonic() - began) * tries
-        if spent <= seconds or len(sample) <= _LEAST_SAMPLE:
-            return sample, now
-        size, seconds = max(_LEAST_SAMPLE, int(len(sample) * seconds / spent)), math.inf
-
-
 @dataclass(frozen=True, eq=False)
-class Standing:
+class TriedSample:
     """A sample, the figures of the plan on it, and how the loss falls with the number of records."""
 
-    part: Table
+    records: Table
     now: Figures
     factor: float = 1.0
     """Loss of the whole table over that of the sample."""
@@ -299,7 +267,34 @@ class Standing:
     """Points by which the loss of the table may be off (95 %); None: it was counted."""
 
     @classmethod
-    def of(
+    def drawn(
+        cls, records: Table, plan: Plan, size: int, tries: int = 1, seconds: float = math.inf
+    ) -> TriedSample:
+        """Draw whole units until there are enough records, but few enough for some trials to fit into a time.
+
+        Parameters
+        ----------
+        records : the whole table
+        plan : carried out on the sample with little effort
+        size : most records
+        tries, seconds : number of trials that the sample is for, and the time for all of them
+        """
+        while True:
+            is_whole = size >= len(records)
+            sample = records if is_whole else records.taken(records.some(plan, size))
+            began = time.monotonic()
+            now = try_plan(sample, plan.with_little_effort() if is_whole else quickly(plan))
+            if now.problem is not None:
+                raise InputError(
+                    f"The plan cannot be carried out on a sample of the table: {now.problem}"
+                )
+            spent = (time.monotonic() - began) * tries
+            if spent <= seconds or len(sample) <= _LEAST_SAMPLE:
+                return cls(sample, now)
+            size, seconds = max(_LEAST_SAMPLE, int(len(sample) * seconds / spent)), math.inf
+
+    @classmethod
+    def followed(
         cls,
         records: Table,
         plan: Plan,
@@ -307,26 +302,29 @@ class Standing:
         tries: int = 1,
         seconds: float = math.inf,
         counted_loss: float | None = None,
-    ) -> Standing:
+    ) -> TriedSample:
         """Draw a sample, compare it with its quarters, and follow the fall of the loss to all records.
 
         Parameters
         ----------
-        records, plan, size, tries, seconds : as for :func:`sampled`
+        records, plan, size, tries, seconds : as for :meth:`drawn`
         counted_loss : the percent that the plan loses on the whole table, if it was counted; it is followed
         """
-        part, now = sampled(records, plan, size, tries, seconds)
+        tried = cls.drawn(records, plan, size, tries, seconds)
+        sample, now = tried.records, tried.now
         if counted_loss is not None and now.loss > 0:
-            return cls(part, now, counted_loss / now.loss)
-        if len(part) == len(records) or not now.loss > 0:
-            return cls(part, now)
+            return replace(tried, factor=counted_loss / now.loss)
+        if len(sample) == len(records) or not now.loss > 0:
+            return tried
         plan = quickly(plan)
-        quarters = [try_plan(part.taken(rows), plan) for rows in part.shared_out(plan, _PARTS, 1)]
+        quarters = [
+            try_plan(sample.taken(rows), plan) for rows in sample.shared_out(plan, _PARTS, 1)
+        ]
         losses = np.array([quarter.loss for quarter in quarters if quarter.problem is None])
         if len(losses) < _PARTS:
-            return cls(part, now, margin=now.loss)
+            return replace(tried, margin=now.loss)
         fall = math.log(max(losses.mean() / now.loss, 1.0)) / math.log(_PARTS)
-        factor = (len(records) / len(part)) ** -min(fall, _LARGEST_FALL)
+        factor = (len(records) / len(sample)) ** -min(fall, _LARGEST_FALL)
         drawn = _MARGIN * float(losses.std(ddof=1)) / float(losses.mean()) * now.loss * factor
         followed = now.loss * (1 - factor) / 2  # the fall that was followed may be half as large
-        return cls(part, now, factor, math.hypot(drawn, followed))
+        return cls(sample, now, factor, math.hypot(drawn, followed))

@@ -279,10 +279,9 @@ class ColumnStatistics:
 
     def figures(self, scale: str = "zscore", mean_weight: float = 1.0) -> NumberFigures:
         """Return what the encoder of numbers is fitted to; ``mean_weight`` is that of all records."""
-        given = scale, mean_weight, self.sketch
-        every = self.moments.spread(*given)
-        off = self.outside.spread(*given)
-        return NumberFigures(every, off, self.transform, self.transformed.spread(*given))
+        by = scale, mean_weight, self.sketch
+        every, off = self.moments.spread(*by), self.outside.spread(*by)
+        return NumberFigures(every, off, self.transform, self.transformed.spread(*by))
 
     def held(self, levels: Sequence[Any]) -> int:
         """Count the units that hold one of some levels, k or more if there are k; or the records."""

@@ -244,11 +244,6 @@ def group_aggregates(column: Floats, labels: Labels, how: str = "mean") -> Float
     return np.asarray(np.where(low == high, low, low / 2 + high / 2))
 
 
-def nearest(means: Floats) -> Floats:
-    """Round each mean to the nearest whole number; NaN stays, and −0 becomes 0."""
-    return np.rint(means) + 0.0
-
-
 def totals(means: Floats, mass: Floats) -> Floats:
     """Round the means of groups so that Σ mass·mean changes by less than half a unit, if that can be.
 
@@ -261,7 +256,7 @@ def totals(means: Floats, mass: Floats) -> Floats:
     [1.0, 2.0, 4.0]
     """
     there = np.flatnonzero(~np.isnan(means) & (mass > 0))
-    released = nearest(means)
+    released = np.rint(means) + 0.0  # −0 becomes 0
     if not len(there):
         return released
     # The heaviest first, so that light groups can make up for the rest; not by the numbers of groups, which

@@ -128,10 +128,10 @@ class Steps:
             return np.where(np.isnan(values), np.nan, self.first / unit)
         with np.errstate(over="ignore", invalid="ignore"):
             steps = round_steps((values * unit - self.first) / self.step)
-            found = (steps * self.step + self.first) / unit
+            rounded = (steps * self.step + self.first) / unit
         # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
         # Adding 0 turns −0 into 0: −0 would reveal that a mean is just below.
-        return np.where(np.isfinite(found), found + 0.0, values)
+        return np.where(np.isfinite(rounded), rounded + 0.0, values)
 
     def keeping_totals(self, means: Floats, mass: Floats, cells: Labels) -> Floats:
         """Round the means of groups so that Σ mass·mean of each cell stays within half a step, if it can.

@@ -173,6 +173,8 @@ class History(NamedTuple):
     """Hash of the facts of all releases."""
     first: str
     """The same of the first release, which all files of a ledger have in common."""
+    losses: Sequence[float] = ()
+    """Percent of the information that each file loses."""
 
 
 @dataclass(frozen=True, kw_only=True)

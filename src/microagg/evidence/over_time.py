@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from microagg.base.formatting import UnitWords, plural
+from microagg.base.formatting import UnitWords, percent, plural
 from microagg.errors import shown
 from microagg.evidence.measured import History
 from microagg.evidence.sentences import Caution
@@ -62,7 +62,10 @@ def history_words(history: History | None, who: UnitWords) -> str:
             f"the promise is about this file alone; for later files of the same {who} see --ledger"
         )
     counts = history.counts
-    said = [
+    said = []
+    if history.losses[1:]:
+        said.append(f"lost by its files: {', '.join(map(percent, history.losses))}")
+    said += [
         words.format(who.counted(counts[name])) for name, words in _SAID.items() if counts.get(name)
     ]
     said += [

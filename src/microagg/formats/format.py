@@ -270,15 +270,3 @@ def _is_moment(kind: pa.DataType) -> bool:
 
 def _moments(column: Any) -> Any:
     return pa.chunked_array([column.cast(pa.timestamp("us"), safe=False).combine_chunks()])
-
-
-class TextFile(Format):
-    """A format in which numbers are written as text."""
-
-    is_text = True
-
-    def _same_text(self, written: Any, read_back: Any) -> bool:
-        return bool(written.cast(pa.string()).fill_null("").equals(read_back.cast(pa.string())))
-
-    def _same_values(self, written: Any, read_back: Any) -> bool:
-        return True  # numbers were turned into text on the way

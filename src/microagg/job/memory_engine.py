@@ -199,6 +199,7 @@ class MemoryEngine(Engine):
             carrying.counts,
             ledger.chain[-1],
             ledger.chain[0],
+            [facts["loss"] for facts in ledger.releases],
         )
 
     def write_ledger(self, part: Path) -> None:

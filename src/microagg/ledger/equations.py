@@ -152,8 +152,8 @@ def _search(classes: tuple[tuple[Pattern, int], ...], equations: int, k: int) ->
         used = sum(sizes[at] for at in uncancelled) + sizes[chosen]
         return used < k and few(space, uncancelled | {chosen})
 
-    one = [tuple(int(i == j) for j in range(equations)) for i in range(equations)]
-    return few(tuple(one), frozenset())
+    every = (tuple(int(i == j) for j in range(equations)) for i in range(equations))
+    return few(tuple(every), frozenset())
 
 
 def _dot(vector: Sequence[int], column: Sequence[int]) -> int:

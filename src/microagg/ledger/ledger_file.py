@@ -292,8 +292,8 @@ def _noted(path: Path) -> list[tuple[int, str]]:
         lines = key_file(path).read_text(encoding="ascii").splitlines()[1:]
     except (OSError, ValueError):
         return []
-    words = [line.split() for line in lines]
-    whole = [one for one in words if len(one) == 2 and one[0].isdigit() and len(one[1]) == 64]
+    notes = [line.split() for line in lines]
+    whole = [note for note in notes if len(note) == 2 and note[0].isdigit() and len(note[1]) == 64]
     return [(int(number), chain) for number, chain in whole[-1:]]
 
 

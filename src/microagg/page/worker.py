@@ -23,7 +23,7 @@ from microagg.comparing.comparison import Tried, prepare, try_prepared
 from microagg.comparing.offers import price_answers
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
-from microagg.comparing.trials import Standing
+from microagg.comparing.trials import TriedSample
 from microagg.engines.memory.table import Table
 from microagg.errors import MicroaggError, StopSearch, fault_words, system_words
 from microagg.formats.files import Source, read_file
@@ -122,20 +122,20 @@ class Bench:
         self.asked = threading.Event()
         self._opened: Opened | None = None
         self._source: Source | None = None
-        self.last_standing: tuple[str, Standing] | None = None
+        self.last_sample: tuple[str, TriedSample] | None = None
 
     def source(self, opened: Opened) -> Source:
         """Read a file, unless it was the last one read."""
         if self._source is None or self._opened != opened:
-            self._opened = self._source = self.last_standing = None  # one table at a time
+            self._opened = self._source = self.last_sample = None  # one table at a time
             source = read_file(opened.path, csv=_csv(opened), sheet=opened.sheet)
             self._opened, self._source = opened, source
         return self._source
 
-    def standing(self, plan: Plan) -> Standing | None:
+    def tried(self, plan: Plan) -> TriedSample | None:
         """Return the estimates for a plan, if it is the one estimated last."""
-        toml, standing = self.last_standing or ("", None)
-        return standing if toml == plan.to_toml() else None
+        toml, tried = self.last_sample or ("", None)
+        return tried if toml == plan.to_toml() else None
 
     def records(self, opened: Opened, plan: Plan) -> Table:
         """Return the records of a file, on which plans are tried."""
@@ -195,9 +195,9 @@ def _(task: PriceTask, bench: Bench, tell: Tell) -> dict[str, Any]:
         budget=_SECONDS_OF_PRICES,
         progress=_on_progress(bench, tell),
         columns=task.columns,
-        standing=bench.standing(task.plan),
+        tried=bench.tried(task.plan),
     )
-    bench.last_standing = task.plan.to_toml(), prices.standing
+    bench.last_sample = task.plan.to_toml(), prices.tried
     best = prices.best() if task.columns is None else None
     return {
         "facts": prices.facts,

@@ -136,7 +136,10 @@ def variable_of(
         values = frame.doubles(name)
         tags = _tags(values, codes)
     else:
-        values, tags = _numbers_in_text(frame, name, codes)
+        numbers = _numbers_in_text(frame, name, codes)
+        if numbers is None:
+            raise frame.not_numbers(name)
+        values, tags = numbers
     values = values if tags is None else np.where(tags >= 0, np.nan, values)
     check_not_infinite(values, name, "protect")
     if kind == "integer":
@@ -157,16 +160,21 @@ def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
         return "ordinal" if frame.is_ordered(name) else "nominal"
     if described == "text":
         if frame.odd_numbers(name) is not None:
-            if codes and _numbers_in_text(frame, name, codes, check=False) is not None:
+            if codes and _numbers_in_text(frame, name, codes) is not None:
                 return "number"
             raise InputError(
                 f"{frame.not_numbers(name)} If it is a category, say so: kind nominal, or ordinal with its "
                 "levels; cells that mean missing can be named as codes."
             )
         return "date" if dates_in_text(frame.arrow_column(name)) is not None else "nominal"
-    kind = _kind_of_objects(frame, name)
-    if kind is not None:
-        return kind
+    # Python objects that are all dates or truth values, and types that only Arrow knows.
+    kind = frame.arrow_column(name).type
+    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
+        return "date"
+    if pa.types.is_string_view(kind):
+        return "nominal"
+    if pa.types.is_boolean(kind):
+        return "boolean"
     raise _strange(name, described)
 
 
@@ -193,16 +201,6 @@ def _strange(name: Any, words: str) -> InputError:
         "Columns to protect hold numbers, categories, truth values or dates; column "
         f"{shown(name)} holds {words}. Leave it out, or turn it into one of these first."
     )
-
-
-def _kind_of_objects(frame: Frame, name: Any) -> str | None:
-    """Kind of Python objects that are all dates or truth values, and of types that only Arrow knows."""
-    kind = frame.arrow_column(name).type
-    if pa.types.is_temporal(kind) and not pa.types.is_interval(kind):
-        return "date"
-    if pa.types.is_string_view(kind):
-        return "nominal"
-    return "boolean" if pa.types.is_boolean(kind) else None
 
 
 def _check_whole(values: Floats, name: Any) -> None:
@@ -233,12 +231,12 @@ def _as_number(code: Any) -> float | None:
     return float(text) if reads_as_number(text) else None
 
 
-def _numbers_in_text(frame: Frame, name: Any, codes: Sequence[Any], check: bool = True) -> Any:
-    """Read numbers that stand as text among codes for missing ones, such as "refused"."""
+def _numbers_in_text(
+    frame: Frame, name: Any, codes: Sequence[Any]
+) -> tuple[Floats, Labels | None] | None:
+    """Read numbers that stand as text among codes for missing ones, such as "refused"; None: others do."""
     texts = frame.trimmed_texts(name)
     if texts is None:
-        if check:
-            raise frame.not_numbers(name)
         return None
     spelled = {str(code).strip(): tag for tag, code in enumerate(codes)}
     values, tags = np.full(len(texts), np.nan), np.full(len(texts), -1)
@@ -249,8 +247,6 @@ def _numbers_in_text(frame: Frame, name: Any, codes: Sequence[Any], check: bool 
             tags[row] = spelled[text]
         elif reads_as_number(text):
             values[row] = float(text)
-        elif check:
-            raise frame.not_numbers(name)
         else:
             return None
     by_number = _tags(values, codes)
