@@ -78,7 +78,9 @@ def recoded_batch(
         facts[name] = recoder.facts(frame, column)
         if recoder.how.bands is not None:
             if coded and name in coded:
-                column = _with_codes(column, coded[name])
+                codes, tags = coded[name]
+                texts = [None if tag < 0 else _number(codes[tag]) for tag in tags.tolist()]
+                column = pc.if_else(pa.array(tags >= 0), pa.array(texts, column.type), column)
             column = _in_order(column, recoder.labels) if ordered else column
         columns[name] = frame.arrow_like(name, column)
     native = frame.with_columns(columns)
@@ -96,12 +98,6 @@ def recoded_batch(
             at = text.column_names.index(name)
             text = text.set_column(at, name, after.arrow_column(name))
     return after, text
-
-
-def _with_codes(column: Any, coded: Coded) -> Any:
-    """Put the codes of a file for missing values into a column of bands."""
-    texts = [None if tag < 0 else _number(coded.codes[tag]) for tag in coded.tags.tolist()]
-    return pc.if_else(pa.array(coded.tags >= 0), pa.array(texts, column.type), column)
 
 
 def _number(code: float | str) -> str:

@@ -99,7 +99,10 @@ def opened_key(path: Path, make: bool) -> Iterator[bytes]:
     with held:
         # A run that failed removes the key that it made: whoever opened it before has no key.
         if HAS_LOCKS and not (lock(held.fileno(), wait=False) and os.fstat(held.fileno()).st_nlink):
-            raise _busy(path)
+            raise TableError(
+                f"One run at a time writes to a ledger; another has {shown(str(path), 300)} now. Try again "
+                "when it has ended."
+            )
         first_line = held.readline()
         is_new = (
             may_make and not first_line
@@ -126,19 +129,16 @@ def opened_key(path: Path, make: bool) -> Iterator[bytes]:
             raise
 
 
-def _busy(path: Path) -> TableError:
-    return TableError(
-        f"One run at a time writes to a ledger; another has {shown(str(path), 300)} now. Try again when it "
-        "has ended."
-    )
-
-
 def note_release(path: Path, ledger: Ledger) -> None:
     """Note the last release of ``ledger`` in the key file, by which an older ledger is found out.
 
     Nothing is noted if it is not the ledger at ``path``: then nothing was released.
     """
-    if not path.exists() or read_chain(path) != ledger.chain:
+    if not path.exists():
+        return
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
+        rows = base.execute("SELECT chain FROM releases ORDER BY number").fetchall()
+    if [chain for (chain,) in rows] != ledger.chain:
         return
     with key_file(path).open("a", encoding="ascii") as file:
         file.write(f"{len(ledger.releases)} {ledger.chain[-1]}\n")
@@ -172,7 +172,10 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
         if version == FORMAT and about["key"] == _name_of(key):
             ledger = _opened(about, rows, sealed, key)
     except (sqlite3.Error, KeyError, TypeError, ValueError):
-        raise _damaged(path) from None
+        raise TableError(
+            f"{shown(str(path), 300)} is no ledger of microagg, or it is damaged. Put back the last copy "
+            "that has every release."
+        ) from None
     if version != FORMAT:
         way_out = "Install a newer microagg" if version > FORMAT else "Start a new ledger"
         raise TableError(
@@ -205,12 +208,6 @@ def _opened(about: Mapping[str, str], rows: Any, sealed: Any, key: bytes) -> Led
     }
     facts = [json.loads(text) for text, _ in rows]
     return Ledger(json.loads(about["facts"]), facts, [chain for _, chain in rows], arrays)
-
-
-def read_chain(path: Path) -> list[str]:
-    """Return the chain of a ledger, as it is in the open."""
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as base:
-        return [chain for (chain,) in base.execute("SELECT chain FROM releases ORDER BY number")]
 
 
 def write_ledger(path: Path, ledger: Ledger, key: bytes) -> None:
@@ -295,10 +292,3 @@ def _noted(path: Path) -> list[tuple[int, str]]:
     notes = [line.split() for line in lines]
     whole = [note for note in notes if len(note) == 2 and note[0].isdigit() and len(note[1]) == 64]
     return [(int(number), chain) for number, chain in whole[-1:]]
-
-
-def _damaged(path: Path) -> TableError:
-    return TableError(
-        f"{shown(str(path), 300)} is no ledger of microagg, or it is damaged. Put back the last copy that "
-        "has every release."
-    )

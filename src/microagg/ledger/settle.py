@@ -171,7 +171,8 @@ class GroupValues:
         history.released[at] = _as_held(variable, history, values[is_new])
         history.origin[at], history.stated[at] = variable.origin, True
         if variable.kind in ("number", "integer"):
-            self.rounding[str(variable.name)] = _rounding(rounded)
+            probes = np.sqrt(np.arange(2.0, 200.0))
+            self.rounding[str(variable.name)] = float(np.abs(rounded(probes) - probes).max())
 
     def _step(self, variable: Variable, here: Flags) -> _Step:
         history = self.base.history(variable.name)
@@ -344,12 +345,6 @@ def _flags(places: Labels, length: int) -> Flags:
     flags = np.zeros(length, bool)
     flags[places] = True
     return flags
-
-
-def _rounding(rounded: Callable[[Floats], Floats]) -> float:
-    """Return what a rounding changes at most."""
-    probes = np.sqrt(np.arange(2.0, 200.0))
-    return float(np.abs(rounded(probes) - probes).max())
 
 
 def _as_held(variable: Variable, history: ColumnHistory, values: Floats) -> Floats:
