@@ -164,27 +164,6 @@ def test_protect_writes_the_evidence(files):
     assert twin["verified"]["holds"] is True
 
 
-@pytest.mark.parametrize(
-    ("report", "message"),
-    [
-        ("no/report.html", "there is no folder"),
-        ("report.txt", "does not end in .html"),
-        ("out.html", "would replace"),
-    ],
-)
-def test_a_report_that_cannot_be_is_refused_before_anything_is_written(files, report, message):
-    folder, *_ = files
-    (folder / "out.json").touch()
-    (folder / "taken.csv").symlink_to(folder / "out.json")
-    target = folder / "taken.csv"  # which is where the twin of out.html would go
-    words = refused(
-        *["protect", folder / "survey.csv", target, "-k", 5, *LEFT],
-        *["--report", folder / report],
-    )
-    assert message in words
-    assert target.read_text() == ""
-
-
 def test_a_run_without_a_report_loads_nothing_to_draw_with(files):
     folder, *_ = files
     code = (

@@ -149,3 +149,11 @@ def engine(request):
     if request.param == "spark":
         request.getfixturevalue("spark")
     return request.param
+
+
+@pytest.fixture
+def _small_parts(monkeypatch):
+    """Chunks and batches so small that a table of some hundred records has several."""
+    for module in ("disk", "spark.on_spark"):
+        monkeypatch.setattr(f"microagg.engines.{module}.LEAF", 90)
+    monkeypatch.setattr("microagg.engines.disk.AT_ONCE", 128)

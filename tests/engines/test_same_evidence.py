@@ -413,13 +413,6 @@ def sweep(folder, seeds, engines, only_parquet=False, **settings) -> Counter:
     return ends
 
 
-@pytest.fixture
-def _small_parts(monkeypatch):
-    """Chunks and batches so small that a table of some hundred records has several."""
-    monkeypatch.setattr(disk, "LEAF", 90)
-    monkeypatch.setattr(disk, "AT_ONCE", 128)
-
-
 @pytest.mark.usefixtures("_small_parts")
 @pytest.mark.parametrize("release", ["mean", "swap"])
 def test_the_evidence_of_random_plans_is_that_of_the_written_tables(tmp_path, release):

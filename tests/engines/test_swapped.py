@@ -73,14 +73,6 @@ def swapped(
     return said, pd.read_parquet(target)
 
 
-@pytest.fixture
-def _small_parts(monkeypatch):
-    """Chunks and batches so small that the survey has several."""
-    for module in ("disk", "spark.on_spark"):
-        monkeypatch.setattr(f"microagg.engines.{module}.LEAF", 90)
-    monkeypatch.setattr(disk, "AT_ONCE", 128)
-
-
 def test_a_household_with_many_records_does_not_stand_for_k(engine, tmp_path):
     """Six records with one income are one household: their income is no value that k households share."""
     table = survey()

@@ -15,7 +15,6 @@ import pandas as pd
 import pytest
 
 import microagg
-from microagg.engines import disk
 from microagg.errors import InputError
 from microagg.job.job import Job
 from microagg.job.run import run
@@ -131,10 +130,8 @@ def written(folder: Path, engine: str, seed: int) -> list[tuple[Any, ...]] | Non
     ],
     indirect=["engine"],
 )
-def test_no_value_is_shared_by_fewer_than_k(engine, seeds, tmp_path, monkeypatch):
-    for module in ("disk", "spark.on_spark"):
-        monkeypatch.setattr(f"microagg.engines.{module}.LEAF", 90)
-    monkeypatch.setattr(disk, "AT_ONCE", 128)
+@pytest.mark.usefixtures("_small_parts")
+def test_no_value_is_shared_by_fewer_than_k(engine, seeds, tmp_path):
     counted = 0
     for seed in seeds:
         folder = tmp_path / str(seed)

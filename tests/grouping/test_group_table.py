@@ -27,34 +27,25 @@ def split_tables(draw):
     return rng.normal(size=(len(cells), 2)), cells, k, rng
 
 
-@given(split_tables(), st.booleans())
-@settings(max_examples=30)
-def test_groups_never_cross_cells(table, weighted):
+@given(split_tables(), st.sampled_from([None, "weights", "units"]))
+@settings(max_examples=60)
+def test_groups_never_cross_cells_and_have_k_units(table, more):
     X, cells, k, rng = table
-    weights = rng.uniform(1, 3, len(X)) if weighted else None
+    weights = rng.uniform(1, 3, len(X)) if more == "weights" else None
     if weights is not None:
         weights /= weights.mean()
-    found = group(Space(X, "none"), Block(k=k, method="mdav"), cells, weights=weights)
-    oracles.check_partition(found, X, k)
-    for g in range(found.n_groups):
-        assert len(set(cells[found.labels == g].tolist())) == 1
-    if weights is None:
-        assert found.sse == pytest.approx(oracles.squares_within(X, found.labels.tolist()))
-
-
-@given(split_tables())
-@settings(max_examples=30)
-def test_every_group_has_k_units_of_its_cell(table):
-    X, cells, k, rng = table
     units = rng.integers(0, 9, len(X))
     for cell in set(cells.tolist()):
         units[np.flatnonzero(cells == cell)[:k]] = np.arange(k)
-    wanted = [Units(units, k)]
-    found = group(Space(X, "none"), Block(k=k, method="mdav"), cells, requirements=wanted)
+    wanted = [Units(units, k)] if more == "units" else []
+    block = Block(k=k, method="mdav")
+    found = group(Space(X, "none"), block, cells, requirements=wanted, weights=weights)
+    oracles.check_partition(found, X, k)
     for g in range(found.n_groups):
-        rows = found.labels == g
-        assert len(set(units[rows].tolist())) >= k
-        assert len(set(cells[rows].tolist())) == 1
+        assert len(set(cells[found.labels == g].tolist())) == 1
+        assert more != "units" or len(set(units[found.labels == g].tolist())) >= k
+    if weights is None:
+        assert found.sse == pytest.approx(oracles.squares_within(X, found.labels.tolist()))
 
 
 @pytest.mark.parametrize(("given", "told"), [({}, "balanced"), ({"effort": "fast"}, "fast")])

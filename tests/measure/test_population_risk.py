@@ -16,20 +16,39 @@ CLASSES = combine(np.array([[2, 3, 2, 2, 3, 3, 1, 2], [3] * 6 + [4, 3], [1, 3, 1
 WEIGHTS = np.array([18, 45.5, 39, 17, 92, 8, 123.5, 51])
 
 
-def test_published_risks():
-    expected = [0.01369863, 0.08579129, 0.01369863, 0.17707583]
-    expected += [0.01877883, 0.01877883, 0.03931625, 0.01369863]
+# Frequencies in a sample and in its population, and the risks published for them.
+PUBLISHED = [
+    (
+        [3, 1, 3, 1, 2, 2, 1, 3],
+        [108, 45.5, 108, 17, 100, 100, 123.5, 108],
+        [
+            *(0.01369863, 0.08579129, 0.01369863, 0.17707583),
+            *(0.01877883, 0.01877883, 0.03931625, 0.01369863),
+        ],
+    ),
+    (
+        [2, 2, 2, 1, 1, 1, 1, 2],
+        [110, 84.5, 84.5, 17, 541, 8, 5, 110],
+        [
+            *(0.01714426, 0.02204233, 0.02204233, 0.17707583),
+            *(0.01165448, 0.29706308, 0.40235948, 0.01714426),
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("sample", "population", "risks"), PUBLISHED)
+def test_published_risks(sample, population, risks):
+    found = individual_risk(np.array(sample), np.array(population))
+    assert found == pytest.approx(risks, abs=5e-9)
+    assert naive.exact_risk(3, 108) == pytest.approx(0.01355297, abs=5e-9)
+
+
+def test_published_risks_of_a_table():
+    risks = PUBLISHED[0][2]
     found = sample_risk(CLASSES, WEIGHTS)
-    assert (found.largest, found.expected) == pytest.approx((0.17707583, sum(expected)), abs=5e-8)
-    assert found.mean == pytest.approx(sum(expected) / 8, abs=5e-9)
-
-
-def test_published_risks_of_other_frequencies():
-    f = np.array([2, 2, 2, 1, 1, 1, 1, 2])
-    F = np.array([110, 84.5, 84.5, 17, 541, 8, 5, 110])
-    expected = [0.01714426, 0.02204233, 0.02204233, 0.17707583]
-    expected += [0.01165448, 0.29706308, 0.40235948, 0.01714426]
-    assert individual_risk(f, F) == pytest.approx(expected, abs=5e-9)
+    assert (found.largest, found.expected) == pytest.approx((max(risks), sum(risks)), abs=5e-8)
+    assert found.mean == pytest.approx(sum(risks) / 8, abs=5e-9)
 
 
 def test_published_household_risk():

@@ -10,19 +10,14 @@ from hypothesis import strategies as st
 import microagg
 import naive_weighted
 import oracles
+from algorithms.test_methods import fitting
 from microagg import InputError
 from microagg.compile import threads
 from strategies import tables, whole_numbers
 
 ALL = [method for method in microagg.methods() if method.for_numbers]
 WEIGHTED = [method.name for method in ALL if method.weighted]
-ONE_COLUMN = {method.name for method in ALL if method.one_column}
 every_weighted = pytest.mark.parametrize("method", WEIGHTED)
-
-
-def fitting(X, method):
-    """The data, or their first column for a method that takes one only."""
-    return np.ascontiguousarray(X[:, :1]) if method in ONE_COLUMN else X
 
 
 def some_weights(seed, n):

@@ -201,36 +201,6 @@ def test_huge_amounts_do_not_overflow():
     assert LargestShare(np.full(5, 1e308), 2, 50).feasible()
 
 
-def test_individual_risk_as_published():
-    sizes = np.array([3, 1, 3, 1, 2, 2, 1, 3])
-    populations = np.array([108, 45.5, 108, 17, 100, 100, 123.5, 108])
-    wanted = [
-        0.01369863,
-        0.08579129,
-        0.01369863,
-        0.17707583,
-        0.01877883,
-        0.01877883,
-        0.03931625,
-        0.01369863,
-    ]
-    assert individual_risk(sizes, populations) == pytest.approx(wanted, abs=5e-9)
-    sizes = np.array([2, 2, 2, 1, 1, 1, 1, 2])
-    populations = np.array([110, 84.5, 84.5, 17, 541, 8, 5, 110])
-    wanted = [
-        0.01714426,
-        0.02204233,
-        0.02204233,
-        0.17707583,
-        0.01165448,
-        0.29706308,
-        0.40235948,
-        0.01714426,
-    ]
-    assert individual_risk(sizes, populations) == pytest.approx(wanted, abs=5e-9)
-    assert naive.exact_risk(3, 108) == pytest.approx(0.01355297, abs=5e-9)
-
-
 @given(st.integers(1, 12), st.floats(1.0, 1e4))
 def test_individual_risk_is_exact_or_on_the_safe_side(size, times):
     found = float(individual_risk(np.array([size]), np.array([size * times]))[0])
