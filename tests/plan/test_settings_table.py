@@ -99,6 +99,19 @@ def test_every_flag_is_written_once():
     assert [flag for flag in flags if len(re.findall(rf'"{flag}["/,]', text)) != 1] == []
 
 
+def test_the_command_gives_numbers_to_settings_that_are_numbers():
+    sections = [Plan, *(row.section for row in rows_of(Plan) if row.section)]
+    kinds = {field.name: field.type for section in sections for field in fields(section)}
+    texts = {
+        row.flag
+        for _, row in flag_rows(Plan)
+        if re.fullmatch(r"(int|float)( \| None)?", str(kinds.get(row.name)))
+        and row.form.type not in (int, float)
+    }
+    # A seed may be the word "fresh"; importance is said of columns.
+    assert texts == {"--seed", "--importance"}
+
+
 def test_every_setting_is_a_row_and_a_keyword_of_protect():
     rows = {row.name for row in rows_of(Plan)}
     assert {f.name for f in fields(Plan)} - rows == {"reasons", "notes"}

@@ -19,7 +19,7 @@ from microagg.plan.checks import (
     number,
     unknown,
 )
-from microagg.plan.forms import COUNT, NAMES, RULES, SETS_OF_NAMES, SWITCH, Form
+from microagg.plan.forms import COUNT, NAMES, RULES, SETS_OF_NAMES, SHARE, SWITCH, Form
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Strata, Unit
 from microagg.plan.settings import (
@@ -290,6 +290,7 @@ class Block(Section):
         None,
         check=_SHARE,
         flag="--standing",
+        form=SHARE,
         help="With swapping: merge groups that agree in nearly all columns until at most this share of the "
         "rows, such as 0.001, is expected to equal a record by chance.",
         label="Rows equal to a record by chance",
