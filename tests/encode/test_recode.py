@@ -166,6 +166,17 @@ def test_rare_levels_of_an_order_join_a_neighbour():
     assert whole == [1, 1, 1, 1, 3, 3, 3]
 
 
+@pytest.mark.parametrize("settings", [{}, {"kinds": {"x": "ordinal"}}], ids=["type", "plan"])
+def test_rare_levels_of_a_type_with_an_order_join_a_neighbour(settings):
+    names = ["low", "middle", "high", "top"]
+    grades = pd.Categorical(["high"] * 5 + ["low"] * 4 + ["top", None], names, ordered=True)
+    found, table = recode(pd.DataFrame({"x": grades}), "x", {"rare": 3}, **settings)
+    assert found == ["high"] * 5 + ["low"] * 4 + ["high", None]
+    released = table.frame.native["x"].dtype
+    assert released.ordered
+    assert [name for name in names if name in released.categories] == list(released.categories)
+
+
 @pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 def test_rare_codes_that_are_floats_lose_what_whole_ones_lose(tmp_path):
     """Codes with gaps come as floats; "other" among them turns all into texts, on every engine."""

@@ -12,12 +12,14 @@ import stat
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import microagg
 from command import here
 from microagg import InputError, TableError, protect_file
 from microagg.ledger.equations import gives_few_away, has_dominant_change
+from microagg.ledger.hashing import hashed_rows
 from microagg.ledger.ledger_file import key_file, read_ledger, write_ledger
 from microagg.releasing.swap import Swapping, drawn_category
 from microagg.tables.frame import Frame
@@ -428,6 +430,13 @@ def test_a_change_that_others_cancel_is_hers():
 
 
 @pytest.mark.posix
+def test_a_missing_value_is_not_the_word_none():
+    known = Frame(pa.table({"town": ["None", None], "street": [None, "None"]}))
+    for columns in (["town"], ["street"], ["town", "street"]):
+        numbers = hashed_rows(b"key", "known", known, columns, False)
+        assert len(set(numbers.tolist())) == 2
+
+
 def test_ledger_and_key_are_private_and_hold_no_originals(release, tmp_path):
     # Names so long that no random bytes spell them.
     names = ["Karoline von Guenderrode", "Gottfried Keller", "Annette Droste"]

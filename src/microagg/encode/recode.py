@@ -53,7 +53,7 @@ def tally(
     ``units`` are keys of whose records these are, the same in all batches.
     """
     codes = tuple(plan.missing.codes.get(name, ()))
-    recoder = Recoder(name, plan.column(name), codes, tuple(missing_words))
+    recoder = Recoder(name, _setting(frame, plan, name), codes, tuple(missing_words))
     variable, how = before_of(frame, recoder), recoder.how
     there = ~variable.missing
     x = variable.values[there] + variable.origin
@@ -102,6 +102,13 @@ def tally(
         if count[at] or variable.kind == "ordinal"  # levels that do not occur keep their place
     }
     return Tally(parts, whole, units is not None, most, every, lost)
+
+
+def _setting(frame: Frame, plan: Plan, name: Any) -> Column:
+    """Return the settings of a column; categories whose type has an order are ordinal, as without recoding."""
+    setting = plan.column(name)
+    is_order = setting.kind is None and setting.coarsen is not None and setting.coarsen.rare is not None
+    return setting.of_kind("ordinal") if is_order and frame.is_ordered(name) else setting
 
 
 def before_of(frame: Frame, recoder: Recoder) -> Variable:
@@ -281,8 +288,11 @@ class Recoder:
     def _levels(self, frame: Frame) -> Any:
         variable = self._variable(frame, "nominal")
         column = plain_arrow(frame.arrow_column(self.name))
-        encoded = pa.types.is_dictionary(column.type)
-        column = column.cast(column.type.value_type) if encoded else column
+        encoded, declared = pa.types.is_dictionary(column.type), None
+        if encoded:
+            if self.is_ordinal and column.type.ordered and column.num_chunks:
+                declared = column.unify_dictionaries().chunk(0).dictionary
+            column = column.cast(column.type.value_type)
         new = [self.becomes.get(level, level) for level in variable.levels]
         moved = np.array([level in self.becomes for level in variable.levels] + [False], dtype=bool)
         at = variable.level_numbers
@@ -297,6 +307,11 @@ class Recoder:
         kind = column.type
         array = pa.array([None if level < 0 else new[level] for level in at.tolist()], kind)
         recoded = pc.if_else(pa.array(moved[at]), array, column)
+        if declared is not None:  # an order stays one
+            numbers_of_levels = pc.index_in(recoded, value_set=declared).combine_chunks()
+            return pa.chunked_array(
+                [pa.DictionaryArray.from_arrays(numbers_of_levels, declared, ordered=True)]
+            )
         if encoded:
             array_of_levels = (
                 recoded.combine_chunks() if isinstance(recoded, pa.ChunkedArray) else recoded
@@ -326,7 +341,7 @@ def fit(
 ) -> Recoder:
     """Fit the recoding of a column to what was counted in all batches; ``frame`` is any of them."""
     codes = tuple(plan.missing.codes.get(name, ()))
-    fitted = Recoder(name, plan.column(name), codes, tuple(missing_words))
+    fitted = Recoder(name, _setting(frame, plan, name), codes, tuple(missing_words))
     fitted = replace(fitted, every=counted.every, lost=counted.lost)
     how = fitted.how
     if how.bands is not None:

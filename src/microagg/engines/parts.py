@@ -101,15 +101,16 @@ def completed(parts: Parts, plan: Plan) -> Completed:
 
 
 def with_order_of_types(drafted: Completed, head: pa.Table, is_csv: bool) -> Completed:
-    """Name the levels of protected columns whose type says their order, which Spark does not hand on.
+    """Name the levels of columns whose type says their order, which Spark does not hand on.
 
     ``head`` has the first records as the file holds them.
     """
     plan, frame = drafted.plan, Frame(head)
     columns = dict(plan.columns)
-    for name in plan.blocks[0].columns or ():
+    for name in dict.fromkeys([*(plan.blocks[0].columns or ()), *plan.coarsened]):
         setting, codes = plan.column(name), plan.missing.codes.get(name, ())
-        if setting.kind is None and setting.coarsen is None and frame.is_ordered(name):
+        keeps_order = setting.coarsen is None or setting.coarsen.rare is not None
+        if setting.kind is None and keeps_order and frame.is_ordered(name):
             levels = variable_of(frame, name, setting, codes, missing_words(is_csv)).levels
             columns[name] = setting.of_kind("ordinal", levels=levels)
     return replace(drafted, plan=replace(plan, columns=columns))

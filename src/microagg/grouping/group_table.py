@@ -151,7 +151,7 @@ def merge_agreeing(
         if not may_merge[worst]:
             raise InputError(
                 f"standing = {most:g} is not reached by merging groups of a stratum: too many records are "
-                "equal. Ask for more, or leave standing out."
+                "equal. Allow a larger share, or leave standing out."
             )
         others = np.flatnonzero((sizes > 0) & (cell == cell[worst]))
         others = others[others != worst]

@@ -62,8 +62,9 @@ def hashed_rows(
         pairs, codes = np.unique(codes * len(spelled) + of_value, return_inverse=True)
         codes = codes.reshape(-1)
         before, now = np.divmod(pairs, len(spelled))
+        # A missing value is not the word "None".
         texts = [
-            f"{texts[b]}\0{name}\0{spelled[v]!s}"
+            f"{texts[b]}\0{name}" + ("" if spelled[v] is None else f"\0{spelled[v]!s}")
             for b, v in zip(before.tolist(), now.tolist(), strict=True)
         ]
     return hashed_texts(key, purpose, texts)[codes]
