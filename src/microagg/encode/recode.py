@@ -105,10 +105,12 @@ def tally(
 
 
 def _setting(frame: Frame, plan: Plan, name: Any) -> Column:
-    """Return the settings of a column; categories whose type has an order are ordinal, as without recoding."""
+    """Return the settings of a column; one whose type has an order is ordinal, as without a recoding."""
     setting = plan.column(name)
-    is_order = setting.kind is None and setting.coarsen is not None and setting.coarsen.rare is not None
-    return setting.of_kind("ordinal") if is_order and frame.is_ordered(name) else setting
+    merges_rare = setting.coarsen is not None and setting.coarsen.rare is not None
+    if setting.kind is None and merges_rare and frame.is_ordered(name):
+        return setting.of_kind("ordinal")
+    return setting
 
 
 def before_of(frame: Frame, recoder: Recoder) -> Variable:
