@@ -71,14 +71,11 @@ def check(seeds: range) -> tuple[int, float]:
     return checked, float(np.mean(shares))
 
 
-def test_bounds_hold_within_strata_and_patterns():
-    checked, share = check(range(12))
-    assert checked >= 8
-    assert share > 0.8  # else the bounds prove nothing
-
-
-@pytest.mark.long
-def test_hundreds_of_bounds_within_strata_and_patterns():
-    checked, share = check(range(100, 500))
+@pytest.mark.parametrize(
+    "seeds", [range(12), pytest.param(range(100, 500), marks=pytest.mark.long)]
+)
+def test_bounds_hold_within_strata_and_patterns(seeds):
+    checked, share = check(seeds)
     print(f"{checked} bounds, {share:.1%} of the optimum on average")
-    assert checked >= 300
+    assert checked >= len(seeds) / 2
+    assert share > 0.8  # else the bounds prove nothing

@@ -35,7 +35,7 @@ from microagg.measure.verify import verify_all
 from microagg.plan.plan import Promise
 from microagg.tables.frame import Frame
 
-QUICK, LONG = 12, 700  # files of each kind
+QUICK, LONG = range(12), range(12, 712)  # files of each kind
 SECONDS = 600  # until a hang is taken for one
 _ANSWER = "faults: "
 
@@ -308,16 +308,10 @@ def faults() -> Iterator[Callable[[Path, str, range], dict[str, str]]]:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
+@pytest.mark.parametrize("seeds", [QUICK, pytest.param(LONG, marks=pytest.mark.long)])
 @pytest.mark.posix
-def test_damaged_files_are_refused_in_a_sentence(faults, tmp_path, kind):
-    assert faults(tmp_path, kind, range(QUICK)) == {}
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.posix
-def test_many_damaged_files_are_refused_in_a_sentence(faults, tmp_path, kind):
-    assert faults(tmp_path, kind, range(QUICK, QUICK + LONG)) == {}
+def test_damaged_files_are_refused_in_a_sentence(faults, tmp_path, kind, seeds):
+    assert faults(tmp_path, kind, seeds) == {}
 
 
 if __name__ == "__main__":

@@ -116,15 +116,6 @@ def test_a_spiked_column_of_huge_values_keeps_its_distances():
     assert len(set(release.data["a"].to_pylist())) >= 3
 
 
-def test_whole_numbers_beyond_2_to_the_53_stay_what_they_are():
-    """An untouched id of 19 digits is released to the last digit, and told apart by it."""
-    ids = [2**62 + i for i in range(N)]
-    table = pa.table({"pay": np.arange(N) * 1.0, "id": ids})
-    release = protect_table(Frame(table), Plan.of(k=4, columns=["pay"], known=["id"]))
-    assert release.data["id"].to_pylist() == ids
-    assert release.with_known.unique == 1.0
-
-
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 def test_extreme_dates(unit):
     """Means of the first and the last moments that a type holds lie within it."""

@@ -16,6 +16,7 @@ import shutil
 import signal
 import sys
 import time
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +26,11 @@ import pytest
 
 from ending import attack, end_at
 from microagg.cli.main import main as command
+from microagg.engines import disk
 from microagg.formats.files import write_file
 from microagg.measure.verify import verify
 
-QUICK, LONG = 12, 100  # runs for each signal and format
+QUICK, LONG = range(12), range(12, 112)  # runs for each signal and format
 K = 3
 COLUMNS = ["age", "pay"]
 SIGNALS = {"kill": "SIGKILL", "interrupt": "SIGINT", "terminate": "SIGTERM"}
@@ -182,6 +184,7 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
     """Send one signal to many runs, print the faults by seed and how many runs it ended."""
     source, target = folder / f"in.{ending}", folder / f"out.{ending}"
     (folder / "tmp").mkdir()
+    disk.LEAF, disk.AT_ONCE = 90, 64  # many chunks and batches, so that work is gone on with
     write_file(table(), source)
     sent = signal.Signals[SIGNALS[word]]
     if engine == "spark":
@@ -222,40 +225,30 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
     os._exit(0)
 
 
+FEW = [
+    ("parquet", "interrupt", "memory"),
+    ("arrow", "terminate", "memory"),
+    ("csv", "kill", "memory"),
+    ("csv", "kill", "disk"),
+]
+IN_MEMORY = product(("csv", "parquet", "arrow"), SIGNALS, ["memory"])
+MANY = [*IN_MEMORY, *product(("csv", "parquet"), SIGNALS, ["disk"])]
+
+
 @pytest.mark.parametrize(
-    ("ending", "word", "engine"),
-    [  # tests/job/test_faults.py kills one in memory
-        ("parquet", "interrupt", "memory"),
-        ("arrow", "terminate", "memory"),
-        ("csv", "kill", "disk"),
+    ("ending", "word", "engine", "runs"),
+    [
+        *((*kind, QUICK) for kind in FEW),
+        *(pytest.param(*kind, LONG, marks=pytest.mark.long) for kind in MANY),
     ],
 )
 @pytest.mark.posix
 def test_a_run_that_is_ended_at_any_moment_leaves_a_whole_file_or_none(
-    tmp_path, ending, word, engine
+    tmp_path, ending, word, engine, runs
 ):
-    found = attack(__file__, tmp_path, ending, word, engine, 0, QUICK)
+    found = attack(__file__, tmp_path, ending, word, engine, runs.start, runs.stop)
     assert found["faults"] == {}
     assert found["ended"]  # else no signal came in time
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("word", SIGNALS)
-@pytest.mark.parametrize(
-    ("ending", "engine"),
-    [
-        ("csv", "memory"),
-        ("parquet", "memory"),
-        ("arrow", "memory"),
-        ("csv", "disk"),
-        ("parquet", "disk"),
-    ],
-)
-@pytest.mark.posix
-def test_many_runs_that_are_ended_leave_whole_files_or_none(tmp_path, ending, word, engine):
-    found = attack(__file__, tmp_path, ending, word, engine, QUICK, QUICK + LONG)
-    assert found["faults"] == {}
-    assert found["ended"]
 
 
 @pytest.mark.long

@@ -189,14 +189,3 @@ def test_the_best_code_by_all_distances(monkeypatch):
             every_one = module.release(variable, labels, 8)
         there = ~np.isnan(few)
         assert np.array_equal(few[there], every_one[there]), seed
-
-
-def test_merged_strata_release_a_stratum_that_k_units_are_in(tmp_path):
-    regions = ["north"] * 20 + ["south"] * 20 + ["isle"] * 2
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"region": regions, "income": rng.normal(size=42).round(3)})
-    frame.loc[40:, "income"] = [50.0, 51.0]  # far from all others
-    frame.to_parquet(tmp_path / "in.parquet")
-    plan = Plan.of(k=3, columns=["income"], strata={"columns": ["region"], "small": "merge"})
-    run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan))
-    assert "isle" not in set(pd.read_parquet(tmp_path / "out.parquet")["region"])

@@ -15,7 +15,7 @@ import microagg
 from microagg.encode.bands import ends_of_label, rounded
 from microagg.encode.recode import fit, tally
 from microagg.encode.recoded_table import recode_table
-from microagg.errors import DisclosureRiskWarning, InputError
+from microagg.errors import InputError
 from microagg.plan.coarsen import Coarsen
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
@@ -274,59 +274,6 @@ def test_values_of_fewer_than_k_units_are_not_cut():
     with pytest.raises(InputError, match=r"at least k = 3 units.* 2 of column 'x' are above"):
         recode_table(Frame(table), Plan.of(k=3, unit="u", drop=["u"], **plan))
     assert recode(column([1, 9, 9]), "x", {"top": 8})[0] == [1, 8, 8]
-
-
-def loss_by_pandas(original, released):
-    return 100 * np.square(original - released).sum() / np.square(original - original.mean()).sum()
-
-
-def test_losses_are_against_the_original():
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame({"age": rng.integers(0, 95, 60), "pay": rng.normal(100, 20, 60).round(2)})
-    how = {"age": {"bands": 10, "top": 80}, "pay": {"top": 120}}
-    found = microagg.protect(frame, 3, columns=["age", "pay"], coarsen=how)
-    assert found.data["age"].dtype.ordered
-    assert found.data.groupby(["age", "pay"], observed=True).size().min() >= 3
-    bands = pd.Series([ends_of_label(label)[0] for label in found.data["age"]])
-    means = frame["age"].groupby(np.minimum(frame["age"] // 10 * 10, 80)).mean()
-    age = loss_by_pandas(frame["age"], bands.map(means))
-    pay = loss_by_pandas(frame["pay"], found.data["pay"])
-    assert found.utility.by_column == pytest.approx({"age": age, "pay": pay})
-    assert found.utility.information_loss == pytest.approx((age + pay) / 2)
-    assert found.utility.group_loss <= found.utility.information_loss + 1e-9
-
-
-def test_recoded_known_columns_and_strata_count_in_the_loss():
-    frame = pd.DataFrame(
-        {
-            "age": np.arange(40) % 13 + 20.5,
-            "pay": np.arange(40.0),
-            "region": ["n"] * 20 + ["s"] * 20,
-        }
-    )
-    frame.loc[37:, "region"] = ["e", "w", "w"]
-    with pytest.warns(DisclosureRiskWarning, match="narrowed down"):
-        found = microagg.protect(
-            frame,
-            3,
-            columns=["pay"],
-            strata=["region"],
-            coarsen={"region": {"rare": 5}, "age": {"round": 10}},
-        )
-    assert sorted(found.data["region"].unique()) == ["n", "other", "s"]
-    assert set(found.data["age"]) == {20, 30}
-    assert list(found.utility.by_column) == ["pay", "region", "age"]
-    age = loss_by_pandas(frame["age"], found.data["age"])
-    one_hot = pd.get_dummies(frame["region"]).astype(float)
-    means = one_hot.groupby(found.data["region"]).transform("mean")
-    region = (
-        100
-        * np.square(one_hot - means).to_numpy().sum()
-        / (np.square(one_hot - one_hot.mean()).to_numpy().sum())
-    )
-    assert found.utility.by_column["age"] == pytest.approx(age)
-    assert found.utility.by_column["region"] == pytest.approx(region)
-    assert found.evidence.as_dict()["information_loss"] > 0
 
 
 def test_the_same_in_pandas_polars_and_arrow():

@@ -7,13 +7,12 @@ import sys
 from collections import Counter
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from microagg import InputError
-from microagg.engines.release_counts import CountedColumns, CountsOnDisk, count_release
+from microagg.engines.release_counts import CountsOnDisk
 from microagg.formats.batches import open_batches
 from microagg.formats.files import read_file, write_file
 from microagg.measure.count_by_keys import ClassCounter
@@ -244,59 +243,3 @@ def test_errors_are_those_of_the_whole(tmp_path, promise, table):
     with pytest.raises(InputError) as parts:
         verify_batches(open_batches(path), [promise], tmp_path, MEMORY)
     assert str(parts.value) == str(whole.value)
-
-
-def claims_table(n: int) -> pd.DataFrame:
-    """Two confidential columns: one with a common value, one without."""
-    rng = np.random.default_rng(5)
-    a = rng.normal(size=n)
-    return pd.DataFrame(
-        {
-            "a": a,
-            "b": rng.normal(size=n),
-            "home": np.repeat(np.arange(n // 2), 2),
-            "ill": np.where(np.abs(a) > 2.2, "yes", rng.choice(["no", "no", "no", None], n)),
-            "party": np.where(a > 0, rng.choice([*"xyz"], n), rng.choice([*"xyzuvw"], n)),
-            "pay": np.exp(rng.normal(size=n)).round(3),
-        }
-    )
-
-
-def naive_agreement(after, column, least=0.5):
-    """Records of classes that agree in a value that a smaller share has, and in a common one."""
-    values = after[column].fillna("?")
-    agree = values.groupby([after["a"], after["b"]]).transform("nunique") == 1
-    common = values.map(values.value_counts()) >= least * len(after)
-    return int((agree & ~common).sum()), int((agree & common).sum())
-
-
-@pytest.mark.parametrize("text", [False, True])
-def test_groups_that_agree_are_counted_in_small_parts_and_little_memory(tmp_path, text):
-    frame = claims_table(3000)
-    frame[["a", "b"]] = frame[["a", "b"]].round() + 0.0  # −0 is another text
-    # Half of the records each: no news, neither the one nor the other.
-    # A number that more than a tenth have is no news if it is an amount: of codes it is.
-    frame["code"] = frame["a"]
-    frame["wage"] = np.where(frame["a"] == 0, 0.0, 10 * frame["a"] + frame["b"])
-    frame["half"] = np.where(frame["a"].rank(method="first") <= 1500, "f", "m")
-    path = tmp_path / ("in.csv" if text else "in.parquet")
-    if text:
-        frame.fillna("?").to_csv(path, index=False)
-    else:
-        frame.to_parquet(path, index=False, row_group_size=97)
-        assert pq.ParquetFile(path).num_row_groups > 20
-    columns = ["ill", "party", "home", "half", "wage", "code"]
-    rows = CountsOnDisk(open_batches(path), tmp_path, 1 << 16)
-    at = CountedColumns(
-        ["a", "b"], ["a", "b"], [], dict(zip(columns, columns, strict=True)), ["wage", "code"], None
-    )
-    found = count_release(rows, at, 2)[1].agreeing
-    for column in columns:
-        values = frame.assign(home=frame["home"].astype(str))
-        common = 0.1 + 1e-9 if column == "wage" else 0.5
-        assert (found[column].exact, found[column].harmless) == naive_agreement(
-            values, column, common
-        )
-    assert found["wage"].exact
-    assert found["wage"].harmless
-    assert not found["code"].harmless

@@ -7,10 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import microagg
 from command import here, said
-from microagg.errors import InputError
-from microagg.formats.layouts import CsvFormat
 
 pytest.importorskip("pyspark")
 
@@ -66,21 +63,6 @@ def test_a_master_that_does_not_exist_is_refused_before_spark_starts(source, mas
     done = here(*asked, "--master", master)
     assert done.returncode == 2
     assert "Error: master is where Spark runs: local, local[2]" in said(done)
-
-
-def test_protect_file_refuses_the_same(source):
-    target = source.with_name("out")
-    for engine, settings in (
-        ("spark", {"memory": 1 << 30}),
-        ("spark", {"csv": CsvFormat(encoding="latin-1")}),
-        ("spark", {"public_report": source.with_name("r.html")}),
-        ("disk", {"master": "local[2]"}),
-        ("memory", {"memory": 1 << 30}),
-    ):
-        with pytest.raises(InputError, match=r"Leave --.* out, or say --engine"):
-            microagg.protect_file(source, target, 3, columns=["x"], engine=engine, **settings)
-    with pytest.raises(InputError, match="one of 'memory', 'disk', 'spark'; got 'steam'"):
-        microagg.protect_file(source, target, 3, columns=["x"], engine="steam")
 
 
 def test_disk_that_nobody_asked_for_refuses_what_it_does_not_use(source):

@@ -139,16 +139,11 @@ def test_disk_refuses_as_memory_does(source, wrong):
     assert refusal(source, wrong, "disk") == refusal(source, wrong, "memory")
 
 
-@pytest.mark.parametrize("wrong", ON_SPARK)
+@pytest.mark.parametrize(
+    "wrong", [pytest.param(w, marks=[pytest.mark.long] * (w not in ON_SPARK)) for w in WRONG]
+)
 def test_spark_refuses_as_memory_does(spark, source, wrong):
     """Rows of Spark have no numbers."""
-    kind, words = refusal(source, wrong, "memory")
-    assert refusal(source, wrong, "spark") == (kind, ROW.sub("some row", words))
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("wrong", [one for one in WRONG if one not in ON_SPARK])
-def test_spark_refuses_every_wrong_plan_as_memory_does(spark, source, wrong):
     kind, words = refusal(source, wrong, "memory")
     assert refusal(source, wrong, "spark") == (kind, ROW.sub("some row", words))
 
@@ -175,11 +170,18 @@ TOO_MUCH = {
 }
 
 
-CHUNKS = [60, 1000]  # records of one
-TOO_MUCH_ON_SPARK = [(60, "in one stratum")]
+# The numbers of records of a chunk.
+EACH = [("disk", records, asked) for records in (60, 1000) for asked in TOO_MUCH]
+ON_SPARK_TOO = [
+    pytest.param("spark", *case, marks=[pytest.mark.long] * (case != [60, "in one stratum"]))
+    for _, *case in EACH
+]
 
 
-def check_said_alike(engine, source, records, asked, monkeypatch):
+@pytest.mark.parametrize(
+    ("engine", "records", "asked"), [*EACH, *ON_SPARK_TOO], indirect=["engine"]
+)
+def test_what_no_groups_can_satisfy_is_said_alike(engine, source, records, asked, monkeypatch):
     for module in ("disk", "spark.on_spark"):
         monkeypatch.setattr(f"microagg.engines.{module}.LEAF", records)
     monkeypatch.setitem(WRONG, asked, TOO_MUCH[asked])
@@ -187,24 +189,6 @@ def check_said_alike(engine, source, records, asked, monkeypatch):
     assert [STRATUM.sub("some", words) for words in found] == [
         STRATUM.sub("some", words) for words in expected
     ]
-
-
-@pytest.mark.parametrize("asked", TOO_MUCH)
-@pytest.mark.parametrize("records", CHUNKS)
-def test_what_no_groups_can_satisfy_is_said_alike(source, records, asked, monkeypatch):
-    check_said_alike("disk", source, records, asked, monkeypatch)
-
-
-@pytest.mark.parametrize(("records", "asked"), TOO_MUCH_ON_SPARK)
-def test_spark_says_so_too(spark, source, records, asked, monkeypatch):
-    check_said_alike("spark", source, records, asked, monkeypatch)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("asked", TOO_MUCH)
-@pytest.mark.parametrize("records", CHUNKS)
-def test_spark_says_all_of_it_alike(spark, source, records, asked, monkeypatch):
-    check_said_alike("spark", source, records, asked, monkeypatch)
 
 
 def test_every_lack_is_declared_with_the_way_out():

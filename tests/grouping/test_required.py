@@ -62,19 +62,6 @@ def test_distinct_values_in_every_group(tmp_path):
     assert min(group.diagnosis.nunique() for group in each_group(plain)) < 3
 
 
-def test_closeness_to_the_whole_table(tmp_path):
-    release = protected(require={"closeness": {"score": 0.2}})
-    ranks = SURVEY.score.rank(method="dense").to_numpy() - 1
-    whole = np.bincount(ranks.astype(int)) / N
-    worst = 0.0
-    for group in each_group(written(release, tmp_path)):
-        own = np.bincount(ranks[group.index].astype(int), minlength=len(whole)) / len(group)
-        worst = max(worst, np.abs(np.cumsum(own - whole))[:-1].sum() / (len(whole) - 1))
-    assert worst <= 0.2 + 1e-9
-    (found,) = release.evidence.counted.required
-    assert float(found.found) == pytest.approx(worst, rel=0.01)
-
-
 def test_dominance_by_unit_and_thresholds_that_stay_inside(tmp_path):
     rules = {"p_percent": {"turnover": 7.25}, "n_k": {"turnover": {"n": 1, "k": 71.5}}}
     release = protected(require=rules, unit="household", renumber=["household"])

@@ -161,16 +161,3 @@ def test_eleven_firms():
     ).data
     assert set(exact["surface"]) == {747.5, 756.67, 322.5}
     assert set(release.data["employees"]) == {46, 8, 33}
-
-
-@pytest.mark.parametrize(
-    ("values", "mean", "median"),
-    [([2300, 2123, 2312], 2245, 2300), ([2434, 6045, 2345], 3608, 2434)],
-)
-def test_mean_and_median_of_a_group(values, mean, median):
-    """The practice guide's two groups of incomes."""
-    frame = pd.DataFrame({"income": values})
-    as_mean = mixed.protected(frame, k=3, columns=["income"]).data
-    as_median = mixed.protected(frame, k=3, columns=["income"], aggregate="median").data
-    assert as_mean["income"].tolist() == [mean] * 3
-    assert as_median["income"].tolist() == [median] * 3

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,26 +21,9 @@ ENDINGS = ["csv", "parquet", "arrow"]
 AGE = [30, 31, 34, 61, 65, 66]
 SMALL = pa.table({"age": AGE, "city": list("ABABBA")})
 
+
 # Runs the command, but stops in the midst of writing: half of the file is there and its name is
 # told to whoever started the run.
-SLOW_WRITER = """
-import sys, time
-from microagg.engines import write_and_count as writing
-
-def write_half(table, path, form=None):
-    whole(table, path, form)
-    with open(path, "rb+") as file:
-        file.truncate(path.stat().st_size // 2)
-    print("writing", path.name, flush=True)
-    while True:  # until it is ended
-        time.sleep(60)
-
-whole, writing.write_file = writing.write_file, write_half
-from microagg.cli.main import main
-main()
-"""
-
-
 def names(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir())
 
@@ -91,42 +73,6 @@ def test_a_limit_of_the_system_while_writing(tmp_path, ending, same):
 
 
 # Killed while writing
-
-
-@pytest.mark.parametrize(
-    ("sent", "code", "same"),
-    [
-        ("SIGINT", 130, True),
-        ("SIGTERM", 143, False),
-        ("SIGKILL", -9, True),
-        ("SIGKILL", -9, False),
-    ],
-)
-@pytest.mark.posix
-def test_a_run_killed_while_writing(tmp_path, sent, code, same):
-    source = tmp_path / "in.parquet"
-    target = source if same else tmp_path / "out.parquet"
-    write_file(SMALL, source)
-    before = source.read_bytes()
-    with subprocess.Popen(
-        [sys.executable, "-c", SLOW_WRITER, "protect", source, target, "-k", "3", "-c", "age"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as run:
-        assert run.stdout is not None
-        word, part = run.stdout.readline().split()
-        assert word == "writing"
-        assert names(tmp_path) == sorted([source.name, part])  # the half file is there
-        run.send_signal(signal.Signals[sent])
-        _, errors = run.communicate(timeout=600)
-
-    assert run.returncode == code
-    assert "Traceback" not in errors
-    assert source.read_bytes() == before
-    # Nobody can clean up after SIGKILL, but no name that counts stands for half a file.
-    left = [part] if sent == "SIGKILL" else []
-    assert names(tmp_path) == sorted([source.name, *left])
 
 
 # A promise not kept

@@ -119,15 +119,6 @@ def test_each_column_by_itself_is_warned_of_and_loses_less(tmp_path):
     assert "for each column by itself, but" in release.evidence.verdict_words
 
 
-def test_individual_ranking_is_optimal_in_each_column():
-    with pytest.warns(DisclosureRiskWarning, match="may be unique"):
-        release = microagg.protect(FRAME, k=4, method="simple-plus", per_column=True)
-    for part in release.parts:
-        (name,) = part.columns
-        best = microagg.partition(FRAME[name], 4, method="hansen-mukherjee").sse
-        assert part.partition.sse == best
-
-
 @pytest.mark.parametrize(
     ("cost", "aggregate"),
     [
@@ -142,15 +133,6 @@ def test_the_aggregate_follows_the_cost(cost, aggregate):
     release = microagg.protect(FRAME[["a"]], k=4, method="staggered", cost=cost)
     assert release.plan.blocks[0].released == aggregate
     assert release.data["a"].value_counts().min() >= 4
-
-
-def test_univariate_methods_refuse_several_columns():
-    with pytest.raises(
-        InputError, match=r"'simple' is for one column; the data have 2.*per_column"
-    ):
-        microagg.protect(FRAME, k=4, method="simple")
-    with pytest.raises(InputError, match="cost='sae' is for one column"):
-        microagg.protect(FRAME, k=4, cost="sae")
 
 
 def test_a_plan_and_keywords_that_override_it():

@@ -111,19 +111,6 @@ def test_an_offset_changes_nothing(method, scale):
     assert moved.sse == plain.sse
 
 
-@every_weighted
-@pytest.mark.parametrize("n", [1, 2, 5, 6, 9, 10, 13])
-@pytest.mark.parametrize("k", [1, 3, 5])
-def test_sizes_at_which_the_last_groups_change(method, n, k):
-    X = fitting(np.random.default_rng(n).normal(size=(n, 2)), method)
-    if n < k:
-        return
-    p = microagg.partition(X, k, np.arange(1, n + 1), method=method)
-    oracles.check_partition(p, X, k)
-    if k == 1:
-        assert p.sse == 0
-
-
 def test_a_heavy_record_is_one_record():
     # Three of weight 9 are three records, however heavy: k counts those.
     p = microagg.partition([0, 0.1, 5, 5.1, 9, 9.1], 3, [9, 9, 9, 1, 1, 1])
