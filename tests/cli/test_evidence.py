@@ -104,8 +104,6 @@ def test_measure_says_what_it_found(files):
             ["safe.parquet", "-c", "income", "--confidential", "income"],
             "it can be only one of them",
         ),
-        (["safe.parquet", "--analysis", "income"], "An analysis is written"),
-        (["absent.csv"], "There is no file"),
     ],
 )
 def test_files_that_do_not_match(files, arguments, message):
@@ -199,9 +197,6 @@ def test_settings_of_a_method(files):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["-m", "v-mdav", "--option", "gamma"], "takes a name and a value"),
-        (["-m", "v-mdav", "--option", "gamma=-1"], "not a finite number of at least 0"),
-        (["-m", "mdav", "--option", "gamma=1"], "'mdav' has no option 'gamma'"),
         (["--option", "k=9"], "'auto' has no option 'k'"),
         (["--option", "random_state=9"], "on the command line --seed"),
         (["--option", "effort=fast", "--effort", "fast"], "by --option and by its own flag"),

@@ -187,8 +187,6 @@ def test_who_waits_hears_every_few_seconds_that_kernels_are_compiled(lines):
     [
         (["--max-loss", 90], 0, "(at most 90 %): pass"),
         (["--max-loss", 0.01], 1, "red The information loss is above what the plan accepts."),
-        (["--max-linkage", 1], 0, "(at most 100 %): pass"),
-        (["--max-linkage", 0.001], 1, "is above what the plan accepts."),
         (["--max-loss", 90, "--max-linkage", 0.001], 1, "(at most 0.1 %): fail"),
     ],
 )

@@ -11,7 +11,6 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -114,35 +113,14 @@ def test_quiet_hides_words_but_no_warning(survey, tmp_path):
     assert (safe.returncode, safe.stderr, safe.stdout) == (0, "", "")
 
 
-def test_refine_loses_less_and_bound_says_how_much_less_is_possible(survey, tmp_path):
-    arguments = ["protect", survey, tmp_path / "safe.csv", "-k", 5, "-c", "income,age"]
-    arguments += ["--known", "id", "-m", "mst"]
-    plain = json.loads(here(*arguments, "--json", "--quiet").stdout)
-    done = here(*arguments, "--json", "--refine", "fast", "--bound")
-    refined = json.loads(done.stdout)
-    assert refined["information_loss"] < plain["information_loss"]
-    part = refined["parts"][0]
-    assert 0 < part["lower_bound"] < part["sse"]
-    assert part["options"]["refine"] == "fast"
-    assert ", refined, k = 5" in done.stderr
-    assert "it is proved that groups of 5 or more lose at least" in said(done)
-    wrong = here(*arguments, "--refine", "heroic")
-    assert wrong.returncode == 2
-    assert "refine is one of" in wrong.stderr
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--k", 61], "k=61 needs at least 61 records; the table has 60."),
-        (["--k", 5, "--method", "magic"], "method='magic' is not known; choose one of"),
-        (["--k", 5, "--encoding", "klingon"], "must be one of text files; 'klingon' is not"),
         (["--k", "five"], "valid integer"),
         (
             [],
             "k, the least number of records that share their values, is not given. Say k=5, --k 5",
         ),
-        (["--k", 5, "--public"], "say where to write it with --report"),
         (["--k", 5, "--seed", "new"], "--seed takes a whole number, or fresh; got 'new'"),
         (["--k", 5, "--columns", 'a,"b'], "Names of columns are separated by commas"),
     ],
@@ -163,28 +141,6 @@ def test_an_error_as_json(survey, tmp_path):
     error = json.loads(done.stdout)["error"]
     assert error["type"] == "InputError"
     assert error["message"].startswith("k=99 needs")
-
-
-def test_names_with_commas_markup_and_control_signs(tmp_path):
-    source = tmp_path / "in.csv"
-    rows = "\n".join(f"{i},{i % 7}" for i in range(12))
-    source.write_text(f'"[bold]a, b[/bold]","x\x1b[31m"\n{rows}\n')
-    done = here("protect", source, tmp_path / "out.csv", "--k", 3, "-c", '"[bold]a, b[/bold]"')
-    assert done.returncode == 0, done.stderr
-    assert "protected '[bold]a, b[/bold]'" in said(done)
-    assert "'x\\x1b[31m'" in done.stderr
-    assert "\x1b" not in done.stderr
-
-
-def test_verify_exits_with_1_if_k_does_not_hold(survey):
-    done = here("verify", survey, "--k", 2, "--columns", "income,age")
-    assert done.returncode == 1
-    assert "k = 2 does not hold for 60 records" in done.stderr
-    done = here("verify", survey, "--k", 2, "--columns", "income,age", "--json", "--quiet")
-    assert done.returncode == 1
-    assert done.stderr == ""
-    found = json.loads(done.stdout)
-    assert (found["holds"], found["smallest"], found["combinations"]) == (False, 1, 60)
 
 
 def test_methods_lists_the_registry():
@@ -217,39 +173,6 @@ def test_version():
     import microagg
 
     assert run("--version").stdout.strip() == f"microagg {microagg.__version__}"
-
-
-@pytest.fixture
-def long_job(tmp_path):
-    """A file that MDAV works on for many seconds."""
-    path = tmp_path / "long.parquet"
-    rng = np.random.default_rng(0)
-    pq.write_table(pa.table({f"c{j}": rng.normal(size=150_000) for j in range(10)}), path)
-    return path
-
-
-MDAV = ["--k", "2", "--method", "mdav"]
-
-
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.posix
-def test_interrupted_while_grouping(long_job, tmp_path, how, code):
-    out = tmp_path / "safe.parquet"
-    command = "from microagg.cli import main, show; show._SECONDS_BETWEEN_LINES = 0.1; main.main()"
-    process = subprocess.Popen(
-        [*(sys.executable, "-c", command, "protect", str(long_job), str(out)), *MDAV],
-        stderr=subprocess.PIPE,
-        text=True,
-        bufsize=0,
-    )
-    assert process.stderr is not None
-    while "grouping" not in (line := process.stderr.readline()):
-        assert line
-    process.send_signal(how)
-    _, words = process.communicate(timeout=600)
-    assert process.returncode == code
-    assert "Traceback" not in words
-    assert [path.name for path in tmp_path.iterdir()] == ["long.parquet"]
 
 
 @pytest.fixture
@@ -377,7 +300,3 @@ def test_words_that_nobody_reads_change_nothing(survey, tmp_path, log):
     assert done.returncode == 0
     assert json.loads(done.stdout)["verdict"] == "green"
     assert (tmp_path / "out.csv").exists()
-
-
-def test_k_of_one_is_warned_of(survey, tmp_path):
-    assert "protects nothing" in here("protect", survey, tmp_path / "out.csv", "-k", 1).stderr

@@ -130,14 +130,9 @@ def test_a_method_that_refuses_leaves_a_reason(frame, monkeypatch):
         ({"k": [3, 999]}, "k=999 needs at least 999 records"),
         ({"k": []}, "No k was named"),
         ({"k": 0}, "whole number of at least 1; got 0"),
-        ({"k": None}, "whole number of at least 1; got None"),
         ({"budget": 0}, "a number of seconds above 0; got 0"),
-        ({"budget": "1 min"}, "a number of seconds above 0; got '1 min'"),
-        ({"budget": float("nan")}, "a number of seconds above 0; got nan"),
-        ({"workers": 0}, "a whole number from 1 up; got 0"),
         ({"workers": 1.5}, r"a whole number from 1 up; got 1\.5"),
         ({"methods": 5}, "method=5 is not known"),
-        ({"columns": ["a"], "drop": ["nobody"]}, "no column 'nobody'"),
         ({"methods": ["magic"]}, "method='magic' is not known"),
         ({"methods": ["simple"]}, "is for one column"),
         ({"methods": []}, "No method was named"),
@@ -162,12 +157,9 @@ def test_large_tables_are_linked_by_a_sample():
     ("k", "sizes"),
     [
         (3, [3]),
-        (np.int64(4), [4]),
         (np.array(4), [4]),
-        (np.array([3, 5]), [3, 5]),
         (range(3, 6), [3, 4, 5]),
         ((7, 3, 7), [7, 3]),
-        (pd.Series([3, 5]), [3, 5]),
     ],
 )
 def test_ways_to_name_k(frame, k, sizes):
@@ -274,16 +266,6 @@ def test_stopping_keeps_what_is_done(frame, monkeypatch, tmp_path):
     assert found.partial in page
     assert "not tried: stopped" in page
     assert twin["comparison"]["stopped"] is True
-
-
-def test_stopping_before_anything_is_done_comes_out(frame, monkeypatch):
-    slow(monkeypatch, 60)
-
-    def stop(done, total):
-        raise StopSearch
-
-    with pytest.raises(StopSearch):
-        microagg.compare(frame, 3, "mdav", progress=stop)
 
 
 def test_progress_tells_cells_time_and_compilation(frame, monkeypatch):

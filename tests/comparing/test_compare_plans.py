@@ -161,15 +161,6 @@ def test_what_cannot_be_done_is_told_in_its_cell(survey):
     assert "proves its groups for k alone" in problems["nominal-exact", 3]
 
 
-def test_a_target_of_the_plan_is_searched_for(survey):
-    plan = PLAN.override(max_loss=40.0, drop=["house", "sex", "w", "age", "ill"])
-    cells = microagg.compare(pd.read_csv(survey), 3, "mdav", plan=plan).cells
-    within = [cell.k for cell in cells if cell.problem is None and cell.information_loss <= 40]
-    beyond = [cell.k for cell in cells if cell.problem is None and cell.information_loss > 40]
-    assert len(cells) > 2
-    assert max(within) + 1 in beyond
-
-
 def test_the_command_takes_a_plan(survey, tmp_path):
     (tmp_path / "plan.toml").write_text(PLAN.override(method="auto").to_toml())
     words = ["compare", survey, "--plan", tmp_path / "plan.toml", "-k", "3,5", "--json"]

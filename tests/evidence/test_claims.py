@@ -73,26 +73,6 @@ def blocks(*each: dict, **whole) -> microagg.Release:
     return microagg.protect(frame, plan=plan)
 
 
-def test_several_blocks_are_amber_and_each_has_its_own_promise(tmp_path):
-    release = blocks(
-        {"columns": ["a", "b"], "k": 5},
-        {"columns": ["c", "d"], "k": 3, "per_column": True},
-    )
-    found = release.evidence
-    assert found.promise == (
-        "In the released file, these are shared: each combination of a, b by at least 5 records; "
-        "each value of c, d, every column by itself, by at least 3 records."
-    )
-    (told,) = [c for c in found.cautions if "2 blocks" in c.words]
-    assert (told.severity, told.columns) == ("amber", ("a", "b", "c", "d"))
-    (each,) = [c for c in found.cautions if c.words.startswith("c, d are protected one by one")]
-    assert "shared by at least 3 records" in each.words
-    assert "for each block by itself, but every record can" in found.verdict_words
-    release.write(tmp_path / "out.csv")
-    release.report(tmp_path / "r.html")
-    assert "for each block by itself" in release.evidence.verdict_words
-
-
 def test_the_part_told_of_is_one_that_does_not_hold():
     rare = microagg.verify(pd.DataFrame({"a": [1, 1, 1]}), 3, ["a"])
     broken = microagg.verify(pd.DataFrame({"b": [1] * 8}), 10, ["b"])
@@ -156,22 +136,6 @@ def test_reports_of_frames_whose_names_are_no_plain_text(tmp_path, names, severa
 
 def public(frame: pd.DataFrame, **settings) -> dict:
     return microagg.protect(frame, method="mdav", **settings).report_model(public=True)
-
-
-def test_the_public_verdict_is_green_only_if_every_k_holds_for_all_columns_together(tmp_path):
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(30, 2)), columns=[*"ab"])
-    assert public(frame, k=3, columns=["a", "b"])["verdict"] == "green"
-    assert public(frame, k=1, columns=["a", "b"])["verdict"] == "amber"
-    each = public(frame, k=3, columns=["a", "b"], per_column=True)
-    assert each["verdict"] == "amber"
-    assert "every column by itself" in each["promise"]
-    assert "some are shared by 1 record only" in each["counted"]
-    known = public(frame.assign(s=[*"xyz"] * 10), k=3, columns=["a", "b"])
-    assert known["verdict"] == "amber"
-    assert "together with the unprotected columns, " in known["counted"]
-    microagg.protect(frame, k=3, columns=["a", "b"]).report(tmp_path / "r.html", public=True)
-    assert 'class="verdict green"' in (tmp_path / "r.html").read_text()
 
 
 def test_sentences_give_the_figures_of_the_cards_and_no_more_digits():

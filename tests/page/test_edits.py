@@ -30,10 +30,6 @@ def decide(name, what):
 BLOCK = {"what": "block", "block": 0, "k": 5, "method": "auto"}
 
 CASES = {
-    "drop": ([role("id", "drop")], {"drop": "id"}),
-    "renumber": ([role("id", "drop"), role("id", "renumber")], {"renumber": "id"}),
-    "confidential": ([role("illness", "confidential")], {"confidential": "illness"}),
-    "stratum": ([role("region", "strata")], {"strata": "region"}),
     "stratum no more": ([role("region", "strata"), role("region", "known")], {"known": "region"}),
     "known no more": ([role("region", "known"), role("region", "drop")], {"drop": "region"}),
     "confidential with a reason": (
@@ -56,16 +52,7 @@ CASES = {
         [role("house", "unit"), {"what": "unit", "name": "household"}],
         {"unit": {"column": "house", "name": "household"}, "drop": "house"},
     ),
-    "weight": ([role("w", "weight")], {"weight": "w"}),
-    "protected by the kind of the draft": (
-        [role("job", "block-0")],
-        {"columns": ["income", "rent", "job"], "kinds": {"job": "nominal"}},
-    ),
     "protected no more": ([role("job", "block-0"), role("job", "known")], {"known": "job"}),
-    "unit, together": (
-        [role("house", "unit"), {"what": "unit", "mode": "together"}],
-        {"unit": {"column": "house", "mode": "together"}, "drop": "house"},
-    ),
     "unit, renumbered": (
         [role("house", "unit"), {"what": "unit", "release": "renumber"}],
         {"unit": "house", "renumber": "house"},
@@ -74,31 +61,12 @@ CASES = {
         [role("house", "unit"), role("id", "unit")],
         {"unit": "id", "drop": ["house", "id"]},
     ),
-    "no unit": ([role("house", "unit"), role("house", "drop")], {"drop": "house"}),
-    "another weight": (
-        [role("rent", "weight"), role("w", "weight")],
-        {"columns": ["income"], "weight": "w", "drop": "rent"},
-    ),
     "decided": ([decide("rent", "drop")], {"columns": ["income"], "drop": "rent"}),
-    "decided to coarsen": (
-        [decide("income", "coarsen bands:100")],
-        {"coarsen": {"income": {"bands": 100}}},
-    ),
-    "decided to require": (
-        [decide("illness", "require distinct:2")],
-        {"require": {"distinct": {"illness": 2}}},
-    ),
-    "decided to weigh": (
-        [decide("income", "importance 5")],
-        {"kinds": {"income": {"importance": 5}}},
-    ),
-    "k and method": ([{**BLOCK, "k": 7, "method": "mdav"}], {"k": 7, "method": "mdav"}),
     "effort that the next method does not have": (
         [{**BLOCK, "effort": "fast"}, {**BLOCK, "method": "mdav"}],
         {"method": "mdav"},
     ),
     "a choice of the map": ([{"what": "k", "k": 9, "method": "mst"}], {"k": 9, "method": "mst"}),
-    "each column by itself": ([{**BLOCK, "per_column": "yes"}], {"per_column": True}),
     "column": (
         [
             {
@@ -118,10 +86,6 @@ CASES = {
     "coarser": (
         [{"what": "column", "column": 3, "kind": "", "coarsen": "round:100, top:9000"}],
         {"coarsen": {"income": {"round": 100, "top": 9000}}},
-    ),
-    "a coarser stratum": (
-        [role("region", "strata"), {"what": "coarsen", "column": 2, "coarsen": "rare:20"}],
-        {"strata": ["region"], "coarsen": {"region": {"rare": 20}}},
     ),
     "no longer coarser": (
         [
@@ -145,37 +109,17 @@ CASES = {
         ],
         {"kinds": {"income": "number"}},
     ),
-    "kind that releases something else": (
-        [
-            {"what": "column", "column": 3, "kind": "ordinal", "release": "median"},
-            {"what": "column", "column": 3, "kind": "hierarchy", "release": "median"},
-        ],
-        {"kinds": {"income": "hierarchy"}},
-    ),
-    "groups refined": ([{**BLOCK, "refine": "best"}], {"refine": "best"}),
     "weight released": (
         [role("w", "weight"), {"what": "weight", "release": "keep", "grouping": "plain"}],
         {"weight": {"column": "w", "release": "keep", "grouping": "plain"}},
-    ),
-    "small strata": (
-        [role("region", "strata"), {"what": "strata", "small": "merge"}],
-        {"strata": {"columns": ["region"], "small": "merge"}},
     ),
     "missing": (
         [{"what": "missing", "policy": "majority", "most": "0.05"}],
         {"missing": {"policy": "majority", "most": 0.05}},
     ),
-    "required": (
-        [{"what": "require", "block": 0, "rule": "distinct", "column": 7, "value": 3}],
-        {"require": {"distinct": {"illness": 3}}},
-    ),
     "required, two numbers": (
         [{"what": "require", "block": 0, "rule": "n_k", "column": 4, "value": "2, 85"}],
         {"require": {"n_k": {"rent": (2, 85)}}},
-    ),
-    "required of the group": (
-        [{"what": "require", "block": 0, "rule": "population", "column": 0, "value": 100}],
-        {"require": {"population": 100}},
     ),
     "required no more": (
         [
@@ -208,10 +152,6 @@ CASES = {
     "whole": (
         [{"what": "whole", "round": "totals", "digits": 2, "seed": 7, "keep_order": "yes"}],
         {"round": "totals", "digits": 2, "random_state": 7, "keep_order": True},
-    ),
-    "relations": (
-        [{"what": "whole", "relations": "income >= rent\n"}],
-        {"relations": "income >= rent"},
     ),
     "analyses": (
         [{"what": "whole", "analyses": "income ~ rent\ngini(income)\n"}],
@@ -265,14 +205,7 @@ def test_notes_stay():
 
 MISTAKES = {
     "k": ({**BLOCK, "k": "many"}, "k"),
-    "k of 0": ({**BLOCK, "k": "0"}, "k"),
-    "method": ({**BLOCK, "method": "madv"}, "madv"),
     "no unit": ({"what": "unit", "mode": "together"}, "role unit"),
-    "decision": ({"what": "decide", "column": 3, "decision": "burn"}, "no decision 'burn'"),
-    "recoding": ({"what": "decide", "column": 3, "decision": "coarsen x:1"}, "'x'"),
-    "last column": ({"what": "text", "text": "microagg = 1\n[[block]]\ncolumns = []"}, "No column"),
-    "no TOML": ({"what": "text", "text": "k ="}, "not a TOML"),
-    "unknown column": ({"what": "text", "text": 'microagg = 1\ndrop = ["x"]'}, "'x'"),
     "place": ({"what": "role", "column": 99, "role": "drop"}, "no column number"),
     "block place": ({**BLOCK, "block": 3}, "no block number"),
     "role": ({"what": "role", "column": 0, "role": "king"}, "no role 'king'"),
@@ -282,8 +215,6 @@ MISTAKES = {
         {"what": "require", "block": 0, "rule": "distinct", "column": 7},
         "Fill it in",
     ),
-    "levels": ({"what": "column", "column": 3, "kind": "ordinal", "levels": "one"}, "levels"),
-    "share": ({"what": "missing", "most": "7"}, "share"),
     "small without strata": ({"what": "strata", "small": "merge"}, "no strata"),
     "release without a weight": ({"what": "weight", "release": "keep"}, "weight"),
 }

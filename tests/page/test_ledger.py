@@ -96,15 +96,6 @@ def test_without_a_ledger_the_promise_is_about_this_file_alone(page):
     assert "see “Ledger”" in text
 
 
-def test_a_second_swapped_file_without_a_ledger_is_a_warning(page):
-    opened(page, "first")
-    page.plan(release="swap", k=6)
-    words = "holds swapped values of the same table, released without a ledger"
-    for warned in (False, True):
-        assert not page.problems(released(page))
-        assert (words in page.get("see").text) == warned
-
-
 def test_what_a_ledger_refuses_is_said_in_words_of_the_page(page):
     kept = {
         name: (page.data / name).read_bytes() for name in ("people.sqlite", "people.sqlite.key")

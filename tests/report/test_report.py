@@ -187,42 +187,6 @@ def test_no_script_no_net_and_nothing_but_the_file(usual):
     assert len(ids) == len(set(ids))
 
 
-HOSTILE = '<script>alert("x")</script>&$a_b$\x1b[31m\'"'
-
-
-def test_names_and_values_are_text(tmp_path):
-    rng = np.random.default_rng(1)
-    frame = pd.DataFrame(
-        {
-            HOSTILE: rng.normal(size=60),
-            "<b>二</b>": rng.normal(size=60),
-            "group": ["<img src=x>"] * 30 + ["{{ 7 * 7 }}"] * 30,
-        }
-    )
-    hostile = [HOSTILE, "<b>二</b>"]
-    release = microagg.protect(frame, k=5, columns=hostile, confidential=["group"], method="mdav")
-    page, twin = written(release, tmp_path / "r.html", analyses=[[HOSTILE, "by", "group"]])
-    found = Texts(page)
-    assert not {"script", "img"} & set(found.tags)
-    assert found.tags.count("b") == 4  # those of the cards
-    assert "{{ 7 * 7 }}" in found.text
-    assert "\x1b" not in page
-    assert HOSTILE in twin["columns"]["protected"]
-
-
-def test_no_number_of_the_twin_is_an_original_one(frame, usual):
-    """Ages are small whole numbers, as counts are."""
-    assert not set(_numbers(usual[2])) & set(frame["income"])
-
-
-def _numbers(value):
-    if isinstance(value, dict):
-        return [n for inner in value.values() for n in _numbers(inner)]
-    if isinstance(value, list):
-        return [n for inner in value for n in _numbers(inner)]
-    return [value] if isinstance(value, float) else []
-
-
 PUBLIC = {
     "requirements",
     *("kind", "public", "records", "k", "unit", "columns", "methods", "plan", "bands", "classes"),
