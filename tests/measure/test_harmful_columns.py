@@ -85,9 +85,3 @@ def test_no_known_column_and_k_beyond_the_records():
     assert enough(both, {}, 3) == []
     assert enough(both, {"sex": Known(np.arange(12) % 2)}, 13) is None
     assert rank(both, {"sex": Known(np.arange(12) % 2)}, 13)[0].alone == 1.0
-
-
-def test_a_column_that_follows_the_groups_can_stay():
-    both = grouped(60, 6)
-    known = {"id": Known(np.arange(60)), "half": Known((np.arange(60) >= 30).astype(int))}
-    assert enough(both, known, 6) == ["id"]

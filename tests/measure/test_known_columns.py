@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 
 import microagg
 import naive_measures as naive
-from microagg import InputError
 from microagg.kernels.labels import combine
 from microagg.measure import linkage
 from microagg.measure.both_tables import pair
 from microagg.measure.known_columns import Known, known_columns, known_risk
-from microagg.measure.linkage import link
 from microagg.tables.frame import Frame
 from strategies import tables
 
@@ -58,35 +56,6 @@ def test_risk_equals_the_naive_twin_whether_rows_are_scanned_or_in_trees(few_rec
     assert found.smallest_class == min(sizes)
     assert found.below_k == sum(size < k for size in sizes) / n
     assert found.unique == sum(size == 1 for size in sizes) / n
-
-
-@given(table=tables())
-def test_with_nothing_known_it_is_the_risk_of_the_protected_columns(table):
-    X, k = table
-    both = pair_of(X, k)
-    found, alone = known_risk(both, {}, k), microagg.risk(X, both.protected, k=k)
-    assert found.linkage == alone.linkage == link(both)
-    for name in ("smallest_class", "below_k"):
-        assert getattr(found, name) == getattr(alone, name)
-    assert found.unique == alone.unique_after
-
-
-def test_sampled_linkage_has_an_interval_and_few_blocks_or_many_make_no_difference():
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(4000, 2))
-    both = pair_of(X, 4)
-    known = {
-        "large blocks": Known((rng.random(4000) < 0.2).astype(int)),
-        "small": Known(X[:, 0] < -2),
-    }
-    known = {name: Known(column.codes.astype(np.int64)) for name, column in known.items()}
-    truth = known_risk(both, known, 4).linkage
-    found = known_risk(both, known, 4, sample=500).linkage
-    assert not truth.sampled
-    assert (found.sampled, found.records) == (True, 500)
-    assert found.low < truth.share < found.high
-    with pytest.raises(InputError, match="at least one record"):
-        known_risk(both, known, 4, sample=0)
 
 
 @given(st.lists(st.tuples(*[st.integers(-1, 3)] * 4), min_size=1, max_size=30), st.booleans())

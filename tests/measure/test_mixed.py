@@ -126,6 +126,10 @@ def test_linkage_in_the_encoded_space_equals_its_naive_twin(both):
     if any(np.count_nonzero(~v.missing) < 2 for v in both.variables):
         return
     assert link(both).share == pytest.approx(naive.mixed_linkage(*vectors(both)), abs=1e-9)
+    # An attacker compares all columns alike, whatever counts for the grouping.
+    first, *others = both.variables
+    important = replace(first, setting=replace(first.setting, importance=4.0))
+    assert link(replace(both, variables=[important, *others], weights=None)) == link(both)
     n = len(both)
     known = {"same": Known(np.zeros(n, dtype=np.int64)), "id": Known(np.arange(n))}
     assert known_risk(both, {"same": known["same"]}, 2).record_linkage == link(both).share
@@ -147,15 +151,6 @@ def test_complete_numbers_are_encoded_as_they_are_scaled():
         utility_of(plain).information_loss, rel=1e-12
     )
     assert risk_of(both).as_dict() == risk_of(plain).as_dict()
-
-
-def test_missingness_is_seen_by_the_attacker():
-    # The values tell nothing; that it is missing singles one record out.
-    values = np.array([5.0, 5.0, 5.0, np.nan])
-    both = Pair([Variable("x", "number", values)], values[:, None])
-    assert link(both).share == pytest.approx((3 * (1 / 3) + 1) / 4)
-    r = risk_of(both)
-    assert (r.unique_before, r.unique_after, r.smallest_class) == (0.25, 0.25, 1)
 
 
 def test_codes_of_missing_values_are_told_apart_where_they_are_released():

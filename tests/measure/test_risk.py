@@ -37,12 +37,6 @@ def test_sampled_linkage_has_an_interval_that_holds_the_truth():
     assert held >= 36
 
 
-def test_an_untouched_table_is_linked_as_far_as_duplicates_allow():
-    X = np.array([[1.0], [1.0], [2.0], [3.0], [3.0], [3.0]])
-    # Three distinct values: each record is one of its duplicates, so 3 of 6 are hit.
-    assert microagg.risk(X, X).record_linkage == pytest.approx(3 / 6)
-
-
 def test_linkage_reports_progress():
     X = np.random.default_rng(0).normal(size=(20_000, 1))
     seen = []
@@ -136,12 +130,6 @@ def test_a_confidential_number_is_not_compared(patients):
     assert r.below_k == 0
     with pytest.raises(InputError, match="'cost' is named as one to compare and as"):
         microagg.risk(patients, safe, ["cost", "age"], confidential=["cost"])
-
-
-def test_share_of_records_under_k():
-    X = [1.0, 1.0, 2.0, 2.0, 2.0]
-    assert microagg.risk(X, X, k=3).below_k == pytest.approx(0.4)
-    assert microagg.risk(X, X).below_k is None
 
 
 @pytest.mark.parametrize(

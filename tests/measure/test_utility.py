@@ -80,14 +80,6 @@ def test_a_single_analysis_may_be_given_without_a_list(survey):
     assert len(microagg.utility(survey, survey, analyses="income ~ age").analyses) == 1
 
 
-def test_a_group_of_one_record_has_no_interval(survey):
-    survey.loc[0, "region"] = "island"
-    survey.loc[1, "region"] = None
-    (found,) = microagg.utility(survey, survey, analyses=["age by region"]).analyses
-    assert {e.name for e in found.estimates} == {"north", "south", "east"}
-    assert found.left_out == 2
-
-
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg import InputError, TableError
+from microagg import InputError
 from microagg.formats.files import write_file
 from microagg.formats.layouts import CsvFormat
 from microagg.measure.verify import verify, verify_all
@@ -87,11 +87,6 @@ def test_every_nan_is_one_value_and_missing_is_another(tmp_path):
 
 def test_values_that_differ_in_the_last_bit_are_two(path):
     write_file(pa.table({"x": [0.1, 0.1, 0.1 + 2**-56], "y": [1, 1, 1]}), path)
-    assert verify(path, 2, ["x"]).records_below_k == 1
-
-
-def test_integers_that_no_double_tells_apart_are_two(path):
-    write_file(pa.table({"x": [2**53, 2**53, 2**53 + 1], "y": [1, 1, 1]}), path)
     assert verify(path, 2, ["x"]).records_below_k == 1
 
 
@@ -304,11 +299,6 @@ def test_half_a_surrogate_pair_is_a_clear_error(text):
     ):
         verify(frame, 1, ["x"])
     assert verify(frame, 2, ["y"]).holds
-
-
-def test_a_missing_file(path):
-    with pytest.raises(TableError, match="There is no file"):
-        verify(path, 3)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,6 @@ from microagg import InputError, TableError
 from microagg.formats.files import read_file
 from microagg.tables.finite import check_finite
 from microagg.tables.frame import Frame
-from microagg.tables.matrix import is_frame
 from microagg.tables.numbers_in_text import OddCells
 
 # What is left in a table beside the protected columns is warned of; here it is what is looked at.
@@ -189,56 +188,26 @@ def test_the_original_may_change_after_the_release():
 
 # Types of the protected columns
 
+# Means of integers are doubles; those of floats and of decimals keep their type.
 PANDAS_TYPES = {
-    "int8": "float64",
-    "uint8": "float64",
-    "int16": "float64",
-    "int32": "float64",
-    "int64": "float64",
-    "uint64": "float64",
-    "float16": "float16",
-    "float32": "float32",
-    "float64": "float64",
-    "Int8": "Float64",
-    "UInt16": "Float64",
-    "Int64": "Float64",
-    "UInt64": "Float64",
-    "Float32": "Float32",
-    "Float64": "Float64",
-    "int8[pyarrow]": "double[pyarrow]",
-    "int64[pyarrow]": "double[pyarrow]",
-    "uint64[pyarrow]": "double[pyarrow]",
-    "float[pyarrow]": "float[pyarrow]",
-    "double[pyarrow]": "double[pyarrow]",
-    pd.ArrowDtype(pa.decimal128(21, 2)): pd.ArrowDtype(pa.decimal128(21, 2)),
-    "Sparse[int64]": "float64",
+    **dict.fromkeys(["int8", "uint8", "int16", "int32", "int64", "uint64"], "float64"),
+    **dict.fromkeys(["Sparse[int64]", "category"], "float64"),
+    **dict.fromkeys(["Int8", "UInt16", "Int64", "UInt64"], "Float64"),
+    **dict.fromkeys(["int8[pyarrow]", "int64[pyarrow]", "uint64[pyarrow]"], "double[pyarrow]"),
+    **{kind: kind for kind in ("float16", "float32", "float64", "Float32", "Float64")},
+    **{kind: kind for kind in ("float[pyarrow]", "double[pyarrow]")},
     "Sparse[float32]": "float32",
-    "category": "float64",
+    pd.ArrowDtype(pa.decimal128(21, 2)): pd.ArrowDtype(pa.decimal128(21, 2)),
 }
 POLARS_TYPES = {
-    pl.Int8: pl.Float64,
-    pl.UInt8: pl.Float64,
-    pl.Int32: pl.Float64,
-    pl.Int64: pl.Float64,
-    pl.UInt64: pl.Float64,
-    pl.Int128: pl.Float64,
-    pl.Float32: pl.Float32,
-    pl.Float64: pl.Float64,
-    pl.Decimal(10, 2): pl.Decimal(10, 2),
+    **dict.fromkeys([pl.Int8, pl.UInt8, pl.Int32, pl.Int64, pl.UInt64, pl.Int128], pl.Float64),
+    **{kind: kind for kind in (pl.Float32, pl.Float64, pl.Decimal(10, 2))},
 }
 ARROW_TYPES = {
-    pa.int8(): pa.float64(),
-    pa.uint8(): pa.float64(),
-    pa.int32(): pa.float64(),
-    pa.int64(): pa.float64(),
-    pa.uint64(): pa.float64(),
-    pa.float16(): pa.float16(),
-    pa.float32(): pa.float32(),
-    pa.float64(): pa.float64(),
-    pa.decimal32(6, 2): pa.decimal32(6, 2),
-    pa.decimal64(10, 2): pa.decimal64(10, 2),
-    pa.decimal128(10, 2): pa.decimal128(10, 2),
-    pa.decimal256(40, 2): pa.decimal256(40, 2),
+    **dict.fromkeys([pa.int8(), pa.uint8(), pa.int32(), pa.int64(), pa.uint64()], pa.float64()),
+    **{kind: kind for kind in (pa.float16(), pa.float32(), pa.float64())},
+    **{kind: kind for kind in (pa.decimal32(6, 2), pa.decimal64(10, 2))},
+    **{kind: kind for kind in (pa.decimal128(10, 2), pa.decimal256(40, 2))},
 }
 
 
@@ -287,12 +256,6 @@ def test_rounding_keeps_the_type_of_integers(make, kind):
     dense = "int64" if kind == "Sparse[int64]" else kind  # few of the values are zero by then
     assert type_of(safe) == type_of(make(dense))
     assert Frame(safe).values("age").tolist() == ROUNDED
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_rounding_leaves_floats_alone(make):
-    safe = protect(make({"age": [float(a) for a in AGE]}), round=True)
-    assert Frame(safe).values("age") == pytest.approx(MEANS)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
@@ -570,7 +533,6 @@ def refused(frame, fact):
         (pd.to_timedelta(range(6), unit="D"), "holds dates or times"),
         (pd.period_range("2024-01", periods=6, freq="M"), "values of type period[M]"),
         (pd.array([1, None] * 3, dtype="Int64"), "has 3, the first in row 2"),
-        (pd.array([1.5, None] * 3, dtype="double[pyarrow]"), "has 3, the first in row 2"),
         (pd.array([True, None] * 3, dtype="boolean"), "holds truth values"),
         (
             pd.Series([1, 2, 3, 4, 5, "x"], dtype=object),
@@ -592,7 +554,6 @@ def test_what_pandas_alone_has_is_refused_too(values, fact):
     ("values", "fact"),
     [
         (pl.Series(["a", "b"] * 3, dtype=pl.Categorical), "holds categories"),
-        (pl.Series(["a", "b"] * 3, dtype=pl.Enum(["a", "b"])), "holds categories"),
         (pl.Series(DAYS), "holds dates or times"),
         (pl.Series([{"a": 1}] * 6), "holds values of type Struct"),
         (pl.Series([None] * 6), "values of type Null"),
@@ -648,23 +609,6 @@ def test_what_is_no_frame_is_refused(data):
 def test_duplicate_names_are_refused(frame, work):
     with pytest.raises(InputError, match=r"Column names must differ.*'a' 2 times.*Rename"):
         work(frame)
-
-
-@pytest.mark.parametrize(
-    ("data", "answer"),
-    [
-        (pd.DataFrame({"a": [1]}), True),
-        (pl.DataFrame({"a": [1]}), True),
-        (pl.LazyFrame({"a": [1]}), True),
-        (pa.table({"a": [1]}), True),
-        (pd.Series([1]), False),
-        (np.eye(2), False),
-        ([[1]], False),
-        (None, False),
-    ],
-)
-def test_is_frame(data, answer):
-    assert is_frame(data) is answer
 
 
 # What cannot be written

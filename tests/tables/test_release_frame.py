@@ -16,6 +16,7 @@ IDS = {
     "text": [f"p{i % 4}" for i in range(N)],
     "dates": [datetime.date(2020, 1, 1 + i % 4) for i in range(N)],
     "floats": [0.5 * (i % 4) for i in range(N)],
+    "numbers that no double tells apart": [2**60 + i % 4 for i in range(N)],
     "truth values": [i % 2 == 0 for i in range(N)],
     "categories": [f"p{i % 4}" for i in range(N)],
 }
@@ -23,7 +24,7 @@ IDS = {
 
 def of_arrow(table: pa.Table, library: str):
     if library == "pandas":
-        return table.to_pandas()
+        return table.to_pandas(integer_object_nulls=True)
     return table if library == "pyarrow" else pl.from_arrow(table)
 
 

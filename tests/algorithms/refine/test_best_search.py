@@ -250,17 +250,6 @@ def test_threads_without_a_cell_anneal_on_their_own(records, threads, walks, sho
     assert losses[0] == min(losses)
 
 
-def test_later_turns_are_longer_and_their_pools_larger():
-    first = search._BUDGETS["best"]
-    budgets = [search._longer(first, turn, False, 1.0) for turn in range(6)]
-    assert budgets[0] == first
-    assert [b.each // first.each for b in budgets] == [1, 1, 1, 2, 2, 4]
-    assert all(b.records > first.records and b.hot < first.hot for b in budgets[1:])
-    large = search._LARGE_BUDGETS["best"]
-    assert search._longer(large, 0, True, 1.0) == large
-    assert search._longer(large, 1, True, 1.0).groups > large.groups
-
-
 def test_the_last_turn_is_as_long_as_the_time_left(monkeypatch):
     monkeypatch.setattr(search.time, "monotonic", lambda: 100.0)
     assert search._share(3, 5.0, None) == 1

@@ -254,13 +254,6 @@ def test_other_seeds_give_other_partitions():
     assert len(found) > 1
 
 
-def test_large_groups_are_split_first():
-    X = np.arange(40.0).reshape(-1, 1)
-    p = microagg.refine(X, np.zeros(40, dtype=int), 4, effort="fast")
-    assert p.sizes.max() <= 7
-    assert p.information_loss < 2
-
-
 @pytest.mark.parametrize("effort", ["balanced", "best"])
 def test_time_limit_of_nothing_returns_what_was_given(effort):
     X = np.random.default_rng(0).normal(size=(50, 2))
@@ -288,15 +281,6 @@ def test_below_every_published_heuristic(data, k, reference):
     assert p.information_loss < least
     assert p.method == "mdav"
     assert p.options["refine"] == "balanced"
-
-
-@pytest.mark.parametrize("method", ["mdav", "mst", "v-mdav"])
-def test_every_method_takes_refine(method):
-    X = np.random.default_rng(1).normal(size=(200, 3))
-    plain = microagg.partition(X, 4, method=method)
-    p = microagg.partition(X, 4, method=method, refine=True)
-    oracles.check_partition(p, X, 4)
-    assert p.sse < plain.sse
 
 
 def test_an_exact_partition_stays_as_it_is():
@@ -392,10 +376,3 @@ def test_blocks_of_many_columns_are_small_and_part_few_categories(monkeypatch):
     assert sum(len(block) ** 2 for block in blocks) <= 4_096 * n
     # A cut lies within one level at most.
     assert sum(len(np.unique(block[:, 0])) for block in blocks) < levels + len(blocks)
-
-
-def test_stopping_in_a_pass_leaves_a_whole_partition():
-    X = np.random.default_rng(0).normal(size=(4_000, 3))
-    labels = canonical_labels(np.arange(4_000) // 3 % 1_333)
-    p = microagg.refine(X, labels, 3, effort="best", time_limit=0.3)
-    oracles.check_partition(p, X, 3)

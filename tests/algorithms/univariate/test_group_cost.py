@@ -9,7 +9,6 @@ import pytest
 
 import microagg
 from algorithms.univariate.test_exact import DATA
-from command import here
 from microagg import InputError
 from microagg.algorithms.univariate import windows
 from microagg.algorithms.univariate.windows import SortedLine
@@ -109,15 +108,3 @@ def test_the_others_refuse_and_say_why(method):
         microagg.partition([1, 2, 3, 4], 2, method=method, group_cost=1.0)
     with pytest.raises(InputError, match=f"'{method}' tries only groups of k to 2k−1"):
         microagg.cut_sorted([1, 2, 3, 4], 2, method, group_cost=1.0)
-
-
-def test_as_an_option_of_the_command(tmp_path):
-    table = tmp_path / "in.csv"
-    table.write_text("v\n1\n2\n2\n7\n8\n9\n20\n21\n")
-    command = ["protect", table, tmp_path / "out.csv", "--k", "2", "--option", "group_cost=100"]
-    done = here(*command, "--method", "wilber", "--json")
-    assert done.returncode == 0, done.stderr
-    assert len(set((tmp_path / "out.csv").read_text().split()[1:])) == 2
-    done = here(*command, "--method", "simple")
-    assert done.returncode == 2
-    assert "2k−1" in done.stderr

@@ -60,13 +60,6 @@ def test_all_methods_find_the_same_runs(method):
     assert found.labels.tolist() == labels.tolist()
 
 
-def test_auto_improves_on_the_best_runs():
-    rng = np.random.default_rng(1)
-    x, weights = rng.normal(size=500), rng.lognormal(sigma=2, size=500)
-    runs = microagg.partition(x, 4, weights, method="simple")
-    assert microagg.partition(x, 4, weights, effort="fast").sse < 0.99 * runs.sse
-
-
 def test_stops_when_asked_and_tells_of_progress():
     x, weights = np.arange(100.0)[:, None], np.arange(1.0, 101)
     state = new_state()
