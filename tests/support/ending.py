@@ -27,9 +27,9 @@ def attack(script: str, *words: object) -> dict[str, Any]:
 def end_at(call: int, sent: signal.Signals) -> Callable[[], int]:
     """Send this process a signal at a call that its main thread makes; return what counts its calls.
 
-    A call is the beginning of a Python function or the end of a compiled one: there the interpreter itself looks
-    at signals. What is raised as a compiled function begins would leave it out, and were it the release of a lock,
-    the process would wait for ever, as no signal from outside makes it.
+    A call is the beginning of a Python function or the end of a compiled one: there the interpreter itself
+    looks at signals. If one were raised as a compiled function begins, that function would be left out; were
+    it the release of a lock, the process would wait for ever, which no signal from outside can cause.
     """
     calls = 0
 
