@@ -35,7 +35,7 @@ from __future__ import annotations
 from microagg.algorithms.result import Outcome
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
-from microagg.kernels.farthest_pair import reach_of
+from microagg.kernels.farthest_pair import farthest_bounds
 from microagg.kernels.outside_in import join_nearest, mdav_labels, outside_in
 
 
@@ -78,8 +78,8 @@ def diameter(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     [0, 1, 2, 2, 0, 1]
     """
     state = new_state() if state is None else state
-    reach = reach_of(X)
-    labels, m, group = outside_in(X, k, state, least=2 * k, both=2 * k, reach=reach, moving=True)
+    bounds = farthest_bounds(X)
+    labels, m, group = outside_in(X, k, state, least=2 * k, both=2 * k, bounds=bounds, moving=True)
     if m >= k:
         labels[labels < 0] = group
     else:

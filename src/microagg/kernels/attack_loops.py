@@ -26,9 +26,13 @@ def _apart(x, y):
 def nearest_but_one(people, rows, known, secrets, distance, best, nearest):
     """Find for each person and secret the first of the nearest rows, by all known columns but the secret.
 
-    ``people`` (m, d) and ``rows`` (n, d) are coordinates, ``known`` (d,) is 1 for columns that the attacker
-    knows and 0 for others, ``secrets`` (s,) are columns; ``nearest`` (m, s) is filled with row numbers.
-    ``distance`` (d,) and ``best`` (s,) are scratch.
+    Parameters
+    ----------
+    people, rows : (m, d) and (n, d) coordinates, as the header says
+    known : (d,) 1 for columns that the attacker knows, 0 for others
+    secrets : (s,) column numbers
+    distance, best : (d,) and (s,) scratch
+    nearest : (m, s); filled with row numbers
     """
     for i in range(people.shape[0]):
         best[:] = 1e300
@@ -50,10 +54,16 @@ def nearest_but_one(people, rows, known, secrets, distance, best, nearest):
 
 @lean_kernel
 def link_parts(people, rows, first, second, distances, linked):
-    """Set ``linked`` (m,) to 1 where some row is nearest to a person by the one and by the other part.
+    """Mark the people to whom some row is nearest by what each of two parties knows.
 
-    ``first`` and ``second`` (m, d) are 1 for the columns that each party knows about a person, 0 for others.
-    Rows as near as the nearest count as well. ``distances`` (2, n) is scratch.
+    Rows as near as the nearest, but for rounding, count as well.
+
+    Parameters
+    ----------
+    people, rows : (m, d) and (n, d) coordinates, as the header says
+    first, second : (m, d) 1 for the columns that each party knows about a person, 0 for others
+    distances : (2, n) scratch
+    linked : (m,); filled with 1 and 0
     """
     for i in range(people.shape[0]):
         first_least, second_least = 1e300, 1e300
@@ -76,9 +86,13 @@ def link_parts(people, rows, first, second, distances, linked):
 def list_matches(columns, used, operators, values, matches, count):
     """List the first records for which each predicate holds.
 
-    ``columns`` (d, n) are the coordinates, column by column. A predicate is a row of ``used`` (q, w) with
-    columns, −1 for none, of ``operators`` (q, w) and of ``values`` (q, w): all its conditions must hold. Its
-    row of ``matches`` (q, most) is filled with record numbers, and ``count`` (q,) says how many there are.
+    Parameters
+    ----------
+    columns : (d, n) coordinates, column by column
+    used, operators, values : (q, w) the conditions of each predicate, all of which must hold: a column, −1
+        for none; EQUAL, AT_MOST or AT_LEAST; a coordinate
+    matches : (q, most); row by row filled with record numbers
+    count : (q,); filled with how many there are, at most ``most``
     """
     for q in range(used.shape[0]):
         count[q] = 0

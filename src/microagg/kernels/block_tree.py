@@ -74,7 +74,7 @@ def _build(X, tree):
 
 
 def build_tree(X: Floats) -> BlockTree:
-    """Build the tree of the rows of X, at least one: O(n log n · d) time, O(n·d) memory."""
+    """Build the tree of the rows of X, (n ≥ 1, d), which are copied: O(n log n · d) time, O(n·d) memory."""
     n, d = X.shape
     leaves = -(-n // LEAF)
     nodes = 2 * leaves - 1
@@ -105,10 +105,20 @@ def _between_boxes(low, high, a, b):
 
 @lean_subkernel
 def push_children(child, low, high, seen_from, bound, stack, gaps, top):
-    """Put two children that lie within the bound of a node on the stack, the nearer one on top.
+    """Put two children that lie within the bound of a node on a stack, the nearer one on top.
 
-    ``child`` is the left one, ``low`` and ``high`` are the boxes of all nodes; ``gaps`` keeps squared
-    distances from the node ``seen_from``. Returns the new top.
+    Parameters
+    ----------
+    child : the left one, the other follows it
+    low, high : (nodes, d) boxes of the tree
+    seen_from : the node
+    bound : a squared distance
+    stack, gaps : (DEPTH,) nodes, and their squared distances from ``seen_from``; written to
+    top : how many are on the stack
+
+    Returns
+    -------
+    how many are on the stack now
     """
     near, far = child, child + 1
     gap = _between_boxes(low, high, seen_from, near)
@@ -126,9 +136,15 @@ def push_children(child, low, high, seen_from, bound, stack, gaps, top):
 
 @lean_subkernel
 def to_box(block, low, high, out):
-    """Squared distances of all records of a leaf to a box.
+    """Fill in squared distances of all records of a leaf to a box.
 
     Here and below loops run to ``out.size``: to the constant LEAF they would be unrolled, not vectorised.
+
+    Parameters
+    ----------
+    block : (d, LEAF) the records, by column
+    low, high : (d,) the box
+    out : (LEAF,); filled
     """
     for q in range(out.size):
         out[q] = 0.0
@@ -144,10 +160,18 @@ def to_box(block, low, high, out):
 
 @lean_subkernel
 def to_leaf(block, slot, other, bound, out):
-    """Squared distances of one record of a leaf to all records of another.
+    """Fill in squared distances of one record of a leaf to all records of another, if one is within a bound.
 
-    Returns how many are within the bound; none, before all columns are summed, once
-    none can be.
+    Parameters
+    ----------
+    block, slot : (d, LEAF) the record's leaf by column, and its position there
+    other : (d, LEAF) the other leaf
+    bound : a squared distance
+    out : (LEAF,); filled, but for sums that were broken off
+
+    Returns
+    -------
+    how many are within the bound; 0, before all columns are summed, once none can be
     """
     for q in range(out.size):
         out[q] = 0.0
@@ -245,9 +269,17 @@ def _nearest(tree, begin, end, lists):
 
 
 def nearest_neighbours(tree: BlockTree, m: int, state: State, done: int) -> Neighbours:
-    """Find the m nearest of each record, 1 ≤ m < n; the same whatever the number of threads.
+    """Find the nearest of each record, the same whatever the number of threads.
 
-    The records done rise by ``done`` on the way.
+    Parameters
+    ----------
+    tree : of n records
+    m : how many to find for each, 1 ≤ m < n
+    state, done : progress, which rises by so many records; the wish to stop
+
+    Returns
+    -------
+    (n, m) squared distances and positions; not complete where it was asked to stop
     """
     n = len(tree.rows)
     lists = Neighbours(np.full((n, m), np.inf), np.full((n, m), -1, dtype=np.intp))

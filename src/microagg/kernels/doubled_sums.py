@@ -36,7 +36,14 @@ def two_product(a, b):
 
 @lean_subkernel
 def add_row(high, low, row, sign):
-    """Add sign·row to the totals held as high + low, coordinate by coordinate."""
+    """Add sign·row to a total, coordinate by coordinate.
+
+    Parameters
+    ----------
+    high, low : (d,) doubles whose sum is the total; written to
+    row : (d,) doubles
+    sign : 1, −1, or a weight
+    """
     for j in range(high.size):
         s, e = two_sum(high[j], sign * row[j])
         high[j], low[j] = two_sum(s, e + low[j])
@@ -65,7 +72,13 @@ def _add(x, high, low):
 
 @lean_kernel
 def add_moments(values, weights, sums):
-    """Add Σw, Σwx and Σwx² to ``sums`` of shape (3, 2, BINS), without rounding but for wx² of odd weights."""
+    """Add Σw, Σwx and Σwx² to sums, without rounding but for wx² of odd weights.
+
+    Parameters
+    ----------
+    values, weights : (n,) finite doubles x and w
+    sums : (3, 2, BINS) int64, for each sum its whole numbers by power of two, high and low halves; written to
+    """
     for i in range(values.size):
         x, w = values[i], weights[i]
         square, square_rest = two_product(x, x)

@@ -20,7 +20,7 @@ from microagg.kernels.kd_search import farthest
 _ROUNDING = 1e-12  # relative, far above what a sum of squares can be off by
 
 
-class Reach(NamedTuple):
+class FarthestBounds(NamedTuple):
     """How far the farthest other record can be, for each record."""
 
     bound: Any  # (n,) squared
@@ -31,12 +31,12 @@ class Reach(NamedTuple):
     counters: Any  # first place of outward that is left; length of the heap
 
 
-def reach_of(X: Floats) -> Reach:
-    """Begin with all records of X."""
+def farthest_bounds(X: Floats) -> FarthestBounds:
+    """Begin with all records of X, (n, d) doubles, n ≥ 1: no bound yet."""
     n = len(X)
     radius = np.sqrt(np.square(X - X.mean(axis=0)).sum(axis=1))
     outward = np.argsort(-radius, kind="stable")
-    return Reach(
+    return FarthestBounds(
         bound=np.full(n, np.inf),
         partner=np.full(n, -1),
         radius=radius,
@@ -66,12 +66,17 @@ def _sift_down(heap, size, bound):
 
 
 @lean_subkernel
-def farthest_pair(X, labels, tree, reach):
-    """Find the two of the records in the tree, which have no label, that are farthest apart.
+def farthest_pair(X, labels, tree, bounds):
+    """Return the two rows, the first such pair in row order, that are farthest apart among the records left.
 
-    The first of several in row order.
+    Parameters
+    ----------
+    X : (n, d) doubles
+    labels : (n,), below 0 for the records left, at least two
+    tree : of exactly these; searched
+    bounds : of all records, from the last call; brought up to date
     """
-    bound, partner, radius, outward, heap, counters = reach
+    bound, partner, radius, outward, heap, counters = bounds
     while labels[outward[counters[0]]] >= 0:
         counters[0] += 1
     outermost = radius[outward[counters[0]]]

@@ -35,6 +35,13 @@ def select(keys, rows, start, stop, target):
 
     Hoare's quickselect. Equal keys go by row number: among duplicates a leaf then holds
     neighbouring rows, and searches that break ties by row number end early.
+
+    Parameters
+    ----------
+    keys : doubles, one for each position of ``rows``; reordered
+    rows : whole numbers; reordered
+    start, stop : the positions that take part
+    target : start..stop; the ``target − start`` least come before it
     """
     low, high = start, stop - 1
     while low < high:
@@ -62,7 +69,13 @@ def select(keys, rows, start, stop, target):
 def halve(X, rows, start, stop, target, low, high, keys):
     """Reorder rows[start:stop] so that those before ``target`` are lower in their widest column.
 
-    Their box is left in ``low`` and ``high``; ``keys`` is scratch, as long as ``rows``.
+    Parameters
+    ----------
+    X : (n, d) doubles
+    rows : row numbers; reordered
+    start, stop, target : positions in ``rows``, at least one before ``stop``
+    low, high : (d,), filled with their box
+    keys : scratch, as long as ``rows``
     """
     column = enclose(X, rows, start, stop, low, high)
     for a in range(start, stop):
@@ -129,8 +142,14 @@ def halves(X: Floats, k: int, most: int) -> tuple[Any, Any]:
 def leaves_of(X, directions, thresholds, leaves):
     """Fill in the leaf of each row of X.
 
-    Node i has the children 2i + 1 and 2i + 2; a row goes to the second if its product with the direction
-    of the node is at least the threshold. Below the last node are the leaves, from left to right.
+    Node i has the children 2i + 1 and 2i + 2. Below the last node are the leaves, from left to right.
+
+    Parameters
+    ----------
+    X : (n, d) doubles
+    directions : (nodes, d); the nodes are a full tree, 2^levels − 1
+    thresholds : (nodes,); a row goes to the second child if its product with the direction is no less
+    leaves : (n,) whole numbers; filled
     """
     inner, d = directions.shape
     for i in range(X.shape[0]):

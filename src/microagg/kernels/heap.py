@@ -13,16 +13,16 @@ from microagg.compile.jit import lean_kernel, lean_subkernel
 
 
 class Heap(NamedTuple):
-    """``items[0]`` is the first; ``place`` says where in ``items`` each one stands, −1 for nowhere."""
+    """``items[0]`` is the first; ``index`` says where in ``items`` each one stands, −1 for nowhere."""
 
     key: Any  # (n, 2)
     items: Any  # (n,)
-    place: Any  # (n,)
+    index: Any  # (n,)
     size: Any  # (1,)
 
 
 def new_heap(n: int) -> Heap:
-    """Make an empty heap for items 0..n−1."""
+    """Make an empty heap for the items 0..n−1."""
     return Heap(
         np.empty((n, 2)), np.empty(n, np.intp), np.full(n, -1, np.intp), np.zeros(1, np.intp)
     )
@@ -39,10 +39,10 @@ def _before(key, a, b):
 @lean_subkernel
 def _settle(heap, at, item):
     """Find the place of an item, from a free place on, up or down."""
-    key, items, place, size = heap.key, heap.items, heap.place, heap.size[0]
+    key, items, index, size = heap.key, heap.items, heap.index, heap.size[0]
     while at > 0 and _before(key, item, items[(at - 1) // 2]):
         items[at] = items[(at - 1) // 2]
-        place[items[at]] = at
+        index[items[at]] = at
         at = (at - 1) // 2
     while 2 * at + 1 < size:
         child = 2 * at + 1
@@ -51,15 +51,22 @@ def _settle(heap, at, item):
         if not _before(key, items[child], item):
             break
         items[at] = items[child]
-        place[items[at]] = at
+        index[items[at]] = at
         at = child
-    items[at], place[item] = item, at
+    items[at], index[item] = item, at
 
 
 @lean_kernel
 def put(heap, item, first, second):
-    """Put an item in, or change its key."""
-    at = heap.place[item]
+    """Put an item in, or change its key.
+
+    Parameters
+    ----------
+    heap : of n items; written to
+    item : 0..n−1
+    first, second : its key, doubles; pairs are compared by the first, equal ones by the second, then by item
+    """
+    at = heap.index[item]
     if at < 0:
         at = heap.size[0]
         heap.size[0] += 1
@@ -69,11 +76,11 @@ def put(heap, item, first, second):
 
 @lean_subkernel
 def take_out(heap, item):
-    """Take an item out, if it is in."""
-    at = heap.place[item]
+    """Take an item, 0..n−1, out of the heap, if it is in."""
+    at = heap.index[item]
     if at < 0:
         return
-    heap.place[item] = -1
+    heap.index[item] = -1
     heap.size[0] -= 1
     last = heap.items[heap.size[0]]
     if last != item:
@@ -82,7 +89,7 @@ def take_out(heap, item):
 
 @lean_subkernel
 def pop(heap):
-    """Take the first item out."""
+    """Take the item with the least key out of a heap that has one, and return its number."""
     item = heap.items[0]
     take_out(heap, item)
     return item

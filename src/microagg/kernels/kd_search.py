@@ -51,11 +51,11 @@ def _distances_to_boxes(tree, node, point, entry):
 @lean_subkernel
 def _first(keys):
     """Place and value of the least key."""
-    place, least = 0, keys[0]
+    index, least = 0, keys[0]
     for s in range(1, keys.size):
         if keys[s] < least:
-            place, least = s, keys[s]
-    return place, least
+            index, least = s, keys[s]
+    return index, least
 
 
 @lean_subkernel
@@ -66,7 +66,15 @@ def _after(distance, row, other_distance, other_row):
 
 @lean_subkernel
 def keep(distances, rows, have, k, distance, row):
-    """Put a record into a heap of the k nearest, last one on top; return how many it holds."""
+    """Put a record into a heap of the k nearest, last one on top; return how many it holds.
+
+    Parameters
+    ----------
+    distances, rows : at least (k,), the heap; written to
+    have : how many it holds
+    k : how many it may hold
+    distance, row : the record; equal distances go by row
+    """
     if have < k:
         a = have
         while a > 0 and _after(distance, row, distances[(a - 1) // 2], rows[(a - 1) // 2]):
@@ -98,7 +106,13 @@ def _sink(distances, rows, size, distance, row):
 
 @lean_subkernel
 def in_order(distances, rows, have):
-    """Sort the heap that a search has left: the first of them first."""
+    """Sort a heap that a search has left by distance, then row, ascending.
+
+    Parameters
+    ----------
+    distances, rows : at least (have,), the heap; reordered
+    have : how many it holds
+    """
     for last in range(have - 1, 0, -1):
         distance, row = distances[last], rows[last]
         distances[last], rows[last] = distances[0], rows[0]
@@ -127,17 +141,26 @@ def _enter(tree, top, node, point, own):
 
 @lean_subkernel
 def begin(tree, point):
-    """Start a search for the nearest at the root; returns where it is, for :func:`next_leaf`."""
+    """Start a search for the records nearest to a point, (d,); return where it is, for :func:`next_leaf`."""
     _enter(tree, 0, tree.low.shape[0] - 1, point, -1.0)
     return 0
 
 
 @lean_subkernel
 def next_leaf(tree, top, point, limit, limit_row):
-    """Go on to the next leaf that may hold a record before ``limit``, by distance and then row.
+    """Go on to the next leaf that may hold a record before a limit, by distance and then row.
 
-    The squared distances of its records are left in ``tree.entry``. Returns the leaf, −1 when
-    there is none, and where the search is.
+    Parameters
+    ----------
+    tree : with scratch arrays of this thread; the squared distances of the leaf's records are left in its
+        ``entry``
+    top : where the search is
+    point : (d,), the same in all calls
+    limit, limit_row : squared distance and row, no later than in the last call
+
+    Returns
+    -------
+    the leaf, −1 when there is none; where the search is
     """
     return _next_leaf(tree, top, point, point, -1.0, 0.0, limit, limit_row)
 

@@ -128,7 +128,10 @@ def empty_tree(n: int, all_rows: int, d: int) -> KdTree:
 
 
 def for_thread(tree: KdTree) -> KdTree:
-    """Return the same tree with scratch arrays of its own, so that several threads can search it."""
+    """Return the same tree with scratch arrays of its own, so that several threads can search it.
+
+    Records are shared: who removes or moves one changes it for all.
+    """
     return tree._replace(
         path=np.empty_like(tree.path),
         keys=np.empty_like(tree.keys),
@@ -251,7 +254,7 @@ def _summarise_above(tree, leaf):
 
 @lean_subkernel
 def remove(tree, row):
-    """Take a record away."""
+    """Take a record, a row number that the tree holds, out of the tree, and shrink the boxes around it."""
     leaf, s = _slot(tree, row)
     last = tree.count[leaf] - 1
     tree.rows[leaf, s], tree.radius[leaf, s] = tree.rows[leaf, last], tree.radius[leaf, last]
@@ -263,7 +266,14 @@ def remove(tree, row):
 
 @lean_subkernel
 def move(tree, row, point):
-    """Give a record other values. It stays in its leaf, so after many moves build a new tree."""
+    """Give a record other values. It stays in its leaf, so after many moves build a new tree.
+
+    Parameters
+    ----------
+    tree : written to
+    row : a row number that it holds
+    point : (d,) the new values; copied
+    """
     leaf, s = _slot(tree, row)
     radius = 0.0
     for j in range(point.size):
@@ -276,7 +286,7 @@ def move(tree, row, point):
 
 @lean_subkernel
 def drop(tree, rows):
-    """Take many records away at once, for those who search seldom.
+    """Take records, ``rows`` that the tree holds, out of the tree at once, for those who search seldom.
 
     Boxes do not shrink, except those of empty leaves: still right, and much faster.
     """

@@ -82,7 +82,16 @@ def _dense(labels: Labels) -> Labels:
 
 
 def members_of(labels: Labels, width: int) -> Members:
-    """List the records of the groups 0, 1, …, each ascending; those of label −1 are in none.
+    """List the records of the groups 0, 1, …, each ascending.
+
+    Parameters
+    ----------
+    labels : (n,) int64, groups 0..g−1, −1 for records in none
+    width : records of the largest group, or more
+
+    Returns
+    -------
+    (g, width) int32 row numbers, −1 behind the last; the caller's
 
     >>> members_of(np.array([0, 1, 0, 1, -1, 1]), 3).tolist()
     [[0, 2, -1], [1, 3, 5]]
@@ -96,7 +105,16 @@ def members_of(labels: Labels, width: int) -> Members:
 
 
 def labels_of(members: Members, n: int) -> Labels:
-    """Label n records by the groups that hold them; −1 for those in none.
+    """Label n records by the groups that hold them.
+
+    Parameters
+    ----------
+    members : (g, width) int32 row numbers, −1 behind the last of a group
+    n : records of the table
+
+    Returns
+    -------
+    (n,) int64, groups 0..g−1, −1 for records in none; the caller's
 
     >>> labels_of(np.array([[0, 2, -1], [1, 3, 5]]), 6).tolist()
     [0, 1, 0, 1, -1, 1]
@@ -205,7 +223,9 @@ def sum_of_squares(X: Floats, labels: Labels, weights: Floats | None = None) -> 
 
 
 def standard_deviation(values: Floats) -> float:
-    """Return the standard deviation (denominator n−1), whatever the size of the values: no square overflows.
+    """Return the standard deviation (denominator n−1) of (n,) finite doubles, 0 for fewer than 2.
+
+    No square overflows, whatever the size of the values.
 
     >>> standard_deviation(np.array([1e200, 3e200])) / 1e200
     1.414213562373095...

@@ -8,9 +8,16 @@ from microagg.kernels.kd_search import count_within
 
 @lean_kernel
 def count_by_tree(X, rows, inner, outer, tree, sizes, count):
-    """Set ``count`` of each row to the records as far from it as its radii say; −1 if one is nearer.
+    """Count the records about as far from each row as its twin: −1 if one is nearer.
 
-    ``sizes`` are the records that a row of the tree stands for.
+    Parameters
+    ----------
+    X : (n, d) doubles
+    rows : those to count for
+    inner, outer : (n,) squared distances: a record below the first is nearer, one up to the second counts
+    tree : of distinct points, with scratch arrays of this thread
+    sizes : (points,) how many records each point stands for
+    count : (n,); filled in at ``rows``
     """
     for i in rows:
         count[i] = count_within(tree, X[i], inner[i], outer[i], sizes)
@@ -18,7 +25,13 @@ def count_by_tree(X, rows, inner, outer, tree, sizes, count):
 
 @lean_kernel
 def count_by_scan(X, rows, inner, outer, points, sizes, count):
-    """Do the same without a tree: each row is compared with all points, which are few."""
+    """Do the same without a tree, for few points: each row is compared with all of them.
+
+    Parameters
+    ----------
+    X, rows, inner, outer, sizes, count : as in :func:`count_by_tree`
+    points : (points, d) distinct points
+    """
     for i in rows:
         near, p = 0, 0
         while p < points.shape[0] and near >= 0:

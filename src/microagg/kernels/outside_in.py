@@ -3,7 +3,7 @@
 In a round a record far out gathers k−1 others around it, and in some methods one on the other side
 does so too. The methods differ in three things only, each of which is an argument:
 
-``reach``    None: the first record is the one farthest from the centroid of what is left, the second
+``bounds``   None: the first record is the one farthest from the centroid of what is left, the second
              the one farthest from the first. Else the two are those farthest apart.
 ``moving``   None: a group takes the records nearest to its first one. Else, one at a time, the one
              nearest to its centroid, which moves with it (Laszlo & Mukherjee 2005, section 4.2,
@@ -16,16 +16,21 @@ other threads search ahead (search_ahead.py), which changes no group.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
-from microagg.kernels.farthest_pair import Reach, farthest_pair
+from microagg.kernels.farthest_pair import FarthestBounds, farthest_pair
 from microagg.kernels.kd_tree import NO_ROW
-from microagg.kernels.remaining import Left, all_left, farthest_left, form, in_rounds, outermost
+from microagg.kernels.remaining import (
+    Remaining,
+    all_remaining,
+    farthest_remaining,
+    form,
+    in_rounds,
+    outermost,
+)
 from microagg.kernels.search_ahead import Searchers
 from microagg.plan.settings import FEW_RECORDS
 
@@ -33,53 +38,48 @@ _AT_ONCE = 1_000  # groups, after which other threads may be free to help
 
 
 @lean_subkernel
-def _first_seed(left, reach, m):
+def _first_seed(remaining, bounds, m):
     """Return the record that begins a round, its partner if that is known, and whether shells are worn."""
-    if reach is None:
-        row, worn = outermost(left, m)
+    if bounds is None:
+        row, worn = outermost(remaining, m)
         return row, NO_ROW, worn
-    row, partner = farthest_pair(left.X, left.labels, left.tree, reach)
+    row, partner = farthest_pair(remaining.X, remaining.labels, remaining.tree, bounds)
     return row, partner, False
 
 
 @lean_subkernel
-def _second_seed(left, reach, both, m, first, partner):
+def _second_seed(remaining, bounds, both, m, first, partner):
     """Return the record for a second group; none with too few records, or if it is in the first group."""
     if both is None:
         return NO_ROW
     if m < both:
         return NO_ROW
-    if reach is None:
-        return farthest_left(left.tree, left.shells, left.X[first])
-    return partner if left.labels[partner] < 0 else NO_ROW
+    if bounds is None:
+        return farthest_remaining(remaining.tree, remaining.shells, remaining.X[first])
+    return partner if remaining.labels[partner] < 0 else NO_ROW
 
 
 @lean_kernel
-def rounds(left, reach, moving, both, m, k, least, group, until, distances, rows, state):
+def rounds(remaining, bounds, moving, both, m, k, least, group, until, distances, rows, state):
     """Form groups until fewer than ``least`` of the m records are left, or tree or shells are worn.
 
     Or until there are ``until`` groups. Returns the records left, the number of groups, and whether
     shells are worn.
     """
     worn = False
-    while m >= least and m > left.enough and group < until and not worn and not state[STOP]:
+    while m >= least and m > remaining.enough and group < until and not worn and not state[STOP]:
         before = m
-        first, partner, worn = _first_seed(left, reach, m)
-        form(left, moving, first, k, group, distances, rows)
+        first, partner, worn = _first_seed(remaining, bounds, m)
+        form(remaining, moving, first, k, group, distances, rows)
         m -= k
         group += 1
-        second = _second_seed(left, reach, both, before, first, partner)
+        second = _second_seed(remaining, bounds, both, before, first, partner)
         if second >= 0:
-            form(left, moving, second, k, group, distances, rows)
+            form(remaining, moving, second, k, group, distances, rows)
             m -= k
             group += 1
-        state[DONE] = left.labels.size - m
+        state[DONE] = remaining.labels.size - m
     return m, group, worn
-
-
-def scratch(k: int) -> tuple[Any, Any]:
-    """Room for the nearest of a record: their distances, and their rows."""
-    return np.empty(k), np.empty(k, np.intp)
 
 
 def outside_in(
@@ -89,7 +89,7 @@ def outside_in(
     *,
     least: int,
     both: int | None = None,
-    reach: Reach | None = None,
+    bounds: FarthestBounds | None = None,
     moving: bool = False,
     weights: Floats | None = None,
 ) -> tuple[Labels, int, int]:
@@ -104,28 +104,28 @@ def outside_in(
     k : size of a group
     state : progress in records, and the wish to stop
     least : records that must be left for another group
-    both, reach, moving : how rounds differ between methods, see the header
+    both, bounds, moving : how rounds differ between methods, see the header
     weights : (n,) above 0
     """
     centres = np.empty((2, X.shape[1])) if moving else None
-    room = scratch(k)
-    in_tree = reach is not None or len(X) > FEW_RECORDS  # pairs are sought in a tree
-    searchers = Searchers(k, both, centres) if reach is None and in_tree else None
+    scratch = np.empty(k), np.empty(k, np.intp)  # distances and rows of the nearest of a record
+    in_tree = bounds is not None or len(X) > FEW_RECORDS  # pairs are sought in a tree
+    searchers = Searchers(k, both, centres) if bounds is None and in_tree else None
 
-    def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
+    def go_on(remaining: Remaining, m: int, group: int) -> tuple[int, int]:
         worn = False
-        while m >= least and m > left.enough and not worn and not state[STOP]:
-            batch = 0 if searchers is None else searchers.batch(left, m)
+        while m >= least and m > remaining.enough and not worn and not state[STOP]:
+            batch = 0 if searchers is None else searchers.batch(remaining, m)
             if searchers is not None and batch:
-                m, group, worn = searchers.rounds(left, m, group, batch, room, state)
+                m, group, worn = searchers.rounds(remaining, m, group, batch, scratch, state)
             else:
                 until = group + _AT_ONCE
                 m, group, worn = rounds(
-                    left, reach, centres, both, m, k, least, group, until, *room, state
+                    remaining, bounds, centres, both, m, k, least, group, until, *scratch, state
                 )
         return m, group
 
-    return in_rounds(all_left(X, weights, in_tree=in_tree), least, go_on, state)
+    return in_rounds(all_remaining(X, weights, in_tree=in_tree), least, go_on, state)
 
 
 @kernel
@@ -134,6 +134,12 @@ def join_nearest(X, labels, n_groups):
 
     Centroids are those before any of them joined, so that the order of rows does not matter; ties
     go to the older group.
+
+    Parameters
+    ----------
+    X : (n, d) doubles
+    labels : (n,) int64, groups 0..g−1, each with a record, and −1; filled in
+    n_groups : g
     """
     n, d = X.shape
     total, size = np.zeros((n_groups, d)), np.zeros(n_groups)

@@ -32,7 +32,7 @@ from microagg.kernels.shells import (
 _MANY = 20_000  # records from which on tree and shells are built at the same time
 
 
-class Left(NamedTuple):
+class Remaining(NamedTuple):
     """The records left, their tree and shells, their total."""
 
     X: Floats
@@ -47,8 +47,19 @@ class Left(NamedTuple):
     enough: int  # with no more records left than these the tree is worn
 
 
-def all_left(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Left:
-    """Begin with all records of X; with weights their centroid is the weighted one."""
+def all_remaining(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Remaining:
+    """Begin with all records of a table.
+
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; kept, never written to
+    weights : (n,) above 0, for a weighted centroid; None: all weigh the same
+    in_tree : False: shells answer all, for few records
+
+    Returns
+    -------
+    the records left, the caller's; kernels write to it
+    """
     n, d = X.shape
     mass = None if weights is None else np.zeros(2)
     total = np.zeros(d), np.zeros(d), weights, mass
@@ -56,34 +67,46 @@ def all_left(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) 
     return _around(X, np.full(n, -1), None, total, in_tree)
 
 
-def renewed(left: Left) -> Left:
+def renewed(remaining: Remaining) -> Remaining:
     """Build new shells around the present centroid, and a new tree if it is half empty."""
-    tree = None if np.count_nonzero(left.labels < 0) <= left.enough else left.tree
-    total = left.high, left.low, left.weights, left.mass
-    return _around(left.X, left.labels, tree, total, in_tree=left.tree is not None)
+    tree = None if np.count_nonzero(remaining.labels < 0) <= remaining.enough else remaining.tree
+    total = remaining.high, remaining.low, remaining.weights, remaining.mass
+    return _around(remaining.X, remaining.labels, tree, total, in_tree=remaining.tree is not None)
 
 
 def in_rounds(
-    left: Left, least: int, go_on: Callable[[Left, int, int], tuple[int, int]], state: State
+    remaining: Remaining,
+    least: int,
+    go_on: Callable[[Remaining, int, int], tuple[int, int]],
+    state: State,
 ) -> tuple[Labels, int, int]:
     """Form groups until fewer than ``least`` records are left, with a new tree and shells as needed.
 
-    ``go_on`` is given the records left, their number and that of the groups, and returns both
-    numbers when something is worn. Returns the labels and both numbers at last.
+    Parameters
+    ----------
+    remaining : all records
+    least : records that must be left for another group
+    go_on : given the records left, their number and that of the groups, forms groups until something is
+        worn, and returns both numbers
+    state : the wish to stop
+
+    Returns
+    -------
+    (n,) labels, −1 for records left; how many are left; the number of groups
     """
-    m, group = go_on(left, len(left.X), 0)
+    m, group = go_on(remaining, len(remaining.X), 0)
     while m >= least and not state[STOP]:
-        left = renewed(left)
-        m, group = go_on(left, m, group)
-    return left.labels, m, group
+        remaining = renewed(remaining)
+        m, group = go_on(remaining, m, group)
+    return remaining.labels, m, group
 
 
 def _around(
     X: Floats, labels: Labels, tree: KdTree | None, total: tuple[Any, ...], in_tree: bool
-) -> Left:
+) -> Remaining:
     """Take the records without a label: new shells around their centroid, and a tree if there is none.
 
-    ``total`` is what they sum up to, as in ``Left``: high and low part, weights and their sum.
+    ``total`` is what they sum up to, as in ``Remaining``: high and low part, weights and their sum.
     """
     high, low, weights, mass = total
     rows = np.flatnonzero(labels < 0)
@@ -91,7 +114,9 @@ def _around(
     centroid = (high + low) / divisor
     if not in_tree:  # new shells when they are half empty, as a tree
         shells = build_shells(X, rows, centroid, patience=len(rows))
-        return Left(X, labels, None, shells, high, low, centroid, weights, mass, len(rows) // 2)
+        return Remaining(
+            X, labels, None, shells, high, low, centroid, weights, mass, len(rows) // 2
+        )
     made: dict[int, Any] = {1: tree}
 
     def work(begin: int, end: int, _: int) -> None:
@@ -100,7 +125,7 @@ def _around(
 
     share_with_helpers(work, 1 if tree else 2, at_once=1 if len(rows) >= _MANY else 2)
     enough = made[1].rows.size // 2 - WIDTH
-    return Left(X, labels, made[1], made[0], high, low, centroid, weights, mass, enough)
+    return Remaining(X, labels, made[1], made[0], high, low, centroid, weights, mass, enough)
 
 
 @lean_kernel
@@ -129,10 +154,17 @@ def _mass_of(mass, m):
 
 
 @lean_subkernel
-def take(left, row, group):
-    """Give a record a label and take it away."""
-    _remove(left.tree, row)
-    take_but_in_tree(left, row, group)
+def take(remaining, row, group):
+    """Give a record a label, and take it away from the records left.
+
+    Parameters
+    ----------
+    remaining : written to
+    row : a record that is left
+    group : its label, no less than 0
+    """
+    _remove(remaining.tree, row)
+    take_but_in_tree(remaining, row, group)
 
 
 @lean_subkernel
@@ -142,30 +174,33 @@ def _remove(tree, row):
 
 
 @lean_subkernel
-def take_but_in_tree(left, row, group):
+def take_but_in_tree(remaining, row, group):
     """Do the same except in the tree: the record must be removed from it before the next search."""
-    left.labels[row] = group
-    leave(left.shells, row)
-    _add(left.X, left.high, left.low, left.weights, left.mass, row, -1.0)
+    remaining.labels[row] = group
+    leave(remaining.shells, row)
+    _add(remaining.X, remaining.high, remaining.low, remaining.weights, remaining.mass, row, -1.0)
 
 
 @lean_subkernel
-def settle_centroid(left, m):
+def settle_centroid(remaining, m):
     """Compute the centroid of the m left from their total."""
-    mass = _mass_of(left.mass, m)
-    for j in range(left.centroid.size):
-        left.centroid[j] = (left.high[j] + left.low[j]) / mass
+    mass = _mass_of(remaining.mass, m)
+    for j in range(remaining.centroid.size):
+        remaining.centroid[j] = (remaining.high[j] + remaining.low[j]) / mass
 
 
 @lean_subkernel
-def outermost(left, m):
-    """Row of the record farthest from the centroid of the m left; whether shells are worn."""
-    settle_centroid(left, m)
-    return farthest_in_shells(left.shells, left.centroid)
+def outermost(remaining, m):
+    """Return the row farthest from the centroid of the ``m`` records left, and whether shells are worn.
+
+    The centroid is left in ``remaining.centroid``.
+    """
+    settle_centroid(remaining, m)
+    return farthest_in_shells(remaining.shells, remaining.centroid)
 
 
 @lean_subkernel
-def farthest_left(tree, shells, point):
+def farthest_remaining(tree, shells, point):
     """Row of the record farthest from a point."""
     if tree is None:
         return farthest_in_shells(shells, point)[0]
@@ -173,7 +208,7 @@ def farthest_left(tree, shells, point):
 
 
 @lean_subkernel
-def nearest_left(tree, shells, point, k, distances, rows):
+def nearest_remaining(tree, shells, point, k, distances, rows):
     """Find the k records nearest to a point, as ``kd_search.nearest`` does."""
     if tree is None:
         return nearest_in_shells(shells, point, k, distances, rows)
@@ -181,7 +216,7 @@ def nearest_left(tree, shells, point, k, distances, rows):
 
 
 @lean_subkernel
-def nearest_one_left(tree, shells, point, distances, rows):
+def nearest_one_remaining(tree, shells, point, distances, rows):
     """Row of the record nearest to a point; the last two are scratch."""
     if tree is None:
         nearest_in_shells(shells, point, 1, distances, rows)
@@ -193,30 +228,32 @@ def nearest_one_left(tree, shells, point, distances, rows):
 
 
 @lean_subkernel
-def form(left, moving, seed, k, group, distances, rows):
+def form(remaining, moving, seed, k, group, distances, rows):
     """Give a record and the k−1 that join it a label, and take them away."""
-    take(left, seed, group)
-    gather(left, moving, seed, k, group, distances, rows)
+    take(remaining, seed, group)
+    gather(remaining, moving, seed, k, group, distances, rows)
 
 
 @lean_subkernel
-def gather(left, moving, seed, k, group, distances, rows):
+def gather(remaining, moving, seed, k, group, distances, rows):
     """Give the k−1 that join a record, which is taken away already, a label, and take them away.
 
     They leave in the order of joining: the last bits of a running total depend on it.
     """
     if moving is None:
-        have = nearest_left(left.tree, left.shells, left.X[seed], k - 1, distances, rows)
+        have = nearest_remaining(
+            remaining.tree, remaining.shells, remaining.X[seed], k - 1, distances, rows
+        )
         in_order(distances, rows, have)
         for a in range(have):
-            take(left, rows[a], group)
+            take(remaining, rows[a], group)
     else:
         total, centre = moving[0], moving[1]
         for j in range(total.size):
-            total[j] = centre[j] = left.X[seed, j]
+            total[j] = centre[j] = remaining.X[seed, j]
         for size in range(2, k + 1):
-            row = nearest_one_left(left.tree, left.shells, centre, distances, rows)
-            take(left, row, group)
+            row = nearest_one_remaining(remaining.tree, remaining.shells, centre, distances, rows)
+            take(remaining, row, group)
             for j in range(total.size):
-                total[j] += left.X[row, j]
+                total[j] += remaining.X[row, j]
                 centre[j] = total[j] / size

@@ -147,10 +147,15 @@ def _entropy(tally, entries, size):
 
 @lean_subkernel
 def shortage(rule, table, code, tally, entries, size, total):
-    """Measure how far a group is from what a rule asks, 0 when nothing is missing.
+    """Measure how far a group is from what a rule asks, in the rule's own unit; 0 when nothing is missing.
 
-    ``tally[c]`` is what the group has of ``code[c]``, for the first ``entries`` codes, ascending;
-    ``total`` is the sum of the tallies.
+    Parameters
+    ----------
+    rule, table : a row of ``Demands.rule``, and ``Demands.table``
+    code, tally : (at least entries,) codes of the group's records, ascending, and what it has of each
+    entries : how many codes count; some may have a tally of 0
+    size : records of the group, at least 1
+    total : sum of the tallies
     """
     kind, level, lacking = rule[KIND], rule[LEVEL], 0.0
     begin = int(rule[FIRST])

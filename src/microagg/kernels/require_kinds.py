@@ -33,5 +33,5 @@ class Demands(NamedTuple):
 
 
 def no_demands(n: int) -> Demands:
-    """Return demands on n records that ask for nothing."""
+    """Return demands on n records that ask for nothing; the caller's."""
     return Demands(np.zeros((0, 5)), np.zeros((0, 2)), np.zeros((0, n), np.intp), np.zeros((0, n)))

@@ -67,7 +67,7 @@ def _start(keys, seed):
 
 
 def start(n: int, seed: int) -> Any:
-    """Keys of n rows without a column."""
+    """Return keys of n rows without a column, (n, 2) uint64, the caller's; other seeds give other keys."""
     keys = np.empty((n, 2), np.uint64)
     _start(keys, np.uint64(seed))
     return keys
@@ -75,9 +75,15 @@ def start(n: int, seed: int) -> Any:
 
 @lean_kernel
 def hash_words(words, unsigned, valid, first, keys):
-    """Mix in a column of fixed width, (n, words); ``first`` is the place of the first row in ``valid``.
+    """Mix in a column of values of a fixed width.
 
-    ``unsigned`` says that a word with the highest bit set is a large number rather than a negative one.
+    Parameters
+    ----------
+    words : (n, words) uint64, the bits of each value
+    unsigned : whether a word with the highest bit set is a large number rather than a negative one
+    valid : bytes of a bitmap as in Arrow, bit 0 for missing; empty where no value is missing
+    first : the bit of the first row
+    keys : (n, 2) uint64; written to
     """
     for i in range(words.shape[0]):
         if _is_there(valid, first + i):
@@ -91,7 +97,13 @@ def hash_words(words, unsigned, valid, first, keys):
 
 @lean_kernel
 def hash_floats(values, bits, valid, first, keys):
-    """Mix in doubles, given also by their bits: −0 is 0, every NaN is the same."""
+    """Mix in a column of doubles: −0 is 0, every NaN is the same.
+
+    Parameters
+    ----------
+    values, bits : (n,) the doubles, and the same memory as uint64
+    valid, first, keys : as in :func:`hash_words`
+    """
     for i in range(values.size):
         if _is_there(valid, first + i):
             word = bits[i]
@@ -106,9 +118,13 @@ def hash_floats(values, bits, valid, first, keys):
 
 @lean_kernel
 def hash_moments(values, a_second, valid, first, keys):
-    """Mix in moments or durations, with ``a_second`` units to a second, as seconds and nanoseconds.
+    """Mix in a column of moments or durations, as seconds and nanoseconds.
 
-    A negative ``a_second`` is the number of seconds in a unit.
+    Parameters
+    ----------
+    values : (n,) int64, in units of their own
+    a_second : units in a second; if negative, seconds in a unit
+    valid, first, keys : as in :func:`hash_words`
     """
     for i in range(values.size):
         if _is_there(valid, first + i):
@@ -134,7 +150,13 @@ def _word(data, begin, end):
 
 @lean_kernel
 def hash_bytes(offsets, data, valid, first, keys):
-    """Mix in texts: value i is ``data[offsets[i]:offsets[i + 1]]``."""
+    """Mix in a column of texts or bytes.
+
+    Parameters
+    ----------
+    offsets, data : (n + 1,) int64 and uint8; value i is ``data[offsets[i]:offsets[i + 1]]``
+    valid, first, keys : as in :func:`hash_words`
+    """
     for i in range(offsets.size - 1):
         if not _is_there(valid, first + i):
             _mix_null(keys, i)

@@ -23,7 +23,13 @@ from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.compile.threads import helpers, share_with_helpers
 from microagg.kernels.kd_search import farthest, in_order, nearest, nearest_of_others, some_farthest
 from microagg.kernels.kd_tree import NO_ROW, KdTree, for_thread, remove
-from microagg.kernels.remaining import Left, gather, outermost, settle_centroid, take_but_in_tree
+from microagg.kernels.remaining import (
+    Remaining,
+    gather,
+    outermost,
+    settle_centroid,
+    take_but_in_tree,
+)
 from microagg.kernels.shells import some_farthest_in_shells
 
 _FEW_COLUMNS = 7  # with which searches are so quick that threads cost more than they gain
@@ -34,18 +40,18 @@ _FAR = 2  # records in the list of the farthest
 _PIECE = 4  # records that a thread takes on at once
 
 
-class Ahead(NamedTuple):
+class CandidateLists(NamedTuple):
     """Lists of the records that may soon begin groups, those that are to begin rounds first."""
 
     seeds: Any  # (2·most,) the records; the second half are those farthest from the first
     near: Any  # (2·most, width) who would join each, in order
     far: Any  # (most, _FAR) the farthest from each of the first half
-    place: Any  # (n,) where the lists of a record are, if the seed at this place is this record
+    index: Any  # (n,) where the lists of a record are, if the seed at this place is this record
     waiting: Any  # (2·k·most,) records taken that are still in the tree
     distance: Any  # (most,) scratch
 
 
-class Eyes(NamedTuple):
+class ThreadSearch(NamedTuple):
     """What a thread searches with."""
 
     tree: KdTree
@@ -58,132 +64,136 @@ def batch_of(m: int, d: int, k: int, threads: int) -> int:
     return batch if threads > 1 and d > _FEW_COLUMNS and batch >= _LEAST else 0
 
 
-def new_ahead(n: int, most: int, k: int, moving: bool) -> Ahead:
+def new_candidates(n: int, most: int, k: int, moving: bool) -> CandidateLists:
     """Make room for the lists of a batch of ``most``."""
     width = k - 1 if moving else k + max(2, k // 5)  # one place is the record's own
-    return Ahead(
+    return CandidateLists(
         seeds=np.full(2 * most, NO_ROW),
         near=np.empty((2 * most, width), np.intp),
         far=np.empty((most, _FAR), np.intp),
-        place=np.zeros(n, np.intp),
+        index=np.zeros(n, np.intp),
         waiting=np.empty(2 * k * most, np.intp),
         distance=np.empty(most),
     )
 
 
-def eyes_of(tree: KdTree | None, ahead: Ahead) -> Eyes:
+def thread_search(tree: KdTree | None, candidates: CandidateLists) -> ThreadSearch:
     """Give a thread scratch of its own."""
     assert tree is not None
-    return Eyes(for_thread(tree), np.empty(max(ahead.near.shape[1], _FAR)))
+    return ThreadSearch(for_thread(tree), np.empty(max(candidates.near.shape[1], _FAR)))
 
 
 @lean_subkernel
-def _list_joining(eyes, moving, X, seed, near):
+def _list_joining(search, moving, X, seed, near):
     """List who would join a record."""
     if moving is None:
-        in_order(eyes.distances, near, nearest(eyes.tree, X[seed], near.size, eyes.distances, near))
+        in_order(
+            search.distances, near, nearest(search.tree, X[seed], near.size, search.distances, near)
+        )
     else:
         total, centre = moving[0], moving[1]
         for j in range(total.size):
             total[j] = centre[j] = X[seed, j]
         for a in range(near.size):
-            near[a] = nearest_of_others(eyes.tree, centre, seed, near, a)
+            near[a] = nearest_of_others(search.tree, centre, seed, near, a)
             for j in range(total.size):
                 total[j] += X[near[a], j]
                 centre[j] = total[j] / (a + 2)
 
 
 @lean_subkernel
-def _claim(ahead, far, place):
+def _claim(candidates, far, index):
     """Put the first of the farthest that no other place is for to a place, or else the first.
 
     Records far out are the farthest from many. Threads may claim one at the same time, or in any order:
     which lists there are decides how long rounds take, not what they find.
     """
-    ahead.seeds[place] = far[0]
+    candidates.seeds[index] = far[0]
     for row in far:
-        if ahead.seeds[ahead.place[row]] != row:
-            ahead.seeds[place] = row
+        if candidates.seeds[candidates.index[row]] != row:
+            candidates.seeds[index] = row
             break
-    ahead.place[ahead.seeds[place]] = place
+    candidates.index[candidates.seeds[index]] = index
 
 
 @lean_kernel
-def look(eyes, moving, X, both, ahead, begin, end, batch):
+def look(search, moving, X, both, candidates, begin, end, batch):
     """Make the lists of the records begin..end−1 of a batch."""
     lists = batch
     if both is not None:
         lists = 2 * batch
         for a in range(begin, end):
-            far, point = ahead.far[a], X[ahead.seeds[a]]
-            have = some_farthest(eyes.tree, point, far.size, eyes.distances, far)
-            in_order(eyes.distances, far, have)
-            _claim(ahead, far, batch + a)
+            far, point = candidates.far[a], X[candidates.seeds[a]]
+            have = some_farthest(search.tree, point, far.size, search.distances, far)
+            in_order(search.distances, far, have)
+            _claim(candidates, far, batch + a)
     for half in range(0, lists, batch):
         for a in range(half + begin, half + end):
-            _list_joining(eyes, moving, X, ahead.seeds[a], ahead.near[a])
+            _list_joining(search, moving, X, candidates.seeds[a], candidates.near[a])
 
 
 @lean_kernel
-def choose(left, ahead, m, batch):
+def choose(remaining, candidates, m, batch):
     """Take the records that are farthest from the centroid of the m left as those to begin rounds."""
-    settle_centroid(left, m)
-    for a in range(ahead.seeds.size):
-        ahead.seeds[a] = NO_ROW
-    some_farthest_in_shells(left.shells, left.centroid, batch, ahead.distance, ahead.seeds)
+    settle_centroid(remaining, m)
+    for a in range(candidates.seeds.size):
+        candidates.seeds[a] = NO_ROW
+    some_farthest_in_shells(
+        remaining.shells, remaining.centroid, batch, candidates.distance, candidates.seeds
+    )
     for a in range(batch):
-        ahead.place[ahead.seeds[a]] = a
+        candidates.index[candidates.seeds[a]] = a
 
 
 @lean_subkernel
-def _catch_up(left, ahead, waiting):
+def _catch_up(remaining, candidates, waiting):
     """Remove from the tree what was taken."""
     for a in range(waiting):
-        remove(left.tree, ahead.waiting[a])
+        remove(remaining.tree, candidates.waiting[a])
 
 
 @lean_subkernel
-def _take(left, ahead, waiting, row, group):
-    take_but_in_tree(left, row, group)
-    ahead.waiting[waiting] = row
+def _take(remaining, candidates, waiting, row, group):
+    take_but_in_tree(remaining, row, group)
+    candidates.waiting[waiting] = row
     return waiting + 1
 
 
 @lean_subkernel
-def _form(left, ahead, lists, moving, waiting, seed, k, group, distances, rows):
+def _form(remaining, candidates, lists, moving, waiting, seed, k, group, distances, rows):
     """Give a record and the k−1 that join it a label; return how many are still in the tree."""
-    waiting = _take(left, ahead, waiting, seed, group)
-    place, found = ahead.place[seed], 0
-    if place < lists and ahead.seeds[place] == seed:
-        for row in ahead.near[place]:
-            if found < k - 1 and left.labels[row] < 0:
-                rows[found] = row
-                found += 1
-    if found == k - 1:
-        for a in range(found):
-            waiting = _take(left, ahead, waiting, rows[a], group)
+    waiting = _take(remaining, candidates, waiting, seed, group)
+    index, joining = candidates.index[seed], 0
+    if index < lists and candidates.seeds[index] == seed:
+        for row in candidates.near[index]:
+            if joining < k - 1 and remaining.labels[row] < 0:
+                rows[joining] = row
+                joining += 1
+    if joining == k - 1:
+        for a in range(joining):
+            waiting = _take(remaining, candidates, waiting, rows[a], group)
         return waiting
-    _catch_up(left, ahead, waiting)
-    gather(left, moving, seed, k, group, distances, rows)
+    _catch_up(remaining, candidates, waiting)
+    gather(remaining, moving, seed, k, group, distances, rows)
     return 0
 
 
 @lean_subkernel
-def _second_seed(left, ahead, both, waiting, place, seed, first):
+def _second_seed(remaining, candidates, both, waiting, index, seed, first):
     """Return the record for a second group, none after that; and how many are still in the tree."""
     if both is None:
         return NO_ROW, waiting
     if seed != first:
         return NO_ROW, waiting
-    for row in ahead.far[place]:
-        if left.labels[row] < 0:
+    for row in candidates.far[index]:
+        if remaining.labels[row] < 0:
             return row, waiting
-    _catch_up(left, ahead, waiting)
-    return farthest(left.tree, left.X[first]), 0
+    _catch_up(remaining, candidates, waiting)
+    return farthest(remaining.tree, remaining.X[first]), 0
 
 
 @lean_kernel
-def rounds_ahead(left, ahead, moving, both, m, k, group, batch, distances, rows, state):
+def rounds_ahead(remaining, candidates, moving, both, m, k, group, batch, distances, rows, state):
     """Form groups as ``rounds`` does, as long as there are lists of the records that begin a round.
 
     There are never so few records left that there would be no second group.
@@ -192,21 +202,23 @@ def rounds_ahead(left, ahead, moving, both, m, k, group, batch, distances, rows,
     """
     lists = batch if both is None else 2 * batch
     for a in range(lists - 1, -1, -1):  # a record may be in several places
-        ahead.place[ahead.seeds[a]] = a
+        candidates.index[candidates.seeds[a]] = a
     waiting, worn = 0, False
-    while m > left.enough and not worn and not state[STOP]:
-        first, worn = outermost(left, m)
-        place = ahead.place[first]
-        if place >= batch or ahead.seeds[place] != first:
+    while m > remaining.enough and not worn and not state[STOP]:
+        first, worn = outermost(remaining, m)
+        index = candidates.index[first]
+        if index >= batch or candidates.seeds[index] != first:
             break
         seed = first
         while seed >= 0:
-            waiting = _form(left, ahead, lists, moving, waiting, seed, k, group, distances, rows)
+            waiting = _form(
+                remaining, candidates, lists, moving, waiting, seed, k, group, distances, rows
+            )
             m -= k
             group += 1
-            seed, waiting = _second_seed(left, ahead, both, waiting, place, seed, first)
-        state[DONE] = left.labels.size - m
-    _catch_up(left, ahead, waiting)
+            seed, waiting = _second_seed(remaining, candidates, both, waiting, index, seed, first)
+        state[DONE] = remaining.labels.size - m
+    _catch_up(remaining, candidates, waiting)
     return m, group, worn
 
 
@@ -215,41 +227,41 @@ class Searchers:
 
     def __init__(self, k: int, both: int | None, moving: Floats | None) -> None:
         self._k, self._both, self._moving = k, both, moving
-        self._ahead: Ahead | None = None
-        self._eyes: dict[
-            int, tuple[Eyes, Floats | None]
-        ] = {}  # and scratch for a centre, by thread
+        self._candidates: CandidateLists | None = None
+        # And scratch for a centre, by thread.
+        self._searches: dict[int, tuple[ThreadSearch, Floats | None]] = {}
         self._tree: KdTree | None = None
 
-    def batch(self, left: Left, m: int) -> int:
+    def batch(self, remaining: Remaining, m: int) -> int:
         """Return how many rounds to search ahead for with m records left; 0: none."""
-        return batch_of(m, left.X.shape[1], self._k, 1 + helpers())
+        return batch_of(m, remaining.X.shape[1], self._k, 1 + helpers())
 
     def rounds(
-        self, left: Left, m: int, group: int, batch: int, room: Any, state: State
+        self, remaining: Remaining, m: int, group: int, batch: int, scratch: Any, state: State
     ) -> tuple[int, int, bool]:
         """Make a batch of rounds: the records left, the number of groups, and whether shells are worn."""
-        ahead = self._room(left, batch)
-        choose(left, ahead, m, batch)
+        candidates = self._scratch(remaining, batch)
+        choose(remaining, candidates, m, batch)
 
         def work(begin: int, end: int, thread: int) -> None:
-            if thread not in self._eyes:
+            if thread not in self._searches:
                 centre = None if self._moving is None else np.empty_like(self._moving)
-                self._eyes[thread] = eyes_of(left.tree, ahead), centre
-            look(*self._eyes[thread], left.X, self._both, ahead, begin, end, batch)
+                self._searches[thread] = thread_search(remaining.tree, candidates), centre
+            look(*self._searches[thread], remaining.X, self._both, candidates, begin, end, batch)
 
         share_with_helpers(work, batch, at_once=_PIECE)
+        moving, both = self._moving, self._both
         counts: tuple[int, int, bool] = rounds_ahead(
-            left, ahead, self._moving, self._both, m, self._k, group, batch, *room, state
+            remaining, candidates, moving, both, m, self._k, group, batch, *scratch, state
         )
         return counts
 
-    def _room(self, left: Left, batch: int) -> Ahead:
-        """Room for a batch; eyes are for the tree of the records left."""
+    def _scratch(self, remaining: Remaining, batch: int) -> CandidateLists:
+        """Room for a batch; searches are in the tree of the records left."""
         moving = self._moving is not None
-        if self._ahead is None or len(self._ahead.distance) < batch:
-            self._ahead = new_ahead(len(left.X), batch, self._k, moving)
-        if self._tree is not left.tree:
-            self._tree = left.tree
-            self._eyes.clear()
-        return self._ahead
+        if self._candidates is None or len(self._candidates.distance) < batch:
+            self._candidates = new_candidates(len(remaining.X), batch, self._k, moving)
+        if self._tree is not remaining.tree:
+            self._tree = remaining.tree
+            self._searches.clear()
+        return self._candidates

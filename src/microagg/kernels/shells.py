@@ -35,7 +35,7 @@ class Shells(NamedTuple):
     values: Any  # (blocks, d, 16); a record that left is NaN
     rows: Any  # (blocks, 16)
     outer: Any  # (blocks,) largest distance to the reference in the block
-    place: Any  # (n,) 16·block + entry, by row number
+    index: Any  # (n,) 16·block + entry, by row number
     reference: Any  # (d,)
     counters: Any  # first block with a record left; records looked at until new shells are cheaper
     distance: Any  # (16,) scratch
@@ -77,7 +77,7 @@ def _fill(X, rows, order, shells, begin, end):
     for a in range(begin, end):
         row = rows[order[a]]
         block, s = a // WIDTH, a % WIDTH
-        shells.place[row], shells.rows[block, s] = a, row
+        shells.index[row], shells.rows[block, s] = a, row
         for j in range(X.shape[1]):
             shells.values[block, j, s] = X[row, j]
 
@@ -89,7 +89,7 @@ def empty_shells(n: int, reference: Any, outer: Any) -> Shells:
         values=np.full((blocks, len(reference), WIDTH), np.nan),
         rows=np.zeros((blocks, WIDTH), np.intp),
         outer=outer,
-        place=np.empty(n, np.intp),
+        index=np.empty(n, np.intp),
         reference=reference.copy(),
         counters=np.zeros(2, np.intp),
         distance=np.empty(WIDTH),
@@ -99,9 +99,9 @@ def empty_shells(n: int, reference: Any, outer: Any) -> Shells:
 @lean_subkernel
 def leave(shells, row):
     """Take a record away."""
-    place = shells.place[row]
+    index = shells.index[row]
     # One column is enough: a sum with NaN is NaN, which is not greater than anything.
-    shells.values[place // WIDTH, 0, place % WIDTH] = np.nan
+    shells.values[index // WIDTH, 0, index % WIDTH] = np.nan
 
 
 @lean_subkernel

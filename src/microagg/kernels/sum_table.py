@@ -25,9 +25,19 @@ def _place(key):
 
 @lean_kernel
 def put(entries, added, begin, keys, sums, used, most):
-    """Add entries from ``begin`` on, until one needs more than ``most`` slots: the place of it, slots used.
+    """Add entries to a table, from one on, until the next would need more slots than it may have.
 
-    ``entries`` is (m, words), ``added`` (m, sums); ``keys`` and ``sums`` have a power of two of rows.
+    Parameters
+    ----------
+    entries, added : (m, width) uint64 keys, and (m, sums) numbers to add, the first of them not 0
+    begin : the first entry to add
+    keys, sums : (slots, width) and (slots, sums), a power of two of slots, 0 where empty; written to
+    used : slots in use
+    most : slots that may be used, fewer than there are
+
+    Returns
+    -------
+    the first entry that was not added, m if there is none; slots in use
     """
     width, count = keys.shape[1], sums.shape[1]
     mask = np.uint64(keys.shape[0] - 1)
@@ -53,9 +63,14 @@ def put(entries, added, begin, keys, sums, used, most):
 
 @kernel
 def spread_out(keys, sums, depth, rows, starts):
-    """Fill ``rows``, (used, words + sums), with the entries of a table, those of one part side by side.
+    """Write the entries of a table, those of one part side by side.
 
-    ``starts``, (PARTS + 1,) zeros, gets where each part begins and ends. ``depth`` says which bits decide.
+    Parameters
+    ----------
+    keys, sums : (slots, width) and (slots, sums), as :func:`put` leaves them
+    depth : 0 for the highest bits of a key, 1 for the next …: these decide on the part
+    rows : (used, width + sums) uint64; filled with keys and sums
+    starts : (PARTS + 1,) zeros; filled with where each part begins, and where the last ends
     """
     width, count = keys.shape[1], sums.shape[1]
     shift = np.uint64(64 - PART_BITS * (depth + 1))

@@ -32,7 +32,7 @@ from microagg.kernels.heap import Heap, new_heap, pop, put, take_out
 from microagg.kernels.kd_search import in_order, nearest
 from microagg.kernels.kd_tree import KdTree, build, move, remove
 from microagg.kernels.labels import canonical_labels
-from microagg.kernels.remaining import Left, all_left, in_rounds, outermost, take
+from microagg.kernels.remaining import Remaining, all_remaining, in_rounds, outermost, take
 from microagg.kernels.require_demands import violation_of
 from microagg.kernels.require_kinds import Demands
 
@@ -257,17 +257,17 @@ _LIMIT = 256  # records looked at, at most
 
 
 @lean_subkernel
-def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, rows, distances):
+def _take_group(remaining, weights, demands, seed, k, looked, limit, group, pool, rows, distances):
     """Give a record and those that complete its group a label; return how many were taken and looked at."""
-    take(left, seed, group)
+    take(remaining, seed, group)
     split = pool.split
     while True:
-        have = nearest(left.tree, left.X[seed], looked - 1, distances, rows)
+        have = nearest(remaining.tree, remaining.X[seed], looked - 1, distances, rows)
         in_order(distances, rows, have)
         pool.rows[0] = seed
         for a in range(have):
             pool.rows[a + 1] = rows[a]
-        measure(left.X, weights, demands, pool, have + 1, False)
+        measure(remaining.X, weights, demands, pool, have + 1, False)
         for a in range(have + 1):
             pool.free[a] = a
         grow(pool, have + 1, k, 0, 0, have + 1, False)
@@ -276,25 +276,25 @@ def _take_group(left, weights, demands, seed, k, looked, limit, group, pool, row
         looked = min(2 * looked, limit)
     if split.tallies.short[0] == 0:
         for a in range(1, split.size[0]):
-            take(left, pool.rows[split.members[0, a]], group)
+            take(remaining, pool.rows[split.members[0, a]], group)
         return split.size[0], looked
     taken = min(k - 1, have)
     for a in range(taken):
-        take(left, rows[a], group)
+        take(remaining, rows[a], group)
     return taken + 1, looked
 
 
 @kernel
-def rounds(left, weights, demands, m, k, limit, group, state):
+def rounds(remaining, weights, demands, m, k, limit, group, state):
     """Form groups until fewer than k of the m records remain, or tree or shells are worn."""
-    pool = new_pool(limit, 1, left.X.shape[1], weights, demands)
+    pool = new_pool(limit, 1, remaining.X.shape[1], weights, demands)
     rows, distances = np.empty(limit, np.intp), np.empty(limit)
     first = min(_TIMES * k, limit)
     looked, worn = first, False
-    while m >= k and m > left.enough and not worn and not state[STOP]:
-        seed, worn = outermost(left, m)
+    while m >= k and m > remaining.enough and not worn and not state[STOP]:
+        seed, worn = outermost(remaining, m)
         taken, looked = _take_group(
-            left, weights, demands, seed, k, looked, limit, group, pool, rows, distances
+            remaining, weights, demands, seed, k, looked, limit, group, pool, rows, distances
         )
         looked = max(first, looked // 2)
         m -= taken
@@ -306,11 +306,11 @@ def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State
     """Return labels 0, 1, … of one block; the few last records are a group of their own."""
     limit = min(max(_LIMIT, 4 * k), len(X))
 
-    def go_on(left: Left, m: int, group: int) -> tuple[int, int]:
-        counts: tuple[int, int] = rounds(left, weights, demands, m, k, limit, group, state)
+    def go_on(remaining: Remaining, m: int, group: int) -> tuple[int, int]:
+        counts: tuple[int, int] = rounds(remaining, weights, demands, m, k, limit, group, state)
         return counts
 
-    labels, _, group = in_rounds(all_left(X), k, go_on, state)
+    labels, _, group = in_rounds(all_remaining(X), k, go_on, state)
     labels[labels < 0] = group
     return labels
 

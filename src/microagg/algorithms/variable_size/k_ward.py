@@ -32,7 +32,7 @@ from microagg.base.progress import DONE, STOP, State, new_state, part
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
-from microagg.kernels.farthest_pair import farthest_pair, reach_of
+from microagg.kernels.farthest_pair import farthest_bounds, farthest_pair
 from microagg.kernels.kd_search import begin, next_leaf
 from microagg.kernels.kd_tree import KdTree, build, move, remove
 
@@ -151,14 +151,14 @@ def _join_along_chains(groups, small, complete, k, enough, tell, state):
 
 
 @lean_kernel
-def _farthest_two(X, labels, tree, reach):
-    return farthest_pair(X, labels, tree, reach)
+def _farthest_two(X, labels, tree, bounds):
+    return farthest_pair(X, labels, tree, bounds)
 
 
 def _begin(X: Floats, k: int) -> _WardGroups:
     """Two groups of k around the records farthest apart, and all others by themselves."""
     n, d = X.shape
-    two = _farthest_two(X, np.full(n, -1), build(X, np.arange(n)), reach_of(X))
+    two = _farthest_two(X, np.full(n, -1), build(X, np.arange(n)), farthest_bounds(X))
     into, left = np.arange(n), np.setdiff1d(np.arange(n), two)
     for seed in two:
         square = np.zeros(len(left))
