@@ -429,7 +429,6 @@ def test_a_change_that_others_cancel_is_hers():
     assert not has_dominant_change(np.array([100.0, 50.0, 50.0]), np.zeros(3))
 
 
-@pytest.mark.posix
 def test_a_missing_value_is_not_the_word_none():
     known = Frame(pa.table({"town": ["None", None], "street": [None, "None"]}))
     for columns in (["town"], ["street"], ["town", "street"]):
@@ -437,6 +436,7 @@ def test_a_missing_value_is_not_the_word_none():
         assert len(set(numbers.tolist())) == 2
 
 
+@pytest.mark.posix
 def test_ledger_and_key_are_private_and_hold_no_originals(release, tmp_path):
     # Names so long that no random bytes spell them.
     names = ["Karoline von Guenderrode", "Gottfried Keller", "Annette Droste"]
