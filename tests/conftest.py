@@ -1,7 +1,5 @@
 """Settings and fixtures that all tests share."""
 
-from __future__ import annotations
-
 import functools
 import gc
 import importlib

@@ -1,7 +1,5 @@
 """Simulated clusters: the recipe of the MST paper."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -3,8 +3,6 @@
 That docstrings of functions begin with a verb is a rule of ruff (D401).
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -1,7 +1,5 @@
 """Microaggregator: scikit-learn's own checks, and the promise that a release is a whole table."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 

@@ -4,8 +4,6 @@ The plans are read as plain TOML here and the files as plain tables, so that not
 trusted. Missing values, means and categories are counted in random tables by tests/attacks/checked.py.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

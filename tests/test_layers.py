@@ -1,7 +1,5 @@
 """The way of the data: a stage imports earlier stages only, read from the source of each module."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """NIST's score, as the benchmark computes it; its figures equal those of the package sdnist 2.4."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -4,8 +4,6 @@
 the long run installs them from the registry, as the README says.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Long commands of ``make`` report what they are doing."""
 
-from __future__ import annotations
-
 import sys
 
 from patiently import EVERY, patiently

@@ -4,8 +4,6 @@ Their versions are bounded in pyproject.toml. Raising a bound means running this
 version: a part that moved is found here by name rather than by a strange fault in a kernel or a file.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 import tomllib

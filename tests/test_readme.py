@@ -1,7 +1,5 @@
 """The examples of the README and of the page about the demo, run as they stand."""
 
-from __future__ import annotations
-
 import doctest
 import json
 import re

@@ -1,7 +1,5 @@
 """The reference data: what is here is what the published figures refer to."""
 
-from __future__ import annotations
-
 import pytest
 from benchmarks import reference
 

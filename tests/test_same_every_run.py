@@ -1,7 +1,5 @@
 """Whether two runs of ``make test`` are the same run."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import ModuleType

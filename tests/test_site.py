@@ -1,7 +1,5 @@
 """The site: built strictly with the code of its pages run, complete, and looked at in a real browser."""
 
-from __future__ import annotations
-
 import html
 import json
 import os

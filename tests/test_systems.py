@@ -1,7 +1,5 @@
 """What differs between Linux, macOS and Windows and can be tried on any of them."""
 
-from __future__ import annotations
-
 import ast
 import io
 import os

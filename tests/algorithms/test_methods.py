@@ -3,8 +3,6 @@
 A new entry in microagg.plan.registry is tested here without a line of its own.
 """
 
-from __future__ import annotations
-
 import json
 from concurrent.futures import ThreadPoolExecutor
 

@@ -1,7 +1,5 @@
 """The best groups of one nominal column: equal to exhaustive search, and used where it should be."""
 
-from __future__ import annotations
-
 import importlib
 from fractions import Fraction
 from itertools import product

@@ -1,7 +1,5 @@
 """Every method gives the same result whatever the number of threads of the libraries that it uses."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

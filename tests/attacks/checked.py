@@ -1,7 +1,5 @@
 """A release beside its original, and the checks that every release has to pass; counted by pandas."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 from typing import Any

@@ -4,8 +4,6 @@ Nothing here calls the package: the file that was written, the original and the 
 figure is counted by pandas and plain Python.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from fractions import Fraction

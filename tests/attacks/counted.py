@@ -1,7 +1,5 @@
 """Counts in released files that share no code with the package: pandas and plain Python only."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable

@@ -10,8 +10,6 @@ hold now, or, class by class of any file, about what these held in an earlier fi
 those that are broken with a ledger, and says how many are broken with one and without.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 import multiprocessing

@@ -1,7 +1,5 @@
 """Small mixed tables and plans of every shape, drawn by seed, for the attacks on releases of them."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Tables, plans and changes of one record, drawn by seed, for the attacks on public output."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@
 on when it is sent a line.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

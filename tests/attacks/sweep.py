@@ -1,7 +1,5 @@
 """Random tables and plans by the command, engine by engine: how each ends, and whether all of it holds."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Iterable, Sequence

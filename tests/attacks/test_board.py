@@ -1,7 +1,5 @@
 """The board's report may land elsewhere: with the file it must not give original values back."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from typing import Any

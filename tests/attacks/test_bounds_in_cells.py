@@ -1,7 +1,5 @@
 """Bounds with strata and missing values against exhaustive search, which shares no code with them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -4,8 +4,6 @@ What is protected or dropped stays out of every text: reports of both kinds, the
 stderr, errors and what is left on disk. Names of columns and files appear as text and nothing else.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Every file is read in a process of its own, forked from one that has loaded ever
 a signal, a hang or a foreign error is seen. ``make test-all`` tries many more of them.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

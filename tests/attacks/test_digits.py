@@ -1,7 +1,5 @@
 """Attacks by the digits of weighted means: somebody with half of a register looks for members of groups."""
 
-from __future__ import annotations
-
 from itertools import combinations
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Extreme numbers and dates: no foreign warning or error, k holds, totals hold as far as doubles do."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 import warnings

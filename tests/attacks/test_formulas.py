@@ -1,7 +1,5 @@
 """Formulas in text: said where a spreadsheet program would run them, and escaped on request."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

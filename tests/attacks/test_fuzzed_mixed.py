@@ -1,7 +1,5 @@
 """Random mixed tables by random plans, from file to file: what is claimed is counted again by pandas."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Random histories of tables, attacked over all their files: nothing follows about fewer than k units."""
 
-from __future__ import annotations
-
 import pytest
 
 from attacks.histories import attacked

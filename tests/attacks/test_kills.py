@@ -6,8 +6,6 @@ and is killed after a while. ``make test-all`` sends many more signals, and
 ``python tests/attacks/test_kills.py FOLDER parquet kill spark 0 50`` as many as it is asked for.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Metadata: nothing that a release does not need goes out beside the values, in any format."""
 
-from __future__ import annotations
-
 import base64
 import zipfile
 import zlib

@@ -1,7 +1,5 @@
 """What releases of mixed tables once told, or claimed, and must not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Two originals that differ in one record and lead to the same released file must 
 public reports; where a band's edge lies between them, they must be so but for the bands.
 """
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from dataclasses import asdict, replace

@@ -1,7 +1,5 @@
 """Attacks by the order of rows: households by adjacency, and people by their rank in a sorted register."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The page under attack: hostile labels, slow senders, many tabs."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 import socket

@@ -5,8 +5,6 @@ column goes with the protected ones, and pairs people and rows of each group by 
 that the evidence tells, and a release in which it is above 1/k by three standard errors must not be green.
 """
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -5,8 +5,6 @@ right seed, which the public report does not even tell. Candidates that give ano
 output may put out no more of them than the bands do, whose edges lie a factor of two apart or more.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections.abc import Callable, Iterable

@@ -3,8 +3,6 @@
 A run is a process of its own that waits at a stage, by when records have moved through files of Spark.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

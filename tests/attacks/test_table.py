@@ -1,7 +1,5 @@
 """The table of attacks on the page is the one that the last run counted."""
 
-from __future__ import annotations
-
 import json
 
 from benchmarks.attacks import (

@@ -1,7 +1,5 @@
 """How much memory there is, on machines of several kinds."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

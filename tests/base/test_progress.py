@@ -1,7 +1,5 @@
 """Watching and stopping a computation."""
 
-from __future__ import annotations
-
 import time
 from contextlib import suppress
 from threading import Condition

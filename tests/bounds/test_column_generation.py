@@ -1,7 +1,5 @@
 """Bounds from prices: never above the optimum, whatever the prices; the published figures reached."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

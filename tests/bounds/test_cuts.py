@@ -1,7 +1,5 @@
 """Cuts: whole groups never break them, fractions do, and those that do are found."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Islands of the semidefinite bound: right sides by enumeration, proofs against all partitions."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

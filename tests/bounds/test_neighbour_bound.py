@@ -1,7 +1,5 @@
 """The neighbour bound: never above the optimum, and not trivial."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import combinations
 

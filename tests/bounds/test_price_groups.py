@@ -1,7 +1,5 @@
 """Pricing finds what trying all groups finds, and its floors are never too high."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Programs of choice: what trying everything finds, with cuts, forbidden groups and stops."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The semidefinite bound: prices that no group undercuts in rational numbers, whatever the multipliers."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """Stars of the semidefinite bound: true for all partitions, found when broken, and proved safely."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

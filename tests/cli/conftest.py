@@ -1,7 +1,5 @@
 """A small survey as a CSV file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv

@@ -1,7 +1,5 @@
 """The command attack: lines, JSON, card, and what is refused."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

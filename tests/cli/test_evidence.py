@@ -1,7 +1,5 @@
 """measure and --report as their users call them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

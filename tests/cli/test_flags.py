@@ -1,7 +1,5 @@
 """The flags that describe real tables: what they say, alone and over a plan file, and how they fail."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

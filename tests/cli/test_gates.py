@@ -1,7 +1,5 @@
 """Exit codes that a pipeline can rely on: strict verdicts, targets, promises, and faults of the program."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import threading

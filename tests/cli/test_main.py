@@ -1,7 +1,5 @@
 """The command as its users call it: a process, its two streams and its exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The command measure on columns of any kind, with weights."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

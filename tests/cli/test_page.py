@@ -1,7 +1,5 @@
 """The command page, as far as it does not serve: see tests/page for that."""
 
-from __future__ import annotations
-
 import importlib.util
 
 import pytest

@@ -1,7 +1,5 @@
 """microagg plan, and protect by a plan: what is written down is what is done; flags override it."""
 
-from __future__ import annotations
-
 import json
 import tomllib
 

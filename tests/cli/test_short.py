@@ -1,7 +1,5 @@
 """By default the command says what was done, what it cost, what to decide and the verdict in twenty lines."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

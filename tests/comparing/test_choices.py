@@ -1,7 +1,5 @@
 """The choice: what is worth choosing, the search for k, targets and words."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

@@ -1,7 +1,5 @@
 """compare(): each cell is what partition and the measures give, in time, stopped, reported."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import threading

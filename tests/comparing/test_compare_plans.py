@@ -1,7 +1,5 @@
 """compare() with any plan: each cell is what a release by that choice would be, and nothing is written."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

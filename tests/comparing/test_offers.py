@@ -1,7 +1,5 @@
 """What swapping would give beside a draft, and the largest k whose tables move no more than asked for."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Prices: every figure is what carrying the decision out gives; a sample is extrapolated and says so."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

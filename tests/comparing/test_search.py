@@ -1,7 +1,5 @@
 """Search: the plan that is found ends green, keeps what it must, and each step is counted."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Machine code on disk: found again, never after a change, never that of other types."""
 
-from __future__ import annotations
-
 import ast
 import importlib.util
 import os

@@ -1,7 +1,5 @@
 """How kernels are written: numba infers their types, and nothing else goes without written ones."""
 
-from __future__ import annotations
-
 import ast
 import gc
 from pathlib import Path

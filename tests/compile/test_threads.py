@@ -1,7 +1,5 @@
 """Sharing work out: each piece is done once, whoever does it."""
 
-from __future__ import annotations
-
 from threading import Barrier, Lock
 
 import numpy as np

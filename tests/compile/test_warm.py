@@ -1,7 +1,5 @@
 """Compiling in advance: nothing is left to compile then, and a plan asks for what it needs."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A released category is held by at least k units of the table: no group shows one person's category."""
 
-from __future__ import annotations
-
 import json
 from collections import defaultdict
 

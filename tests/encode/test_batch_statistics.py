@@ -1,7 +1,5 @@
 """Summaries: exact whatever the order, and the same as the whole column."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Coordinates and released values of every kind against naive twins."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import assume, given

@@ -1,7 +1,5 @@
 """Joins of rare patterns against exhaustive search, and what groups with missing values release."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

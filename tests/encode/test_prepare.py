@@ -1,7 +1,5 @@
 """The prologue of every public function that groups records, and that all of them have it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

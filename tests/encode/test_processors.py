@@ -1,7 +1,5 @@
 """The same groups on every processor: matrix products add up in an order that depends on it."""
 
-from __future__ import annotations
-
 import ast
 import os
 import subprocess

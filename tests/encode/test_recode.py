@@ -1,7 +1,5 @@
 """Recoding: naive twins by pandas, what holds whatever the table, and what is lost by it."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import numpy as np

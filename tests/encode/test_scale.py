@@ -1,7 +1,5 @@
 """Scales: values, edge cases, offsets."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Steps of a column: found exactly, however the values are cut into batches, and means on them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

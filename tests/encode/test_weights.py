@@ -1,7 +1,5 @@
 """The check of weights, and scales that heed them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

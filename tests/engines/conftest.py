@@ -1,7 +1,5 @@
 """Spark as tests use it: this machine alone, small, quiet, and started once for all tests."""
 
-from __future__ import annotations
-
 import os
 import secrets
 import shutil

@@ -1,7 +1,5 @@
 """Blocks: the same whatever the order, each large enough, and nearly as good as the whole table."""
 
-from __future__ import annotations
-
 import pickle
 from dataclasses import fields
 from itertools import pairwise

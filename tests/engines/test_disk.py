@@ -1,7 +1,5 @@
 """From disk: files that keep the promise, whatever happens on the way."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

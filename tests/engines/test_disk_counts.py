@@ -1,7 +1,5 @@
 """Counting on disk: counts and verifications are those in memory, and memory is kept to."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections import Counter

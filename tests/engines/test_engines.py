@@ -1,7 +1,5 @@
 """What an engine does not use is refused, in one sentence, before any work."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq

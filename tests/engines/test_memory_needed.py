@@ -1,7 +1,5 @@
 """The choice of engine: a job takes no more memory than was given, or the table is worked on in parts."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv

@@ -1,7 +1,5 @@
 """One column in stretches: the optimum of the whole column."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """The order of rows: random in files of every engine, and found again by what is counted in them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from itertools import pairwise
 

@@ -4,8 +4,6 @@ Engines may form other groups. So each release is measured again here, in memory
 written table, and the evidence of the engine must be the same: figures, cautions, sentences and JSON.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Loss and linkage mean the same on every engine: counted from the written file by code of its own."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -3,8 +3,6 @@
 Large tables are cut into chunks, so that their groups may differ; the rules by which groups form do not.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

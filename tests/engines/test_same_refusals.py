@@ -4,8 +4,6 @@ What only some engines can do is declared: the others refuse it before any work,
 can do it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """The Spark engine: what one process gives, however rows are spread and whatever dies on the way."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import os

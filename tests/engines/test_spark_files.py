@@ -1,7 +1,5 @@
 """From file to file in one process, on two executors that are processes of their own, and by spark-submit."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Values are swapped on disk and Spark as in memory; what is counted in files here shares no code with it."""
 
-from __future__ import annotations
-
 import os
 from collections import Counter, defaultdict
 from pathlib import Path

@@ -4,8 +4,6 @@ Tables and plans are drawn by seed. Nothing of the package counts here; only for
 a row got, since no file tells it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from pathlib import Path
 from typing import Any

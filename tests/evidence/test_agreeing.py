@@ -1,7 +1,5 @@
 """Claims have a price, and groups that agree disclose: verdict, cure, third view, reports, command."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

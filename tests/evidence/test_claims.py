@@ -1,7 +1,5 @@
 """What is claimed about a release is what was counted: for units, parts, methods and names of any kind."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 

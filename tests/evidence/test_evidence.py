@@ -1,7 +1,5 @@
 """Evidence: when a release is green, amber or red, what is cautioned of, and what the JSON holds."""
 
-from __future__ import annotations
-
 import warnings
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Columns of which little is left: one rule for all engines, and figures that moved are marked."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

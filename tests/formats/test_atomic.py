@@ -1,7 +1,5 @@
 """A name stands for a complete file or for what it stood for before."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

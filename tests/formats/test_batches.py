@@ -1,7 +1,5 @@
 """Tables in batches: what is read and written is what the whole table would be."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import filecmp

@@ -1,7 +1,5 @@
 """What stands for missing values in files of statistical packages is released where a whole group has it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyreadstat

@@ -1,7 +1,5 @@
 """CSV: what is not protected comes out to the letter; what is broken is refused by line."""
 
-from __future__ import annotations
-
 import encodings.aliases
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Excel files: cells as text, typed as CSV; what is written are numbers, dates and text."""
 
-from __future__ import annotations
-
 import datetime as dt
 import zipfile
 from pathlib import Path

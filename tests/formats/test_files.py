@@ -1,7 +1,5 @@
 """Parquet and Arrow files: types, metadata, and what is no such file."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 import os

@@ -1,7 +1,5 @@
 """What a format cannot hold is found out before any work is done for it."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 

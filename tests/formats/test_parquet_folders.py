@@ -1,7 +1,5 @@
 """Folders and patterns of Parquet files as one table."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Recoded columns in files: CSV read back and measured, SPSS and Stata with their labels and codes."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Tables in other places than plain files: an S3 server on the loopback, compressed CSV, standard streams."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """Files of SPSS, Stata and SAS: nothing but protected values differs."""
 
-from __future__ import annotations
-
 import datetime as dt
 import sys
 

@@ -1,7 +1,5 @@
 """Dates and times of statistical packages against Python's own calendar."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import numpy as np

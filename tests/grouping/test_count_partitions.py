@@ -1,7 +1,5 @@
 """The number of partitions, against the published table and against counting them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

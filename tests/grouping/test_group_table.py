@@ -1,7 +1,5 @@
 """Groups over cells: never across them, k in each, bounds that add up, stopped in order."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Households as records: every person once, members in an order of their own, groups shared throughout."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """partition(): what it refuses, and what it returns."""
 
-from __future__ import annotations
-
 import dataclasses
 import pickle
 import subprocess

@@ -1,7 +1,5 @@
 """What can be wrong with a table: each a clear refusal that names column and row, and no value."""
 
-from __future__ import annotations
-
 import datetime as dt
 import itertools
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Requirements beside k, from the plan to the file that was read back, counted here by pandas alone."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import numpy as np

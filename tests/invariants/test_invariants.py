@@ -1,7 +1,5 @@
 """What holds for every table, whatever its columns, strata, units, weights and missing values."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Checks that only matter if something else goes wrong, or by a hair: each test fails without its check."""
 
-from __future__ import annotations
-
 from functools import partial, partialmethod
 
 import numpy as np

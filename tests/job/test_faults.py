@@ -1,7 +1,5 @@
 """What goes wrong in a real run: full disk, kill, a promise not kept. Nothing half is left."""
 
-from __future__ import annotations
-
 import importlib
 import subprocess
 import sys

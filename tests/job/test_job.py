@@ -1,7 +1,5 @@
 """A job: from file to file; what it says on the way, and that nothing half is left."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """The walk that docs/architecture.md draws is the one that a job takes."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Kernels that several methods use."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

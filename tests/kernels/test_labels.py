@@ -1,7 +1,5 @@
 """Means, medians and sums of squares by group, against rational arithmetic."""
 
-from __future__ import annotations
-
 import statistics
 from fractions import Fraction
 

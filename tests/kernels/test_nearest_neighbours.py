@@ -1,7 +1,5 @@
 """The block tree and the nearest neighbours that it finds."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Searching among the records left: always the answer of a scan, while records leave."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Threads that search ahead change no group, whatever their number and however often lists are used up."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

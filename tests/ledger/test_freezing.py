@@ -1,7 +1,5 @@
 """What a ledger costs is said before one begins."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A ledger: what later files of the same people say, and what is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import itertools
 import json

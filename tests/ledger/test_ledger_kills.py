@@ -5,8 +5,6 @@ of them at any, half of them while the files are written and take their names.
 ``python tests/ledger/test_ledger_kills.py FOLDER 0 200`` kills as many runs as it is asked for.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import random

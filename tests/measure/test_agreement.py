@@ -1,7 +1,5 @@
 """Records whose group discloses a confidential value: by a naive count, and at the edges of the rule."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Attacks with controls: by naive twins, on files whose risk is known, and on hostile tables."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

@@ -1,7 +1,5 @@
 """Totals, means, medians and deviations before and after, against sums over a list."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Loss by column in one unit for all kinds: naive twins, and what must hold whatever the table."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Units, identifiers and columns that follow from others, against naive twins and real tables."""
 
-from __future__ import annotations
-
 import math
 from itertools import permutations
 

@@ -1,7 +1,5 @@
 """What measures give at their edges: nothing to compare, one record, constant columns, limits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pyarrow as pa

@@ -1,7 +1,5 @@
 """Fidelity: tables, spreads, associations and rare categories of a release beside those of another sample."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import warnings

@@ -1,7 +1,5 @@
 """Shares below k with columns known or left out, against naive twins."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st

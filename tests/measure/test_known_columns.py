@@ -1,7 +1,5 @@
 """Classes and linkage with known columns against naive twins, and how values are numbered."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The two ways to count near records: all released rows in memory, and a release in batches."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

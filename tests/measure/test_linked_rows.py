@@ -1,7 +1,5 @@
 """Sets of rows that a released column shows to belong together: counts by hand, and by other means."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 

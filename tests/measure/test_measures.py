@@ -1,7 +1,5 @@
 """Utility and risk against hand-computed values, naive twins and what must not change."""
 
-from __future__ import annotations
-
 import pickle
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Measures of tables with kinds, missing values and weights: naive twins, and what must not change them."""
 
-from __future__ import annotations
-
 import datetime
 import itertools
 import math

@@ -1,7 +1,5 @@
 """The pairing attack: by enumeration of all pairings, on tables by hand, and on reference tables."""
 
-from __future__ import annotations
-
 from itertools import permutations
 
 import numpy as np

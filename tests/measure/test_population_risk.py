@@ -1,7 +1,5 @@
 """Individual risk by published figures, its limits and a slow twin."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Each measure of risk against a hand-computed example, its naive twin and published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

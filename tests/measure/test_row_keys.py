@@ -1,7 +1,5 @@
 """Keys of rows: equal exactly where values are, whatever the batch, the chunks and the encoding."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 from collections import Counter as Tally

@@ -1,7 +1,5 @@
 """Instants in words, whatever the type of the column."""
 
-from __future__ import annotations
-
 import datetime
 
 import pyarrow as pa

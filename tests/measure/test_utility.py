@@ -1,7 +1,5 @@
 """Each measure of loss against a hand-computed example, its naive twin and what must not change it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

@@ -1,7 +1,5 @@
 """verify(): count in a file of any origin how many records share each combination."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 

@@ -1,7 +1,5 @@
 """The covariance within groups: what it restores, and when it is not told."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

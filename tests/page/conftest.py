@@ -1,7 +1,5 @@
 """A small survey, and the page over its folder."""
 
-from __future__ import annotations
-
 import pytest
 
 from visitor import Visitor, served, survey

@@ -1,7 +1,5 @@
 """What the plan gives, what other decisions cost, and buttons that carry them out."""
 
-from __future__ import annotations
-
 import re
 
 import pandas as pd

@@ -1,7 +1,5 @@
 """Edits of the plan by forms: each does what a keyword does, and mistakes are told in the plan's words."""
 
-from __future__ import annotations
-
 import pytest
 
 from microagg import InputError, Plan

@@ -1,7 +1,5 @@
 """Files of the page: only from opened folders, uploads within limits, nothing left behind."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """A ledger on the page: chosen or made in an opened folder, with what the command says, and clear errors."""
 
-from __future__ import annotations
-
 import html
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Attacks on the page from elsewhere: each is refused, and logged without anything of the request."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import logging

@@ -1,7 +1,5 @@
 """What the page shows of columns."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

@@ -5,8 +5,6 @@ the browser's storage, and no serious finding of axe-core. With MICROAGG_PICTURE
 saved in that folder, for the documentation.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

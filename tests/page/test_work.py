@@ -1,7 +1,5 @@
 """The work behind the page: reading, trying, protecting, the queue, and what happens when a process dies."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """What the parts of a plan must agree on: roles, weights, and relations that the release keeps."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

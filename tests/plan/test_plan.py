@@ -1,7 +1,5 @@
 """Property tests of the plan: every way of writing it down leads back to it."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 

@@ -1,7 +1,5 @@
 """Relations between columns: read as written, counted like exact arithmetic counts them."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every column has a role: what points to single records is refused without one, on every way in."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

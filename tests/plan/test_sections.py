@@ -1,7 +1,5 @@
 """The parts of a plan: each setting has its rule, and a wrong one its sentence."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Checks of single settings: what they accept, and what they say to the rest."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

@@ -1,7 +1,5 @@
 """A setting is one row: a plan with one more row has the setting everywhere."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, fields
 from inspect import signature

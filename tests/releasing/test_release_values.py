@@ -1,7 +1,5 @@
 """Released columns keep their type, row order and index, in every library; values by a naive twin."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 

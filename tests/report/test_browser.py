@@ -1,7 +1,5 @@
 """Reports in a real browser: no complaint, no request, no sideways scrolling, readable, prints well."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

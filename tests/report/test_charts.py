@@ -1,7 +1,5 @@
 """Charts: every record in a bin, names as they are, places that stand for the values, nothing on top."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import xml.etree.ElementTree as ET

@@ -1,7 +1,5 @@
 """Bands: coarse, in order, each value in one."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """Reports of tables with categories, dates, missing values and weights: all there, nothing of a record."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import replace

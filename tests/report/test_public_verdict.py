@@ -1,7 +1,5 @@
 """The public verdict is never greener than the board's, and comes from the file and the plan alone."""
 
-from __future__ import annotations
-
 import json
 import warnings
 from dataclasses import replace

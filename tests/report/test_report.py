@@ -1,7 +1,5 @@
 """The report: all of it there, nothing of any record, everything escaped, the twin complete."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Tables that searches may stumble over."""
 
-from __future__ import annotations
-
 import numpy as np
 
 

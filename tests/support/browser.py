@@ -1,7 +1,5 @@
 """A real browser, driven over a pipe: what it shows, what it complains of, what it asks the net for."""
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import json

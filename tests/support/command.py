@@ -1,7 +1,5 @@
 """The command run within this process, which is quicker than a process of its own."""
 
-from __future__ import annotations
-
 import subprocess
 
 from typer.testing import CliRunner

@@ -5,8 +5,6 @@ differ (a rating from 1 to 5, years of schooling in few steps) are in neither. T
 looked at while the rules were made; those in HELD_OUT were judged before the rules met them.
 """
 
-from __future__ import annotations
-
 # Files of the reference data.
 REFERENCE = {
     "census": (

@@ -1,7 +1,5 @@
 """Ends this process by a signal at one of its calls: the same moment every time, on any machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

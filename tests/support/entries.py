@@ -1,7 +1,5 @@
 """Parts of kernels, which only kernels can call, made callable for a test."""
 
-from __future__ import annotations
-
 from types import FunctionType
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Random tables with columns of every kind, missing values, groups and weights, for tests of measures."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

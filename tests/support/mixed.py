@@ -1,7 +1,5 @@
 """Random tables with columns of every kind, for tests of the whole way."""
 
-from __future__ import annotations
-
 import datetime as dt
 import importlib
 from collections import defaultdict

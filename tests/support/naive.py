@@ -1,7 +1,5 @@
 """Slow, obvious twins of the kernels; they share no code with them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

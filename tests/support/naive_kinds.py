@@ -1,7 +1,5 @@
 """Naive twins of encoding and release: squared distances and best values by definition, in fractions."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 

@@ -1,7 +1,5 @@
 """Slow, obvious twins of the measures, on lists of rows; they share no code with them."""
 
-from __future__ import annotations
-
 import math
 import statistics
 from collections import Counter

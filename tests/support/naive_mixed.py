@@ -1,7 +1,5 @@
 """Slow, obvious twins of the measures of tables with kinds, missing values (None) and weights."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Naive twin of what groups lose by the values that they release: from the definitions, value by value."""
 
-from __future__ import annotations
-
 
 def released_loss(columns, labels, weights, majority=False):
     """Loss of all columns together, each with an inertia of its importance times m − 1.

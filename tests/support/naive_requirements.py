@@ -1,7 +1,5 @@
 """Slow, obvious twins of the requirements and of the search; they share no code with them."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from fractions import Fraction

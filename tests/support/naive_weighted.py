@@ -1,7 +1,5 @@
 """Slow, obvious twins of what is done with weights, in rational numbers; they share no code with it."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

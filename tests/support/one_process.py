@@ -1,7 +1,5 @@
 """The way of a table through chunks in one process and one loop: what every engine must give."""
 
-from __future__ import annotations
-
 from functools import reduce
 from typing import NamedTuple
 

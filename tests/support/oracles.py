@@ -1,7 +1,5 @@
 """What must be true of any partition, checked from the data and the labels alone."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """Plans of every shape for property tests: all settings, awkward names, each plan a valid one."""
 
-from __future__ import annotations
-
 import dataclasses
 
 from hypothesis import strategies as st

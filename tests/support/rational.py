@@ -1,7 +1,5 @@
 """Slow oracles in exact integers; they share no code with the package."""
 
-from __future__ import annotations
-
 import math
 from fractions import Fraction
 

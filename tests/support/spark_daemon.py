@@ -3,8 +3,6 @@
 A worker ends with the first error in it, and tests of refusals make many: each would load everything anew.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import sys

@@ -1,7 +1,5 @@
 """Everything that pyreadstat tells about a file, read without any code of microagg."""
 
-from __future__ import annotations
-
 import dataclasses
 from pathlib import Path
 from typing import Any

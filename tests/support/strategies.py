@@ -1,7 +1,5 @@
 """Inputs for the shared tests: the shapes and values on which methods break."""
 
-from __future__ import annotations
-
 import numpy as np
 from hypothesis import strategies as st
 

@@ -3,8 +3,6 @@
 With MICROAGG_PICTURES the screens of one way are saved in that folder, for the documentation.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import io
 import json

@@ -1,7 +1,5 @@
 """A small survey, the page in a thread, and a visitor who speaks HTTP with it, by the rules or not."""
 
-from __future__ import annotations
-
 import contextlib
 import http.client
 import re

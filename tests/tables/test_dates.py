@@ -1,7 +1,5 @@
 """Dates as numbers of their own unit and back."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import numpy as np

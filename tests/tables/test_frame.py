@@ -1,7 +1,5 @@
 """Frames of pandas, polars and pyarrow: the same type out, all else exactly as it was."""
 
-from __future__ import annotations
-
 import datetime as dt
 import decimal
 

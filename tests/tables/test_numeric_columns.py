@@ -1,7 +1,5 @@
 """Which columns are protected, and which of the others give records away."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What leaves the house: identifiers renumbered, whatever their type, in every library."""
 
-from __future__ import annotations
-
 import datetime
 
 import pandas as pd

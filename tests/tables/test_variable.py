@@ -1,7 +1,5 @@
 """Typed columns: kind, levels, values and codes for missing, against naive twins."""
 
-from __future__ import annotations
-
 import datetime as dt
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The diameter and the centroid method against their naive twins and the published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """MDAV against its naive twin and the published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The optimal partition: what trying everything finds, and no more said than proved."""
 
-from __future__ import annotations
-
 import importlib
 import time
 from threading import Event

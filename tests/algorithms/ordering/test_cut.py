@@ -1,7 +1,5 @@
 """The one cut of any order against exhaustive search, and the public order() and cut()."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 from itertools import pairwise
 

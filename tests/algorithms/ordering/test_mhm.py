@@ -1,7 +1,5 @@
 """MDAV-MHM and CBFS-MHM against a naive twin, their groups, and the published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

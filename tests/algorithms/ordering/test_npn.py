@@ -1,7 +1,5 @@
 """NPN against its naive twin."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Orders by projection: the directions, and the two ways to cut."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

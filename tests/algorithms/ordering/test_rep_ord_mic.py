@@ -1,7 +1,5 @@
 """RepOrdMic: its order against a naive twin, its descent, its starts, the published figures."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The tour: a permutation, shorter than where it starts, with no move left that would shorten it."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

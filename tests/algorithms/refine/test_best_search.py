@@ -1,7 +1,5 @@
 """The search for the lowest loss: recombination of partitions, and the turns around it."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

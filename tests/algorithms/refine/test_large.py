@@ -1,7 +1,5 @@
 """Annealing of large groups: sizes and books are right after every run, and it goes lower than before."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

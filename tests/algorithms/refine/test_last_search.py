@@ -1,7 +1,5 @@
 """The last search: it counts the loss of released values as the naive twin does, and never raises it."""
 
-from __future__ import annotations
-
 import numpy as np
 import pyarrow as pa
 import pytest

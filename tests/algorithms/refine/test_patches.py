@@ -1,7 +1,5 @@
 """Splitting groups into patches of neighbours."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

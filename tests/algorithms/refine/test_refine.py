@@ -1,7 +1,5 @@
 """Refinement: never worse, sizes kept at every step, the same for any number of threads."""
 
-from __future__ import annotations
-
 import functools
 import importlib
 

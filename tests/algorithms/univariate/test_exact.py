@@ -1,7 +1,5 @@
 """Every univariate algorithm × every cost gives the optimum for the doubles given."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """A cost beside that of the values: per group."""
 
-from __future__ import annotations
-
 from fractions import Fraction
 
 import numpy as np

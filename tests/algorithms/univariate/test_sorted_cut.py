@@ -1,7 +1,5 @@
 """Sorting, labels and the checks around the optimal cut."""
 
-from __future__ import annotations
-
 import os
 import time
 from threading import Event, Thread

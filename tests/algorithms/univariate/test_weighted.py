@@ -1,7 +1,5 @@
 """The best cut with weights against rational arithmetic and all methods against each other."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """The genetic algorithm: its repair against rules, its losses against exhaustive search and mdav."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

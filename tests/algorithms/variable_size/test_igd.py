@@ -1,7 +1,5 @@
 """IGD and IMHM: never worse than where they start, and near the published figures."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """k-Ward against its naive twin, which looks at all pairs of groups in every step."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

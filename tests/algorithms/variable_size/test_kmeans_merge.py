@@ -1,7 +1,5 @@
 """k-means with merging against its naive twin and scikit-learn."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

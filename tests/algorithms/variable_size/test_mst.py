@@ -1,7 +1,5 @@
 """M, M-d and M-c against their naive twins and the published figures."""
 
-from __future__ import annotations
-
 import json
 
 import numpy as np

@@ -1,7 +1,5 @@
 """mu-Approx against its naive twin, the published figures and its bound."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The minimum spanning tree against its naive twin and scipy's."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given

@@ -1,7 +1,5 @@
 """Several blocks in one plan: each has its own k, unit, strata and requirements, counted in the file."""
 
-from __future__ import annotations
-
 import numpy as np
 import pandas as pd
 import pytest

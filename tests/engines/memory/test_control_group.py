@@ -1,7 +1,5 @@
 """Attacks with people put aside as controls, in the evidence of a release: S6 and accept.inference."""
 
-from __future__ import annotations
-
 import json
 import re
 import warnings

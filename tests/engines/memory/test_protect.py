@@ -1,7 +1,5 @@
 """protect(): aggregates, rounding, digits, each column by itself, and which columns nobody named."""
 
-from __future__ import annotations
-
 import warnings
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Release: what leaves the house, in every frame library; units; several blocks; what it shows."""
 
-from __future__ import annotations
-
 import pickle
 import re
 from importlib import import_module

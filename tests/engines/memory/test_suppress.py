@@ -1,7 +1,5 @@
 """Records left out where that lowers the loss: how many, which, and that all the rest still holds."""
 
-from __future__ import annotations
-
 import importlib
 import json
 

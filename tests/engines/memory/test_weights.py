@@ -1,7 +1,5 @@
 """Weights: what every method of the registry that takes them promises, and that others refuse them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """The pages of docs/requirements: none is missing. tests/test_site.py runs their examples."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The repair and the search: every group satisfies everything, never worse than merging, near the optimum."""
 
-from __future__ import annotations
-
 import importlib
 
 import numpy as np

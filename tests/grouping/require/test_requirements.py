@@ -1,7 +1,5 @@
 """Each requirement: its violation against a naive twin, closure under union, the whole table, its words."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The three algorithms for t-closeness: published sizes, naive twins, valid groups, ours beside them."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given
