@@ -1,6 +1,7 @@
 """Swapping: what is counted here shares no code with the package."""
 
 from collections import Counter
+from html import unescape
 from itertools import permutations, product
 
 import numpy as np
@@ -10,6 +11,8 @@ import pytest
 import microagg
 from command import here, said
 from microagg.errors import InputError, VerificationError
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.measure.pairing import chance_of
 from microagg.releasing import release_values, swap
 from microagg.releasing.dealt import dealt_rows, is_beyond_chance
@@ -212,7 +215,7 @@ def test_rules_of_dominance_hold_for_the_records_that_share_a_value():
 
 
 @pytest.mark.filterwarnings("ignore::microagg.errors.DisclosureRiskWarning")
-def test_untouched_columns_that_go_with_protected_ones_are_amber_of_either_kind():
+def test_untouched_columns_that_go_with_protected_ones_are_amber_of_either_kind(tmp_path):
     chance = np.random.default_rng(3)
     age = chance.integers(18, 80, 400)
     table = pd.DataFrame({"age": age, "size": chance.normal(0, 1, 400), "pension": age * 10.0})
@@ -226,6 +229,10 @@ def test_untouched_columns_that_go_with_protected_ones_are_amber_of_either_kind(
         assert any("our attack picked the right row" in one.words for one in found.cautions)
     chance_of_row = release.evidence.as_dict()["swap"]["chance"]
     assert 0 < chance_of_row["largest"] <= 0.2
+    release.report(tmp_path / "report.html")
+    page = unescape((tmp_path / "report.html").read_text()).replace("\xa0", " ")
+    for sentence in (release.evidence.alone_words, release.evidence.known_words):
+        assert sentence in page
 
 
 def test_where_nothing_is_untouched_there_is_no_chance_but_rows_that_stand():
@@ -239,6 +246,56 @@ def test_where_nothing_is_untouched_there_is_no_chance_but_rows_that_stand():
     there = set(map(tuple, release.data.to_numpy().tolist()))
     assert found["standing"] == pytest.approx(len(alone & there) / len(alone), abs=5e-4)
     assert "No row belongs to one person" in release.evidence.alone_words
+
+
+@pytest.mark.filterwarnings("ignore::microagg.errors.DisclosureRiskWarning")
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_in_kept_order_each_row_is_somebodys(engine, tmp_path):
+    a_survey()[["age", "income"]].to_csv(tmp_path / "in.csv", index=False)
+    plan = microagg.Plan.of(k=5, columns=["age", "income"], release="swap", keep_order=True)
+    job = Job(tmp_path / "in.csv", tmp_path / "out.csv", plan, engine=engine)
+    evidence = run(job).evidence
+    assert evidence.as_dict()["swap"]["chance"] == {"largest": 1.0, "mean": 1.0}
+    assert evidence.verdict == "amber"
+    assert any("the order of the original" in one.words for one in evidence.cautions)
+    assert "the groups and the order of the rows picks a person's row" in evidence.alone_words
+
+
+@pytest.mark.filterwarnings("ignore::microagg.errors.DisclosureRiskWarning")
+def test_rows_of_a_renumbered_household_tell_each_other():
+    """Someone looks for a household: for all its groups, each as often, in the sets of rows of one id."""
+    table = a_survey()[["household", "age", "income"]]
+    release = microagg.protect(
+        table,
+        k=5,
+        columns=["age", "income"],
+        unit="household",
+        renumber=["household"],
+        release="swap",
+    )
+    homes, groups = table["household"].to_numpy(), release.partition.labels
+    sets = {home: tuple(sorted(groups[homes == home])) for home in np.unique(homes)}
+    classes = Counter((sets[home], group) for home, group in zip(homes, groups, strict=True))
+    chances = [
+        sets[home].count(group) / classes[sets[home], group]
+        for home, group in zip(homes, groups, strict=True)
+    ]
+    found = release.evidence.as_dict()["swap"]["chance"]
+    assert found == pytest.approx({"largest": max(chances), "mean": np.mean(chances)}, rel=1e-2)
+    assert found["largest"] == 1
+    assert "which rows have the same household picks" in release.evidence.alone_words
+
+
+def test_what_the_lists_of_groups_disclose_is_counted():
+    table = a_survey()[["age", "job"]].fillna("none")
+    release = microagg.protect(table, k=5, columns=["age", "job"], release="swap", effort="fast")
+    lists = release.data.groupby(release.partition.labels)["job"]
+    agree = lists.transform("nunique") == 1
+    common = release.data["job"].map(release.data["job"].value_counts(normalize=True)) >= 0.5
+    found = release.evidence.as_dict()["risk"]["alone"]["diversity"]
+    assert found["job"]["distinct_l"] == lists.nunique().min()
+    assert found["job"]["records_with_rare_value"] == (agree & ~common).sum()
+    assert set(found) == {"age", "job"}
 
 
 @pytest.mark.parametrize("strata", [[], ["region"]])
@@ -291,7 +348,7 @@ def test_whole_numbers_written_as_text_stay_whole():
     assert all(float(text).is_integer() for text in release.data["rent"])
 
 
-def test_drawn_categories_keep_the_share_of_rare_ones_and_k_equal_rows():
+def test_drawn_categories_keep_the_share_of_rare_ones_and_k_equal_rows(tmp_path):
     chance = np.random.default_rng(8)
     job = chance.choice(["clerk", "farmer", "baker"], 3_000, p=[0.8, 0.16, 0.04])
     table = pd.DataFrame({"age": chance.normal(40, 9, 3_000), "job": job})
@@ -307,6 +364,10 @@ def test_drawn_categories_keep_the_share_of_rare_ones_and_k_equal_rows():
         )
         assert release.data.groupby(["age", "job"]).size().min() >= 5
         shares[how] = (release.data["job"] == "baker").mean() / (job == "baker").mean()
+        for public in (False, True):
+            release.report(tmp_path / "report.html", public=public)
+            says = {"mode": "nearest to all of its members", "draw": "that of a random member"}
+            assert says[how] in (tmp_path / "report.html").read_text()
     assert shares["mode"] < 0.5
     # 120 of 3,000 in about 500 groups: six standard deviations of what chance draws.
     assert abs(shares["draw"] - 1) < 1.5

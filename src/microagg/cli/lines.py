@@ -196,7 +196,7 @@ def say_diversity(speaker: Speaker, risk: Risk) -> None:
         words = f"{names([name])}: {least}, entropy l {column.entropy_l:.2f}, t {column.t:.3f}"
         speaker.say("", words)
     if len(weakest_first) > _CONFIDENTIAL:
-        more = plural(len(weakest_first) - _CONFIDENTIAL, "more confidential column")
+        more = plural(len(weakest_first) - _CONFIDENTIAL, "more column")
         speaker.say("", f"{more} at lower risk; see --json")
 
 

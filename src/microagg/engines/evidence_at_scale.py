@@ -206,8 +206,9 @@ def measured_at_scale(
             released=lost.within
         )  # rows are nobody's, so that only groups have a loss
         if measuring.is_sample:
-            chance = None if swap.chance is None else chance_at_most(counts.known)
-            swap = swap._replace(chance=chance, alone=counts.unique_before)
+            swap = swap._replace(alone=counts.unique_before)
+            if swap.chance is not None and not plan.keep_order:
+                swap = swap._replace(chance=chance_at_most(counts.known))
     return replace(
         sampled,
         signs=replace(
@@ -233,7 +234,7 @@ def measured_at_scale(
             unique_after=counts.alone.unique / n,
             blind_guess=1 / n,
             diversity={
-                name: replace(figures, agreement=agreements[name])
+                name: replace(figures, agreement=agreements.get(name, figures.agreement))
                 for name, figures in sampled.alone.diversity.items()
             },
         ),

@@ -80,7 +80,7 @@ def cautions_of(
         *about_determined(signs.determined),
         *about_linked_rows(signs.linked_rows, roles.renumbered, plan.moved_together, plan.units),
         *about_uncounted_rows(signs.uncounted_rows, roles.dropped),
-        *_about_order(signs, roles.dropped),
+        *_about_order(plan, signs, roles.dropped),
         *_about_digits(signs.fine_digits),
         *about_groups(signs.unmixed, roles.dropped),
         *about_agreement(
@@ -232,8 +232,11 @@ def _about_sample(sampled: int | None, records: int) -> Iterator[Caution]:
     )
 
 
-def _about_order(signs: Signs, dropped: Collection[Any]) -> Iterator[Caution]:
+def _about_order(plan: Plan, signs: Signs, dropped: Collection[Any]) -> Iterator[Caution]:
     """Warn of what the order of the rows shows, if it is kept."""
+    if plan.keep_order and plan.is_swapped:
+        words = "The rows have the order of the original, which shows whose rows they are."
+        yield Caution("amber", (), words, RANDOM_ORDER)
     if signs.frame_in_order:
         yield Caution(
             "note",

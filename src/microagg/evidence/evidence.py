@@ -258,7 +258,13 @@ class Evidence(Measured):
         if self.swap.chance is None:
             return standing_words(self.swap.standing)
         known = [name for name in self.roles.known if name not in self.roles.strata]
-        return chance_words(self.swap.chance.largest, known, self.roles.confidential)
+        linking = [s.column for s in self.signs.linked_rows if s.column not in self.roles.known]
+        also = [
+            *([names(known, 6)] if known else []),
+            *([f"which rows have the same {names(linking, 6)}"] if linking else []),
+            *(["the order of the rows"] if self.plan.keep_order else []),
+        ]
+        return chance_words(self.swap.chance.largest, also, self.roles.confidential)
 
     @property
     def known_words(self) -> str:

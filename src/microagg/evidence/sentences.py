@@ -168,14 +168,33 @@ def swap_promise(plan: Plan, block: Block) -> str:
     )
 
 
-def chance_words(chance: float, known: Sequence[Any], unknown: Sequence[Any]) -> str:
-    """Say with which chance a person's row is picked, where columns are left as they are."""
-    also = f" and {names(known, 6)}" if known else ""
+def release_words(block: Block, categories: bool) -> str:
+    """Say what the groups of a ``block`` release; ``categories`` tells whether it may have some.
+
+    >>> release_words(Block(columns=("age",)), categories=False)
+    'Each group releases its mean.'
+    """
+    if block.is_swapped:
+        return "The values of each group are dealt to its rows at random, column by column."
+    how = "that of a random member" if block.draws else "the one nearest to all of its members"
+    of_categories = f", of categories {how}" if categories else ""
+    one_by_one = ", every column by itself" if block.per_column else ""
+    return f"Each group releases its {block.released}{of_categories}{one_by_one}."
+
+
+def chance_words(chance: float, known: Sequence[str], unknown: Sequence[Any]) -> str:
+    """Say with which ``chance`` a person's row is picked by someone who also knows what is ``known``.
+
+    ``unknown`` are the columns left as they are that nobody outside can tie to people.
+
+    >>> chance_words(0.2, ["sex", "the order of the rows"], [])[:80]
+    'Someone who knows all protected values, the groups, sex and the order of the row'
+    """
+    *first, last = ["all protected values", "the groups", *known]
     but = f", but nothing that ties {names(unknown, 6)} to people," if unknown else ""
-    comma = "," if known and not unknown else ""
     return (
-        f"Someone who knows all protected values, the groups{also}{but}{comma} picks a person's row with a "
-        f"chance of at most {share(chance)}, counted."
+        f"Someone who knows {', '.join(first)} and {last}{but} picks a person's row with a chance of at most "
+        f"{share(chance)}, counted."
     )
 
 

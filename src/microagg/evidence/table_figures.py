@@ -21,7 +21,14 @@ from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
 from microagg.grouping.require.value_rules import WITHIN
 from microagg.kernels.labels import combine, group_means
-from microagg.measure.agreement import Agreement, agreement_of, disclosed_share, telling_apart
+from microagg.measure.agreement import (
+    Agreement,
+    Diversity,
+    agreement_of,
+    disclosed_share,
+    diversity,
+    telling_apart,
+)
 from microagg.measure.analyses import analyse
 from microagg.measure.before_and_after import Summary, summaries
 from microagg.measure.both_tables import Pair, against_original
@@ -42,6 +49,7 @@ from microagg.measure.linked_rows import (
     LinkedRows,
     linked_rows,
     linking_columns,
+    row_sets,
 )
 from microagg.measure.pairing import (
     Chance,
@@ -274,10 +282,23 @@ class TableFigures:
             unique_before=share_below(original.classes_before, 2),
             below_k=share_below(self.both.classes, self.plan.k, self.intake.units),
             diversity={
-                name: replace(diversity, agreement=self.agreements[name])
-                for name, diversity in figures.diversity.items()
+                **{
+                    name: replace(figures, agreement=self.agreements[name])
+                    for name, figures in figures.diversity.items()
+                },
+                **self._lists,
             },
         )
+
+    @property
+    def _lists(self) -> dict[Any, Diversity]:
+        """What the lists of groups disclose of swapped columns to someone who knows a group."""
+        return {
+            name: diversity(self.after, name, part.partition.labels)
+            for part in self.parts
+            if self.plan.block_of(part.columns).is_swapped
+            for name in part.columns
+        }
 
     @cached_property
     def with_known(self) -> KnownRisk:
@@ -362,13 +383,20 @@ class TableFigures:
         """What swapped values give away; None: no value is swapped."""
         if not self.plan.is_swapped:
             return None
-        chance = None
-        if self.untouched:
-            chance = chance_of(self._joint_classes, self.intake.units)
-            if any(sets.alone for sets in self.linked_rows):
-                chance = Chance(1.0, 1.0)
         stands, alone = standing(self.both)
-        return SwapFigures(chance, stands, alone)
+        return SwapFigures(self._chance, stands, alone)
+
+    @property
+    def _chance(self) -> Chance | None:
+        """Chance to pick a person's row; None: the file has nothing that could tell whose row it is."""
+        if self.plan.keep_order:
+            return Chance(1.0, 1.0)
+        if not (self.untouched or self._links):
+            return None
+        hidden = {name: link for name, link in self._links.items() if name not in self.known}
+        sets = row_sets(self._joint_classes, hidden).values()
+        linked = (each.kinds[each.ids] for each in sets)
+        return chance_of(combine([self._joint_classes, *linked]), self.intake.units)
 
     @cached_property
     def cure(self) -> Cure | None:
@@ -385,13 +413,17 @@ class TableFigures:
         """Sets of rows of the columns that show which rows belong together; strata are shared by k anyway."""
         if self.is_sample:  # members of a household may be outside it
             return []
+        released = self.both.released_classes
+        return linked_rows(released, self.known, self._links, self.plan.k, self.intake.units)
+
+    @cached_property
+    def _links(self) -> dict[Any, Known]:
+        """Columns of the file that show which rows belong together."""
         roles, strata = self.roles, self.plan.shared_strata
         columns = self.as_in_file(
             name for name in [*roles.renumbered, *roles.released] if name not in strata
         )
-        links = linking_columns(columns, [*roles.renumbered, *self.plan.units])
-        released = self.both.released_classes
-        return linked_rows(released, self.known, links, self.plan.k, self.intake.units)
+        return linking_columns(columns, [*roles.renumbered, *self.plan.units])
 
 
 def cure_of(plan: Plan, now: TableFigures, again: Callable[[Plan], TableFigures]) -> Cure | None:

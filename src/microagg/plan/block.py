@@ -333,8 +333,8 @@ class Block(Section):
             if name in chosen:
                 raise InputError(
                     f"require keeps the values of a column different within a group; {shown(name)} is "
-                    "protected in this block, which makes them equal. Take it out of the columns, or out "
-                    "of require."
+                    "protected in this block, whose groups are of like values. Take it out of the columns, "
+                    "or out of require."
                 )
         self._check_swapping(chosen)
         known = check_options(find(self.method), self.options)

@@ -12,7 +12,12 @@ from typing import Any
 from microagg.base.formatting import fewer_than
 from microagg.evidence import Evidence
 from microagg.evidence.over_time import history_words
-from microagg.evidence.sentences import most_lost_words, tables_words, whole_share
+from microagg.evidence.sentences import (
+    most_lost_words,
+    release_words,
+    tables_words,
+    whole_share,
+)
 from microagg.formats.atomic import sha256
 from microagg.plan.registry import find
 from microagg.version import VERSION
@@ -37,6 +42,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
     call = f"microagg.protect(frame, plan={FROM_FILE})" if in_words else repr(plan)
     fidelity = evidence.fidelity
     order = fidelity.order
+    categories = any(row.levels is not None for row in evidence.summaries)
     return {
         "kind": "release",
         "public": False,
@@ -60,6 +66,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
             "units": evidence.who.many,
             "fewer": fewer_than(evidence.k, evidence.who),
             "parts": [evidence.part_words(part) for part in evidence.parts],
+            "released": [*dict.fromkeys(release_words(b, categories) for b in plan.blocks)],
         },
         "next": [
             {

@@ -20,7 +20,12 @@ from microagg.evidence import Evidence
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import History, Signs
 from microagg.evidence.over_time import history_cautions, history_sentences, shares_of_counts
-from microagg.evidence.sentences import Caution, promise_words, required_words
+from microagg.evidence.sentences import (
+    Caution,
+    promise_words,
+    release_words,
+    required_words,
+)
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.agreement import agreement_of
 from microagg.measure.before_and_after import Summary, column
@@ -149,6 +154,7 @@ def public_model(
     history : what was counted over all releases of a ledger; None: there is none
     """
     protected = [_variable(released, name, plan) for name in roles.protected]
+    categories = any(variable.is_category for variable in protected)
     alone = _classes_by(released, roles.protected)
     shared = _distinguished(released, plan.also_shared(), text)
     known = _distinguished(released, roles.known, text)
@@ -199,7 +205,7 @@ def public_model(
             "known": [str(name) for name in roles.known],
             "renumbered": [str(name) for name in roles.renumbered],
         },
-        "methods": [_method(block) for block in plan.blocks],
+        "methods": [_method(block, categories) for block in plan.blocks],
         "plan": _public_plan(plan, released)
         if all(isinstance(n, str) for n in roles.named)
         else None,
@@ -218,7 +224,7 @@ def public_model(
             "distributions": {
                 str(v.name): column(v, [v.values], max(plan.k, 3), released) for v in protected
             },
-            "categories": any(variable.is_category for variable in protected),
+            "categories": categories,
         },
         "files": {
             "output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}
@@ -227,7 +233,7 @@ def public_model(
     }
 
 
-def _method(block: Block) -> dict[str, Any]:
+def _method(block: Block, categories: bool) -> dict[str, Any]:
     method = find(block.method)
     return {
         "columns": names(block.columns or (), 12),
@@ -238,6 +244,7 @@ def _method(block: Block) -> dict[str, Any]:
         "per_column": block.per_column,
         "released": block.released,
         "swapped": block.is_swapped,
+        "words": release_words(block, categories),
     }
 
 
