@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from microagg.encode.missing import distinct_rows, group_states, join_rare
+from microagg.encode.missing import distinct_rows, group_states, join_patterns
 
 
 def fewest_blanked(states, k):
@@ -53,7 +53,7 @@ def check(states, found, strata, k, units=None):
 def test_patterns_are_shared_and_values_only_blanked(table):
     states, k = table
     strata = np.zeros(len(states), dtype=np.int64)
-    found = join_rare(states, strata, k)
+    found = join_patterns(states, strata, k)
     check(states, found, strata, k)
     assert found.blanked >= fewest_blanked(states.tolist(), k)
 
@@ -70,7 +70,7 @@ def test_units_and_strata_are_respected(table, seed):
     order = rng.permutation(n)
     states, strata, units = states[order], strata[order], units[order]
     near = rng.normal(size=(n, 2))
-    check(states, join_rare(states, strata, k, units, near), strata, k, units)
+    check(states, join_patterns(states, strata, k, units, near), strata, k, units)
 
 
 @pytest.mark.parametrize(("most_state", "least_share"), [(1, 0.95), (3, 0.93)])
@@ -80,7 +80,7 @@ def test_the_fewest_values_are_blanked_nearly_always(most_state, least_share):
     for _ in range(200):
         n, d, k = rng.integers(4, 9), rng.integers(1, 4), rng.integers(2, 4)
         states = rng.integers(1, most_state + 1, (n, d)) * (rng.random((n, d)) < 0.25)
-        blanked = join_rare(states, np.zeros(n, dtype=np.int64), int(k)).blanked
+        blanked = join_patterns(states, np.zeros(n, dtype=np.int64), int(k)).blanked
         fewest = fewest_blanked(states.tolist(), int(k))
         best += blanked == fewest
         ours, least = ours + blanked, least + fewest
@@ -91,24 +91,24 @@ def test_the_fewest_values_are_blanked_nearly_always(most_state, least_share):
 
 def test_a_rare_pattern_helps_another_rather_than_one_that_needs_no_help():
     states = np.array([[0, 1]] * 4 + [[1, 0]] * 2 + [[0, 0]])
-    assert join_rare(states, np.zeros(7, dtype=np.int64), 3).blanked == 1
+    assert join_patterns(states, np.zeros(7, dtype=np.int64), 3).blanked == 1
 
 
 def test_a_pattern_in_the_middle_is_shared_out():
     states = np.array([[0, 0]] * 2 + [[1, 0]] * 2 + [[0, 1]] * 2)
-    assert join_rare(states, np.zeros(6, dtype=np.int64), 3).blanked == 2
+    assert join_patterns(states, np.zeros(6, dtype=np.int64), 3).blanked == 2
 
 
 def test_the_nearest_records_are_lent():
     states = np.array([[0, 0]] * 6 + [[0, 1]])
     near = np.array([[9.0], [1.0], [8.0], [0.5], [7.0], [6.0], [0.0]])
-    found = join_rare(states, np.zeros(7, dtype=np.int64), 3, None, near)
+    found = join_patterns(states, np.zeros(7, dtype=np.int64), 3, None, near)
     assert np.flatnonzero(found.states[:, 1] == 1).tolist() == [1, 3, 6]
 
 
 def test_codes_are_lost_only_where_they_differ():
     states = np.array([[2, 0]] * 3 + [[3, 0]])
-    found = join_rare(states, np.zeros(4, dtype=np.int64), 2)
+    found = join_patterns(states, np.zeros(4, dtype=np.int64), 2)
     assert found.blanked == 2  # one code of each sort
     assert sorted(found.states[:, 0].tolist()) == [1, 1, 2, 2]
 
@@ -117,7 +117,7 @@ def test_many_patterns_of_one_record_each():
     rng = np.random.default_rng(0)
     states = (rng.random((3000, 14)) < 0.5).astype(np.int64)
     strata = np.zeros(3000, dtype=np.int64)
-    found = join_rare(states, strata, 3)
+    found = join_patterns(states, strata, 3)
     check(states, found, strata, 3)
     assert found.blanked < 0.25 * (states == 0).sum()
 

@@ -19,7 +19,7 @@ from microagg.base.typing import Labels
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import Guess
 from microagg.drafting.infer import guess
-from microagg.encode.missing import join_rare
+from microagg.encode.missing import join_patterns
 from microagg.encode.strata import strata_of
 from microagg.errors import InputError, shown
 from microagg.plan.block import Block
@@ -331,6 +331,6 @@ def _blanked(table: Frame, plan: Plan, block: Block, states: Mapping[Any, Labels
     for columns in sets:
         together = np.column_stack([states[name] for name in columns])
         if together.any():
-            joined = join_rare(together, strata, block.k or 1, units)
+            joined = join_patterns(together, strata, block.k or 1, units)
             worst = max(worst, joined.blanked / together.size)
     return worst

@@ -49,33 +49,50 @@ class JoinedPatterns(NamedTuple):
     blanked: int  # values, or codes of missing ones, that are released as missing
 
 
-def join_rare(
-    states: Labels, strata: Labels, k: int, units: Labels | None = None, near: Floats | None = None
+def join_patterns(
+    states: Labels,
+    strata: Labels,
+    k: int,
+    units: Labels | None = None,
+    near: Floats | None = None,
+    enough: Callable[[Labels], bool] | None = None,
+    some_of: NDArray[np.bool_] | None = None,
 ) -> JoinedPatterns:
-    """Join patterns of missingness within strata until each is shared by k units.
+    """Join patterns of missingness within strata until the records of each can be a group.
 
     Parameters
     ----------
     states : (n, d) state of each value
-    strata : (n,) stratum of each record, each with at least k units
+    strata : (n,) stratum of each record, each with at least k units; a whole stratum can be a group
     k : least number of units that share a pattern
     units : (n,) unit of each record; None: each record is one
     near : (n, c) coordinates: records that join a pattern are those nearest to it
+    enough : whether the records of some rows can be a group, if that takes more than k units: whole
+        patterns are then joined further
+    some_of : (n,) whether a record is of a pattern with more records than are given: its records that stay
+        as they are count as enough, though others may join them; None: all records are given
 
     >>> states = np.array([[0, 0]] * 5 + [[0, 1]])
-    >>> joined = join_rare(states, np.zeros(6, dtype=int), 2)
+    >>> joined = join_patterns(states, np.zeros(6, dtype=int), 2)
     >>> joined.blanked, joined.states.tolist()[3:]
     (1, [[0, 0], [0, 0], [0, 1]])
+    >>> states, strata = np.array([[0], [0], [1], [1]]), np.zeros(4, dtype=int)
+    >>> join_patterns(states, strata, 2, enough=lambda rows: len(rows) > 2).blanked
+    2
     """
     joined = states.copy()
     cells = np.zeros(len(states), dtype=np.int64)
     count = 0
     for rows in rows_of_each(strata):
         units_here = None if units is None else units[rows]
-        at = None if near is None else near[rows]
-        new, pattern = _join(states[rows], k, units_here, at)
-        joined[rows], cells[rows] = new, count + pattern
+        near_here = None if near is None else near[rows]
+        joined[rows], pattern = _join(states[rows], k, units_here, near_here)
+        cells[rows] = count + pattern
         count += int(pattern.max()) + 1
+    if enough is not None:
+        if some_of is not None:
+            some_of = some_of & (joined == states).all(axis=1)
+        cells = _join_further(joined, cells, strata, enough, some_of)
     return JoinedPatterns(joined, cells, int(np.count_nonzero(joined != states)))
 
 
@@ -182,6 +199,41 @@ def _nearest(
     return candidates[first[:count]]
 
 
+def _join_further(
+    states: Labels,
+    cells: Labels,
+    strata: Labels,
+    enough: Callable[[Labels], bool],
+    some_of: NDArray[np.bool_] | None,
+) -> Labels:
+    """Join whole patterns until the records of each can be a group; blank ``states``, return the cells."""
+    waiting = list(range(int(cells.max()) + 1))
+    while waiting:
+        cell = waiting.pop()
+        rows = np.flatnonzero(cells == cell)
+        if not len(rows) or (some_of is not None and some_of[rows].any()) or enough(rows):
+            continue
+        near = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
+        if not len(near):
+            continue
+        pattern, sizes = states[rows[0]], np.bincount(cells)
+        first = np.array([int(np.argmax(cells == other)) for other in near])
+        both = np.where(states[first] == pattern, pattern, _MISSING)
+        cost = (both != pattern).sum(axis=1) * len(rows)
+        changes = (both != states[first]).sum(axis=1)
+        cost += changes * sizes[near]
+        if some_of is not None:
+            stays = np.array([some_of[cells == other].any() for other in near])
+            cost[stays & (changes > 0)] = np.iinfo(np.int64).max
+            if (cost == np.iinfo(np.int64).max).all():
+                continue
+        best = int(np.argmin(cost))
+        cells[rows] = near[best]
+        states[cells == near[best]] = both[best]
+        waiting.append(int(near[best]))
+    return np.unique(cells, return_inverse=True)[1].reshape(-1)
+
+
 def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
     """Return the state of each column in the release of each group, shape (g, d).
 
@@ -218,58 +270,6 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
             has_value = present == sizes
         by_group[:, j] = np.where(has_value, 0, np.where(coded == 0, _MISSING, coded))
     return by_group
-
-
-def join_enough(
-    joined: JoinedPatterns,
-    states: Labels,
-    strata: Labels,
-    enough: Callable[[Labels], bool],
-    some_of: NDArray[np.bool_] | None = None,
-) -> JoinedPatterns:
-    """Join whole patterns further, if more than k units is required of a group.
-
-    Parameters
-    ----------
-    joined : patterns after rare ones were joined
-    states : (n, d) state of each value as given
-    strata : (n,) stratum of each record; a whole stratum can be a group
-    enough : whether some records can be a group
-    some_of : (n,) whether a record is of a pattern with more records that are not given: it is taken to be
-        enough and stays as it is, though others may join it; None: all records are given
-
-    >>> states, strata = np.array([[0], [0], [1], [1]]), np.zeros(4, dtype=int)
-    >>> joined = join_rare(states, strata, 2)
-    >>> join_enough(joined, states, strata, lambda rows: len(rows) > 2).blanked
-    2
-    """
-    new_states, cells = joined.states.copy(), joined.cells.copy()
-    waiting = list(range(int(cells.max()) + 1))
-    while waiting:
-        cell = waiting.pop()
-        rows = np.flatnonzero(cells == cell)
-        if not len(rows) or (some_of is not None and some_of[rows].any()) or enough(rows):
-            continue
-        near = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
-        if not len(near):
-            continue
-        pattern, sizes = new_states[rows[0]], np.bincount(cells)
-        first = np.array([int(np.argmax(cells == other)) for other in near])
-        both = np.where(new_states[first] == pattern, pattern, _MISSING)
-        cost = (both != pattern).sum(axis=1) * len(rows)
-        changes = (both != new_states[first]).sum(axis=1)
-        cost += changes * sizes[near]
-        if some_of is not None:
-            stays = np.array([some_of[cells == other].any() for other in near])
-            cost[stays & (changes > 0)] = np.iinfo(np.int64).max
-            if (cost == np.iinfo(np.int64).max).all():
-                continue
-        best = int(np.argmin(cost))
-        cells[rows] = near[best]
-        new_states[cells == near[best]] = both[best]
-        waiting.append(int(near[best]))
-    labels = np.unique(cells, return_inverse=True)[1].reshape(-1)
-    return JoinedPatterns(new_states, labels, int(np.count_nonzero(new_states != states)))
 
 
 class Patterns(NamedTuple):

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import reduce
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.categories import nominal_encoder
 from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.inertia import Encoder, LevelCounts
-from microagg.encode.missing import join_enough, join_rare
+from microagg.encode.missing import join_patterns
 from microagg.encode.number import NumberEncoder, NumberFigures
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import (
@@ -49,7 +49,7 @@ from microagg.grouping.read_table import (
     no_complete_record,
     no_records,
 )
-from microagg.grouping.require.from_plan import make_requirements, within
+from microagg.grouping.require.from_plan import can_be_group, make_requirements
 from microagg.grouping.require.requirement import check_feasible
 from microagg.measure.both_tables import AttackerSpace, state_encoders
 from microagg.measure.column_losses import LossScale
@@ -345,7 +345,7 @@ def _records_to_join(encoding: Encoding) -> Callable[[PackedRows], PackedRows] |
     most = _held_at_most(encoding)
     rare = np.flatnonzero(encoding.sizes < encoding.k * (1 if encoding.unit is None else _FEW))
     small = rare
-    if encoding.block.require:  # small patterns may have to join others too, see join_enough
+    if encoding.block.require:  # small patterns may have to join others, too
         small = np.flatnonzero(encoding.sizes <= most)
     near = np.isin(encoding.strata, encoding.strata[np.union1d(rare, small)])
     if not near.any():
@@ -414,16 +414,16 @@ def _with_rare_joined(encoding: Encoding, packed: PackedRows) -> tuple[Encoding,
     units = None if records.units is None else np.unique(records.units, return_inverse=True)[1]
     states = encoding.patterns[records.cells]
     strata = strata.reshape(-1)
-    joined = join_rare(states, strata, encoding.k, units, encoding.coordinates(records))
-    if encoding.block.require:
-        rules = requirements(encoding, records)
-        some_of = encoding.sizes[records.cells] > _held_at_most(encoding)
-        some_of &= (joined.states == states).all(axis=1)
-
-        def satisfied(rows: Labels) -> bool:
-            return all(rule.feasible() for rule in within(rules, rows))
-
-        joined = join_enough(joined, states, strata, satisfied, some_of)
+    rules = requirements(encoding, records) if encoding.block.require else None
+    joined = join_patterns(
+        states,
+        strata,
+        encoding.k,
+        units,
+        encoding.coordinates(records),
+        None if rules is None else partial(can_be_group, rules),
+        encoding.sizes[records.cells] > _held_at_most(encoding),
+    )
     return _with_cells(encoding, records, joined.states), joined.blanked
 
 

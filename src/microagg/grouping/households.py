@@ -32,12 +32,12 @@ from microagg.algorithms.result import Partition
 from microagg.base.formatting import names, plural
 from microagg.base.progress import Listener, Progress
 from microagg.base.typing import Floats, Labels
-from microagg.encode.missing import join_enough, join_rare, rows_of_each
+from microagg.encode.missing import join_patterns, rows_of_each
 from microagg.encode.space import Space
 from microagg.errors import InputError, shown
 from microagg.grouping.group_table import group
 from microagg.grouping.read_table import Intake, PartInput, check_blanked
-from microagg.grouping.require.from_plan import whole_of, within
+from microagg.grouping.require.from_plan import can_be_group, whole_of, within
 from microagg.grouping.require.requirement import Requirement, violations_of
 from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels, sum_of_squares
@@ -282,11 +282,7 @@ def _by_place(one: Households, cells: Labels, required: Sequence[Requirement]) -
     smallest = int((one.rows >= 0).sum(axis=1).min())
     parts = [np.flatnonzero(cells == cell) for cell in range(int(cells.max()) + 1)]
     rules = [rule for place in one.rows.T[:smallest] for rule in within(required, place)]
-    return [
-        rule
-        for rule in rules
-        if all(own.feasible() for part in parts for own in within([rule], part))
-    ]
+    return [rule for rule in rules if all(can_be_group([rule], part) for part in parts)]
 
 
 def _short(one: Households, labels: Labels, required: Sequence[Requirement]) -> Labels:
@@ -347,9 +343,7 @@ def _patterns(
         part = Households(one.matrix[chosen], one.rows[chosen])
         return not len(_short(part, whole[chosen], required))
 
-    joined = join_rare(wide, whole, k)
-    if required:
-        joined = join_enough(joined, wide, whole, satisfied)
+    joined = join_patterns(wide, whole, k, enough=satisfied if required else None)
     return joined.cells, joined.states.reshape(*filled.shape, states.shape[1])
 
 

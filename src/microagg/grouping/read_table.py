@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,8 +21,7 @@ from microagg.encode.missing import (
     complete_records,
     distinct_rows,
     group_states,
-    join_enough,
-    join_rare,
+    join_patterns,
 )
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
@@ -30,7 +30,7 @@ from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space, are_plain, space_of, with_admissible
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
-from microagg.grouping.require.from_plan import requirements_of, within
+from microagg.grouping.require.from_plan import can_be_group, requirements_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.value_rules import check_units
 from microagg.plan.block import Block
@@ -376,13 +376,9 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     if policy != "pattern" or not states.any() or unit.mode == "together":
         return ready(states, strata)
 
-    def satisfied(rows: Labels) -> bool:
-        return all(rule.feasible() for rule in within(requirements, rows))
-
-    joined = join_rare(states, strata, k, units, space.scaled)
-    if block.require:
-        joined = join_enough(joined, states, strata, satisfied)
-    check_blanked(states, None, int(np.count_nonzero(states != joined.states)), plan)
+    enough = partial(can_be_group, requirements) if block.require else None
+    joined = join_patterns(states, strata, k, units, space.scaled, enough)
+    check_blanked(states, None, joined.blanked, plan)
     return ready(joined.states, joined.cells)
 
 

@@ -228,3 +228,8 @@ def within(requirements: Sequence[Requirement], rows: Labels | None) -> Sequence
     if rows is None:
         return requirements
     return [Within(requirement, rows) for requirement in requirements]
+
+
+def can_be_group(requirements: Sequence[Requirement], rows: Labels) -> bool:
+    """Return whether the records of ``rows`` satisfy ``requirements``, those of a table, as one group."""
+    return all(rule.feasible() for rule in within(requirements, rows))
