@@ -1,6 +1,7 @@
 """Recoding: naive twins by pandas, what holds whatever the table, and what is lost by it."""
 
 import datetime as dt
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -12,18 +13,25 @@ from hypothesis import strategies as st
 import microagg
 from microagg.encode.bands import ends_of_label, rounded
 from microagg.encode.recode import fit, tally
-from microagg.encode.recoded_table import recode_table
+from microagg.encode.recoded_table import recode_table, recoders_of
 from microagg.errors import InputError
 from microagg.plan.coarsen import Coarsen
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
 
+class Recoded(NamedTuple):
+    frame: Frame
+    plan: Plan
+    recoders: dict
+
+
 def recode(frame, name, how, **settings):
-    """A column of a frame after its recoding, as a list, and the plan of the recoded table."""
+    """A column of a frame after its recoding, as a list, and the recoded table."""
     plan = Plan.of(k=2, columns=[name], coarsen={name: how}, **settings)
-    found = recode_table(Frame(frame), plan)
-    return found.frame.arrow_column(name).to_pylist(), found
+    recoders = recoders_of(Frame(frame), plan)
+    recoded, _, after = recode_table(Frame(frame), plan, recoders)
+    return recoded.arrow_column(name).to_pylist(), Recoded(recoded, after, recoders)
 
 
 def column(values, kind=None):
@@ -267,10 +275,10 @@ def test_a_recoding_that_does_not_fit_is_refused(values, how, words):
 def test_values_of_fewer_than_k_units_are_not_cut():
     plan = {"columns": ["x"], "coarsen": {"x": {"top": 8, "bottom": 1}}}
     with pytest.raises(InputError, match=r"top, of coarsen, is for at least k = 3 records.* 1 of"):
-        recode_table(Frame(column(range(10))), Plan.of(k=3, **plan))
+        recoders_of(Frame(column(range(10))), Plan.of(k=3, **plan))
     table = pa.table({"x": [0, 1, 9, 9, 9], "u": [1, 2, 3, 3, 4]})
     with pytest.raises(InputError, match=r"at least k = 3 units.* 2 of column 'x' are above"):
-        recode_table(Frame(table), Plan.of(k=3, unit="u", drop=["u"], **plan))
+        recoders_of(Frame(table), Plan.of(k=3, unit="u", drop=["u"], **plan))
     assert recode(column([1, 9, 9]), "x", {"top": 8})[0] == [1, 8, 8]
 
 

@@ -100,6 +100,20 @@ def ordered_categories(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
     return pd.DataFrame({"size": sizes, "b": rng.normal(size=n)}), {"columns": ["size", "b"]}
 
 
+def old_and_rare_left_out(rng: np.random.Generator) -> tuple[pd.DataFrame, dict]:
+    """Records that are left out have bands, jobs and grades to themselves, which are not counted."""
+    n = 60
+    table = {
+        "age": [*rng.integers(20, 60, n), 95, 96, 97],
+        "job": [*rng.choice([*"aaaabbbbc"], n), "b", "c", "judge"],
+        "grade": [*rng.choice([1, 2, 3, 4], n), 4, 5, 5],
+        "b": [*rng.normal(size=n), None, None, None],
+    }
+    columns = {"age": {"bands": 10}, "job": {"rare": 12}, "grade": {"rare": 12}}
+    kinds = {"grade": {"kind": "ordinal"}}
+    return pd.DataFrame(table), {"columns": [*table], "coarsen": columns, "kinds": kinds}
+
+
 CASES = {
     "codes by prefixes": (codes, by_prefixes(None)),
     "nodes above codes": (codes, by_prefixes("node")),
@@ -111,6 +125,7 @@ CASES = {
     "many codes for missing values": (twenty_codes, {}),
     "means of times": (days, {"weight": "w"}),
     "ordered categories": (ordered_categories, {}),
+    "recodings of complete records": (old_and_rare_left_out, {"missing": "drop"}),
     "spiked numbers that are rounded": (whole_numbers_off_the_spike, {"round": "nearest"}),
 }
 

@@ -71,7 +71,6 @@ LACKS = {
     "strata of k units": {"strata": {"columns": ["region"], "small": "merge"}},
     "identifiers that are dropped": {"renumber": ["home"]},
     "all records": {"suppress": 0.05},
-    "recodings of all records": {"coarsen": {"age": {"bands": 10}}, "missing": "drop"},
     "requirements of a group by itself": {"require": {"closeness": {"ill": 0.9}}},
     "groups as they were found": {"release": "swap", "standing": 0.5},
     "values or their logarithms": {"kinds": {"age": {"transform": "rank"}}},

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from microagg.encode.recoded_table import complete_rows
 from microagg.engines.aggregates import ReleasedValues, Sums, put_back, shared_values, sums_of
 from microagg.engines.chunks import (
     in_sample,
@@ -18,6 +19,7 @@ from microagg.engines.fit import encoding_of, join_rare_patterns
 from microagg.engines.table_summary import summarise
 from microagg.kernels.labels import canonical_labels
 from microagg.plan.plan import Plan
+from microagg.tables.frame import Frame
 
 
 class _OneBatch(NamedTuple):
@@ -36,9 +38,10 @@ class Alone(NamedTuple):
 
 def protect_alone(table: pa.Table, plan: Plan, leaf: int) -> Alone:
     """Protect a table; released rows are in the order of the original ones."""
-    encoding = encoding_of(plan, summarise(table, plan))
+    kept = complete_rows(Frame(table), plan, is_csv=False)
+    complete = table if kept is None else table.filter(pa.array(kept))
+    encoding = encoding_of(plan, summarise(complete, plan))
     encoding = join_rare_patterns(_OneBatch(table), encoding)
-    kept = encoding.kept(table)
     rows = np.arange(table.num_rows) if kept is None else np.flatnonzero(kept)
     packed = np.column_stack([encoding.packed(table), np.arange(len(rows), dtype=np.uint64)])
     records = encoding.records_of(packed)

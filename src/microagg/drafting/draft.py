@@ -30,7 +30,7 @@ from microagg.plan.registry import find
 from microagg.plan.sections import Missing, Weight
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame, codes_as_written
-from microagg.tables.variable import QUANTITIES, variable_of
+from microagg.tables.variable import column_of
 
 _K = 5  # where nobody says it
 _SHOWN = 12  # columns named in the message that finds nothing to protect
@@ -299,13 +299,11 @@ def _with_policy(
     if replace(plan.missing, codes={}) != Missing() or plan.relations:
         return plan
     (block,) = plan.blocks
-    states = {}  # where values are missing, and with which code, as in the grouping
-    for name in block.columns or ():
-        codes = plan.missing.codes.get(name, ())
-        variable = variable_of(table, name, plan.column(name), codes, missing_words)
-        if name in coded and not codes and variable.kind in QUANTITIES:
-            variable = replace(variable, codes=coded[name].codes, tags=coded[name].tags)
-        states[name] = variable.states
+    # Where values are missing, and with which code, as in the grouping.
+    states = {
+        name: column_of(table, plan, name, missing_words, coded).states
+        for name in block.columns or ()
+    }
     blanked = _blanked(table, plan, block, states)
     if blanked <= plan.missing.most:
         return plan

@@ -26,14 +26,13 @@ Cost      O(r²·p·d) for r rare patterns out of p, d columns, whatever the num
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.tables.variable import Variable
 
 _MISSING = 1
 _LARGEST_CODE = 2**62
@@ -94,12 +93,6 @@ def join_patterns(
             some_of = some_of & (joined == states).all(axis=1)
         cells = _join_further(joined, cells, strata, enough, some_of)
     return JoinedPatterns(joined, cells, int(np.count_nonzero(joined != states)))
-
-
-def complete_records(variables: Iterable[Variable]) -> NDArray[np.bool_]:
-    """Return which records miss no value of ``variables``: those that the policy ``drop`` keeps."""
-    complete: NDArray[np.bool_] = ~np.any([variable.missing for variable in variables], axis=0)
-    return complete
 
 
 def rows_of_each(cells: Labels) -> list[Labels]:

@@ -52,8 +52,7 @@ def tally(
 
     ``units`` are keys of whose records these are, the same in all batches.
     """
-    codes = tuple(plan.missing.codes.get(name, ()))
-    recoder = Recoder(name, _setting(frame, plan, name), codes, tuple(missing_words))
+    recoder = unfitted(frame, plan, name, missing_words)
     variable, how = before_of(frame, recoder), recoder.how
     there = ~variable.missing
     x = variable.values[there] + variable.origin
@@ -104,13 +103,20 @@ def tally(
     return Tally(parts, whole, units is not None, most, every, lost)
 
 
-def _setting(frame: Frame, plan: Plan, name: Any) -> Column:
-    """Return the settings of a column; one whose type has an order is ordinal, as without a recoding."""
-    setting = plan.column(name)
+def unfitted(frame: Frame, plan: Plan, name: Any, missing_words: Sequence[str] = ("",)) -> Recoder:
+    """Return the recoding of a column before it is fitted; a type with an order makes it ordinal.
+
+    Parameters
+    ----------
+    frame, name : the table, or a batch of it, and the column
+    plan : by which it is recoded
+    missing_words : texts of categories that mean missing
+    """
+    setting, codes = plan.column(name), tuple(plan.missing.codes.get(name, ()))
     merges_rare = setting.coarsen is not None and setting.coarsen.rare is not None
     if setting.kind is None and merges_rare and frame.is_ordered(name):
-        return setting.of_kind("ordinal")
-    return setting
+        setting = setting.of_kind("ordinal")
+    return Recoder(name, setting, codes, tuple(missing_words))
 
 
 def before_of(frame: Frame, recoder: Recoder) -> Variable:
@@ -184,7 +190,7 @@ class Recoder:
         """Settings of the recoded column."""
         plain = replace(self.before, coarsen=None)
         if self.is_ordinal:
-            return replace(plain, levels=tuple(map(level_text, self.levels)))
+            return replace(plain, levels=self.levels)
         if self.how.bands is not None:
             # A single band is no order; it is one level of a category.
             if len(self.labels) < 2:
@@ -280,7 +286,8 @@ class Recoder:
         there = ~variable.missing
         texts = np.full(len(there), None, dtype=object)
         low, _ = band_ends(self.how, variable.values[there])
-        at = np.searchsorted(self.lows, low)
+        # Bands that only records have which are left out are not among the fitted ones.
+        at = np.minimum(np.searchsorted(self.lows, low), len(self.lows) - 1)
         texts[there] = np.array(self.labels, dtype=object)[at]
         if variable.tags is not None:
             coded = variable.tags >= 0
@@ -342,8 +349,7 @@ def fit(
     frame: Frame, plan: Plan, name: Any, counted: Tally, missing_words: Sequence[str] = ("",)
 ) -> Recoder:
     """Fit the recoding of a column to what was counted in all batches; ``frame`` is any of them."""
-    codes = tuple(plan.missing.codes.get(name, ()))
-    fitted = Recoder(name, _setting(frame, plan, name), codes, tuple(missing_words))
+    fitted = unfitted(frame, plan, name, missing_words)
     fitted = replace(fitted, every=counted.every, lost=counted.lost)
     how = fitted.how
     if how.bands is not None:

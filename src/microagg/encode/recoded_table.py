@@ -13,32 +13,70 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import level_text
 from microagg.encode.batch_statistics import Tally
 from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.prepare import weights_of
-from microagg.encode.recode import Recoder, before_of, fit, recoded_plan, tally
+from microagg.encode.recode import Recoder, before_of, fit, recoded_plan, tally, unfitted
 from microagg.errors import InputError, shown
 from microagg.plan.plan import Plan
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.numbers_in_text import missing_words
-from microagg.tables.variable import Variable
+from microagg.tables.release_frame import reordered
+from microagg.tables.variable import Variable, column_of
 
 Tallies = dict[Any, Tally]
 
 
 def tally_columns(frame: Frame, plan: Plan, is_csv: bool, units: Labels | None) -> Tallies:
-    """Count in a batch, ``frame``, what the recodings of ``plan`` need.
+    """Count in a batch what the recodings of a plan need.
 
-    ``is_csv`` says that it comes from a CSV file. ``units`` are keys of whose records these are, the same
-    in all batches; None: k counts records.
+    Records that the policy ``drop`` leaves out are not counted.
+
+    Parameters
+    ----------
+    frame : the batch, before any recoding
+    plan : with the recodings
+    is_csv : whether it comes from a CSV file
+    units : (n,) keys of whose records these are, the same in all batches; None: k counts records
     """
+    complete = complete_rows(frame, plan, is_csv)
+    if complete is not None:
+        rows = np.flatnonzero(complete)
+        frame, units = Frame(reordered(frame.native, rows)), None if units is None else units[rows]
     weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
     words = missing_words(is_csv)
     return {name: tally(frame, plan, name, words, units, weights) for name in plan.coarsened}
+
+
+def complete_rows(frame: Frame, plan: Plan, is_csv: bool) -> NDArray[np.bool_] | None:
+    """Return which records of a batch the policy ``drop`` keeps, those that miss no protected value.
+
+    Parameters
+    ----------
+    frame : the batch, before any recoding, which changes nothing about it
+    plan : with a role for every column
+    is_csv : whether the batch comes from a CSV file
+
+    Returns
+    -------
+    bool (n,), or None for the other policies, which keep all records
+    """
+    if plan.missing.policy != "drop":
+        return None
+    words = missing_words(is_csv)
+    missing = [
+        before_of(frame, unfitted(frame, plan, name, words)).missing
+        if name in plan.coarsened
+        else column_of(frame, plan, name, words, in_batches=True).missing
+        for block in plan.blocks
+        for name in block.columns or ()
+    ]
+    return np.asarray(~np.any(missing, axis=0))
 
 
 def merge_tallies(first: Tallies, second: Tallies) -> Tallies:
@@ -114,47 +152,46 @@ def _in_order(column: Any, labels: Sequence[str]) -> Any:
     )
 
 
-@dataclass(frozen=True, eq=False)
-class RecodedTable:
-    """A table in memory whose columns are recoded by a plan."""
+def recoders_of(table: Frame, plan: Plan, text: pa.Table | None = None) -> dict[Any, Recoder]:
+    """Fit the recodings of a plan to a table in memory.
 
-    frame: Frame
-    text: pa.Table | None
-    """The same table as it stands in a CSV file; recoded columns are as in the frame."""
-    plan: Plan
-    """Of the recoded table: bands are an ordinal column."""
-    given: Frame
-    """The table as it came."""
-    recoders: Mapping[Any, Recoder]
-
-    def columns(self, rows: Labels | None) -> dict[Any, Recoded]:
-        """Return the recoded columns before and after; ``rows`` are the records that are kept."""
-        recoded = {}
-        for name, recoder in self.recoders.items():
-            before = before_of(self.given, recoder)
-            recoded[name] = Recoded(recoder, before if rows is None else before.take(rows))
-        return recoded
+    Parameters
+    ----------
+    table : all its records
+    plan : with a role for every column
+    text : the same table as it stands in a CSV file
+    """
+    if not plan.coarsened:
+        return {}
+    check_recoded(plan, table.names)
+    written, is_csv = table if text is None else Frame(text), text is not None
+    unit = next(iter(plan.units), None)
+    units = None if unit is None else codes_as_written(written, unit, is_csv)
+    return fit_recoders(plan, tally_columns(table, plan, is_csv, units), table, is_csv)
 
 
 def recode_table(
     table: Frame,
     plan: Plan,
+    recoders: Mapping[Any, Recoder],
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
-    fitted: Mapping[Any, Recoder] | None = None,
-) -> RecodedTable | None:
-    """Recode the columns of ``table``, which is in memory, by its ``plan``; None if that recodes none.
+) -> tuple[Frame, pa.Table | None, Plan]:
+    """Recode the columns of a table in memory.
 
-    ``text``, ``coded`` and ``fitted`` are as for :func:`microagg.grouping.read_table.take_in`.
+    Parameters
+    ----------
+    table : the table, or some of its records
+    plan : by which it is recoded
+    recoders : fitted to the whole table, by column
+    text : the same records as they stand in a CSV file
+    coded : codes for missing values of the file that the table came from, by column
+
+    Returns
+    -------
+    The recoded table, its text, in which recoded columns are as in the table, and its plan, by which bands
+    are an ordinal column.
     """
-    if not plan.coarsened:
-        return None
-    check_recoded(plan, table.names)
-    recoders, is_csv = fitted, text is not None
-    if recoders is None:
-        written, unit = Frame(text) if is_csv else table, next(iter(plan.units), None)
-        units = None if unit is None else codes_as_written(written, unit, is_csv)
-        recoders = fit_recoders(plan, tally_columns(table, plan, is_csv, units), table, is_csv)
     named = plan.missing.codes
     coded = {
         name: codes_of_column
@@ -166,8 +203,12 @@ def recode_table(
         name: tuple(map(_number, codes_of_column.codes)) for name, codes_of_column in coded.items()
     }
     after = recoded_plan(plan, recoders.values())
-    after = replace(after, missing=replace(plan.missing, codes={**named, **codes}))
-    return RecodedTable(frame, text, after, table, recoders)
+    return frame, text, replace(after, missing=replace(plan.missing, codes={**named, **codes}))
+
+
+def recoded_columns(table: Frame, recoders: Mapping[Any, Recoder]) -> dict[Any, Recoded]:
+    """Return the columns of a table, not yet recoded, that ``recoders`` recode, by name."""
+    return {name: Recoded(recoder, before_of(table, recoder)) for name, recoder in recoders.items()}
 
 
 def check_recoded(plan: Plan, names: Sequence[Any]) -> None:

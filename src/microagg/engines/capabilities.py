@@ -100,11 +100,6 @@ _IN_PARTS: dict[str, tuple[str, str, Callable[[Plan, Block], object]]] = {
         "suppress leaves some out",
         lambda p, b: p.suppress.most > 0,
     ),
-    "recodings of all records": (
-        "they are fitted before records are left out",
-        "missing is drop",
-        lambda p, b: p.coarsened and p.missing.policy == "drop",
-    ),
     "requirements of a group by itself": (
         "no part knows how values are spread in the whole table",
         "{} is asked",

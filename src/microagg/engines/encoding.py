@@ -22,13 +22,12 @@ from numpy.typing import NDArray
 
 from microagg.base.formatting import names
 from microagg.base.typing import Floats, Labels
-from microagg.encode.missing import complete_records
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
-from microagg.encode.recoded_table import recoded_batch
+from microagg.encode.recoded_table import complete_rows, recoded_batch
 from microagg.encode.space import Axes
 from microagg.encode.steps import Steps
-from microagg.engines.table_summary import Cell, cells_of, coded_variable
+from microagg.engines.table_summary import Cell, batch_column, cells_of
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
 from microagg.measure.both_tables import AttackerSpace
 from microagg.measure.column_losses import LossScale
@@ -245,6 +244,10 @@ class Encoding:
 
     def packed(self, table: pa.Table, written: pa.Table | None = None) -> PackedRows:
         """Turn a batch into packed records, a row each; records to be left out are not among them."""
+        kept = self.kept(table)
+        if kept is not None:
+            table = table.filter(pa.array(kept))
+            written = None if written is None else written.filter(pa.array(kept))
         whole, unrecoded = table if written is None else written, Frame(table)
         table, written = self.recoded(table, written)
         frame = Frame(table)
@@ -275,10 +278,7 @@ class Encoding:
             else:
                 parts.append(row_keys([values_as_written(text, name, self.is_csv)])[:, :1])
         parts.append(keys)
-        packed = np.hstack(parts)
-        if self.plan.missing.policy == "drop":
-            return packed[complete_records(variables)]
-        return packed
+        return np.hstack(parts)
 
     def _moved(self, cells: Labels, keys: Keys) -> Labels:
         """Cells of records, after rare patterns were joined."""
@@ -296,9 +296,7 @@ class Encoding:
 
     def kept(self, table: pa.Table) -> NDArray[np.bool_] | None:
         """Find the rows of a batch that are released; None: all, which needs no look at them."""
-        if self.plan.missing.policy != "drop":
-            return None
-        return complete_records(self.variables(table))
+        return complete_rows(Frame(table), self.given or self.plan, self.is_csv)
 
     def variables(self, table: pa.Table) -> list[Variable]:
         """Read the protected columns of a batch, recoded."""
@@ -313,7 +311,7 @@ class Encoding:
 
     def _coded(self, frame: Frame, coder: Coder, plan: Plan) -> Variable:
         """Read a column of a batch, with the level numbers of the whole table."""
-        variable = coded_variable(frame, plan, coder.name, self.is_csv)
+        variable = batch_column(frame, plan, coder.name, self.is_csv)
         if variable.kind not in CATEGORIES:
             return variable
         number = {level: at for at, level in enumerate(coder.levels)}

@@ -29,6 +29,7 @@ from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import (
     Tallies,
     check_recoded,
+    complete_rows,
     fit_recoders,
     level_places,
     merge_tallies,
@@ -74,6 +75,8 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     if plan.coarsened:
         check_recoded(plan, parts.names)
         columns = {*plan.coarsened, *extra}
+        if plan.missing.policy == "drop":  # incomplete records are not counted
+            columns |= {*(plan.blocks[0].columns or ())}
 
         def tallies(table: pa.Table, written: pa.Table | None) -> Tallies:
             frame, units = Frame(table), None
@@ -91,10 +94,14 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
     asked = plan.blocks[0].require.distinct
     columns = {*roles.protected, *roles.strata, *plan.related, *recoders, *extra, *asked}
 
-    def summary_by(plan: Plan, log_units: Mapping[Any, float]) -> TableSummary:
+    def summary_by(after: Plan, log_units: Mapping[Any, float]) -> TableSummary:
         def of_batch(table: pa.Table, written: pa.Table | None) -> TableSummary:
+            records, kept = table.num_rows, complete_rows(Frame(table), plan, parts.is_text)
+            if kept is not None:
+                table = table.filter(pa.array(kept))
+                written = None if written is None else written.filter(pa.array(kept))
             recoded, text = recoded_batch(Frame(table), written, recoders)
-            return summarise(recoded.native, plan, text, log_units)
+            return replace(summarise(recoded.native, after, text, log_units), records=records)
 
         merged = parts.reduce(of_batch, TableSummary.merge, columns)
         if merged is None:
@@ -107,8 +114,8 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
         after = replace(after, columns={**after.columns, **dates})
         summary = summary_by(after, log_units)
     encoding = replace(encoding_of(after, summary, parts.is_text, recoders), given=plan)
-    _check_strata(after, summary)
     _check_feasible(after, summary)
+    _check_strata(after, summary)
     return join_rare_patterns(parts, encoding), summary
 
 
@@ -156,8 +163,6 @@ def encoding_of(
     mean_weight = summary.weights.mean if summary.weights.count else 1.0
     columns = block.columns or ()
     listed = sorted(summary.cells, key=lambda cell: (repr(cell[0]), cell[1]))
-    if plan.missing.policy == "drop":
-        listed = [cell for cell in listed if not any(cell[1])]
     patterns = np.array([cell[1] for cell in listed], dtype=np.int64).reshape(-1, len(columns))
     sizes = np.array([summary.cells[cell] for cell in listed], dtype=np.int64)
     if not len(sizes):
@@ -324,16 +329,17 @@ def _check_feasible(plan: Plan, summary: TableSummary) -> None:
     block = plan.blocks[0]
     unit = plan.unit_of(block).column
 
-    def seen(name: Any) -> Labels:
+    def some_values(name: Any) -> Labels:
         return np.arange(len(summary.different[name]))
 
     asked = replace(
         block, require=Require(distinct=block.require.distinct, population=block.require.population)
     )
     weights = None if plan.weight is None else np.array([summary.weights.total])
-    units = None if unit is None else seen(unit)
+    # Of each stratum k units are known, if it has so many: then the table has them, too.
+    units = None if unit is None else np.arange(len(frozenset().union(*summary.units.values())))
     check_feasible(
-        make_requirements(asked, units, unit, weights, lambda _, name: (seen(name), False))
+        make_requirements(asked, units, unit, weights, lambda _, name: (some_values(name), False))
     )
 
 

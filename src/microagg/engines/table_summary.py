@@ -19,7 +19,7 @@ from microagg.encode.batch_statistics import (
     mass_by_number,
 )
 from microagg.encode.hierarchy import ancestors
-from microagg.encode.missing import complete_records, distinct_rows
+from microagg.encode.missing import distinct_rows
 from microagg.encode.number import Transform, present
 from microagg.encode.prepare import weights_of
 from microagg.encode.strata import stratum_codes
@@ -30,7 +30,7 @@ from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.numbers_in_text import missing_words
-from microagg.tables.variable import Variable, variable_of
+from microagg.tables.variable import Variable, column_of
 
 Cell = tuple[tuple[Any, ...], tuple[int, ...]]
 """The values of the strata, and the state of each protected column."""
@@ -45,7 +45,7 @@ class TableSummary:
     weights: Moments
     records: int = 0
     different: dict[Any, frozenset[int]] = field(default_factory=dict)
-    """Keys of some values of the unit and of columns with a required number: as many as a group needs."""
+    """Keys of some values of columns with a required number: as many as a group needs."""
     units: dict[tuple[Any, ...], frozenset[int]] = field(default_factory=dict)
     """If k counts units: the least keys of the units of each stratum, at most k."""
     k: int = 1
@@ -95,11 +95,9 @@ def summarise(
         name: frozenset(np.unique(keys_of(name))[:least].tolist())
         for name, least in block.require.distinct.items()
     }
-    if units is not None:
-        different[unit] = frozenset(np.unique(units)[: block.k].tolist())
     columns, variables = {}, {}
     for name in block.columns or ():
-        variable = coded_variable(frame, plan, name, written is not None)
+        variable = batch_column(frame, plan, name, written is not None)
         variables[name] = variable
         if variable.kind == "hierarchy":
             ancestors(variable)  # which refuses codes that the hierarchy does not have
@@ -112,12 +110,6 @@ def summarise(
             )
             columns[name].most_holders = block.k or 1
     check_relations(plan, frame, variables)
-    if plan.missing.policy == "drop":
-        complete = complete_records(variables.values())
-        if not complete.all():  # all but the number of records is about those that are kept
-            kept = pa.array(complete)
-            left = None if written is None else written.filter(kept)
-            return replace(summarise(table.filter(kept), plan, left, log_units), records=len(frame))
     protected = [variables[name] for name in block.columns or ()]
     cells, which = cells_of(frame, plan, written, protected)
     often = np.bincount(which, minlength=len(cells))
@@ -131,19 +123,9 @@ def summarise(
     return TableSummary(columns, counted, masses, len(frame), different, in_strata, block.k or 1)
 
 
-def coded_variable(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variable:
+def batch_column(frame: Frame, plan: Plan, name: Any, is_csv: bool) -> Variable:
     """Read a column of a batch; texts without a kind are categories for now."""
-    setting, codes = plan.column(name), plan.missing.codes.get(name, ())
-    if (
-        setting.kind is None
-        and not frame.is_numeric(name)
-        and frame.kind_in_words(name) in ("text", "categories")
-        and not (
-            codes and frame.odd_numbers(name) is not None
-        )  # numbers with codes for missing ones
-    ):
-        setting = replace(setting, kind="nominal", round="no")
-    variable = variable_of(frame, name, setting, codes, missing_words(is_csv))
+    variable = column_of(frame, plan, name, missing_words(is_csv), in_batches=True)
     if variable.kind == "date":  # counted from the same instant in all batches
         variable = replace(variable, values=variable.values + variable.origin, origin=0)
     if plan.missing.policy == "error" and variable.missing.any():

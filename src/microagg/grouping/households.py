@@ -193,46 +193,45 @@ def group_households(
     required = [one for one in given.requirements if not whole_of(one, Units)]
     k, seed = block.k or 1, intake.plan.seed
     weights = intake.relative_weights
-    states = raw_states.copy()
-    persons, households = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    top, top_households, done, stopped = 0, 0, 0, False
+    states, households = raw_states.copy(), np.empty(n, dtype=np.int64)
+    classes: list[Households] = []
+    class_labels: list[Labels] = []
+    n_groups, done, stopped = 0, 0, False
     first: Partition | None = None
-    for one in _classes(X, units, strata, k, required):
-        rows = one.rows
-        cells, blanked = _patterns(raw_states, one, k, intake, required)
+    for alike in _classes(X, units, strata, k, required):
+        rows = alike.rows
+        cells, blanked = _patterns(raw_states, alike, k, intake, required)
         exists = rows >= 0
-        own = None
+        household_weights = None
         if weights is not None:  # of a household, the mean of its members
-            own = np.where(exists, weights[rows], 0.0).sum(axis=1) / exists.sum(axis=1)
+            sums = np.where(exists, weights[rows], 0.0).sum(axis=1)
+            household_weights = sums / exists.sum(axis=1)
 
         def watch(so_far: Progress, done: int = done, width: int = rows.shape[1]) -> None:
             if progress is not None:
                 progress(Progress(min(done + int(so_far) * width, n)))
 
         groups = group(
-            Space(np.ascontiguousarray(one.matrix), "none"),
+            Space(np.ascontiguousarray(alike.matrix), "none"),
             block,
             cells,
-            weights=own,
-            requirements=_by_place(one, cells, required),
+            weights=household_weights,
+            requirements=_by_place(alike, cells, required),
             seed=seed,
             progress=watch,
         )
-        labels = _with_all_members(one, groups.labels, cells, required)
+        labels = _with_all_members(alike, groups.labels, cells, required)
+        classes.append(alike)
+        class_labels.append(labels)
         first = first or groups
         stopped = stopped or groups.stopped
-        persons_here = one.places(labels)
-        persons[rows[exists]] = top + persons_here[exists]
-        households[rows[exists]] = (
-            top_households + np.broadcast_to(labels[:, None], rows.shape)[exists]
-        )
+        households[rows[exists]] = n_groups + np.broadcast_to(labels[:, None], rows.shape)[exists]
         states[rows[exists]] = blanked[exists]
-        top += int(persons_here.max()) + 1
-        top_households += int(labels.max()) + 1
+        n_groups += int(labels.max()) + 1
         done += int(exists.sum())
     assert first is not None
     check_blanked(raw_states, None, int(np.count_nonzero(raw_states != states)), intake.plan)
-    labels = canonical_labels(persons)
+    labels = canonical_labels(person_labels(classes, class_labels))
     total = sum_of_squares(X, np.zeros(n, dtype=np.int64), weights)
     partition = replace(
         first,

@@ -13,26 +13,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import percent, plural
 from microagg.base.typing import Floats, Labels
 from microagg.drafting.guess import FEW
 from microagg.encode.missing import (
-    complete_records,
     distinct_rows,
     group_states,
     join_patterns,
 )
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder
-from microagg.encode.recoded_table import Recoded, recode_table
+from microagg.encode.recoded_table import (
+    Recoded,
+    complete_rows,
+    recode_table,
+    recoded_columns,
+    recoders_of,
+)
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space, are_plain, space_of, with_admissible
 from microagg.encode.strata import merge_small, strata_of
 from microagg.errors import InputError, shown
 from microagg.grouping.require.from_plan import can_be_group, requirements_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
-from microagg.grouping.require.value_rules import check_units
 from microagg.plan.block import Block
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
@@ -42,7 +45,7 @@ from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.release_frame import reordered
-from microagg.tables.variable import QUANTITIES, Variable, variable_of
+from microagg.tables.variable import Variable, column_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -136,8 +139,8 @@ def take_in(
 ) -> Intake:
     """Read the columns of a table by a plan, and check everything that can be wrong with them.
 
-    Columns are recoded first, if the plan asks for it; the plan of the result is then that of the recoded
-    table.
+    Records that the policy ``drop`` leaves out are left out first; then columns are recoded, if the plan asks
+    for it: the plan of the result is that of the recoded table.
 
     Parameters
     ----------
@@ -148,36 +151,18 @@ def take_in(
     fitted : the recodings, if these records are a sample of a larger table, which was checked
     rows : (m,) records that the plan does not leave out, ascending; None: all
     """
-    new = recode_table(table, plan, text, coded, fitted)
-    of_sample = fitted is not None
-    if new is None:
-        return _take_in(table, plan, text, coded, {}, rows, of_sample)
-    intake = _take_in(new.frame, new.plan, new.text, coded, new.recoders, rows, of_sample)
-    original = table if intake.rows is None else Frame(reordered(table.native, intake.rows))
-    return replace(intake, recoded=new.columns(intake.rows), original=original)
-
-
-def _take_in(
-    table: Frame,
-    plan: Plan,
-    text: pa.Table | None,
-    coded: Mapping[Any, Coded] | None,
-    recoders: Mapping[Any, Recoder],
-    rows: Labels | None,
-    of_sample: bool,
-) -> Intake:
-    roles = plan.roles(table.names)
-    if not len(table):
+    roles, given, is_csv = plan.roles(table.names), len(table), text is not None
+    if not given:
         raise no_records()
-    coded = coded or {}
     for block in plan.blocks:
-        check_k(block.k or 1, len(table))
-    variables = _variables(table, plan, roles, text is not None, coded, recoders)
-    given, suppressed = len(table), 0 if rows is None else len(table) - len(rows)
-    if plan.missing.policy == "drop":
-        there = complete_records(variables.values())
-        suppressed = 0 if rows is None else int(there.sum()) - int(there[rows].sum())
-        rows = np.flatnonzero(there) if rows is None else rows[there[rows]]
+        check_k(block.k or 1, given)
+    coded, of_sample = coded or {}, fitted is not None
+    recoders = recoders_of(table, plan, text) if fitted is None else fitted
+    suppressed = 0 if rows is None else given - len(rows)
+    complete = complete_rows(table, plan, is_csv)
+    if complete is not None:
+        suppressed = 0 if rows is None else int(complete.sum() - complete[rows].sum())
+        rows = np.flatnonzero(complete) if rows is None else rows[complete[rows]]
     if rows is not None and len(rows) < given:
         if not len(rows):
             raise no_complete_record()
@@ -188,57 +173,47 @@ def _take_in(
         table = Frame(table.with_columns({name: table.take(name, every) for name in listed}))
         text = None if text is None else text.take(rows)
         coded = {name: Coded(tagged.codes, tagged.tags[rows]) for name, tagged in coded.items()}
-        variables = _variables(table, plan, roles, text is not None, coded, recoders)
-    if plan.missing.policy == "error":
-        for variable in variables.values():
-            if variable.missing.any():
-                raise refused_as_missing(variable)
-    units = {name: _units(table, text, plan, name) for name in plan.units}
+    original = None
+    if recoders:
+        original = table
+        table, text, plan = recode_table(table, plan, recoders, text, coded)
+    variables = {}
+    for name in roles.protected:
+        variable = column_of(table, plan, name, missing_words(is_csv), coded)
+        variables[name] = recoders[name].placed(variable) if name in recoders else variable
+        if plan.missing.policy == "error" and variable.missing.any():
+            raise refused_as_missing(variable)
+    written = table if text is None else Frame(text)
+    units = {name: codes_as_written(written, name, is_csv) for name in plan.units}
     if units:
         # Of nested units, such as plants and firms, the fewest are the strictest.
         roles = replace(roles, unit=min(units, key=lambda name: len(np.unique(units[name]))))
-    intake = Intake(
+    if not of_sample:
+        for name, variable in variables.items():
+            levels = int((variable.rows >= 0).sum())
+            present = int((~variable.missing).sum())
+            check_no_identifier(name, variable.kind, variable.setting, levels, present)
+    weights = None if plan.weight is None else weights_of(table, plan.weight.column)
+    check_relations(plan, table, variables)
+    sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
+    recoded = {} if original is None else recoded_columns(original, recoders)
+    return Intake(
         frame=table,
         text=text,
         plan=plan,
         roles=roles,
         variables=variables,
-        weights=None if plan.weight is None else weights_of(table, plan.weight.column),
+        weights=weights,
         units_by=units,
-        strata_by={},
+        strata_by={
+            names: strata_of(table, names, None if text is None else written) for names in sets
+        },
         rows=rows,
         given=given,
         suppressed=suppressed,
+        recoded=recoded,
+        original=original,
     )
-    if not of_sample:
-        for name, variable in variables.items():
-            levels = int((variable.rows >= 0).sum())
-            check_no_identifier(
-                name, variable.kind, variable.setting, levels, int((~variable.missing).sum())
-            )
-    check_relations(plan, table, variables)
-    written = None if text is None else Frame(text)
-    sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
-    return replace(intake, strata_by={names: strata_of(table, names, written) for names in sets})
-
-
-def _variables(
-    table: Frame,
-    plan: Plan,
-    roles: Roles,
-    is_csv: bool,
-    coded: Mapping[Any, Coded],
-    recoders: Mapping[Any, Recoder],
-) -> dict[Any, Variable]:
-    codes = plan.missing.codes
-    words = missing_words(is_csv)
-    variables = {}
-    for name in roles.protected:
-        variable = variable_of(table, name, plan.column(name), codes.get(name, ()), words)
-        if name in coded and name not in codes and variable.kind in QUANTITIES:
-            variable = replace(variable, codes=coded[name].codes, tags=coded[name].tags)
-        variables[name] = recoders[name].placed(variable) if name in recoders else variable
-    return variables
 
 
 def no_records() -> InputError:
@@ -263,14 +238,6 @@ def refused_as_missing(variable: Variable) -> InputError:
         f"{shown(variable.name)} has some, the first in row {int(np.argmax(variable.missing)) + 1} (the "
         'first record is row 1). Fill them, or say missing = "pattern".'
     )
-
-
-def _units(table: Frame, text: pa.Table | None, plan: Plan, unit: Any) -> Labels:
-    written = table if text is None else Frame(text)
-    units = codes_as_written(written, unit, text is not None)
-    most = max(block.k or 1 for block in plan.blocks if plan.unit_of(block).column == unit)
-    check_units(units, most, listed_names([unit]))
-    return units
 
 
 def check_no_identifier(name: Any, kind: str, setting: Column, levels: int, present: int) -> None:
@@ -347,8 +314,9 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     policy = plan.missing.policy
     weights = intake.relative_weights
     space = space_of(variables, block.scale, weights, states=policy in ("majority", "fill"))
-    n = len(intake)
-    strata, merged = np.zeros(n, dtype=np.int64), False
+    requirements = requirements_of(intake.frame, block, units, unit.column, intake.weights)
+    check_feasible(requirements)
+    strata, merged = np.zeros(len(intake), dtype=np.int64), False
     given_strata = intake.strata_of(block)
     if given_strata is not None:
         who = intake.plan.words_of_unit(unit.column)
@@ -357,8 +325,6 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
             *given_strata, k, units, space.scaled, wanted.small, as_written, wanted.columns, who
         )
         merged = int(strata.max()) < int(given_strata[0].max())
-    requirements = requirements_of(intake.frame, block, units, unit.column, intake.weights)
-    check_feasible(requirements)
     if strata.any():
         for stratum in range(int(strata.max()) + 1):
             check_feasible(within(requirements, np.flatnonzero(strata == stratum)))

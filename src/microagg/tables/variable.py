@@ -8,7 +8,7 @@ Where a value is missing it is NaN, with the tag of its code where the plan name
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,9 @@ from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, listed, shown
 from microagg.plan.column import CATEGORIES, Column
+from microagg.plan.plan import Plan
 from microagg.tables.dates import dates_in_text, first_no_date, instants
+from microagg.tables.file_metadata import Coded
 from microagg.tables.finite import check_not_infinite, first_row
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import is_text
@@ -145,6 +147,37 @@ def variable_of(
     if kind == "integer":
         _check_whole(values, name)
     return Variable(name, kind, values, setting, codes=tuple(codes), tags=tags)
+
+
+def column_of(
+    frame: Frame,
+    plan: Plan,
+    name: Any,
+    missing_words: Sequence[str] = ("",),
+    coded: Mapping[Any, Coded] | None = None,
+    in_batches: bool = False,
+) -> Variable:
+    """Read a column as what a plan says of it, or as what its type says.
+
+    Parameters
+    ----------
+    frame, name : the table, or a batch of it, and the column
+    plan : with settings and codes for missing values, by column
+    missing_words : texts of categories that mean missing
+    coded : for quantities of which the plan names no codes, those of the file that the table came from
+    in_batches : whether only all batches together tell what texts without a kind are: they are categories for
+        now
+    """
+    setting, codes = plan.column(name), plan.missing.codes.get(name, ())
+    if in_batches and setting.kind is None and not frame.is_numeric(name):
+        # Numbers with codes for missing ones are numbers in every batch.
+        is_number = bool(codes) and frame.odd_numbers(name) is not None
+        if frame.kind_in_words(name) in ("text", "categories") and not is_number:
+            setting = replace(setting, kind="nominal", round="no")
+    variable = variable_of(frame, name, setting, codes, missing_words)
+    if coded and name in coded and not codes and variable.kind in QUANTITIES:
+        return replace(variable, codes=coded[name].codes, tags=coded[name].tags)
+    return variable
 
 
 def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:

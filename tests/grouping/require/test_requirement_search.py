@@ -12,14 +12,13 @@ from microagg import InputError
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
-from microagg.grouping.require.requirement import violations_of
+from microagg.grouping.require.requirement import check_feasible, violations_of
 from microagg.grouping.require.requirement_search import repair, satisfy
 from microagg.grouping.require.value_rules import (
     Closeness,
     Distinct,
     Entropy,
     Units,
-    check_units,
     distinct_units,
 )
 from microagg.grouping.require.weight_rules import Population, RiskLimit
@@ -297,5 +296,5 @@ def test_too_few_units_are_refused():
         InputError,
         match=r"k=3 needs at least 3 distinct values of the unit hid; .* has 2\. Lower k",
     ):
-        check_units(np.array([0, 1, 0, 1]), 3, "hid")
-    check_units(np.array([0, 1, 2]), 3, "hid")
+        check_feasible([Units(np.array([0, 1, 0, 1]), 3, "hid")])
+    check_feasible([Units(np.array([0, 1, 2]), 3, "hid")])

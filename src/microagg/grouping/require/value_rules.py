@@ -13,7 +13,6 @@ import numpy as np
 
 from microagg.base.formatting import number, share
 from microagg.base.typing import Floats, Labels
-from microagg.errors import InputError
 from microagg.grouping.require.requirement import Demand, Requirement, column_words, violations_of
 from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, HIDDEN, ORDERED
 
@@ -273,12 +272,6 @@ class HiddenValues(Requirement):
             f"No group may give {column_words(self.column)} away; the whole table as one group does, since "
             "all its values are nearly the same. Leave the requirement out, or drop the column."
         )
-
-
-def check_units(units: Labels, k: int, column: str) -> None:
-    """Refuse a table with fewer than k distinct units, where no groups could keep the promise."""
-    if len(np.unique(units)) < k:
-        raise InputError(Units(units, k, column).reason())
 
 
 def distinct_units(labels: Labels, units: Labels) -> Labels:
