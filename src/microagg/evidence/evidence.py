@@ -456,7 +456,7 @@ class Evidence(Measured):
             },
             "paper": used.paper,
             "summary": used.summary,
-            "guarantee": guarantee(self.plan, part),
+            "guarantee": guarantee(self.plan, self, part),
             "aggregate": block.released,
             "swapped": block.is_swapped,
             "could_do_better": word,

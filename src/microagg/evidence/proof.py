@@ -31,7 +31,7 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
 
 def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     partition, block = part.partition, plan.block_of(part.columns)
-    used = guarantee(plan, part)
+    used, frozen = guarantee(plan, measured, part), _has_frozen_groups(measured)
     # Bounds are on the loss of means, which lose least: they say little of other aggregates.
     if block.released != "mean":
         return "not known", (
@@ -44,6 +44,7 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     in_cells = plan.strata_of(block).columns or (missing and plan.missing.policy == "pattern")
     # Groups of one cell never cross into another, and a bound is the sum of those of all cells.
     where = " that keep to strata and patterns of missing values" if in_cells else ""
+    where += ", all made anew," * frozen
     if used == "exact" and plain_cost and not weighted:
         return "no", f"The method is exact: no groups with this k{where} lose less."
     if partition.gap is not None and not (measured.weighted and not partition.weighted):
@@ -55,6 +56,8 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
             f"of the loss: it is proved that groups of {partition.k:,} or more{where} lose at least {least}"
             + (", whatever else they satisfy." if merged else "."),
         )
+    if frozen:
+        return "not known", "Not computed: groups of earlier files are kept."
     if weighted or merged:
         return "not known", "Not computed for plans with a weight, a unit or extra requirements."
     kind = {
@@ -64,12 +67,19 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     return "not known", f"Not computed: the method is {kind.get(used, 'a heuristic')}."
 
 
-def guarantee(plan: Plan, part: Part) -> str:
+def guarantee(plan: Plan, measured: Measured, part: Part) -> str:
     """Return what is proved of the groups of a part: methods prove theirs for k records and nothing else."""
+    if _has_frozen_groups(measured):
+        return "heuristic"
     partition = part.partition
     used = find(partition.method).guarantee_for(part.coordinates, partition.weighted)
     more = _satisfies_more(plan, plan.block_of(part.columns))
     return "heuristic" if more and used == "exact" else str(used)
+
+
+def _has_frozen_groups(measured: Measured) -> bool:
+    """Return whether a ledger has groups of earlier files."""
+    return measured.history is not None and measured.history.files > 1
 
 
 def _satisfies_more(plan: Plan, block: Block) -> bool:
