@@ -83,7 +83,21 @@ def test_groups_that_join_for_a_new_column_are_told_before_and_after(tmp_path):
     words = (*words, "--columns", "x,z", "--kind", "z=number")
     priced = here("plan", second, *words, "--prices")
     done = here("protect", second, tmp_path / "2.csv", *words)
-    joined = "a column that fewer than k members have would lose more if it were blanked: 2 groups"
+    held, one = pd.DataFrame({"x": x, "z": z}), table.index < 6
+    held = (held - held.mean()) / held.std()
+    two = held[one].groupby([0, 0, 0, 1, 1, 1])["x"]
+    lost, blanked = (
+        100 * squares / np.square(held).sum().sum()
+        for squares in (
+            np.square(held[one] - held[one].mean()).sum().sum(),
+            np.square(held[one]["x"] - two.transform("mean")).sum()
+            + np.square(held[one]["z"]).sum(),
+        )
+    )
+    joined = (
+        "a column that fewer than k members have would lose more if it were blanked: 2 groups, which lose "
+        f"{percent(lost)} of the information ({percent(blanked)} if it were blanked)"
+    )
     for told in (priced, done):
         assert joined in " ".join(told.stderr.split())
     history = here("ledger", tmp_path / "L.sqlite", "--json")

@@ -16,6 +16,7 @@ import pytest
 import microagg
 from command import here
 from microagg import InputError, TableError, protect_file
+from microagg.evidence.over_time import history_words
 from microagg.ledger.equations import gives_few_away, has_dominant_change
 from microagg.ledger.hashing import hashed_rows
 from microagg.ledger.ledger_file import key_file, read_ledger, write_ledger
@@ -169,7 +170,7 @@ def test_a_group_that_is_told_apart_by_what_was_known_before_waits(release):
     assert evidence.history.counts["withheld_for_known"] == 3
 
 
-def test_leavers_are_accepted_on_request_with_the_old_value_and_amber(release):
+def test_leavers_are_accepted_on_request_with_the_old_value_and_amber(release, tmp_path):
     everybody = people([1.0, 2, 3, 4, 21, 22, 23, 24])
     release(everybody)
     with pytest.warns(UserWarning, match="others left"):
@@ -177,6 +178,10 @@ def test_leavers_are_accepted_on_request_with_the_old_value_and_amber(release):
     assert evidence.verdict == "amber"
     assert values(table) == [2.5, 22.5]
     assert len(table) == 7
+    files = (tmp_path / "out1.csv", tmp_path / "out2.csv")
+    done = here("verify", *files, "--ledger", tmp_path / "L.sqlite")
+    assert done.returncode == 1
+    assert "fails Over the 2 files of this ledger" in " ".join(done.stderr.split())
     with pytest.warns(UserWarning, match="others left"):  # fewer than k would stay
         table, _ = release(everybody[2:7], leavers="accept")
     assert values(table) == [22.5]
@@ -376,6 +381,27 @@ def test_groups_that_some_left_become_one_if_k_left_and_k_stayed(release):
     assert len(table) == 9
 
 
+def test_groups_join_others_with_the_same_categories(release):
+    """Two regions with three trades each: whoever stayed shares the region, which most groups have."""
+    region, trade = ["N", "S"] * 12, np.repeat(["baker", "cook", "smith"], 8)
+    everybody = people([0.0] * 24, region=region, trade=trade).drop(columns="x")
+    settings = {
+        "columns": ["region", "trade"],
+        "kinds": dict.fromkeys(["region", "trade"], "nominal"),
+    }
+    release(everybody, **settings)
+    stay = everybody[everybody.groupby(["region", "trade"]).cumcount() > 0]
+    table, evidence = release(stay, **settings)
+    assert evidence.history.counts["groups_joined"] == 6
+    assert sorted(table["region"]) == ["N"] * 9 + ["S"] * 9
+    joining = evidence.history.joining["groups_joined"]
+    assert joining.groups == 6
+    assert joining.lost == pytest.approx(50)  # all that is known of trades
+    assert joining.otherwise == pytest.approx(100)
+    words = "6 groups, which lose 50.0 % of the information (100 % if they were withheld)"
+    assert words in history_words(evidence.history, evidence.who)
+
+
 def test_nothing_follows_from_groups_that_became_one(release, tmp_path):
     """The files before and after give the sum over whoever left, and no other."""
     everybody = people([1.0, 2, 3, 11, 12, 14, 101, 102, 103])
@@ -527,6 +553,27 @@ def test_a_run_killed_between_the_names_is_finished_by_the_next(release, tmp_pat
     assert here("ledger", tmp_path / "L.sqlite").returncode == 0
     assert target.read_bytes() == content
     assert not part.exists()
+
+
+def test_frozen_groups_are_not_called_optimal(release, tmp_path):
+    """The method is exact for one column, if it makes the groups of this file."""
+    x = [1.0, 2, 3, 4, 5, 6, 7, 8, 9]
+    _, first = release(people(x))
+    report = {"report": tmp_path / "report.html"}
+    _, second = release(people([9.0, 1, 5, 7, 2, 8, 3, 6, 4]), **report)
+    assert first.proof(first.parts[0])[0] == "no"
+    assert second.proof(second.parts[0]) == (
+        "not known",
+        "Not computed: groups of earlier files are kept.",
+    )
+    part = json.loads(report["report"].with_suffix(".json").read_text())["parts"][0]
+    assert part["guarantee"] == "heuristic"
+    columns = {"columns": ["x", "y"], "kinds": {"x": "number", "y": "number"}}
+    table = people(x, y=[*x[4:], *x[:4]])
+    _, third = release(table, ledger=tmp_path / "M", **columns)
+    _, fourth = release(table.assign(y=x), ledger=tmp_path / "M", **columns, **report)
+    assert third.proof(third.parts[0])[0] == "not known"  # without a report no bound is proved
+    assert "groups of 3 or more, all made anew, lose at least" in fourth.proof(fourth.parts[0])[1]
 
 
 def test_verify_counts_over_all_releases(release, tmp_path):

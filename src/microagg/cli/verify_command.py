@@ -251,7 +251,7 @@ def _say_sentences(speaker: Speaker, ledger: Ledger, counts: Recount) -> None:
     history = History(len(ledger.releases), counts.k, counts.smallest, sums, {}, "", "")
     style = "bold green" if counts.holds else "bold red"
     first, *others = history_sentences(history, who)
-    speaker.say("counted", first, style=style)
+    speaker.say("counted" if counts.smallest >= counts.k else "fails", first, style=style)
     for sentence in others:
         speaker.say("", sentence)
     if counts.solved:

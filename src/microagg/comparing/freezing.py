@@ -113,7 +113,15 @@ def freezing_prices(
         sums = not plan.is_swapped
         losses = [*(facts["loss"] for facts in ledger.releases), with_groups]
         history = History(
-            len(chain), after.about["k"], carrying.smallest, sums, carrying.counts, "", "", losses
+            len(chain),
+            after.about["k"],
+            carrying.smallest,
+            sums,
+            carrying.counts,
+            "",
+            "",
+            losses,
+            carrying.joining,
         )
     tried = TriedSample.followed(records, quick, SAMPLE)
     sample = tried.records

@@ -409,6 +409,10 @@ class Evidence(Measured):
             and {
                 **self.history._asdict(),
                 "counts": dict(self.history.counts),
+                "joining": {
+                    name: few_digits(joining._asdict(), DIGITS)
+                    for name, joining in self.history.joining.items()
+                },
                 "sentences": history_sentences(self.history, self.who),
             },
             "order": "kept" if self.plan.keep_order else "random",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Labels
 from microagg.evidence.sentences import Caution
+from microagg.ledger.joining import Joining
 from microagg.measure.agreement import Agreement
 from microagg.measure.attack import Attacks
 from microagg.measure.before_and_after import Summary
@@ -175,6 +177,8 @@ class History(NamedTuple):
     """The same of the first release, which all files of a ledger have in common."""
     losses: Sequence[float] = ()
     """Percent of the information that each file loses."""
+    joining: Mapping[str, Joining] = MappingProxyType({})
+    """What groups that became one lose, and those that could have, by the names of their counts."""
 
 
 @dataclass(frozen=True, kw_only=True)

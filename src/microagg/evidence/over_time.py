@@ -27,6 +27,12 @@ _GROUPS_SAID = {
     "groups_kept": "with old values although something changed, since the change would give somebody "
     "away: {}",
     "columns_blanked": "with a column blanked that fewer than k members have: {}",
+    "groups_not_joined": "that could have become one instead: {}",
+}
+_OTHERWISE = {
+    "groups_joined": "if they were withheld",
+    "groups_joined_for_values": "if it were blanked",
+    "groups_not_joined": "as one",
 }
 
 
@@ -68,11 +74,13 @@ def history_words(history: History | None, who: UnitWords) -> str:
     said += [
         words.format(who.counted(counts[name])) for name, words in _SAID.items() if counts.get(name)
     ]
-    said += [
-        words.format(plural(counts[name], "group"))
-        for name, words in _GROUPS_SAID.items()
-        if counts.get(name)
-    ]
+    for name, words in _GROUPS_SAID.items():
+        if counts.get(name):
+            said.append(words.format(plural(counts[name], "group")))
+        if counts.get(name) and name in history.joining:
+            _, lost, otherwise = history.joining[name]
+            said[-1] += f", which lose {percent(lost)} of the information"
+            said[-1] += f" ({percent(otherwise)} {_OTHERWISE[name]})"
     return f"release {history.files} of the ledger" + "".join(f"; {fact}" for fact in said)
 
 

@@ -200,6 +200,7 @@ class MemoryEngine(Engine):
             ledger.chain[-1],
             ledger.chain[0],
             [facts["loss"] for facts in ledger.releases],
+            carrying.joining,
         )
 
     def write_ledger(self, part: Path) -> None:

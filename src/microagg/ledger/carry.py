@@ -32,7 +32,7 @@ from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.ledger.base_groups import BaseGroups
 from microagg.ledger.choosing import FileUnits
 from microagg.ledger.hashing import hashed_rows
-from microagg.ledger.joining import join_for_values
+from microagg.ledger.joining import Information, Joining, join_for_values, joined_for_leavers
 from microagg.ledger.ledger_file import Ledger
 from microagg.ledger.recount import smallest_combination
 from microagg.ledger.settle import GroupValues
@@ -55,6 +55,8 @@ class Carrying:
     def __init__(self, ledger: Ledger, key: bytes, column: Any = None, leavers: str = "withhold"):
         self._ledger, self._column, self._leavers = ledger, column, leavers
         self._base = BaseGroups(ledger, key)
+        self.joining: dict[str, Joining] = {}
+        """What groups that became one lose, and those that could have, by the names of their counts."""
 
     def choose(self, table: Frame, text: pa.Table | None, plan: Plan) -> Labels:
         """Return the rows that are released, ascending; for parameters see :class:`.FileUnits`."""
@@ -103,9 +105,14 @@ class Carrying:
         file, ledger = self._units, self._base
         n, k = len(intake), block.k or 1
         at, strata = file.at[file.of_row], file.stratum[file.of_row]
-        if (at >= 0).any() and not file.swapped:
-            joined = join_for_values(ledger, given.variables, at, strata, file.k, block.draws)
-            self.counts["groups_joined_for_values"] = joined
+        if (at >= 0).any():
+            information = Information(given.variables)
+            self.joining = {"groups_joined": joined_for_leavers(ledger, information, at, file.k)}
+            if not file.swapped:
+                self.joining |= join_for_values(
+                    ledger, information, given.variables, at, strata, file.k, block.draws
+                )
+            self.counts |= {name: joining.groups for name, joining in self.joining.items()}
         new = np.flatnonzero(at < 0)
         is_first = not len(ledger.units) and not file.have_several_rows and k == file.k
         labels = np.where(at < 0, -1, ledger.of_units[at]) if len(ledger.units) else at.copy()

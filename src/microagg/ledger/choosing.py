@@ -207,7 +207,6 @@ class FileUnits:
                 lambda units: smallest_combination(units * 0, seen[units]) >= k,
             )
             base.join(into, plan.blocks[0].draws)
-            self.counts["groups_joined"] = len(into)
         accepted = left & (present >= k) & (not plan.is_swapped) & (self._leavers == "accept")
         alone = rarest_of_groups(groups, seen[:, -1:], count)
         told_apart = there & ~left & (joint < k) & (alone >= k)
