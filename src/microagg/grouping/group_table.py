@@ -52,8 +52,16 @@ def group(
 ) -> Partition:
     """Partition the records of a block.
 
-    ``cells`` has the cell of each record, 0, 1, …; each cell satisfies the requirements as one group. For
-    the others see :class:`Problem`; ``progress`` is as for :func:`microagg.partition`.
+    Parameters
+    ----------
+    space : of the n records, and what groups of them release
+    block : with k, the method and its settings
+    cells : (n,) cell of each record, 0, 1, …; each cell satisfies the requirements as one group
+    weights : (n,) of the records in the objective; None: all count alike
+    requirements : what every group must satisfy in addition to k, for all records
+    seed : of the plan
+    n_total, span : of a search that others continue, see :class:`Problem`
+    progress : as for :func:`microagg.partition`
 
     >>> X = np.array([[0.0], [10.0], [1.0], [11.0]])
     >>> group(Space(X, "none"), Block(k=2), np.array([0, 0, 1, 1])).labels.tolist()
@@ -317,7 +325,7 @@ def _total(space: Space, weights: Floats | None) -> float:
 
 
 def seconds_of_bound(cells: Labels, k: int) -> float:
-    """Estimate how long :func:`bound_over_cells` takes."""
+    """Estimate the seconds of :func:`bound_over_cells` for the ``cells`` of records, (n,), and ``k``."""
     from microagg.bounds.by_effort import expected_seconds  # here, for the sake of a fast import
 
     sizes, counts = np.unique(np.bincount(cells), return_counts=True)
@@ -330,7 +338,15 @@ def seconds_of_bound(cells: Labels, k: int) -> float:
 def bound_over_cells(
     space: Space, cells: Labels, k: int, progress: Listener | None = None
 ) -> float:
-    """Prove a lower bound on the SSE of all groups that do not cross cells: the sum of the cells' bounds."""
+    """Prove a lower bound on the SSE of all groups that do not cross cells: the sum of the cells' bounds.
+
+    Parameters
+    ----------
+    space : of the n records
+    cells : (n,) cell of each, 0, 1, …
+    k : least number of records in a group
+    progress : as for :func:`microagg.partition`
+    """
     if not cells.any():
         return lower_bound(space.matrix, k, scale=space.scale, effort="balanced", progress=progress)
     total, before = 0.0, 0

@@ -179,6 +179,13 @@ def group_households(
 ) -> Together:
     """Group the households of a table, each as one record.
 
+    Parameters
+    ----------
+    intake : the table
+    block : with k, the method, and the unit, whose records stay together
+    given : the columns of the block, and the strata of the records as cells
+    progress : as for :func:`microagg.partition`
+
     Raises
     ------
     InputError

@@ -98,6 +98,8 @@ def _is_sse(options: Mapping[str, Any]) -> bool:
 def is_searched(space: Space, block: Block, required: bool) -> bool:
     """Return whether groups are searched for by the loss of their released values.
 
+    That is of groups in a ``space`` by the method of a ``block``, ``required`` to satisfy more than k or not.
+
     They are wherever a search is made: by auto, by refine, and under requirements. Groups of a method as it
     was published stay as they are.
     """
@@ -249,7 +251,19 @@ def _satisfied(
 
 
 def search_by_release(problem: Problem, labels: Labels, effort: str, state: State) -> Labels:
-    """Make the last search: from groups of a low SSE to groups whose released values lose least."""
+    """Make the last search: from groups of a low SSE to groups whose released values lose least.
+
+    Parameters
+    ----------
+    problem : with the m records to be grouped
+    labels : (m,) groups of a low SSE, 0, 1, …
+    effort : "fast", "balanced" or "best"
+    state : progress, and the wish to stop
+
+    Returns
+    -------
+    (m,) groups
+    """
     from microagg.algorithms.refine.last_search import lower_released_loss
 
     releases = problem.space.releases

@@ -212,6 +212,8 @@ def _effort_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> str:
 def seconds_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> float:
     """Estimate the seconds of the proof that ``bound`` asks for; 0 if it is quick or cannot be estimated.
 
+    It is of groups of at least ``k`` of ``n`` records, which are ``weighted`` or not.
+
     >>> seconds_of_proof(False, 1_000, 8, False), seconds_of_proof(True, 1_000, 8, False) > 1
     (0.0, True)
     """

@@ -232,7 +232,7 @@ def no_complete_record() -> InputError:
 
 
 def refused_as_missing(variable: Variable) -> InputError:
-    """Return the error about missing values where the policy refuses them."""
+    """Return the error about missing values of ``variable`` where the policy refuses them."""
     return InputError(
         "Columns to protect must have no missing values by the policy error; column "
         f"{shown(variable.name)} has some, the first in row {int(np.argmax(variable.missing)) + 1} (the "
@@ -243,7 +243,11 @@ def refused_as_missing(variable: Variable) -> InputError:
 def check_no_identifier(name: Any, kind: str, setting: Column, levels: int, present: int) -> None:
     """Refuse names and ids as categories: a group would release the name of one of its members.
 
-    ``levels`` is the number of different values of the ``present`` records that have one.
+    Parameters
+    ----------
+    name, kind, setting : the column, and what the plan says of it
+    levels : number of its different values
+    present : records that have a value
     """
     if kind not in ("nominal", "hierarchy") or setting.levels is not None:
         return
@@ -256,7 +260,14 @@ def check_no_identifier(name: Any, kind: str, setting: Column, levels: int, pres
 
 
 def check_relations(plan: Plan, frame: Frame, variables: Mapping[Any, Variable]) -> None:
-    """Refuse a table in which a relation does not hold."""
+    """Refuse a table in which a relation does not hold.
+
+    Parameters
+    ----------
+    plan : with the relations
+    frame : the table
+    variables : its protected columns, by name
+    """
     for relation in plan.relations:
         values = {}
         for name in relation.columns:
@@ -285,7 +296,7 @@ def _numbers(frame: Frame, name: Any) -> Floats:
 
 
 def broken_relation(plan: Plan, frame: Frame) -> str | None:
-    """Name the first relation that a released table breaks, and where; None: all hold."""
+    """Name the first relation of ``plan`` that ``frame``, a released table, breaks; None: all hold."""
     for relation in plan.relations:
         values = {name: _numbers(frame, name) for name in relation.columns}
         wrong = relation.broken(values)

@@ -234,7 +234,7 @@ def release_records(
 
 
 def by_columns(work: Callable[[int], None], columns: int) -> None:
-    """Call ``work`` with the number of each column, in a few threads: each takes memory for all records."""
+    """Call ``work`` with the number of each of some ``columns``, in a few threads, which all take memory."""
 
     def on_some(begin: int, end: int, _: int) -> None:
         for j in range(begin, end):
@@ -313,7 +313,15 @@ def release_column(
 def keeps_integers(
     plan: Plan, name: Any, kind: str, is_whole: bool, is_swapped: bool = False
 ) -> bool:
-    """Return whether a column is released as whole numbers; ``is_whole``: all its numbers are whole."""
+    """Return whether a column is released as whole numbers.
+
+    Parameters
+    ----------
+    plan : with how the column, ``name``, is rounded
+    kind : of the column
+    is_whole : whether all its numbers are whole
+    is_swapped : whether its values are swapped within groups
+    """
     if is_swapped:  # among values of others a mean with decimals would show that it is one
         return is_whole and name not in plan.related
     kept = kind == "integer" or (kind == "spiked" and is_whole)
@@ -323,7 +331,16 @@ def keeps_integers(
 def native_column(
     frame: Frame, variable: Variable, values: Floats, state: Labels, whole: bool
 ) -> Any:
-    """Make the released column of a quantity or a date, in the type of the original."""
+    """Make the released column of a quantity or a date, in the type of the original.
+
+    Parameters
+    ----------
+    frame : the table, or a batch of it
+    variable : the column as it was read
+    values : (n,) released values, NaN where missing
+    state : (n,) their states, see :attr:`Variable.states`
+    whole : whether all values are whole numbers, see :func:`keeps_integers`
+    """
     name = variable.name
     coded = state >= 2
     texts = coded.any() and any(isinstance(code, str) for code in variable.codes)
@@ -379,7 +396,7 @@ def _texts_of_numbers(values: Floats) -> Any:
 
 
 def with_codes(array: Any, state: Labels, codes: Sequence[Any]) -> Any:
-    """Put the codes of missing values into a column of text."""
+    """Put ``codes`` of missing values into ``array``, a column of text, where ``state``, (n,), says so."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

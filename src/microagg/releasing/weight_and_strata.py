@@ -67,8 +67,9 @@ def released_strata(
 ) -> Labels:
     """Return the stratum with which each record is released, as a number.
 
-    Where small strata were merged, all records of a group have the stratum that most of them had; where
-    whole households move together, that of the group of households.
+    The arguments are those of :func:`release_weight_and_strata`: ``intake``, ``block``, ``given``, ``labels``
+    and ``households``. Where small strata were merged, all records of a group have the stratum that most of
+    them had; where whole households move together, that of the group of households.
     """
     strata = intake.strata_of(block)
     if strata is None:
@@ -92,8 +93,17 @@ def release_weight_and_strata(
 
     If the weight was dealt, also its name, its values before, and the record whose value each row got.
 
-    For the weight see :func:`released_weights`, for strata :func:`released_strata`. ``of_entry`` are mean
-    weights that earlier releases of the same people have settled, (n,).
+    For the weight see :func:`released_weights`, for strata :func:`released_strata`.
+
+    Parameters
+    ----------
+    intake : the table, n records
+    block : by whose groups weight and strata are released
+    given : its columns as they were grouped
+    labels : (n,) group of each record
+    households : (n,) group of each record's household, if whole households move together
+    swapping : with the random numbers, if values are swapped
+    of_entry : (n,) mean weights that earlier releases of the same people have settled
     """
     frame, plan = intake.frame, intake.plan
     columns: dict[Any, Any] = {}

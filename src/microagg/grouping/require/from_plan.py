@@ -70,7 +70,7 @@ RULES: dict[str, Rule] = {
 
 
 def asked_columns(asked: Require) -> list[tuple[str, Any]]:
-    """List the requirements that look at a column: their key and the column."""
+    """List the requirements in ``asked`` that look at a column: their key and the column."""
     return [
         (key, name)
         for key, rule in RULES.items()
@@ -156,9 +156,10 @@ def _values(frame: Frame, name: Any) -> Labels:
 
 
 def values_and_numbers(frame: Frame, name: Any) -> tuple[Labels, Floats | None]:
-    """Return the code of each value of a column, missing the last one, and its numbers.
+    """Return the code of each value of the column ``name`` of ``frame``, missing the last, and its numbers.
 
-    The numbers are None if the column has categories, or so few different numbers that they may be codes.
+    Both are (n,). The numbers are None if the column has categories, or so few different numbers that they
+    may be codes.
     """
     codes, levels = frame.levels(name)
     has_numbers = frame.is_numeric(name) and len(levels) >= FEWEST_NUMBERS
@@ -174,7 +175,7 @@ def _has_order(frame: Frame, name: Any) -> bool:
 
 
 def amounts_of(frame: Frame, name: Any) -> Floats:
-    """Return the amounts for rules of dominance."""
+    """Return the column ``name`` of ``frame`` as amounts for rules of dominance, (n,)."""
     if not frame.is_numeric(name):
         raise InputError(
             f"Rules of dominance are about amounts; column {shown(name)} holds {frame.kind_in_words(name)}."
@@ -224,7 +225,7 @@ def whole_of(requirement: Requirement, kind: type[Requirement]) -> bool:
 
 
 def within(requirements: Sequence[Requirement], rows: Labels | None) -> Sequence[Requirement]:
-    """Return the requirements for some records; None: all."""
+    """Return the ``requirements`` of a table for its records ``rows`` alone; None: all."""
     if rows is None:
         return requirements
     return [Within(requirement, rows) for requirement in requirements]

@@ -275,7 +275,7 @@ class HiddenValues(Requirement):
 
 
 def distinct_units(labels: Labels, units: Labels) -> Labels:
-    """Count the distinct units of each group.
+    """Count the distinct ``units``, (n,) any numbers, of each group 0, 1, … in ``labels``, (n,).
 
     >>> distinct_units(np.array([0, 0, 0, 1]), np.array([5, 5, 7, 5])).tolist()
     [2, 1]

@@ -112,10 +112,11 @@ class RiskLimit(Requirement):
 def individual_risk(sizes: ArrayLike, populations: ArrayLike) -> Floats:
     """Risk of the records of each class of f records that stands for F persons, by the sampling weights.
 
-    The number of persons is taken to be negative binomial given f, with success probability p = f/F
-    (Benedetti & Franconi 1998, as sdcMicro computes it). The risk is the expectation of 1 over that number:
-    p/(1−p)·ln(1/p) for f = 1, p/(1−p)²·(p·ln p + 1 − p) for f = 2, and p/(f − (1 − p)) from 3 on, which is a
-    little over the exact value and so on the safe side. If F is below f, p counts as 1.
+    ``sizes`` has f and ``populations`` F of each class, (classes,). The number of persons is taken to be
+    negative binomial given f, with success probability p = f/F (Benedetti & Franconi 1998, as sdcMicro
+    computes it). The risk is the expectation of 1 over that number: p/(1−p)·ln(1/p) for f = 1,
+    p/(1−p)²·(p·ln p + 1 − p) for f = 2, and p/(f − (1 − p)) from 3 on, which is a little over the exact value
+    and so on the safe side. If F is below f, p counts as 1.
 
     >>> individual_risk(np.array([3, 1, 2]), np.array([108.0, 45.5, 100.0])).round(8).tolist()
     [0.01369863, 0.08579129, 0.01877883]
