@@ -58,10 +58,10 @@ def test_numbers_whose_squares_overflow_are_refused():
 @given(st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=200), st.floats(0.01, 0.99))
 @example([2.225073858507e-311], 0.5)
 def test_quantiles_are_near(values, share):
-    found = Sketch().add(np.array(values[::2])).merge(Sketch().add(np.array(values[1::2])))
+    found = Sketch.of(np.array(values[::2])).merge(Sketch.of(np.array(values[1::2])))
     exact = float(np.quantile(values, share))
     near = max(map(abs, values))
     assert found.quantile(share) == pytest.approx(exact, rel=1e-9, abs=1e-9 * near)
-    coarse = found._coarse().quantile(share)
+    coarse = found.coarse().quantile(share)
     # Numbers below the least normal one have fewer leading bits.
     assert coarse == pytest.approx(exact, rel=1 / 128, abs=near / 128 + np.finfo(float).tiny)

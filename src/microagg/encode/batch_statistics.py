@@ -145,63 +145,59 @@ class Moments:
         return Spread(self.count, self.weight / mean_weight, self.low, self.high, scaling)
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Sketch:
     """How often values occur, or with which weight: each, or those that agree in their leading bits.
 
     They are counted by sign, power of two and first seven bits once there are too many different ones.
     """
 
-    mass: dict[int, float] = field(default_factory=dict)
-    """By the bits of values, so that these ascend."""
+    keys: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    """Bits of the values that occur, which ascend as these do."""
+    mass: Floats = field(default_factory=lambda: np.zeros(0))
+    """How often each occurs, or with which weight."""
     dropped: int = 0
     """Bits of a double that are not looked at."""
     weighted: bool = False
 
-    def add(self, values: Floats, weights: Floats | None = None) -> Sketch:
-        """Count values, none of them missing; the same object comes back."""
+    @classmethod
+    def of(cls, values: Floats, weights: Floats | None = None) -> Sketch:
+        """Count values, none of them missing."""
         bits = (np.asarray(values, dtype=np.float64) + 0.0).view(np.int64)
         # Negative doubles descend as their bits ascend.
-        ordered = np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
-        distinct, mass = _summed(ordered, weights)
-        dropped = _DROPPED if self.dropped or len(distinct) > _FEW_VALUES else 0
-        if dropped:
-            distinct, mass = _summed(distinct >> dropped, mass)
-        both = self.merge(Sketch(dict(zip(distinct.tolist(), mass.tolist(), strict=True)), dropped))
-        self.mass, self.dropped = both.mass, both.dropped
-        self.weighted = self.weighted or weights is not None
-        return self
+        keys = np.where(bits < 0, np.iinfo(np.int64).min - bits, bits)
+        mass = np.ones(len(keys)) if weights is None else weights
+        return cls(keys, mass, weighted=weights is not None)._summed()
 
     def merge(self, other: Sketch) -> Sketch:
         """Return the sketch of both together."""
-        first, other = (
-            sketch._coarse() if (self.dropped or other.dropped) and not sketch.dropped else sketch
-            for sketch in (self, other)
-        )
-        both = Sketch(dict(first.mass), first.dropped, first.weighted or other.weighted)
-        for key, mass in other.mass.items():
-            both.mass[key] = both.mass.get(key, 0.0) + mass
-        return both._coarse() if not both.dropped and len(both.mass) > _FEW_VALUES else both
+        dropped = max(self.dropped, other.dropped)
+        keys = [sketch.keys >> (dropped - sketch.dropped) for sketch in (self, other)]
+        mass = np.concatenate([self.mass, other.mass])
+        weighted = self.weighted or other.weighted
+        return Sketch(np.concatenate(keys), mass, dropped, weighted)._summed()
 
-    def _coarse(self) -> Sketch:
+    def _summed(self) -> Sketch:
+        """Count equal keys together, by their leading bits if there are too many."""
+        keys, which = np.unique(self.keys, return_inverse=True)
+        counted = replace(self, keys=keys, mass=np.bincount(which.reshape(-1), self.mass))
+        return counted if self.dropped or len(keys) <= _FEW_VALUES else counted.coarse()
+
+    def coarse(self) -> Sketch:
         """Return the sketch by leading bits."""
-        mass: dict[int, float] = {}
-        for key, mass_of_key in self.mass.items():
-            mass[key >> _DROPPED] = mass.get(key >> _DROPPED, 0.0) + mass_of_key
-        return Sketch(mass, _DROPPED, self.weighted)
+        return replace(self, keys=self.keys >> _DROPPED, dropped=_DROPPED)._summed()
 
     def quantile(self, share: float) -> float:
         """Return the value below which a share of all values lies, as a table in memory has it.
 
         Of very many different values it is off by one part in 256 at most.
 
-        >>> Sketch().add(np.array([1.0, 2.0, 100.0, 300.0])).quantile(0.5)
+        >>> Sketch.of(np.array([1.0, 2.0, 100.0, 300.0])).quantile(0.5)
         51.0
-        >>> Sketch().add(np.array([1.0, 2.0]), np.array([3.0, 1.0])).quantile(0.5)
+        >>> Sketch.of(np.array([1.0, 2.0]), np.array([3.0, 1.0])).quantile(0.5)
         1.0
         """
-        keys = np.array(sorted(self.mass), dtype=np.int64)
-        upto = np.cumsum([self.mass[key] for key in keys.tolist()])
+        keys, upto = self.keys, np.cumsum(self.mass)
         if self.weighted:  # a share that is reached but for rounding is reached
             return self._value(keys[np.searchsorted(upto, share * upto[-1] * (1 - ROUNDING))])
         rank = share * (upto[-1] - 1)
@@ -218,12 +214,6 @@ class Sketch:
         middle = (key << self.dropped) + (1 << self.dropped >> 1)
         bits = np.iinfo(np.int64).min - middle if middle < 0 else middle
         return float(np.array([bits], dtype=np.int64).view(np.float64)[0])
-
-
-def _summed(keys: NDArray[np.int64], weights: Floats | None) -> tuple[NDArray[np.int64], Floats]:
-    """Return the different keys, ascending, and the sum of the weights of each, which are 1 if not given."""
-    distinct, which = np.unique(keys, return_inverse=True)
-    return distinct, np.bincount(which.reshape(-1), weights).astype(np.float64)
 
 
 @dataclass(eq=False)

@@ -198,17 +198,18 @@ class Encoding:
         """Requirements that look at a column: their key and the column."""
         return asked_columns(self.block.require)
 
+    @cached_property
+    def _widths(self) -> list[int]:
+        """Packed numbers of a record in each field of :class:`Records`, what travels with it aside."""
+        optional = [self.plan.weight, self.unit, self.has_cells or None]
+        one_each = [int(column is not None) for column in optional]
+        asked = len(self.asked_columns)
+        return [len(self.coders), len(self.recoded_columns), *one_each, asked, 2]
+
     @property
     def width(self) -> int:
         """Packed numbers of a record, without what travels with it."""
-        optional = [self.plan.weight, self.unit, self.has_cells or None]
-        return (
-            len(self.coders)
-            + len(self.recoded_columns)
-            + sum(column is not None for column in optional)
-            + len(self.asked_columns)
-            + 2
-        )
+        return sum(self._widths)
 
     @property
     def unit(self) -> Any:
@@ -285,13 +286,13 @@ class Encoding:
         if not len(self.moved_cells):
             return cells
         first = self.moved_keys[:, 0]
-        at = np.minimum(np.searchsorted(first, keys[:, 0]), len(first) - 1)
-        for row in np.flatnonzero(first[at] == keys[:, 0]).tolist():
-            place = int(at[row])
-            while place < len(first) and first[place] == keys[row, 0]:
-                if self.moved_keys[place, 1] == keys[row, 1]:
-                    cells[row] = self.moved_cells[place]
-                place += 1
+        nearest = np.minimum(np.searchsorted(first, keys[:, 0]), len(first) - 1)
+        for row in np.flatnonzero(first[nearest] == keys[:, 0]).tolist():
+            index = int(nearest[row])
+            while index < len(first) and first[index] == keys[row, 0]:
+                if self.moved_keys[index, 1] == keys[row, 1]:
+                    cells[row] = self.moved_cells[index]
+                index += 1
         return cells
 
     def kept(self, table: pa.Table) -> NDArray[np.bool_] | None:
@@ -316,30 +317,26 @@ class Encoding:
             return variable
         number = {level: at for at, level in enumerate(coder.levels)}
         # Levels that only records have which are left out are none of the table.
-        place = np.array(
-            [*(number.get(level, -1) for level in variable.levels), -1], dtype=np.float64
-        )
-        numbers = place[variable.level_numbers]
+        new_numbers = [*(number.get(level, -1) for level in variable.levels), -1]
+        numbers = np.array(new_numbers, dtype=np.float64)[variable.level_numbers]
         values = np.where(numbers < 0, np.nan, numbers)
         return replace(variable, values=values, levels=coder.levels, rows=coder.variable.rows)
 
     def records_of(self, packed: PackedRows) -> Records:
         """Read packed records."""
-        at = len(self.coders)
-        values = np.ascontiguousarray(packed[:, :at]).view(np.float64)
-        more = at + len(self.recoded_columns)
-        originals, at = np.ascontiguousarray(packed[:, at:more]).view(np.float64), more
-        weights = units = cells = None
-        if self.plan.weight is not None:
-            weights, at = np.ascontiguousarray(packed[:, at]).view(np.float64), at + 1
-        if self.unit is not None:
-            units, at = packed[:, at].astype(np.int64), at + 1
-        if self.has_cells:
-            cells, at = packed[:, at].astype(np.int64), at + 1
-        r = len(self.asked_columns)
-        asked, keys = packed[:, at : at + r], packed[:, at + r : at + r + 2]
+        fields = np.split(packed, np.cumsum(self._widths), axis=1)
+        values, originals = (np.ascontiguousarray(bits).view(np.float64) for bits in fields[:2])
+        weights, units, cells = (
+            np.ascontiguousarray(column[:, 0]) if column.shape[1] else None
+            for column in fields[2:5]
+        )
         return Records(
-            values, originals, weights, units, cells, asked, keys, packed[:, at + r + 2 :]
+            values,
+            originals,
+            None if weights is None else weights.view(np.float64),
+            None if units is None else units.astype(np.int64),
+            None if cells is None else cells.astype(np.int64),
+            *fields[5:],
         )
 
     def relative_weights(self, records: Records) -> Floats | None:

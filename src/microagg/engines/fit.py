@@ -141,7 +141,7 @@ def _units_of_logarithms(summary: TableSummary) -> dict[Any, float]:
     units = {}
     for name, column in summary.columns.items():
         used = column.outside if column.kind == "spiked" else column.moments
-        if column.sizes.mass and used.low <= 0:
+        if len(column.sizes.keys) and used.low <= 0:
             units[name] = column.sizes.quantile(0.5)
     return units
 

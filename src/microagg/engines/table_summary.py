@@ -14,6 +14,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import (
     ColumnStatistics,
     Moments,
+    Sketch,
     least_keys,
     least_units,
     mass_by_number,
@@ -153,13 +154,13 @@ def _summary(
     if used is not every:
         statistics.outside.add(*used)
     if variable.setting.transform == "log":
-        statistics.sizes.add(np.abs(used.values[used.values != 0]))
+        statistics.sizes = Sketch.of(np.abs(used.values[used.values != 0]))
         if log_unit or (used.values > 0).all():  # else the unit is found first, from the sizes
             statistics.transform = Transform("log", log_unit)
             used = used._replace(values=statistics.transform.apply(used.values))
             statistics.transformed.add(*used)
     if block.scale == "robust" and variable.kind != "spiked":
-        statistics.sketch.add(used.values, used.weights)
+        statistics.sketch = Sketch.of(used.values, used.weights)
     if weights is not None:  # an attacker compares records, whatever their weights
         statistics.alike = _summary(variable, block, None, log_unit)
     return statistics
