@@ -81,9 +81,9 @@ class Moments:
     def _sum(self, which: int) -> Fraction:
         """Return Σw, Σwx or Σwx², exactly."""
         total = 0
-        for place in np.flatnonzero(self.sums[which].any(axis=0)).tolist():
-            high, low = (int(half) for half in self.sums[which, :, place])
-            total += ((high << LOW_BITS) + low) << place
+        for power in np.flatnonzero(self.sums[which].any(axis=0)).tolist():
+            high, low = (int(half) for half in self.sums[which, :, power])
+            total += ((high << LOW_BITS) + low) << power
         return Fraction(total, 1 << (OFFSET + _MANTISSA))
 
     @property
@@ -180,7 +180,8 @@ class Sketch:
     def _summed(self) -> Sketch:
         """Count equal keys together, by their leading bits if there are too many."""
         keys, which = np.unique(self.keys, return_inverse=True)
-        counted = replace(self, keys=keys, mass=np.bincount(which.reshape(-1), self.mass))
+        mass: Floats = np.bincount(which.reshape(-1), self.mass).astype(np.float64)
+        counted = replace(self, keys=keys, mass=mass)
         return counted if self.dropped or len(keys) <= _FEW_VALUES else counted.coarse()
 
     def coarse(self) -> Sketch:
@@ -290,11 +291,13 @@ class ColumnStatistics:
 
 
 def least_keys(
-    one: Mapping[Any, frozenset[int]], other: Mapping[Any, frozenset[int]], most: int
+    first: Mapping[Any, frozenset[int]], second: Mapping[Any, frozenset[int]], most: int
 ) -> dict[Any, frozenset[int]]:
-    """Return the least keys of each value in ``one`` and ``other`` together, at most ``most`` of them."""
+    """Return the least keys of each value in ``first`` and ``second`` together, at most ``most`` of them."""
     none: frozenset[int] = frozenset()
-    both = {value: one.get(value, none) | other.get(value, none) for value in {**one, **other}}
+    both = {
+        value: first.get(value, none) | second.get(value, none) for value in {**first, **second}
+    }
     return {value: frozenset(sorted(keys)[:most]) for value, keys in both.items()}
 
 
@@ -310,9 +313,9 @@ def mass_by_number(numbers: NDArray[np.int64], weights: Floats) -> dict[int, Fra
     }
 
 
-def _added(one: dict[Any, Fraction], other: dict[Any, Fraction]) -> dict[Any, Fraction]:
-    total = dict(one)
-    for value, mass in other.items():
+def _added(first: dict[Any, Fraction], second: dict[Any, Fraction]) -> dict[Any, Fraction]:
+    total = dict(first)
+    for value, mass in second.items():
         total[value] = total.get(value, Fraction(0)) + mass
     return total
 
@@ -344,13 +347,13 @@ class Share:
         """Return both together."""
         weight = self.weight + other.weight
         step = other.mean - self.mean
-        part = other.weight / weight if weight else 0.0
+        share = other.weight / weight if weight else 0.0
         held = sorted(self.holders | other.holders)
         return Share(
             self.count + other.count,
             weight,
-            self.mean + step * part,
-            self.squares + other.squares + step * step * self.weight * part,
+            self.mean + step * share,
+            self.squares + other.squares + step * step * self.weight * share,
             frozenset(held[:most] if most else held),
         )
 

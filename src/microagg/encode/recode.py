@@ -125,8 +125,8 @@ def before_of(frame: Frame, recoder: Recoder) -> Variable:
     kind, number = frame.kind_in_words(name), frame.is_numeric(name)
     if (how.kind is None and not number and not recoder.codes) or (how.kind == "date" and number):
         raise InputError(_misfit(name, how, kind))
-    said = recoder.before.of_kind(recoder.before.kind or how.kind)
-    variable = variable_of(frame, name, said, recoder.codes, recoder.missing_words)
+    setting = recoder.before.of_kind(recoder.before.kind or how.kind)
+    variable = variable_of(frame, name, setting, recoder.codes, recoder.missing_words)
     if variable.kind not in how.kinds:
         raise InputError(_misfit(name, how, kind))
     return variable
@@ -393,13 +393,13 @@ def _check_enough(name: Any, end: str, counted: Tally, plan: Plan) -> None:
 
 
 def _fit_rare(fitted: Recoder, counted: Tally, frame: Frame) -> Recoder:
-    said, least = fitted.before, fitted.how.rare or 0
+    setting, least = fitted.before, fitted.how.rare or 0
 
     def enough(share: Share) -> bool:
         return (len(share.holders) if counted.by_units else share.count) >= least
 
-    if said.kind == "hierarchy":
-        return replace(fitted, becomes=_to_parents(said, counted, enough), parts=counted.parts)
+    if setting.kind == "hierarchy":
+        return replace(fitted, becomes=_to_parents(setting, counted, enough), parts=counted.parts)
     if fitted.is_ordinal:
         return _fit_order(fitted, counted, enough)
     rare = [level for level, share in counted.parts.items() if not enough(share)]
@@ -466,18 +466,20 @@ def _fit_order(fitted: Recoder, counted: Tally, enough: Callable[[Share], bool])
     )
 
 
-def _to_parents(said: Column, counted: Tally, enough: Any) -> dict[Any, str]:
+def _to_parents(setting: Column, counted: Tally, enough: Any) -> dict[Any, str]:
     """Replace rare codes by their ancestors until enough records have the node, or it is a root."""
     parents = None
-    if said.parents is not None:
-        parents = {str(child): str(parent) for child, parent in said.parents.items()}
+    if setting.parents is not None:
+        parents = {str(child): str(parent) for child, parent in setting.parents.items()}
     now = {level: level_text(level) for level in counted.parts}
     while True:
         nodes: dict[str, Share] = {}
         for level, node in now.items():
             nodes[node] = nodes.get(node, Share()).merge(counted.parts[level])
         up = {
-            node: _parent(node, said, parents) for node, count in nodes.items() if not enough(count)
+            node: _parent(node, setting, parents)
+            for node, count in nodes.items()
+            if not enough(count)
         }
         up = {node: above for node, above in up.items() if above is not None}
         if not up:
@@ -485,10 +487,10 @@ def _to_parents(said: Column, counted: Tally, enough: Any) -> dict[Any, str]:
         now = {level: up.get(node) or node for level, node in now.items()}
 
 
-def _parent(node: str, said: Column, parents: Mapping[str, str] | None) -> str | None:
+def _parent(node: str, setting: Column, parents: Mapping[str, str] | None) -> str | None:
     if parents is not None:
         return parents.get(node)
-    lengths = said.prefixes or tuple(range(1, len(node)))
+    lengths = setting.prefixes or tuple(range(1, len(node)))
     shorter = [length for length in lengths if length < len(node)]
     return node[: max(shorter)] if shorter else None
 

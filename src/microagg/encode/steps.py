@@ -79,9 +79,9 @@ class Steps:
         if self.step is None or other.step is None:
             return Steps(first=0, step=None)
         decimals = max(self.decimals, other.decimals)
-        one, another = 10 ** (decimals - self.decimals), 10 ** (decimals - other.decimals)
-        first = self.first * one
-        step = gcd(self.step * one, other.step * another, first - other.first * another)
+        unit, other_unit = 10 ** (decimals - self.decimals), 10 ** (decimals - other.decimals)
+        first = self.first * unit
+        step = gcd(self.step * unit, other.step * other_unit, first - other.first * other_unit)
         return Steps(decimals, first % step if step else first, step)
 
     @property

@@ -117,7 +117,7 @@ def merge_groups(
 
 
 def merge_agreeing(
-    found: Partition,
+    partition: Partition,
     space: Space,
     cells: Labels,
     codes: Labels,
@@ -136,7 +136,7 @@ def merge_agreeing(
 
     Parameters
     ----------
-    found : groups that do not cross cells
+    partition : groups that do not cross cells
     space : in which they were found
     cells : (n,) cell of each record
     codes : (n, columns) equal where values are equal; columns that are dealt together are one
@@ -148,7 +148,7 @@ def merge_agreeing(
     InputError
         If no merge is left that lowers what is expected.
     """
-    members = rows_of_each(found.labels)
+    members = rows_of_each(partition.labels)
     expected = np.array([_expected_standing(codes[rows]) for rows in members])
     sizes = np.array([len(rows) for rows in members], dtype=np.float64)
     centres = np.array([space.scaled[rows].mean(axis=0) for rows in members])
@@ -181,11 +181,11 @@ def merge_agreeing(
         sizes[worst], sizes[best] = both.sum(), 0
         expected[worst], expected[best] = least, 0
         may_merge[best] = False
-    labels = np.empty_like(found.labels)
+    labels = np.empty_like(partition.labels)
     for group in np.flatnonzero(sizes):
         labels[members[group]] = group
     labels = canonical_labels(labels)
-    return replace(found, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
+    return replace(partition, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
 
 
 def _expected_standing(codes: Labels) -> float:
@@ -240,11 +240,11 @@ def _over_cells(problem: Problem, cells: Labels, progress: Listener | None) -> P
         options = dict(block.options)
         if options.get("time_limit") is not None:  # the limit is that of the whole table
             options["time_limit"] = float(options["time_limit"]) * workers * len(rows) / n
-        own, quick = problem.cell(rows), with_least_effort(block, options)
+        cell, quick = problem.cell(rows), with_least_effort(block, options)
         try:
-            partition = solve(own, quick if stop.is_set() else options, watch)
+            partition = solve(cell, quick if stop.is_set() else options, watch)
         except StopSearch:  # a stopped search still returns groups for every record
-            partition = replace(solve(own, quick), stopped=True)
+            partition = replace(solve(cell, quick), stopped=True)
         done[number] = len(rows)
         return partition
 
@@ -284,17 +284,19 @@ def _combined(
     labels = np.empty(len(space.matrix), dtype=np.int64)
     groups, bound, stopped = 0, 0.0, False
     for rows, partition in zip(parts, results, strict=True):
-        own = None if weights is None else weights[rows]
+        cell_weights = None if weights is None else weights[rows]
         if partition is None:
             labels[rows] = groups
             groups += 1
-            bound += sum_of_squares(space.scaled[rows], np.zeros(len(rows), dtype=np.int64), own)
+            bound += sum_of_squares(
+                space.scaled[rows], np.zeros(len(rows), dtype=np.int64), cell_weights
+            )
             continue
         labels[rows] = groups + partition.labels
         groups += partition.n_groups
         stopped = stopped or partition.stopped
         # The bound of a cell is in units of its own mean weight.
-        mean = 1.0 if own is None else float(own.mean())
+        mean = 1.0 if cell_weights is None else float(cell_weights.mean())
         bound += np.nan if partition.lower_bound is None else mean * partition.lower_bound
     labels = canonical_labels(labels)
     sse = sum_of_squares(space.scaled, labels, weights)

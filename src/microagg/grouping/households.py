@@ -94,23 +94,23 @@ def household_records(
         For fewer than k households, and for households that all together are not enough.
 
     >>> X = np.array([[30.0], [8.0], [40.0], [50.0], [7.0]])
-    >>> for one in household_records(X, np.array([1, 1, 2, 3, 3])):
-    ...     print(one.matrix.tolist(), one.rows.tolist())
+    >>> for alike in household_records(X, np.array([1, 1, 2, 3, 3])):
+    ...     print(alike.matrix.tolist(), alike.rows.tolist())
     [[40.0]] [[2]]
     [[30.0, 8.0], [50.0, 7.0]] [[0, 1], [3, 4]]
     """
     rows = np.arange(len(X)) if rows is None else rows
-    _, first, own, sizes = np.unique(
+    _, first, household, sizes = np.unique(
         households[rows], return_index=True, return_inverse=True, return_counts=True
     )
-    own = own.reshape(-1)
+    household = household.reshape(-1)
     if len(sizes) < k:
         raise InputError(
             f"k={k} needs at least {plural(k, 'household')}; the table has {len(sizes):,}. Lower k or add "
             "households."
         )
     # The last key sorts first: household, then the columns from the first on, descending.
-    order = rows[np.lexsort((*(-X[rows].T[::-1]), own))]
+    order = rows[np.lexsort((*(-X[rows].T[::-1]), household))]
     start = np.cumsum(sizes) - sizes
 
     def side_by_side(chosen: Labels) -> Households:
@@ -152,12 +152,12 @@ def person_labels(classes: list[Households], labels: list[Labels]) -> Labels:
     >>> person_labels(classes, [np.array([0, 0])]).tolist()
     [0, 1, 0, 1]
     """
-    person_groups = np.empty(sum(int((one.rows >= 0).sum()) for one in classes), dtype=np.int64)
+    person_groups = np.empty(sum(int((alike.rows >= 0).sum()) for alike in classes), dtype=np.int64)
     offset = 0
-    for one, groups in zip(classes, labels, strict=True):
-        exists, places = one.rows >= 0, one.places(groups)
-        person_groups[one.rows[exists]] = offset + places[exists]
-        offset += (int(groups.max()) + 1) * one.rows.shape[1]
+    for alike, groups in zip(classes, labels, strict=True):
+        exists, places = alike.rows >= 0, alike.places(groups)
+        person_groups[alike.rows[exists]] = offset + places[exists]
+        offset += (int(groups.max()) + 1) * alike.rows.shape[1]
     return person_groups
 
 
@@ -197,7 +197,7 @@ def group_households(
     strata = given.cells  # patterns of missing values are those of whole households, see below
     _check_strata(intake.plan.unit_of(block).column, strata, units)
     # k units are in each group anyway.
-    required = [one for one in given.requirements if not whole_of(one, Units)]
+    required = [rule for rule in given.requirements if not whole_of(rule, Units)]
     k, seed = block.k or 1, intake.plan.seed
     weights = intake.relative_weights
     states, households = raw_states.copy(), np.empty(n, dtype=np.int64)
@@ -273,35 +273,37 @@ def _classes(
     """Yield the households that are grouped together: those of one stratum and of similar size."""
     for inside in rows_of_each(strata):
 
-        def enough(one: Households) -> bool:
-            return not len(_short(one, np.zeros(len(one.rows), dtype=np.int64), required))
+        def enough(alike: Households) -> bool:
+            return not len(_short(alike, np.zeros(len(alike.rows), dtype=np.int64), required))
 
         yield from household_records(X, units, k, enough if required else None, inside)
 
 
-def _by_place(one: Households, cells: Labels, required: Sequence[Requirement]) -> list[Requirement]:
+def _by_place(
+    alike: Households, cells: Labels, required: Sequence[Requirement]
+) -> list[Requirement]:
     """Return the requirements of the members at each place that all households have.
 
     Where sizes differ, the last such place is shared with all members beyond it: what one member of each
     household alone cannot satisfy there is left to :func:`_with_all_members`.
     """
-    smallest = int((one.rows >= 0).sum(axis=1).min())
+    smallest = int((alike.rows >= 0).sum(axis=1).min())
     parts = [np.flatnonzero(cells == cell) for cell in range(int(cells.max()) + 1)]
-    rules = [rule for place in one.rows.T[:smallest] for rule in within(required, place)]
+    rules = [rule for place in alike.rows.T[:smallest] for rule in within(required, place)]
     return [rule for rule in rules if all(can_be_group([rule], part) for part in parts)]
 
 
-def _short(one: Households, labels: Labels, required: Sequence[Requirement]) -> Labels:
+def _short(alike: Households, labels: Labels, required: Sequence[Requirement]) -> Labels:
     """Return groups of households in which members who share values violate a requirement."""
-    exists = one.rows >= 0
-    groups = np.broadcast_to(labels[:, None], one.rows.shape)[exists]
-    persons = canonical_labels(one.places(labels)[exists])
-    short = violations_of(persons, 1, within(required, one.rows[exists])) > 0
+    exists = alike.rows >= 0
+    groups = np.broadcast_to(labels[:, None], alike.rows.shape)[exists]
+    persons = canonical_labels(alike.places(labels)[exists])
+    short = violations_of(persons, 1, within(required, alike.rows[exists])) > 0
     return np.unique(groups[short[persons]])
 
 
 def _with_all_members(
-    one: Households, labels: Labels, cells: Labels, required: Sequence[Requirement]
+    alike: Households, labels: Labels, cells: Labels, required: Sequence[Requirement]
 ) -> Labels:
     """Merge groups of households of several sizes until their last members satisfy the requirements.
 
@@ -309,13 +311,13 @@ def _with_all_members(
     that looks at one member of each household at each place, does not count. What is required is closed
     under union, and a whole cell satisfies it, so that merging ends.
     """
-    while required and (one.rows < 0).any():
-        short = _short(one, labels, required)
+    while required and (alike.rows < 0).any():
+        short = _short(alike, labels, required)
         if not len(short):
             break
         inside = labels == short[0]
-        mean = one.matrix[inside].mean(axis=0)
-        near = ((one.matrix - mean) ** 2).sum(axis=1)
+        mean = alike.matrix[inside].mean(axis=0)
+        near = ((alike.matrix - mean) ** 2).sum(axis=1)
         near[inside | (cells != cells[inside][0])] = np.inf
         labels = canonical_labels(np.where(inside, labels[np.argmin(near)], labels))
     return labels
@@ -335,18 +337,18 @@ def _check_strata(unit: Name, strata: Labels, units: Labels) -> None:
 
 
 def _patterns(
-    states: Labels, one: Households, k: int, intake: Intake, required: Sequence[Requirement]
+    states: Labels, alike: Households, k: int, intake: Intake, required: Sequence[Requirement]
 ) -> tuple[Labels, Labels]:
     """Return the cells of households by their missing values, and the states after joining rare patterns."""
     # A place that does not exist has the states of some member, so that it makes no pattern of its own.
-    last = one.rows[np.arange(len(one.rows)), (one.rows >= 0).sum(axis=1) - 1]
-    filled = np.where(one.rows < 0, last[:, None], one.rows)
+    last = alike.rows[np.arange(len(alike.rows)), (alike.rows >= 0).sum(axis=1) - 1]
+    filled = np.where(alike.rows < 0, last[:, None], alike.rows)
     wide, whole = states[filled].reshape(len(filled), -1), np.zeros(len(filled), dtype=np.int64)
     if intake.plan.missing.policy != "pattern" or not wide.any():
         return whole, states[filled]
 
     def satisfied(chosen: Labels) -> bool:
-        part = Households(one.matrix[chosen], one.rows[chosen])
+        part = Households(alike.matrix[chosen], alike.rows[chosen])
         return not len(_short(part, whole[chosen], required))
 
     joined = join_patterns(wide, whole, k, enough=satisfied if required else None)
@@ -358,5 +360,6 @@ def _is_shared(variable: Variable, units: Labels) -> bool:
     state = variable.states
     value = np.where(variable.missing, 0.0, variable.values)
     first = np.unique(units, return_index=True)[1]
-    own = np.unique(units, return_inverse=True)[1].reshape(-1)
-    return bool((value == value[first][own]).all() and (state == state[first][own]).all())
+    household = np.unique(units, return_inverse=True)[1].reshape(-1)
+    of_first = first[household]
+    return bool((value == value[of_first]).all() and (state == state[of_first]).all())

@@ -207,7 +207,7 @@ def _published(problem: Problem) -> Partition:
     started = time.perf_counter()
     X = np.ascontiguousarray(problem.of_rows(problem.space.scaled))
     required = problem.required
-    (close,) = [one for one in required if whole_of(one, Closeness)]
+    (close,) = [rule for rule in required if whole_of(rule, Closeness)]
     method = find(problem.block.method).function(X.shape[1] + 1)
     labels = method(X, problem.k, demands_of([close]))
     if len(required) > 1:

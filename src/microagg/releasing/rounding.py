@@ -125,32 +125,33 @@ def round_related(
     (n, columns) values
     """
     at = {name: j for j, name in enumerate(names)}
-    there = [one for one in plan.relations if set(one.columns) <= at.keys()]
-    bound = sorted({at[name] for one in there for name in one.columns})
+    relations = [relation for relation in plan.relations if set(relation.columns) <= at.keys()]
+    bound = sorted({at[name] for relation in relations for name in relation.columns})
     solved: dict[int, Floats] = {}  # column: its factors of the others, and a constant
 
     def length(j: int) -> float:
-        own = steps[j]
-        return np.inf if own is None or not own.size else own.size  # a column of one value keeps it
+        column_steps = steps[j]
+        # A column of one value keeps it.
+        return np.inf if column_steps is None else column_steps.size or np.inf
 
     def rounded_alone(j: int, numbers: Floats) -> Floats:
-        own = steps[j]
-        return numbers if own is None else own.nearest(numbers)
+        column_steps = steps[j]
+        return numbers if column_steps is None else column_steps.nearest(numbers)
 
-    for one in there:
-        if one.comparison != "=":
+    for relation in relations:
+        if relation.comparison != "=":
             continue
-        row = _without_solved(_factors(one, at), solved)
+        row = _without_solved(_factors(relation, at), solved)
         free = [j for j in bound if steps[j] is not None and abs(row[j]) > _NO_FACTOR]
         if free:
             chosen = min(free, key=lambda j: length(j) if weighted else -length(j))
-            own = -row / row[chosen]
-            own[chosen] = 0.0
+            factors = -row / row[chosen]
+            factors[chosen] = 0.0
             solved = {
-                j: np.where(np.arange(len(own)) == chosen, 0.0, old) + old[chosen] * own
+                j: np.where(np.arange(len(factors)) == chosen, 0.0, old) + old[chosen] * factors
                 for j, old in solved.items()
             }
-            solved[chosen] = own
+            solved[chosen] = factors
 
     def computed(released: Floats) -> Floats:
         for j, factors in solved.items():
@@ -158,7 +159,7 @@ def round_related(
             # No matrix product: its last digits may differ between equal rows.
             new = factors[-1] + sum(factors[i] * released[:, i] for i in used)
             if (factors == np.rint(factors)).all():
-                decimals = (own.decimals for own in (steps[i] for i in used) if own is not None)
+                decimals = (rounding.decimals for i in used if (rounding := steps[i]) is not None)
                 new = np.round(new, max(decimals, default=0))
             released[:, j] = np.where(np.isnan(values[:, j]), np.nan, new)
             # Without the others it is rounded by itself.
@@ -170,17 +171,21 @@ def round_related(
     for j in bound:
         released[:, j] = rounded_alone(j, values[:, j])
     released = computed(released)
-    for one in there:
-        if one.comparison == "=":
+    for relation in relations:
+        if relation.comparison == "=":
             continue
-        wrong = np.flatnonzero(one.broken({name: released[:, at[name]] for name in one.columns}))
+        wrong = np.flatnonzero(
+            relation.broken({name: released[:, at[name]] for name in relation.columns})
+        )
         if not len(wrong):
             continue
-        row = _without_solved(_factors(one, at), solved) * (1 if one.comparison == "<=" else -1)
+        row = _without_solved(_factors(relation, at), solved) * (
+            1 if relation.comparison == "<=" else -1
+        )
         for j in bound:
-            own = steps[j]
-            if own is not None and j not in solved and abs(row[j]) > _NO_FACTOR:
-                released[wrong, j] = own.rounded(
+            column_steps = steps[j]
+            if column_steps is not None and j not in solved and abs(row[j]) > _NO_FACTOR:
+                released[wrong, j] = column_steps.rounded(
                     values[wrong, j], np.floor if row[j] > 0 else np.ceil
                 )
         released[wrong] = computed(released.copy())[wrong]
