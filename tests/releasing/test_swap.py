@@ -3,6 +3,7 @@
 from collections import Counter
 from html import unescape
 from itertools import permutations, product
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 
 import microagg
 from command import here, said
+from microagg import protect_file
 from microagg.errors import InputError, VerificationError
 from microagg.job.job import Job
 from microagg.job.run import run
@@ -212,6 +214,26 @@ def test_rules_of_dominance_hold_for_the_records_that_share_a_value():
     for value in np.unique(shared):
         largest = np.sort(turnover[shared == value])[::-1]
         assert largest.sum() - largest[0] - largest[1] >= 0.2 * largest[0] - 1e-9
+
+
+def test_rules_of_dominance_hold_for_records_whose_tuples_are_averaged():
+    chance = np.random.default_rng(2)
+    wages, rest = (np.exp(chance.normal(3, 2.5, 60)).round(1) for _ in range(2))
+    table = pd.DataFrame({"wages": wages, "rest": rest, "turnover": wages + rest})
+    table["staff"] = chance.integers(1, 9, 60)
+    release = microagg.protect(
+        table,
+        k=3,
+        columns=list(table),
+        relations=["turnover = wages + rest"],
+        release="swap",
+        require={"p_percent": {"turnover": 80}},
+    )
+    (part,) = release.released_table.dealt
+    shared = part.before[list(part.names).index("turnover")][0]
+    for value in np.unique(shared):
+        largest = np.sort(table["turnover"][shared == value])[::-1]
+        assert largest.sum() - largest[:2].sum() >= 0.8 * largest[0] - 1e-9
 
 
 @pytest.mark.filterwarnings("ignore::microagg.errors.DisclosureRiskWarning")
@@ -440,23 +462,37 @@ def test_blocks_whose_groups_intersect_are_refused():
         microagg.protect(table[["age", "income"]], plan=plan)
 
 
-def test_the_secret_is_in_no_report(tmp_path, monkeypatch):
+def test_the_secret_is_in_no_file_and_in_no_words(tmp_path, monkeypatch, capfd):
     secrets = []
 
     def token(size):
-        secrets.append(bytes(range(size)))
+        secrets.append(np.random.default_rng(len(secrets)).bytes(size))
         return secrets[-1]
 
-    monkeypatch.setattr("microagg.engines.memory.protect.secrets.token_bytes", token)
-    table = a_survey()[["age", "income"]]
-    release = microagg.protect(table, k=5, columns=list(table), release="swap")
-    release.report(tmp_path / "report.html")
-    release.report(tmp_path / "public.html", public=True)
+    monkeypatch.setattr(
+        "microagg.engines.memory.protect.secrets", SimpleNamespace(token_bytes=token)
+    )
+    table = a_survey()[["age", "income"]].assign(person=[f"p{i}" for i in range(240)])
+    table.to_csv(tmp_path / "in.csv", index=False)
+    evidence = protect_file(
+        tmp_path / "in.csv",
+        tmp_path / "out.csv",
+        5,
+        columns=["age", "income"],
+        drop=["person"],
+        key="person",
+        release="swap",
+        ledger=tmp_path / "ledger.sqlite",
+        report=tmp_path / "report.html",
+        public_report=tmp_path / "public.html",
+    )
     assert secrets
-    for path in tmp_path.iterdir():
-        text = path.read_text()
-        assert secrets[0].hex() not in text
-        assert str(list(secrets[0])) not in text
+    said = "".join([*capfd.readouterr(), repr(evidence), str(evidence.as_dict())]).encode()
+    content = [path.read_bytes() for path in tmp_path.iterdir()]
+    assert len(content) >= 7
+    for secret in secrets:
+        for form in (secret, secret.hex().encode(), str(list(secret)).encode()):
+            assert not any(form in text for text in [*content, said])
 
 
 def test_a_file_alone_shows_that_values_are_shared(tmp_path):

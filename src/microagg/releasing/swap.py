@@ -37,7 +37,7 @@ from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.from_plan import within
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
-from microagg.kernels.labels import canonical_labels, combine
+from microagg.kernels.labels import canonical_labels, combine, group_means
 from microagg.plan.block import Block
 from microagg.releasing.dealt import Dealt, dealt_rows
 from microagg.tables.variable import Variable
@@ -128,23 +128,23 @@ def share_block(
     """
     holders = Holders(canonical_labels(strata), units, block.k or 1)
     shared = Shared(np.empty(states.shape), np.empty(states.shape, dtype=np.int64))
+
+    def rules_of(columns: Sequence[int]) -> list[Requirement]:
+        names = {str(variables[j].name) for j in columns}
+        dominance = (rule for rule in requirements if isinstance(rule, PPercent | LargestShare))
+        return [rule for rule in dominance if rule.column in names]
+
     for columns in bundles:
         at = list(columns)
         shared.values[:, at], shared.states[:, at] = _share_tuples(
-            [variables[j] for j in at], states[:, at], holders, rounded
+            [variables[j] for j in at], states[:, at], holders, rounded, rules_of(at)
         )
     bundled = {j for columns in bundles for j in columns}
-    for j, variable in enumerate(variables):
-        if j in bundled:
-            continue
-        rules = [
-            rule
-            for rule in requirements
-            if isinstance(rule, PPercent | LargestShare) and rule.column == str(variable.name)
-        ]
-        shared.values[:, j], shared.states[:, j] = _share_column(
-            variable, states[:, j], labels, holders, rounded, rules
-        )
+    for j in range(len(variables)):
+        if j not in bundled:
+            shared.values[:, j], shared.states[:, j] = _share_column(
+                variables[j], states[:, j], labels, holders, rounded, rules_of([j])
+            )
     return shared
 
 
@@ -174,10 +174,9 @@ def share_numbers(
     for rows in rows_of_each(holders.strata):
         rare = rows[~common[rows]]
         if len(rare) and holders.are_enough(rare):
-            order, first = _neighbours(values, rare, holders)
-            means = _means(values[order], first)
-            means = means if rounded is None else rounded(means)
-            shared[order] = np.repeat(means, np.diff(np.append(first, len(order))))
+            order, neighbours = _neighbours(values, rare, holders)
+            means = group_means(values[order], neighbours)
+            shared[order] = (means if rounded is None else rounded(means))[neighbours]
         elif len(rare):
             levels = np.unique(values[rows[common[rows]]])
             shared[rare] = levels[_nearest(levels, values[rare])]
@@ -356,9 +355,7 @@ def _fill(
     known = np.flatnonzero(there)
     of_groups = np.full(int(labels.max()) + 1, np.nan)
     groups, place = np.unique(labels[known], return_inverse=True)
-    place = place.reshape(-1)
-    base = values[known[0]] if len(known) else 0.0
-    of_groups[groups] = base + np.bincount(place, values[known] - base) / np.bincount(place)
+    of_groups[groups] = group_means(values[known], place.reshape(-1))
     for members in rows_of_each(holders.strata):
         at = members[~there[members]]
         at = at[np.isin(at, rows)]
@@ -374,6 +371,7 @@ def _share_tuples(
     states: Labels,
     holders: Holders,
     rounded: Round,
+    rules: Sequence[Requirement],
 ) -> tuple[Floats, Labels]:
     """Share columns as tuples: common ones stay, others become means and modes of groups in these columns."""
     values = np.column_stack([variable.values for variable in variables])
@@ -386,10 +384,12 @@ def _share_tuples(
     of_pattern = canonical_labels(pattern[rare]) if len(rare) else rare
     for rows in rows_of_each(of_pattern) if len(rare) else ():
         at = rare[rows]
-        if not holders.are_enough(at):
+        if not holders.are_enough(at) or any(rule.violation(at) for rule in rules):
             continue
         block = Block(k=holders.k, options={"effort": "fast"})
-        needed = () if holders.units is None else (Units(holders.units[at], holders.k),)
+        needed = [*within(rules, at)]
+        if holders.units is not None:
+            needed.append(Units(holders.units[at], holders.k))
         columns = [variable.take(at) for variable in variables]
         cell = np.zeros(len(at), dtype=np.int64)
         tuple_labels = group(space_of(columns), block, cell, requirements=needed).labels
@@ -402,11 +402,9 @@ def _share_tuples(
 
 def _of_groups(column: Variable, labels: Labels, rounded: Round) -> Floats:
     """Return the mean or the mode of each record's group; its values are all there, or all missing."""
-    g = int(labels.max()) + 1
     if column.is_category:
-        return modes(column.level_numbers, labels, g)[labels]
-    sums = np.bincount(labels, weights=column.values)
-    return rounded(column, sums / np.bincount(labels), True)[labels]
+        return modes(column.level_numbers, labels, int(labels.max()) + 1)[labels]
+    return rounded(column, group_means(column.values, labels), True)[labels]
 
 
 def _join_nearest(
@@ -466,30 +464,22 @@ def _satisfy(
 
 
 def _neighbours(values: Floats, rows: Labels, holders: Holders) -> tuple[Labels, Labels]:
-    """Return rows in the order of their values, and where in it each group of neighbours begins.
+    """Return rows in the order of their values, and the group of neighbours of each, 0, 1, ….
 
     The groups are optimal for k records; neighbouring ones are joined until each has k units.
     """
     order = rows[np.argsort(values[rows], kind="stable")]
     labels = partition(values[order], holders.k, scale="none").labels
-    first = np.concatenate([[0], np.flatnonzero(np.diff(labels)) + 1])
     units, g = holders.units, int(labels.max()) + 1
     if units is None or (count_units(labels, units[order], g) >= holders.k).all():
-        return order, first
-    starts, start = [], 0
-    for end in [*first[1:].tolist(), len(order)]:
+        return order, labels
+    begins, start = np.zeros(len(order), dtype=np.int64), 0
+    for end in [*np.flatnonzero(np.diff(labels)) + 1, len(order)]:
         if holders.are_enough(order[start:end]):
-            starts.append(start)
+            begins[start] = 1
             start = end
     # What is left over at the end belongs to the last group.
-    return order, np.array(starts)
-
-
-def _means(ordered: Floats, first: Labels) -> Floats:
-    """Return the means of consecutive groups, exact for data far from 0."""
-    sizes = np.diff(np.append(first, len(ordered)))
-    base = ordered[first]
-    return base + np.add.reduceat(ordered - np.repeat(base, sizes), first) / sizes
+    return order, np.cumsum(begins) - 1
 
 
 def _nearest(levels: Floats, wanted: Floats) -> Labels:
@@ -501,5 +491,4 @@ def _nearest(levels: Floats, wanted: Floats) -> Labels:
 
 def _mean(values: Floats) -> float:
     """Return a mean that is exact for data far from 0."""
-    base = values[len(values) // 2]
-    return float(base + (values - base).mean())
+    return float(group_means(values, np.zeros(len(values), dtype=np.int64))[0])
