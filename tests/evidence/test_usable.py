@@ -48,6 +48,17 @@ def test_a_spoilt_column_is_named_with_its_worst_category_and_what_to_do() -> No
     assert evidence.verdict == "green"  # the promise holds: this is about use, not about people
 
 
+def test_a_column_whose_values_are_swapped_is_not_spoilt() -> None:
+    """It has all its values; which of them go together is told by tables."""
+    frame = noisy()
+    kinds = {"code": {"kind": "nominal", "importance": 0.3}}
+    evidence = microagg.protect(
+        frame, k=5, columns=list(frame), kinds=kinds, release="swap"
+    ).evidence
+    assert evidence.utility.by_column["code"] > MOST_LOST
+    assert not use_cautions(evidence)
+
+
 def test_importance_is_a_way_out() -> None:
     assert use_cautions(release(noisy()).evidence)
     assert not use_cautions(release(noisy(), importance=5).evidence)

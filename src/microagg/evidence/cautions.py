@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from microagg.base.formatting import names, plural, share
@@ -57,11 +56,14 @@ def cautions_of(
     formulas : texts in a CSV file that a spreadsheet program would take for formulas, by column
     sampled : size of the sample from which some figures come; None: all come from all records
     """
-    # Columns left as they are lose nothing except by recoding, which the plan asks for.
-    protected = {name: losses[name] for name in roles.protected}
-    rows = summaries[: len(protected)]
-    if plan.is_swapped:  # rows are nobody's, so that none has a wrong category
-        rows = [replace(row, changed=None) for row in rows]
+    # Columns left as they are lose nothing except by recoding, which the plan asks for; of swapped ones only
+    # tables are lost, about which fidelity says more.
+    averaged = [
+        name for block in plan.blocks if not block.is_swapped for name in block.columns or ()
+    ]
+    summary_of = dict(zip(roles.protected, summaries, strict=False))
+    protected = {name: losses[name] for name in averaged}
+    rows = [summary_of[name] for name in averaged]
     return [
         *signs.unreadable,
         *_about_plan(plan, roles),

@@ -100,16 +100,16 @@ def about_spikes(plan: Plan, columns: Iterable[Any], rows: Sequence[Summary]) ->
     Parameters
     ----------
     plan : says which columns do
-    columns, rows : the protected columns, and a summary of each
+    columns, rows : the columns that are averaged, and a summary of each
 
     Returns
     -------
     list
-        One note, or none if all totals kept three digits or values were swapped.
+        One note, or none if all totals kept three digits.
     """
     moved = dict[Any, float]()
     for name, row in zip(columns, rows, strict=True):
-        if plan.is_swapped or plan.column(name).release != "spike" or row.total is None:
+        if plan.column(name).release != "spike" or row.total is None:
             continue
         before, after = row.total
         if before and abs(after / before - 1) >= _TOTAL_KEPT:
