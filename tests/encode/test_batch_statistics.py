@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from microagg import InputError
-from microagg.encode.batch_statistics import Moments, Sketch
+from microagg.encode.batch_statistics import Moments, Sketch, mass_by_number
 
 numbers = st.floats(-1e150, 1e150, allow_nan=False) | st.sampled_from([0.0, -0.0, 5e-324, 1e9])
 
@@ -65,3 +65,14 @@ def test_quantiles_are_near(values, share):
     coarse = found.coarse().quantile(share)
     # Numbers below the least normal one have fewer leading bits.
     assert coarse == pytest.approx(exact, rel=1 / 128, abs=near / 128 + np.finfo(float).tiny)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.floats(1e-300, 1e150)), min_size=1, max_size=100),
+)
+def test_weights_of_levels_are_added_without_rounding(records):
+    numbers, weights = (np.array(column) for column in zip(*records, strict=True))
+    exact: dict[int, Fraction] = {}
+    for number, weight in records:
+        exact[number] = exact.get(number, Fraction(0)) + Fraction(weight)
+    assert mass_by_number(numbers, weights) == exact

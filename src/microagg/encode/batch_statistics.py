@@ -30,6 +30,7 @@ from microagg.kernels.doubled_sums import BINS, LOW_BITS, OFFSET, add_moments
 
 _LARGEST = 1e150  # whose square is a double
 _MANTISSA = 53
+_UNITS = 1 << (OFFSET + _MANTISSA)  # of exact sums, in a whole
 _DROPPED = 45  # bits of a double that the sketch does not look at: 7 of its 52 digits are left
 _FEW_VALUES = 1 << 16  # different ones, up to which the sketch counts each
 levels_at_most = 1 << 20  # of a category
@@ -84,7 +85,7 @@ class Moments:
         for power in np.flatnonzero(self.sums[which].any(axis=0)).tolist():
             high, low = (int(half) for half in self.sums[which, :, power])
             total += ((high << LOW_BITS) + low) << power
-        return Fraction(total, 1 << (OFFSET + _MANTISSA))
+        return Fraction(total, _UNITS)
 
     @property
     def exact_total(self) -> Fraction:
@@ -307,10 +308,18 @@ def mass_by_number(numbers: NDArray[np.int64], weights: Floats) -> dict[int, Fra
     >>> mass_by_number(np.array([0, 2, 0]), np.array([0.5, 3.0, 0.25]))
     {0: Fraction(3, 4), 2: Fraction(3, 1)}
     """
-    return {
-        int(number): Moments().add(weights[numbers == number]).exact_total
-        for number in np.unique(numbers)
-    }
+    # Whole numbers of 53 bits times a power of two, in halves whose sums are doubles up to 2^26 records.
+    mantissas, powers = np.frexp(weights)
+    whole = np.ldexp(mantissas, _MANTISSA).astype(np.int64)
+    keys, which = np.unique(numbers * BINS + (powers + OFFSET), return_inverse=True)
+    high = np.bincount(which.reshape(-1), whole >> LOW_BITS)
+    low = np.bincount(which.reshape(-1), whole & ((1 << LOW_BITS) - 1))
+    masses: dict[int, Fraction] = {}
+    for key, *halves in zip(keys.tolist(), high.tolist(), low.tolist(), strict=True):
+        number, power = divmod(key, BINS)
+        total = ((int(halves[0]) << LOW_BITS) + int(halves[1])) << power
+        masses[number] = masses.get(number, Fraction(0)) + Fraction(total, _UNITS)
+    return masses
 
 
 def _added(first: dict[Any, Fraction], second: dict[Any, Fraction]) -> dict[Any, Fraction]:

@@ -37,6 +37,10 @@ from microagg.plan.column import Column
 from microagg.plan.settings import check_aggregate
 from microagg.tables.variable import Variable
 
+_DIGITS = 9  # by which groups are told apart where totals are kept
+_TRIED = 2_000  # groups that are tried in pairs there
+_WIDEST = 1e308  # beyond, differences of doubles are infinite
+
 
 @dataclass(frozen=True, eq=False)
 class Transform:
@@ -81,7 +85,7 @@ def fit_transform(values: Floats, how: str | None) -> Transform:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """NumberFigures of numbers, none of them missing."""
+    """Figures of numbers, none of them missing."""
 
     count: int
     weight: float
@@ -105,7 +109,7 @@ class Spread:
 
 
 class NumberFigures(NamedTuple):
-    """NumberFigures of a column of numbers."""
+    """Figures of a column of numbers, by which it is encoded."""
 
     every: Spread | None
     """Of all values that are there; None: there is none."""
@@ -170,11 +174,6 @@ def _spread(numbers: WeightedValues, scale: str) -> Spread | None:
     weight = float(len(values) if weights is None else weights.sum())
     scaling = fit_scale(values.reshape(-1, 1), scale, weights)
     return Spread(len(values), weight, float(scaling.low[0]), float(values.max()), scaling)
-
-
-_HALF = 0.5
-_DIGITS = 9  # by which groups are told apart
-_TRIED = 2_000  # groups that are tried in pairs
 
 
 @dataclass(frozen=True, eq=False)
@@ -277,7 +276,7 @@ def totals(means: Floats, mass: Floats) -> Floats:
     light = order[::-1][:_TRIED]
     least, most = np.floor(means[there].min()), np.ceil(means[there].max())
     for beyond in (False, True):
-        if abs(error) > _HALF:
+        if abs(error) > 0.5:
             up = (released[light] < means[light]) | (beyond & (released[light] < most))
             down = (released[light] > means[light]) | (beyond & (released[light] > least))
             error, steps = _correction(mass[light], error, up, down)
@@ -312,9 +311,6 @@ def _correction(
                     best = float(remaining[at])
                     steps = [(int(ones[at]), first), (int(other[at]), second)]
     return best, steps
-
-
-_WIDEST = 1e308  # beyond, differences of doubles are infinite
 
 
 @dataclass(frozen=True, eq=False)
