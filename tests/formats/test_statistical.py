@@ -354,12 +354,14 @@ def test_missing_codes_are_null_and_told(tmp_path):
     assert read.table["größe_名"].to_pylist()[:5] == [1.0, 2.0, None, None, None]
     assert read.as_written["größe_名"].to_pylist()[2:4] == [-9.0, 998.0]
     assert read.table["code"].to_pylist()[-2:] == [None, None]
-    assert read.missing_codes == {
+    columns = read.labelled.columns.items()
+    assert {name: list(facts.missing) for name, facts in columns if facts.missing} == {
         "größe_名": [(990.0, 999.0), -9.0],
         "code": ["9"],
         "constant": [97.0, 98.0, 99.0],
     }
-    assert read_file(stata_file(tmp_path / "in.dta")).missing_codes == {
+    coded = read_file(stata_file(tmp_path / "in.dta")).coded()
+    assert {name: sorted(column.codes) for name, column in coded.items()} == {
         "kids": [".a", ".z"],
         "share": [".b"],
     }

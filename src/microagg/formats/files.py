@@ -28,7 +28,6 @@ from microagg.tables.file_metadata import (
     Labelled,
     coded_numbers,
     is_number_or_tag,
-    numbers_and_tags,
 )
 
 
@@ -69,22 +68,6 @@ class Source:
     def labelled(self) -> Labelled:
         """Labels, missing codes and formats of the columns, as far as the file tells them."""
         return Labelled.of(self.as_written.schema)
-
-    @property
-    def missing_codes(self) -> dict[str, list[Any]]:
-        """What stands for a missing value, by column: codes, pairs (low, high), tags such as ``.a``.
-
-        The typed table has null in their place.
-        """
-        by_column: dict[str, list[Any]] = {}
-        for column in self.as_written.schema:
-            codes = list(self.labelled[column.name].missing)
-            if is_number_or_tag(column):
-                _, tags = numbers_and_tags(self.as_written[column.name])
-                codes += [f".{tag}" for tag in sorted(tags.unique().drop_null().to_pylist())]
-            if codes:
-                by_column[column.name] = codes
-        return by_column
 
     def coded(self) -> dict[str, Coded]:
         """Columns of numbers in which something stands for a missing value, with what and where."""
