@@ -16,6 +16,7 @@ from math import gcd
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.missing import rows_of_each
 from microagg.encode.number import totals
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
@@ -140,8 +141,7 @@ class Steps:
         """
 
         def by_cell(steps: Floats) -> Floats:
-            order = np.argsort(cells, kind="stable")
-            for groups in np.split(order, np.flatnonzero(np.diff(cells[order])) + 1):
+            for groups in rows_of_each(cells):
                 steps[groups] = totals(steps[groups], mass[groups])
             return steps
 

@@ -101,14 +101,14 @@ def merge_small(
         strata[members] = others[np.lexsort((others, apart, -agree))[0]]
 
 
-def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
+def count_units(sets: Labels, units: Labels | None, g: int | None = None) -> Labels:
     """Count the distinct units in each of g sets of records; None: each record is a unit.
 
     Parameters
     ----------
     sets : (n,) int64, the set of each record, 0..g−1
     units : (n,) int64, any numbers
-    g : number of sets
+    g : number of sets; None: as many as these say
 
     Returns
     -------
@@ -118,11 +118,11 @@ def count_units(sets: Labels, units: Labels | None, g: int) -> Labels:
     [2, 0, 1]
     """
     if units is None or not len(sets):
-        return np.bincount(sets, minlength=g)
+        return np.bincount(sets, minlength=g or 0)
     pairs = combine([sets, canonical_labels(units)])
     set_of_pair = np.empty(int(pairs.max()) + 1, dtype=np.int64)
     set_of_pair[pairs] = sets
-    return np.bincount(set_of_pair, minlength=g)
+    return np.bincount(set_of_pair, minlength=g or 0)
 
 
 def stratum_too_small(

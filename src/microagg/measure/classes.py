@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.grouping.require.value_rules import distinct_units
+from microagg.encode.strata import count_units
 from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.tables.frame_libraries import decoded
 
@@ -54,7 +54,7 @@ class ClassSizes:
     @classmethod
     def of_labels(cls, labels: Labels, units: Labels | None = None) -> ClassSizes:
         """Count the records, and the units if given, of classes numbered 0, 1, …."""
-        return cls.of(group_sizes(labels), None if units is None else distinct_units(labels, units))
+        return cls.of(group_sizes(labels), None if units is None else count_units(labels, units))
 
     def merge(self, other: ClassSizes) -> ClassSizes:
         """Add other classes of the same table, and put those of the same size together."""
@@ -160,7 +160,7 @@ def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
     (0.3333333333333333, 1.0)
     """
     sizes = group_sizes(labels)
-    units_of_class = sizes if units is None else distinct_units(labels, units)
+    units_of_class = sizes if units is None else count_units(labels, units)
     return _records_below(sizes, units_of_class, k) / len(labels)
 
 

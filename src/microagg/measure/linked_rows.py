@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Labels
-from microagg.grouping.require.value_rules import distinct_units
+from microagg.encode.strata import count_units
 from microagg.kernels.labels import canonical_labels, combine, group_sizes
 from microagg.measure.disclosure_signs import identifier
 from microagg.measure.known_columns import Known
@@ -150,7 +150,7 @@ def count_row_sets(name: Any, sets: RowSets, k: int, units: Labels | None = None
     """
     shared_by = group_sizes(sets.kinds)
     if units is not None:
-        shared_by = np.minimum(shared_by, distinct_units(sets.kinds[sets.ids], units))
+        shared_by = np.minimum(shared_by, count_units(sets.kinds[sets.ids], units))
     by_size = np.bincount(sets.sizes)[sets.sizes]
     each = shared_by[sets.kinds]
     return LinkedRows(

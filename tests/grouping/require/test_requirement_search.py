@@ -11,6 +11,7 @@ import naive_requirements as naive
 from microagg import InputError
 from microagg.base.progress import STOP, new_state
 from microagg.compile import threads
+from microagg.encode.strata import count_units
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.requirement import check_feasible, violations_of
 from microagg.grouping.require.requirement_search import repair, satisfy
@@ -19,7 +20,6 @@ from microagg.grouping.require.value_rules import (
     Distinct,
     Entropy,
     Units,
-    distinct_units,
 )
 from microagg.grouping.require.weight_rules import Population, RiskLimit
 from microagg.kernels.labels import canonical_labels, sum_of_squares
@@ -227,7 +227,7 @@ def test_one_unit_with_most_records():
     X = rng.normal(size=(3000, 2))
     units = np.where(rng.random(3000) < 0.9, 0, rng.integers(1, 50, 3000))
     found = satisfy(X, 3, [Units(units, 3)], np.arange(3000) // 3, effort="fast")
-    assert distinct_units(found, units).min() >= 3
+    assert count_units(found, units).min() >= 3
     assert found.max() > 40
 
 
@@ -277,7 +277,7 @@ def test_utilities_of_the_reference_table(reference_table):
     raw = np.column_stack([column.to_numpy().astype(float) for column in table.columns[5:]])
     X = fit_scale(raw).apply(raw)
     found = satisfy(X, 3, [Units(units, 3)], effort="fast")
-    assert distinct_units(found, units).min() >= 3
+    assert count_units(found, units).min() >= 3
     loss = 100 * sum_of_squares(X, found) / ((len(X) - 1) * X.shape[1])
     assert loss < 3.5
     merged = repair(X, 3, [Units(units, 3)], canonical_labels(mdav_labels(X, 3, new_state())))

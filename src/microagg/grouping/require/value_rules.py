@@ -13,6 +13,7 @@ import numpy as np
 
 from microagg.base.formatting import number, share
 from microagg.base.typing import Floats, Labels
+from microagg.encode.strata import count_units
 from microagg.grouping.require.requirement import Demand, Requirement, column_words, violations_of
 from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, HIDDEN, ORDERED
 
@@ -52,7 +53,7 @@ class Distinct(Requirement):
 
     def figure(self, labels: Labels) -> float:
         """Return the fewest different values that a group has."""
-        return float(distinct_units(labels, self.codes).min())
+        return float(count_units(labels, self.codes).min())
 
     def say(self, figure: float) -> str:
         """Write a number of values."""
@@ -272,15 +273,6 @@ class HiddenValues(Requirement):
             f"No group may give {column_words(self.column)} away; the whole table as one group does, since "
             "all its values are nearly the same. Leave the requirement out, or drop the column."
         )
-
-
-def distinct_units(labels: Labels, units: Labels) -> Labels:
-    """Count the distinct ``units``, (n,) any numbers, of each group 0, 1, … in ``labels``, (n,).
-
-    >>> distinct_units(np.array([0, 0, 0, 1]), np.array([5, 5, 7, 5])).tolist()
-    [2, 1]
-    """
-    return np.bincount(_counts(units, labels)[0], minlength=int(labels.max()) + 1)
 
 
 def _demand(kind: int, level: float, values: Labels | Floats, extra: float = 0.0) -> Demand:
