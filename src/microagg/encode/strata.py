@@ -29,9 +29,8 @@ def strata_of(
     ``text`` is the same table as written in a CSV file, where 1.0 and 1.00 are two strata: everybody who has
     the file can tell them apart.
     """
-    table = np.column_stack([stratum_codes(frame, name, text)[0] for name in columns])
-    numbers = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
-    return canonical_labels(numbers), table
+    codes = [stratum_codes(frame, name, text)[0] for name in columns]
+    return combine(codes), np.column_stack(codes)
 
 
 def stratum_codes(frame: Frame, name: Any, text: Frame | None = None) -> tuple[Labels, list[Any]]:
