@@ -323,9 +323,10 @@ def _explained(
         return unknowns
     # Parts that some file shows: whoever left is in them, too.
     for cover in _covers(members, number, classes):
-        moments = itertools.product(range(number, -1, -1), repeat=len(cover))
-        if len(cover) > 6:  # too many: all of them at one moment
-            moments = ((at,) * len(cover) for at in range(number, -1, -1))
+        # All at one moment at first: weights are small numbers, of which other means fit by chance.
+        moments = [(at,) * len(cover) for at in range(number, -1, -1)]
+        if len(cover) <= 6:  # else there are too many
+            moments += itertools.product(range(number, -1, -1), repeat=len(cover))
         for then in moments:
             mean, unknowns = mean_and_unknowns(cover, then)
             if abs(mean - value) < 1e-3:
