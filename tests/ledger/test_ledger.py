@@ -336,6 +336,20 @@ def test_a_coarser_file_has_unions_of_base_groups(release):
     assert values(release(corrected, drop=["id", "z"])[0]) == values(fine)
 
 
+def test_requirements_are_counted_anew_in_each_wave(release):
+    """Groups of entry that agree by now are released as one with another that does not."""
+    x, require = [1.0, 2, 3, 11, 12, 13, 101, 102, 103], {"distinct": {"diagnosis": 2}}
+    settings = {"confidential": ["diagnosis"], "require": require}
+    first, _ = release(people(x, diagnosis=[*"abcabcabc"]), **settings)
+    assert values(first) == [2.0, 12.0, 102.0]
+    second, evidence = release(people(x, diagnosis=[*"aaaabcabc"]), **settings)
+    assert values(second) == [7.0, 102.0]
+    assert second.groupby("x")["diagnosis"].nunique().min() == 3
+    assert evidence.verdict == "green"
+    again, _ = release(people(x, diagnosis=[*"abcabcabc"]), **settings)
+    assert values(again) == values(first)
+
+
 def test_newcomers_of_a_coarser_file_have_base_groups_of_the_least_k(release):
     release(people([1.0, 2, 3, 101, 102, 103]))
     grown = people([1.0, 2, 3, 101, 102, 103, 1.0, 2, 6])

@@ -44,11 +44,10 @@ def joined_groups(
     """
     groups, places = base.of_units, _released_places(base, touched)
     order = np.argsort(groups, kind="stable")
-    start = np.searchsorted(groups[order], np.append(touched, groups.max(initial=0) + 1))
-    end = np.searchsorted(groups[order], touched, side="right")
+    start, end = (np.searchsorted(groups[order], touched, side) for side in ("left", "right"))
     units_of = {
-        group: order[begin:stop]
-        for group, begin, stop in zip(touched.tolist(), start, end, strict=False)
+        group: order[first:last]
+        for group, first, last in zip(touched.tolist(), start, end, strict=True)
     }
 
     def are_enough(parts: list[int]) -> bool:
