@@ -63,7 +63,7 @@ def fault_words(error: BaseException) -> str:
 
 
 def system_words(error: OSError) -> str:
-    """Say what the operating system refused, of which file, and what to do.
+    """Say what the operating system refused by ``error``, of which file, and what to do.
 
     >>> system_words(FileNotFoundError(2, "No such file", "a.csv"))
     "The system reports for 'a.csv': No such file. Check the path, its rights and the free space."

@@ -47,6 +47,18 @@ def mdav_in_blocks(
     Blocks of fewer than 2k records are groups as they are; so is all that a stop leaves undone. Where there
     are many blocks and many columns whose values are shared by k records, blocks are smaller, and cut along
     these columns first.
+
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; never written to
+    k : least size of a group
+    state : progress, and the wish to stop
+    most : records of a block
+    weights : (n,) above 0; None: all weigh the same
+
+    Returns
+    -------
+    (n,) int64, the caller's
     """
     cut = X
     if len(X) > most >= _SMALL and X.shape[1] >= _MANY_COLUMNS:
@@ -98,8 +110,13 @@ def auto(
 ) -> Outcome:
     """Partition several columns, or one with weights: a start that suits their number, then refined.
 
-    Costs other than sse are refused. The other options are those of
-    :func:`microagg.algorithms.refine.refine.refine`.
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; never written to
+    k : least size of a group
+    cost : "sse"; others are refused
+    effort, time_limit, random_state, weights, n_total, span, state : as for
+        :func:`microagg.algorithms.refine.refine.refine`
     """
     if cost != "sse" and weights is not None:
         raise InputError(

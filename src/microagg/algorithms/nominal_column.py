@@ -58,7 +58,15 @@ class _TooLarge(Exception):  # noqa: N818 - an answer, not an error
 def nominal_exact(levels: Labels, k: int, steps: int = STEPS) -> Labels | None:
     """Partition the records of one nominal column with the least SSE; None if that takes too long.
 
-    At most ``steps`` candidates are looked at. Records of one level go to groups in row order.
+    Parameters
+    ----------
+    levels : (n,) level number of each record; never written to
+    k : least size of a group
+    steps : candidates that are looked at, at most
+
+    Returns
+    -------
+    (n,) int64, the caller's; records of one level go to groups in row order
 
     >>> nominal_exact(np.array([0, 0, 1, 0, 2, 0, 0]), 3).tolist()
     [0, 1, 0, 1, 0, 1, 1]

@@ -71,7 +71,7 @@ def number(value: float | int | None) -> str:
 
 
 def few_digits(value: Any, digits: int) -> Any:
-    """Round every double in plain data, however deep, to significant digits; counts stay.
+    """Round every double in ``value``, plain data however deep, to significant ``digits``; counts stay.
 
     >>> few_digits({"a": [0.123456, 7]}, 3)
     {'a': [0.123, 7]}
@@ -84,7 +84,7 @@ def few_digits(value: Any, digits: int) -> Any:
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
-    """Write a count with its noun.
+    """Write ``count`` with its noun, ``one`` of them or ``many``, which is by default ``one`` with an s.
 
     >>> plural(1, "record"), plural(2_000, "record"), plural(3, "household")
     ('1 record', '2,000 records', '3 households')
@@ -102,7 +102,7 @@ def with_noun(figure: str, noun: str) -> str:
 
 
 def byte_size(size: int) -> str:
-    """Write a number of bytes.
+    """Write ``size``, a number of bytes.
 
     >>> byte_size(900), byte_size(2_100_000), byte_size(500_000_000)
     ('900 bytes', '2.1 MB', '500 MB')
@@ -115,7 +115,7 @@ def byte_size(size: int) -> str:
 
 
 def table_size(records: int, columns: int) -> str:
-    """Say how large a table is.
+    """Say how large a table with this number of ``records`` and ``columns`` is.
 
     >>> table_size(2_000, 1)
     '2,000 records, 1 column'
@@ -124,7 +124,7 @@ def table_size(records: int, columns: int) -> str:
 
 
 def names(columns: Iterable[Any], limit: int | None = None) -> str:
-    """List column names for a person: as they are if harmless, else quoted and escaped.
+    """List ``columns`` for a person, up to ``limit``: names as they are if harmless, else quoted and escaped.
 
     >>> names(["age", "net, gross"]), names("abcd", limit=2)
     ("age, 'net, gross'", 'a, b and 2 more')
@@ -187,7 +187,7 @@ def _plural_of(noun: str) -> str:
 
 
 def narrowed_down(below: float, k: int, units: UnitWords = RECORDS) -> str:
-    """Say which share of the records an attacker can narrow down to fewer than k.
+    """Say that an attacker can narrow down the share ``below`` of the records to fewer than k ``units``.
 
     >>> narrowed_down(1.0, 5)
     'every record can be narrowed down to fewer than 5'
@@ -199,7 +199,7 @@ def narrowed_down(below: float, k: int, units: UnitWords = RECORDS) -> str:
 
 
 def fewer_than(k: int, units: UnitWords = RECORDS) -> str:
-    """Name a number below k of what k counts.
+    """Name a number below k of ``units``, which k counts.
 
     >>> fewer_than(5), fewer_than(5, unit_words("db030", "household"))
     ('fewer than 5', 'fewer than 5 households')
@@ -208,7 +208,7 @@ def fewer_than(k: int, units: UnitWords = RECORDS) -> str:
 
 
 def spread(least: int, most: int, noun: str = "record") -> str:
-    """Name the sizes of groups.
+    """Name the sizes of groups, from ``least`` to ``most`` of a ``noun``.
 
     >>> spread(5, 9), spread(8, 8), spread(1, 1)
     ('5 to 9 records', '8 records', '1 record')
@@ -227,7 +227,7 @@ def _is_plain(name: Any) -> bool:
 
 
 def visible(text: Any) -> str:
-    """Show control characters, and half signs that no encoding has, as what they are not.
+    """Return ``text`` with a mark in the place of control characters, and of half signs that no encoding has.
 
     >>> visible("a" + chr(27) + "b")
     'a�b'
@@ -236,7 +236,7 @@ def visible(text: Any) -> str:
 
 
 def lost_words(loss: float) -> str:
-    """Say what a column lost; above 100 % a percentage tells nothing.
+    """Say that a column has a ``loss`` of so many percent; above 100 % a percentage tells nothing.
 
     >>> lost_words(61.04), lost_words(113.0)
     ('61.0 %', "worse than the column's mean for everybody: drop it")

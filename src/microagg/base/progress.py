@@ -107,6 +107,12 @@ def tell_best(state: State, sse: float, bound: float | None = None) -> None:
     """Note that the search holds a valid partition of this SSE, and a bound on any if known.
 
     The least SSE stays: a search may begin again, and what it had is not lost.
+
+    Parameters
+    ----------
+    state : the search's; written to
+    sse : of the partition
+    bound : proved for every partition; None: none is known
     """
     values = state.view(np.float64)
     values[SSE] = min(sse, values[SSE])
@@ -116,13 +122,13 @@ def tell_best(state: State, sse: float, bound: float | None = None) -> None:
 
 
 def seconds_left(state: State) -> float:
-    """Return the time until :func:`stop_after` asks to stop, for solvers that have a clock of their own."""
+    """Return the time until :func:`stop_after` sets the stop of ``state``, for solvers that have clocks."""
     ends = float(state.view(np.float64)[ENDS])
     return max(0.0, ends - time.monotonic()) if ends else float("inf")
 
 
 def rest_of(time_limit: float | None, started: float) -> float | None:
-    """Return what is left of a time limit since a time on the monotonic clock; None without a limit."""
+    """Return what is left of ``time_limit`` since the monotonic time ``started``; None: no limit."""
     return None if time_limit is None else max(0.0, started + time_limit - time.monotonic())
 
 

@@ -39,7 +39,18 @@ def price_bound(
 ) -> float:
     """Bound the SSE of any partition from below: the best of all bounds that the effort covers.
 
-    The partition of ``start`` is an upper bound, and its groups are the first that are priced.
+    Parameters
+    ----------
+    X : (n, d) scaled records; never written to
+    k : least size of a group
+    effort : "balanced" or "best"
+    time_limit : seconds after which the best bound so far is returned; None: none
+    start : finds a partition, whose SSE is an upper bound and whose groups are the first that are priced
+    state : progress, and the wish to stop, upon which the best bound so far is returned
+
+    Returns
+    -------
+    a bound in the unit of the SSE, rounding accounted for
 
     >>> from microagg.base.progress import new_state
     >>> X, start = np.array([[0.0], [1.0], [5.0], [7.0]]), lambda *_: np.array([0, 0, 1, 1])
@@ -75,7 +86,7 @@ def _priceable(n: int, k: int) -> bool:
 
 
 def expected_seconds(n: int, k: int) -> float:
-    """Estimate how long the balanced bound takes, from measurements on tables of 11 to 13 columns.
+    """Estimate the seconds of the balanced bound for n records and k, measured with 11 to 13 columns.
 
     >>> expected_seconds(1000, 3) < expected_seconds(1000, 10)
     True
@@ -107,10 +118,17 @@ def _sizes(n: int, k: int, effort: str) -> list[Size]:
 
 
 def first_prices(X: Floats, k: int, state: State, share: float) -> DualPrices:
-    """Prices of the semidefinite bound, in this share of the time that is left.
+    """Find the prices of records that the semidefinite bound proves.
 
     For small k they are a start, from which pricing gets further; for larger k, where
     pricing may not end, they are the best there are.
+
+    Parameters
+    ----------
+    X : (n, d) scaled records; never written to
+    k : least size of a group
+    state : progress, and the wish to stop
+    share : of the time that is left until it stops, which this may take
     """
     sizes = [_FIRST] if k <= EXACT_K else _sizes(len(X), k, "best")
     # Without islands, since each group must pay its records' prices.

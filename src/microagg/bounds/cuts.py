@@ -85,7 +85,15 @@ def _incidence(members: Members, n: int) -> scipy.sparse.csr_matrix:
 
 
 def broken_cuts(n: int, k: int, members: Members, x: Floats, most: int) -> Sets:
-    """Find sets for which more groups count than whole groups could; at most ``most`` of each kind."""
+    """Find sets for which more groups count than whole groups could.
+
+    Parameters
+    ----------
+    n, k : number of records, and least size of a group
+    members : (m, 2k − 1) groups as record numbers, filled up with −1
+    x : (m,) fraction of each group that a relaxed program chose
+    most : sets of each kind that are returned at most, the most broken ones
+    """
     part = (x > _FRACTION) & (x < 1 - _FRACTION)
     members, x = np.ascontiguousarray(members[part]), x[part]
     return broken_islands(n, k, members, x, most).extended(broken_triples(n, members, x, most))

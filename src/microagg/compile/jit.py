@@ -50,12 +50,12 @@ def subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile what Python calls; it must not make arrays."""
+    """Compile ``function``, which Python calls; it must not make arrays."""
     return compiled(function, **_LEAN)
 
 
 def lean_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile what only compiled code calls; it must not make arrays."""
+    """Compile ``function``, which only compiled code calls; it must not make arrays."""
     return compiled_part(function, **_LEAN)
 
 
@@ -68,7 +68,7 @@ def inlined_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def scan(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a search that may run in any order and round in any way."""
+    """Compile ``function``, a search that may run in any order and round in any way."""
     return compiled_part(function, **_LEAN, fastmath=_MIN_SCAN)
 
 

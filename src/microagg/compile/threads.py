@@ -22,7 +22,7 @@ _PIECES = 4  # of what is left for each thread, when they are shrinking
 
 
 def limit_threads(most: int) -> None:
-    """Use no more threads in this process, one of several that share the processors."""
+    """Use at most ``most`` threads in this process, one of several that share the processors."""
     global _limit
     _limit = max(1, min(most, _MOST))
 
@@ -92,12 +92,18 @@ def share_out(
 ) -> None:
     """Call ``work(begin, end, thread)`` for pieces of range(items), in threads if there are many.
 
-    A piece has ``at_once`` items, or more while many are left, if pieces are to be shrinking: that many
-    short items cost few calls, and yet all threads end at about the same time.
+    Returns early when asked to stop.
 
-    A thread takes the next piece when it has finished one, so ``work`` must give the same
-    result whichever thread does it, in whichever order. Returns early when asked to stop.
-    The records done rise by ``done`` on the way.
+    Parameters
+    ----------
+    work : gives the same whichever thread does it, in whichever order: a thread takes the next piece when
+        it has finished one
+    items : how many there are
+    state : the wish to stop, and progress
+    done : by how many records progress rises on the way
+    at_once : how many items a piece has
+    shrinking : whether pieces have more items while many are left: short items then cost few calls, and
+        yet all threads end at about the same time
     """
     lock = Lock()
     start = int(state[DONE])
@@ -232,9 +238,13 @@ def best_of(
 ) -> R:
     """Return the best of several attempts, each in a thread of its own: the first of those of least value.
 
-    ``attempt(task, own_state) -> (value, result)`` should spend its time outside the
-    interpreter lock. ``state`` counts n records in proportion to the attempts that are done;
-    when it says stop, the attempts stop, too.
+    Parameters
+    ----------
+    tasks : at least one, each an attempt
+    attempt : gets a task and a state of its own, returns a value and a result; should spend its time outside
+        the interpreter lock
+    n : number of records
+    state : counts them in proportion to the attempts that are done; when it says stop, the attempts stop too
     """
     if len(tasks) == 1:
         return attempt(tasks[0], state)[1]

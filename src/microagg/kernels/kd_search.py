@@ -141,7 +141,7 @@ def _enter(tree, top, node, point, own):
 
 @lean_subkernel
 def begin(tree, point):
-    """Start a search for the records nearest to a point, (d,); return where it is, for :func:`next_leaf`."""
+    """Start a search in ``tree`` for the records nearest to ``point`` (d,), for :func:`next_leaf`."""
     _enter(tree, 0, tree.low.shape[0] - 1, point, -1.0)
     return 0
 

@@ -9,7 +9,7 @@ from microagg.compile.jit import lean_subkernel
 
 @lean_subkernel
 def draw(random):
-    """Draw a double from [0, 1) and advance the state, (1,) uint64, which is written to (splitmix64)."""
+    """Draw a double from [0, 1) by ``random``, (1,) uint64, the state, which is written to (splitmix64)."""
     random[0] += np.uint64(0x9E3779B97F4A7C15)
     z = random[0]
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -19,7 +19,7 @@ def draw(random):
 
 @lean_subkernel
 def draw_exponential(random):
-    """Draw an exponential variate of mean 1, from a state as :func:`draw` does.
+    """Draw an exponential variate of mean 1 by the state ``random``, as :func:`draw` does.
 
     By comparisons alone (von Neumann 1951): a logarithm is rounded differently on other machines, which would
     lead to other groups.

@@ -67,7 +67,7 @@ def _start(keys, seed):
 
 
 def start(n: int, seed: int) -> Any:
-    """Return keys of n rows without a column, (n, 2) uint64, the caller's; other seeds give other keys."""
+    """Return keys of ``n`` rows without a column, (n, 2) uint64, the caller's; they differ by ``seed``."""
     keys = np.empty((n, 2), np.uint64)
     _start(keys, np.uint64(seed))
     return keys

@@ -92,14 +92,14 @@ def formulas_of(given: Any) -> tuple[Any, ...]:
 
 
 def computed_with(wanted: Any) -> Any:
-    """Return the column of numbers that an analysis computes with; None: it only counts categories."""
+    """Return the column of numbers that ``wanted``, a formula, computes with; None: it counts categories."""
     formula = read_formula(wanted)
     return None if formula.statistic == "share" else formula.response
 
 
 @contextmanager
 def naming_formula(wanted: Any) -> Iterator[None]:
-    """Say of an error that the formula of an analysis is at fault."""
+    """Say of an error within the block that ``wanted``, the formula of an analysis, is at fault."""
     try:
         yield
     except InputError as error:
@@ -107,7 +107,7 @@ def naming_formula(wanted: Any) -> Iterator[None]:
 
 
 def read_formula(wanted: str | Sequence[Any]) -> Formula:
-    """Read an analysis.
+    """Read ``wanted``, the formula of an analysis as the user wrote it.
 
     >>> read_formula("income ~ age + rent").columns
     ['income', 'age', 'rent']

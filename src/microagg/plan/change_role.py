@@ -126,7 +126,7 @@ def with_role(plan: Plan, name: Any, role: str, kind: str | None = None) -> Plan
 
 
 def role_of(plan: Plan, name: Any) -> str:
-    """Return the role of a column; of a protected one with its block, as "block-0"."""
+    """Return the role of column ``name`` in ``plan``; of a protected one with its block, as "block-0"."""
     if name in plan.units:  # which is dropped, renumbered or left as it is besides
         return "unit"
     for number, block in enumerate(plan.blocks):

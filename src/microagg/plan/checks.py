@@ -21,7 +21,13 @@ Check = Callable[[str, Any], Any]
 
 
 def column_names(what: str, given: Any) -> Names:
-    """Make a tuple of names from one or several; refuse repetitions."""
+    """Make a tuple of names from one or several; refuse repetitions.
+
+    Parameters
+    ----------
+    what : the setting, as messages call it
+    given : one name or several
+    """
     if isinstance(given, str) or not isinstance(given, Iterable):
         given = (given,)
     columns = tuple(given)
@@ -86,7 +92,14 @@ def check_keys(what: str, given: Any, known: Collection[str]) -> None:
 
 
 def check_word(what: str, word: Any, known: tuple[str, ...]) -> None:
-    """Refuse anything but one of some words."""
+    """Refuse anything but one of some words.
+
+    Parameters
+    ----------
+    what : the setting, as messages call it
+    word : what was given for it
+    known : the words that it may be
+    """
     if not isinstance(word, str) or word not in known:
         raise InputError(f"{what} is one of {listed(known)}; got {shown(word)}.")
 
@@ -99,7 +112,15 @@ def check_bool(what: str, value: Any) -> bool:
 
 
 def real(what: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
-    """Return a finite number that fits, as Python's own; refuse all else, also true and false."""
+    """Return a finite number that fits, as Python's own; refuse all else, also true and false.
+
+    Parameters
+    ----------
+    what : the setting, as messages call it
+    value : what was given for it
+    rule : what it must be, for the message
+    fits : tells whether a number keeps the rule
+    """
     number = _plain_number(value)
     if number is None or not fits(number):
         raise InputError(f"{what} is {rule}; got {shown(value)}.")
@@ -156,7 +177,7 @@ def unknown(what: str, name: Any, known: Collection[str]) -> InputError:
 
 
 def no_column(name: Any, names: Collection[Any]) -> InputError:
-    """Refuse a column that the table does not have, naming the nearest that it has."""
+    """Refuse column ``name``, which a table with the columns ``names`` does not have; tell the nearest."""
     near = get_close_matches(str(name), [str(other) for other in names], 1, 0.6)
     hint = f" Did you mean {shown(near[0])}?" if near else ""
     return InputError(

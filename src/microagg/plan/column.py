@@ -223,7 +223,7 @@ class Column(Section):
 
 
 def fits_kind(row: Setting, word: str, kind: str | None) -> bool:
-    """Return whether a word is one that a setting may be for columns of some kind."""
+    """Return whether ``word`` is one that the setting of ``row`` may be for columns of this ``kind``."""
     return row.name != "release" or _RELEASED_BY.get(word) in (None, kind)
 
 

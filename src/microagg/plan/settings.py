@@ -42,12 +42,19 @@ AGGREGATE_OF_COST = {
 
 
 def check_aggregate(how: str) -> None:
-    """Refuse an aggregate that does not exist."""
+    """Refuse ``how``, the aggregate of a group, if there is none of this name."""
     check_word("aggregate", how, AGGREGATES)
 
 
 def check_count(name: str, count: Any, least: int = 1) -> int:
-    """Return a setting that counts something as an int; refuse what is not a whole number."""
+    """Return a setting that counts something as an int; refuse what is not a whole number.
+
+    Parameters
+    ----------
+    name : the setting, as messages call it
+    count : what was given for it
+    least : the smallest number that it may be
+    """
     number = _whole(count)
     if number is None or number < least:
         got = shown(count if number is None else number)
@@ -66,7 +73,7 @@ def _whole(value: Any) -> int | None:
 
 
 def as_number(value: Any) -> float | None:
-    """Any real number that a float can hold; None for all else, also for yes and no."""
+    """Return ``value`` as a float; None if it is no real number that a float can hold, or is yes or no."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
@@ -76,7 +83,7 @@ def as_number(value: Any) -> float | None:
 
 
 def check_k(k: Any, n: int) -> int:
-    """Return k as an int if it is a valid least group size for n records."""
+    """Return ``k`` as an int if it is a valid least group size for ``n`` records."""
     value = check_count("k, the least number of records in a group,", k)
     if value > sys.maxsize:
         raise InputError(
@@ -92,12 +99,12 @@ def check_k(k: Any, n: int) -> int:
 
 
 def check_scale(how: str) -> None:
-    """Refuse a scale that does not exist."""
+    """Refuse ``how``, the way to make columns comparable, if there is none of this name."""
     check_word("scale", how, SCALES)
 
 
 def check_random_state(random_state: object) -> None:
-    """Refuse a seed that is neither a whole number from 0 up nor None."""
+    """Refuse ``random_state``, a seed, if it is neither a whole number from 0 up nor None."""
     number = _whole(random_state)
     if random_state is not None and (number is None or number < 0):
         raise InputError(

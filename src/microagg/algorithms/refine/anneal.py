@@ -347,7 +347,21 @@ def demands_on(demands, rows):
 
 @kernel
 def anneal_patches(X, weights, demands, patches, begin, end, k, search, steps, heat, state):
-    """Anneal the patches begin..end−1, ``steps`` for each group; write the new groups and their SSE."""
+    """Anneal some patches; write the new groups and their SSE.
+
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous
+    weights : (n,) above 0, or None
+    demands : requirements in addition to k, of the n records; None: there are none
+    patches : of a pass; their ``new`` groups and ``loss`` are written to
+    begin, end : the patches begin..end−1
+    k : least size of a group
+    search : limits on pools and groups
+    steps : for each group
+    heat : temperatures of the pass
+    state : the wish to stop
+    """
     for patch in range(begin, end):
         rows, labels, n_groups = rows_of(patches, patch)
         records, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))

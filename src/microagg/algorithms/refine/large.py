@@ -214,7 +214,22 @@ def part_pairs(
     seed: int,
     state: State,
 ) -> Labels:
-    """Improve groups of k to 2k−1 records, labelled 0, 1, …, until nothing gains or it is over."""
+    """Improve groups of k to 2k−1 records by parting pairs of neighbours, until nothing gains or it is over.
+
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; never written to
+    weights : (n,) above 0; None: all weigh the same
+    labels : (n,) int64, groups 0, 1, …; never written to
+    k : least size of a group
+    sweeps : over all pairs, at most
+    seed : of the random numbers
+    state : progress, and the wish to stop
+
+    Returns
+    -------
+    (n,) int64, the caller's, with as many groups
+    """
     g = int(labels.max()) + 1
     groups = _PairedGroups(
         np.empty((g, 2 * k - 1), np.intp),
@@ -453,7 +468,14 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
 
 @kernel
 def anneal_large_patches(X, weights, patches, begin, end, k, most, steps, heat, state):
-    """Do what :func:`microagg.algorithms.refine.anneal.anneal_patches` does, for large groups."""
+    """Anneal some patches of large groups; write the new groups and their SSE.
+
+    Parameters
+    ----------
+    most : groups of a pool, at most
+    X, weights, patches, begin, end, k, steps, heat, state : as for
+        :func:`microagg.algorithms.refine.anneal.anneal_patches`
+    """
     for patch in range(begin, end):
         rows, labels, n_groups = rows_of(patches, patch)
         records, turns = take_rows(X, rows), int(np.ceil(steps * n_groups))

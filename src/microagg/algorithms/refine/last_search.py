@@ -197,9 +197,16 @@ def _form(X, weights, releases, demands, rows, labels, k):
 
 @kernel
 def search_patches(X, weights, releases, demands, patches, begin, end, k, steps, heat, state):
-    """Search the patches begin..end−1, ``steps`` for each record; write the new groups and what they lose.
+    """Search some patches by what their groups release; write the new groups and what they lose.
 
     A patch has as many groups as before.
+
+    Parameters
+    ----------
+    releases : what groups release of each column, of the n records
+    steps : for each record
+    X, weights, demands, patches, begin, end, k, heat, state : as for
+        :func:`microagg.algorithms.refine.anneal.anneal_patches`; there are always demands
     """
     for at in range(begin, end):
         rows, labels, n_groups = rows_of(patches, at)
@@ -262,8 +269,18 @@ def lower_released_loss(
 ) -> Labels:
     """Improve a partition by the loss of the values that its groups release; never worse than given.
 
-    ``X`` is what records are near by; the groups satisfy the ``demands``. The other settings are those of
-    :func:`microagg.algorithms.refine.refine.refine`. Groups are numbered by first appearance.
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous, by which records are near; never written to
+    labels : (n,) int64, groups that satisfy the demands; never written to
+    k : least size of a group
+    releases : what groups release of each column, of the n records
+    demands : requirements in addition to k, of the n records; may be empty
+    weights, effort, random_state, n_total, state : as for :func:`microagg.algorithms.refine.refine.refine`
+
+    Returns
+    -------
+    (n,) int64, the caller's, numbered by first appearance
     """
     labels = canonical_labels(labels)
     n_groups = int(labels.max()) + 1

@@ -86,7 +86,14 @@ def _centroids(X, rows, start):
 
 @kernel
 def grouped(X, labels, n_groups):
-    """List the groups of labels that count from 0."""
+    """List the groups of labels that count from 0.
+
+    Parameters
+    ----------
+    X : (n, d) records
+    labels : (n,) int64, writeable, groups 0..n_groups − 1
+    n_groups : how many there are
+    """
     rows, start = _by_group(labels, n_groups)
     return PackedGroups(rows, start, _centroids(X, rows, start))
 
@@ -165,9 +172,17 @@ def part_placed(groups, keys, plan, h):
 
 
 def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
-    """Split groups into patches of 2 to ``most`` neighbours.
+    """Split groups into patches of neighbours.
 
-    Returns the groups patch by patch, and where each patch begins and the last ends.
+    Parameters
+    ----------
+    centroid : (groups, d)
+    most : groups of a patch, at most; one has 2 at least
+    random : (1,) uint64, state of the random numbers; written to
+
+    Returns
+    -------
+    the groups patch by patch, and where each patch begins and the last ends
     """
     n_groups = len(centroid)
     groups, keys = np.arange(n_groups), np.empty(n_groups)
@@ -251,7 +266,10 @@ def put_back(X, rows, labels, count, k, patches, patch):
 
 @kernel
 def compacted(new):
-    """Leave out the empty places; what is in use moves up, so that nothing large is copied anew."""
+    """Return the groups of ``new`` without the empty places.
+
+    What is in use moves up within ``new``, so that nothing large is copied.
+    """
     start, count = np.zeros(new.size.size + 1, np.intp), 0
     for place in range(new.size.size):
         if new.size[place] == 0:

@@ -78,10 +78,22 @@ def refine(
 ) -> Labels:
     """Improve a partition by local search; never worse than given.
 
-    ``X`` is centred, scaled and C-contiguous; groups have at least k records; ``weights`` have a mean of 1.
-    ``n_total`` is the number of records of the table that these are a part of, whose steps are shared out.
-    ``span`` says from where to where in the search to go, from 0 to 1: a table in blocks is searched in
-    spans, with other borders in each, and what comes before the end may be worse than given.
+    Parameters
+    ----------
+    X : (n, d) centred and scaled records, C-contiguous; never written to
+    labels : (n,) int64, groups of at least k records; never written to
+    weights : (n,) above 0, with a mean of 1; None: all weigh the same
+    effort : "fast", "balanced" or "best"
+    time_limit : seconds after which the best groups so far are returned; None: when the effort is made
+    random_state : seed of the random numbers; None draws a fresh one
+    n_total : number of records of the table that these are a part of, whose steps are shared out
+    span : from where to where in the search to go, from 0 to 1: a table in blocks is searched in spans, with
+        other borders in each, and what comes before the end may be worse than given
+    state : progress, and the wish to stop
+
+    Returns
+    -------
+    (n,) int64, the caller's: groups of at least k, numbered by first appearance
 
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
     >>> refine(X, np.array([0, 1, 0, 1, 0, 1]), 3).tolist()

@@ -168,8 +168,16 @@ def anneal_in_passes(
 ) -> tuple[Labels, Labels]:
     """Anneal labels 0, 1, … in passes: return the best partition seen, and the last.
 
-    There are ``steps`` for each group in all. The records done rise by ``records``. ``span`` are the passes
-    to make, of all from 0 to 1; their random numbers are those of pass ``first_turn`` and after it.
+    Parameters
+    ----------
+    run : the records, and what stays the same
+    labels : (n,) int64, groups 0, 1, …; never written to
+    budget : passes at most, and the temperature to begin with
+    search : limits on pools and groups
+    steps : for each group, in all passes together
+    records : by how many the records done rise
+    span : the passes to make, of all from 0 to 1
+    first_turn : the pass whose random numbers the first one has
     """
     least, n_groups = run.loss(labels), int(labels.max()) + 1
     passes = min(budget.passes, int(steps / _STEPS_IN_A_PASS) + 1)

@@ -318,7 +318,17 @@ def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State
 def grown(X: Floats, weights: Floats, demands: Demands, k: int, state: State) -> Labels:
     """Grow groups that satisfy the demands as far as they can; merging must repair the rest.
 
-    Returns groups 0, 1, … by first appearance; one group of all when stopped before they are complete.
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; never written to
+    weights : (n,) above 0
+    demands : requirements in addition to k, of the n records
+    k : least size of a group
+    state : progress, and the wish to stop
+
+    Returns
+    -------
+    (n,) int64, the caller's, by first appearance; one group of all when stopped before they are complete
     """
     rows, first = halves(X, k, max(_BLOCK, 2 * k - 1))
     labels = np.empty(len(X), dtype=np.int64)

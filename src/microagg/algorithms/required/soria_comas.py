@@ -130,7 +130,16 @@ def _merge_farthest(X, demands, labels, n_groups, k):
 def merging(X: Floats, k: int, demands: Demands, labels: Labels | None = None) -> Labels:
     """Algorithm 1: MDAV's groups, or those given, united until each is t-close.
 
-    ``demands`` hold one requirement of closeness; ``X`` is scaled. Groups come 0, 1, … by first appearance.
+    Parameters
+    ----------
+    X : (n, d) scaled records, C-contiguous; never written to
+    k : least size of a group
+    demands : one requirement of closeness, of the n records
+    labels : (n,) int64, never written to; None: MDAV's
+
+    Returns
+    -------
+    (n,) int64, the caller's, by first appearance
     """
     if labels is None:
         labels = mdav_labels(X, k, new_state())
@@ -188,7 +197,10 @@ def _k_first(X, demands, k, labels):
 
 
 def k_first(X: Floats, k: int, demands: Demands) -> Labels:
-    """Algorithm 2: MDAV whose groups exchange members for the sake of closeness, then merging."""
+    """Algorithm 2: MDAV whose groups exchange members for the sake of closeness, then merging.
+
+    ``X``, ``k``, ``demands`` and what is returned are as for :func:`merging`.
+    """
     labels = np.full(len(X), -1)
     _k_first(X, demands, k, labels)
     return merging(X, k, demands, labels)
@@ -234,7 +246,10 @@ def _t_first(X, quantile, size, groups, labels):
 
 
 def t_first(X: Floats, k: int, demands: Demands) -> Labels:
-    """Algorithm 3: a record of each quantile of the confidential column in every group."""
+    """Algorithm 3: a record of each quantile of the confidential column in every group, then merging.
+
+    ``X``, ``k``, ``demands`` and what is returned are as for :func:`merging`.
+    """
     n = len(X)
     size = min(closeness_group_size(n, k, float(demands.rule[0, LEVEL])), n)
     labels = np.full(n, -1)

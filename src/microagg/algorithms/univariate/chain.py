@@ -40,7 +40,7 @@ _STRETCH, _OVERLAPS = 100_000, 4
 
 
 def overlap_for(k: int) -> int:
-    """Return the number of columns within which partitions meet on most data, by measurement."""
+    """Return the number of columns within which partitions for ``k`` meet on most data, by measurement."""
     return 5 * k * k + 64 * k
 
 
