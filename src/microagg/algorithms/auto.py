@@ -23,7 +23,7 @@ import numpy as np
 from microagg.algorithms.refine.refine import refine
 from microagg.algorithms.result import Outcome
 from microagg.base.formatting import plural
-from microagg.base.progress import STOP, State, new_state, part
+from microagg.base.progress import STOP, State, new_state, part, rest_of
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_out
 from microagg.errors import InputError, shown
@@ -137,15 +137,13 @@ def auto(
     labels = _start(X, k, effort, time_limit, weights, state)
     if state[STOP]:
         return Outcome(labels)
-    if time_limit is not None:
-        time_limit = max(0.0, time_limit - (time.monotonic() - started))
     better = refine(
         X,
         labels,
         k,
         weights=weights,
         effort=effort,
-        time_limit=time_limit,
+        time_limit=rest_of(time_limit, started),
         random_state=random_state,
         n_total=n_total,
         span=span,

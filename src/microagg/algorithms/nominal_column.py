@@ -109,8 +109,8 @@ def best_counts(counts: Sequence[int], k: int, steps: int = STEPS) -> list[list[
     assert mixed is not None, "n ≥ k records always have a partition"
     left = [count - sum(group[level] for group in mixed) for level, count in enumerate(counts)]
     return mixed + [
-        [size if level == own else 0 for level in range(len(counts))]
-        for own, count in enumerate(left)
+        [size if level == pure else 0 for level in range(len(counts))]
+        for pure, count in enumerate(left)
         for size in _even_sizes(count, k)
     ]
 
@@ -122,7 +122,7 @@ def _even_sizes(count: int, k: int) -> list[int]:
     ([4, 4], [])
     """
     groups = count // k
-    return [(count + place) // groups for place in range(groups)]
+    return [(count + at) // groups for at in range(groups)]
 
 
 def _lent(counts: list[int], k: int, steps: int) -> list[list[int]] | None:
@@ -164,10 +164,10 @@ class _MixedGroupSearch:
             if group is None:
                 return member_lists
             members = [0] * len(left)
-            for there, taken in group.taken:
+            for there, count in group.taken:
                 level = next(i for i, c in enumerate(left) if c == there and not members[i])
-                members[level] = taken
-            left = [count - taken for count, taken in zip(left, members, strict=True)]
+                members[level] = count
+            left = [before - count for before, count in zip(left, members, strict=True)]
             member_lists.append(members)
 
     def least(self, state: State) -> float:
@@ -189,13 +189,15 @@ class _MixedGroupSearch:
             for bound, cost, rest, group in candidates:
                 if bound >= best[0]:
                     break
-                best = min(best, (cost + self.least(rest), group, rest), key=lambda one: one[0])
+                best = min(
+                    best, (cost + self.least(rest), group, rest), key=lambda candidate: candidate[0]
+                )
         self.solved[state] = best
         return best[0]
 
     def cost(self, group: _MixedGroup) -> int:
-        size = group.borrowed + sum(taken for _, taken in group.taken)
-        squares = group.borrowed**2 + sum(taken**2 for _, taken in group.taken)
+        size = group.borrowed + sum(count for _, count in group.taken)
+        squares = group.borrowed**2 + sum(count**2 for _, count in group.taken)
         return self.unit * size - squares * (self.unit // size)
 
     def bound(self, state: State) -> int:
@@ -203,28 +205,28 @@ class _MixedGroupSearch:
         return sum(each * left * (self.k - left) for left in state if left < self.k)
 
     def counted(self, choices: Iterator[Taken]) -> Iterator[Taken]:
-        for taken in choices:
+        for choice in choices:
             self.steps -= 1
             if self.steps < 0:
                 raise _TooLarge
-            yield taken
+            yield choice
 
     def groups(self, state: State) -> Iterator[_MixedGroup]:
         """Candidates for the group farthest from the root of its tree."""
         k = self.k
         if not self.lenders:
-            for taken in self.counted(_choices(state, 2 * k - 1, k, shared=True)):
-                if len(taken) > 1 and sum(count for _, count in taken) >= k:
-                    yield _MixedGroup(taken, 0)
+            for choice in self.counted(_choices(state, 2 * k - 1, k, shared=True)):
+                if len(choice) > 1 and sum(count for _, count in choice) >= k:
+                    yield _MixedGroup(choice, 0)
             return
-        for taken in self.counted(_choices(state, 2 * k - 1, k, shared=False)):
-            size = sum(count for _, count in taken)
-            yield _MixedGroup(taken, max(0, k - size))
+        for choice in self.counted(_choices(state, 2 * k - 1, k, shared=False)):
+            size = sum(count for _, count in choice)
+            yield _MixedGroup(choice, max(0, k - size))
             if size < k:  # and filled up by a part of one more level
-                rest = _without(state, taken)
+                rest = _without(state, choice)
                 for left in sorted(set(rest)):
                     if left > k - size:
-                        yield _MixedGroup((*taken, (left, k - size)), 0)
+                        yield _MixedGroup((*choice, (left, k - size)), 0)
 
 
 def _choices(state: State, most: int, k: int, shared: bool) -> Iterator[Taken]:
@@ -233,32 +235,32 @@ def _choices(state: State, most: int, k: int, shared: bool) -> Iterator[Taken]:
     With ``shared``, any number may be taken of one of the levels.
     """
 
-    def further(at: int, room: int, may_share: bool, taken: Taken) -> Iterator[Taken]:
-        if taken:
-            yield taken
-        for place in range(at, len(state)):
-            left = state[place]
-            again = place > at and left == state[place - 1]
+    def further(at: int, room: int, may_share: bool, choice: Taken) -> Iterator[Taken]:
+        if choice:
+            yield choice
+        for index in range(at, len(state)):
+            left = state[index]
+            again = index > at and left == state[index - 1]
             if again:  # of equal levels the first ones are taken, and the most of them
                 continue
             limit = room
-            if place == at and taken and taken[-1][0] == left:
-                limit = min(room, taken[-1][1])
+            if index == at and choice and choice[-1][0] == left:
+                limit = min(room, choice[-1][1])
             for count in range(min(left, limit), 0, -1):
                 partly = 0 < left - count < k
                 if not partly or (shared and may_share):
                     pair = (left, count)
                     yield from further(
-                        place + 1, room - count, may_share and not partly, (*taken, pair)
+                        index + 1, room - count, may_share and not partly, (*choice, pair)
                     )
 
     return further(0, most, True, ())
 
 
-def _without(state: State, taken: Taken) -> State:
+def _without(state: State, choice: Taken) -> State:
     """Return what remains of the levels."""
     left = list(state)
-    for there, count in taken:
+    for there, count in choice:
         left.remove(there)
         if there > count:
             left.append(there - count)

@@ -79,9 +79,11 @@ NO_CUTS = Cuts(NO_SETS, np.empty(0))
 
 def _incidence(members: Members, n: int) -> scipy.sparse.csr_matrix:
     """Mark which sets hold which of n records, as ones: shape (sets, n)."""
-    owner, place = np.nonzero(members >= 0)
+    owner, position = np.nonzero(members >= 0)
     ones = np.ones(len(owner), np.int32)
-    return scipy.sparse.csr_matrix((ones, (owner, members[owner, place])), shape=(len(members), n))
+    return scipy.sparse.csr_matrix(
+        (ones, (owner, members[owner, position])), shape=(len(members), n)
+    )
 
 
 def broken_cuts(n: int, k: int, members: Members, x: Floats, most: int) -> Sets:
@@ -94,8 +96,8 @@ def broken_cuts(n: int, k: int, members: Members, x: Floats, most: int) -> Sets:
     x : (m,) fraction of each group that a relaxed program chose
     most : sets of each kind that are returned at most, the most broken ones
     """
-    part = (x > _FRACTION) & (x < 1 - _FRACTION)
-    members, x = np.ascontiguousarray(members[part]), x[part]
+    fractional = (x > _FRACTION) & (x < 1 - _FRACTION)
+    members, x = np.ascontiguousarray(members[fractional]), x[fractional]
     return broken_islands(n, k, members, x, most).extended(broken_triples(n, members, x, most))
 
 
@@ -147,7 +149,7 @@ def _weight(members, x, first, by_row, i, j, h):
 def _broken(members, x, first, by_row, least, triples, weights):
     """Write the triples whose weight exceeds ``least``; return how many there are."""
     n = first.size - 1
-    near, seen, found = np.empty(n, np.intp), np.full(n, -1, np.intp), 0
+    near, seen, filled = np.empty(n, np.intp), np.full(n, -1, np.intp), 0
     for i in range(n):
         count = 0
         for c in range(first[i], first[i + 1]):
@@ -161,11 +163,11 @@ def _broken(members, x, first, by_row, least, triples, weights):
             for b in range(a):
                 j, h = near[a], near[b]
                 weight = _weight(members, x, first, by_row, i, j, h)
-                if weight > least and found < weights.size:
-                    triples[found, 0], triples[found, 1], triples[found, 2] = i, j, h
-                    weights[found] = weight
-                    found += 1
-    return found
+                if weight > least and filled < weights.size:
+                    triples[filled, 0], triples[filled, 1], triples[filled, 2] = i, j, h
+                    weights[filled] = weight
+                    filled += 1
+    return filled
 
 
 def broken_triples(n: int, members: Members, x: Floats, most: int) -> Sets:
@@ -173,8 +175,8 @@ def broken_triples(n: int, members: Members, x: Floats, most: int) -> Sets:
 
     The most broken come first; at most ``most``, few with the same record.
     """
-    column, place = np.nonzero(members >= 0)
-    rows = members[column, place]
+    column, position = np.nonzero(members >= 0)
+    rows = members[column, position]
     by_row = column[np.argsort(rows, kind="stable")]
     first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=n))])
     triples, weights = np.empty((200_000, 3), np.int32), np.empty(200_000)

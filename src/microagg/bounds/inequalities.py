@@ -139,7 +139,7 @@ _APART = 0.02  # of its share with itself: who shares less with a record is in n
 
 
 @kernel
-def broken_stars(number, share, at_home, least, arms, each, found):
+def broken_stars(number, share, at_home, least, arms, each, rows):
     """Write the most broken stars around the records at home in a block; return how many."""
     m, count = len(share), 0
     near, gain = np.empty(m, np.intp), np.empty(m)
@@ -155,30 +155,30 @@ def broken_stars(number, share, at_home, least, arms, each, found):
                 gain[a] = share[i, near[a]]
             for a in range(arms):
                 star[a] = -1
-            excess, size, taken = -centre, 0, begin
-            while taken >= 0 and size < arms:
-                excess += gain[taken]
-                gain[taken] = -np.inf
+            excess, size, arm = -centre, 0, begin
+            while arm >= 0 and size < arms:
+                excess += gain[arm]
+                gain[arm] = -np.inf
                 # Ascending, so that the same star is known again.
                 a = size
-                while a > 0 and star[a - 1] > near[taken]:
+                while a > 0 and star[a - 1] > near[arm]:
                     star[a] = star[a - 1]
                     a -= 1
-                star[a] = near[taken]
+                star[a] = near[arm]
                 size += 1
                 after, most = -1, 0.0
                 for a in range(used):
-                    gain[a] -= share[near[taken], near[a]]
+                    gain[a] -= share[near[arm], near[a]]
                     if gain[a] > most:
                         after, most = a, gain[a]
-                taken = after
+                arm = after
             if excess <= least or (have == each and excess <= best[each - 1]):
                 continue
             known = False
             for c in range(count, count + have):
                 same = True
                 for a in range(arms):
-                    same &= found[c, 2 + a] == star[a]
+                    same &= rows[c, 2 + a] == star[a]
                 known |= same
             if known:
                 continue
@@ -186,12 +186,12 @@ def broken_stars(number, share, at_home, least, arms, each, found):
             while a > 0 and best[a - 1] < excess:
                 best[a] = best[a - 1]
                 for s in range(2 + arms):  # assigning a row to a row takes seconds to compile
-                    found[count + a, s] = found[count + a - 1, s]
+                    rows[count + a, s] = rows[count + a - 1, s]
                 a -= 1
             best[a] = excess
-            found[count + a, 0], found[count + a, 1] = number, i
+            rows[count + a, 0], rows[count + a, 1] = number, i
             for s in range(arms):
-                found[count + a, 2 + s] = star[s]
+                rows[count + a, 2 + s] = star[s]
             have = min(have + 1, each)
         count += have
     return count
@@ -291,7 +291,7 @@ def right_sides(k: int, largest: int, weights: Floats) -> Floats:
 
 
 @kernel
-def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least, found, by):
+def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least, rows, by):
     """Write the broken sets around the records at home in a block, and how far they are; return how many."""
     m, largest, count = len(share), sides.shape[1] - 1, 0
     held = np.empty(m, np.int32)
@@ -324,9 +324,9 @@ def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least
                 if excess > least and far > most:
                     best, most = w, far
             if best >= 0:
-                found[count, 0], found[count, 1], by[count] = number, best, most
-                for a in range(found.shape[1] - 2):
-                    found[count, 2 + a] = held[a] if a < size else -1
+                rows[count, 0], rows[count, 1], by[count] = number, best, most
+                for a in range(rows.shape[1] - 2):
+                    rows[count, 2 + a] = held[a] if a < size else -1
                 count += 1
     return count
 

@@ -118,35 +118,35 @@ def _trim(level, depth, r, limit):
 
 
 @lean_subkernel
-def _keep(found, start, rows, level, size, seed, last, reduced):
+def _keep(groups, start, rows, level, size, seed, last, reduced):
     """Keep a column, in the place of the worst from ``start`` on when there is no room.
 
     Returns the limit from now on: the worst reduced cost that is kept when there is no room left,
     else infinity. With start −1 nothing is replaced, and a lack of room ends the search.
     """
-    place, room = found.count[0], found.members.shape[0]
-    if place < room:
-        found.count[0] += 1
+    at, room = groups.count[0], groups.members.shape[0]
+    if at < room:
+        groups.count[0] += 1
     elif start < 0:
         return -np.inf
     else:
-        place = start
+        at = start
         for a in range(start, room):
-            if found.reduced[a] > found.reduced[place]:
-                place = a
+            if groups.reduced[a] > groups.reduced[at]:
+                at = a
     if size > 1:
-        found.members[place, 0] = seed
+        groups.members[at, 0] = seed
     for a in range(size - 2):
-        found.members[place, a + 1] = rows[level.chosen[a]]
-    found.members[place, size - 1] = last
-    for a in range(size, found.members.shape[1]):
-        found.members[place, a] = -1
-    found.reduced[place] = reduced
+        groups.members[at, a + 1] = rows[level.chosen[a]]
+    groups.members[at, size - 1] = last
+    for a in range(size, groups.members.shape[1]):
+        groups.members[at, a] = -1
+    groups.reduced[at] = reduced
     worst = np.inf
-    if found.count[0] == room and start >= 0:
+    if groups.count[0] == room and start >= 0:
         worst = -np.inf
         for a in range(start, room):
-            worst = max(worst, found.reduced[a])
+            worst = max(worst, groups.reduced[a])
     return worst
 
 
@@ -257,7 +257,7 @@ def _branch(level, depth, t, size, r, between, among, limit):
 
 
 @lean_subkernel
-def _search(table, seed, size, limit, level, rows, between, among, held, found, start, nodes):
+def _search(table, seed, size, limit, level, rows, between, among, held, groups, start, nodes):
     """Search all groups of a seed and size below the limit; return (floor, limit).
 
     The limit falls when there is no room for more columns.
@@ -287,7 +287,7 @@ def _search(table, seed, size, limit, level, rows, between, among, held, found, 
         if r == 1:
             if base < limit:
                 floor = min(floor, base)
-                limit = min(limit, _keep(found, start, rows, level, size, seed, rows[item], base))
+                limit = min(limit, _keep(groups, start, rows, level, size, seed, rows[item], base))
         elif r == 2:
             for a in range(t + 1, level.count[depth]):
                 last = level.item[depth, a]
@@ -296,7 +296,7 @@ def _search(table, seed, size, limit, level, rows, between, among, held, found, 
                     reduced += _would_pay(table, rows[last], held)
                     if reduced < limit:
                         floor = min(floor, reduced)
-                        worst = _keep(found, start, rows, level, size, seed, rows[last], reduced)
+                        worst = _keep(groups, start, rows, level, size, seed, rows[last], reduced)
                         limit = min(limit, worst)
         else:
             level.base[depth + 1] = base
@@ -311,7 +311,7 @@ def _search(table, seed, size, limit, level, rows, between, among, held, found, 
 
 
 @kernel
-def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, state):
+def price_seeds(table, k, begin, end, limit, width, nodes, each, groups, floors, state):
     """Search the groups of the seeds begin..end−1; False when not all could be listed.
 
     ``each`` columns of a seed are kept, the lowest; 0 for all, as long as there is room.
@@ -331,18 +331,18 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, 
     among, lowest = np.empty((width, 2 * k)), np.empty(2 * k)
     square = np.empty(n)
     held = np.zeros(table.penalty.size, np.intp)
-    room = found.members.shape[0]
+    room = groups.members.shape[0]
     for seed in range(begin, end):
         if state[STOP]:
             return True
         for row in range(seed + 1, n):
             square[row] = squared_distance(table.X, seed, table.X, row)
-        start, last = found.count[0], room
+        start, last = groups.count[0], room
         if each > 0:
             last = min(start + each, room)
         else:
             start = -1
-        own = FoundGroups(found.members[:last], found.reduced[:last], found.count)
+        groups_of_seed = FoundGroups(groups.members[:last], groups.reduced[:last], groups.count)
         floor, bar = limit, limit
         for size in range(k, 2 * k):
             out = _gather(table, square, seed, size, bar, level, width, lowest)
@@ -351,7 +351,18 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, found, floors, 
             _sharpen(level, between, size, bar, among)
             if level.count[0] >= size - 1:
                 low, bar = _search(
-                    table, seed, size, bar, level, rows, between, among, held, own, start, nodes
+                    table,
+                    seed,
+                    size,
+                    bar,
+                    level,
+                    rows,
+                    between,
+                    among,
+                    held,
+                    groups_of_seed,
+                    start,
+                    nodes,
                 )
                 floor = min(floor, low)
         floors[seed] = floor

@@ -90,8 +90,8 @@ class GroupProgram:
 
     def add(self, members: Members, costs: Floats) -> None:
         """Add groups to choose from."""
-        owner, place = np.nonzero(members >= 0)
-        rows = members[owner, place]
+        owner, position = np.nonzero(members >= 0)
+        rows = members[owner, position]
         if len(self.sets.need):
             held, cut = self.sets.counting(members).nonzero()
             owner, rows = np.concatenate([owner, held]), np.concatenate([rows, self.n + cut])

@@ -50,10 +50,10 @@ class Pricer:
 
     def _table(self, duals: Floats, cuts: Cuts) -> tuple[Indices, PricedRecords]:
         order = np.argsort(-duals, kind="stable")
-        place = np.empty(len(order), np.intp)
-        place[order] = np.arange(len(order))
+        position = np.empty(len(order), np.intp)
+        position[order] = np.arange(len(order))
         cut, at = np.nonzero(cuts.sets.members >= 0)
-        rows = place[cuts.sets.members[cut, at]]
+        rows = position[cuts.sets.members[cut, at]]
         by_row = np.argsort(rows, kind="stable")
         first = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=len(order)))])
         table = PricedRecords(
@@ -142,20 +142,20 @@ class Pricer:
         return FoundGroups(members, np.empty(most), np.zeros(1, np.intp))
 
 
-def _used(found: FoundGroups, order: Indices) -> Priced:
+def _used(groups: FoundGroups, order: Indices) -> Priced:
     """Return the columns in use, with the numbers of records as rows of the table, ascending."""
-    count, large = int(found.count[0]), np.iinfo(np.int32).max  # in the place of the filling
-    members = found.members[:count]
+    count, large = int(groups.count[0]), np.iinfo(np.int32).max  # in the place of the filling
+    members = groups.members[:count]
     rows = np.sort(np.where(members >= 0, order[members], large), axis=1)
     members = np.where(rows == large, -1, rows).astype(np.int32)
-    return Priced(members, found.reduced[:count].copy())
+    return Priced(members, groups.reduced[:count].copy())
 
 
 def _joined(pieces: dict[int, Priced], width: int) -> Priced:
     if not pieces:
         return Priced(np.empty((0, width), np.int32), np.empty(0))
-    parts = [pieces[begin] for begin in sorted(pieces)]
+    ordered = [pieces[begin] for begin in sorted(pieces)]
     return Priced(
-        np.concatenate([part.members for part in parts]),
-        np.concatenate([part.reduced for part in parts]),
+        np.concatenate([piece.members for piece in ordered]),
+        np.concatenate([piece.reduced for piece in ordered]),
     )

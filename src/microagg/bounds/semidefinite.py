@@ -84,12 +84,12 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
             left = deadline - time.monotonic()
             if state[STOP] or left <= 0:
                 break
-            own = np.sort(rows[begin:end])
+            members = np.sort(rows[begin:end])
             ends = time.monotonic() + left / (len(first) - 1 - number)
-            region = _region(X, own, near, cost, size.block, state)
+            region = _region(X, members, near, cost, size.block, state)
             better = Solver(region, k, size, state).run(ends, int(begin))
-            if better.sum() > prices[own].sum():
-                prices[own] = better
+            if better.sum() > prices[members].sum():
+                prices[members] = better
             state[DONE] = end
     return prices / factor**2
 
@@ -226,8 +226,8 @@ class Solver:
         typical = region.cost[:, : k - 1].mean(axis=1)
         self.mean = float(typical.mean())
         self.tall = np.maximum(typical / (self.mean or 1.0), _SMALLEST) ** _POWER
-        other = np.where(column < 0, row, column)
-        scale = (self.tall[row] * self.tall[other]).astype(np.float32)
+        partner = np.where(column < 0, row, column)
+        scale = (self.tall[row] * self.tall[partner]).astype(np.float32)
         share, added = np.zeros(len(row), np.float32), np.zeros(len(row))
         self.lists = Lists(first, own, cost, scale, count, share, added)
         shape = (*members.shape, members.shape[1])

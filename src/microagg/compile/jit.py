@@ -40,62 +40,52 @@ _MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
 
 
 def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function when first called, outside the interpreter lock."""
-    return compiled(function)
+    """Compile ``function`` when first called, outside the interpreter lock."""
+    return _compiled(function)
 
 
 def subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function that only kernels call, as a part of theirs."""
-    return compiled_part(function)
+    """Compile ``function``, which only kernels call, as a part of theirs."""
+    return _compiled(function, is_part=True)
 
 
 def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function``, which Python calls; it must not make arrays."""
-    return compiled(function, **_LEAN)
+    return _compiled(function, **_LEAN)
 
 
 def lean_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function``, which only compiled code calls; it must not make arrays."""
-    return compiled_part(function, **_LEAN)
+    return _compiled(function, is_part=True, **_LEAN)
 
 
 def inlined_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Inline a function into its one or two callers; it must not make arrays.
+    """Inline ``function`` into its one or two callers; it must not make arrays.
 
     To hand over many arrays takes longer than a short function.
     """
-    return compiled_part(function, **_LEAN, forceinline=True)
+    return _compiled(function, is_part=True, **_LEAN, forceinline=True)
 
 
 def scan(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile ``function``, a search that may run in any order and round in any way."""
-    return compiled_part(function, **_LEAN, fastmath=_MIN_SCAN)
-
-
-def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Compile with more options.
-
-    The machine code is kept on disk for the next process, unless there is no folder that can be
-    written to, as for a service user without a home.
-    """
-    return _compiled(function, options, keep=True)
-
-
-def compiled_part(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Compile a function that only kernels call with more options.
-
-    It has no entry from Python and nothing of its own on disk: what calls it holds its code.
-    """
-    options["no_cpython_wrapper"] = True
-    if HAS_PRIVATE_PARTS:
-        options["pipeline_class"] = PartCompiler
-    return _compiled(function, options, keep=False)
+    return _compiled(function, is_part=True, **_LEAN, fastmath=_MIN_SCAN)
 
 
 def _compiled(
-    function: Callable[..., Any], options: dict[str, Any], keep: bool
+    function: Callable[..., Any], is_part: bool = False, **options: Any
 ) -> Callable[..., Any]:
+    """Compile with options of numba.
+
+    A part has no entry from Python and nothing of its own on disk: what calls it holds its code. Other
+    machine code is kept on disk for the next process, unless there is no folder that can be written to, as
+    for a service user without a home.
+    """
     options |= {"nogil": True, "no_cfunc_wrapper": True}  # no kernel is called from C
+    if is_part:
+        options["no_cpython_wrapper"] = True
+        if HAS_PRIVATE_PARTS:
+            options["pipeline_class"] = PartCompiler
     dispatcher: Any
     try:
         dispatcher = njit(**options)(function)
@@ -103,7 +93,7 @@ def _compiled(
         dispatcher = njit(nogil=True)(function)
     dispatcher.compile = _without_collecting(dispatcher.compile)
     if HAS_PRIVATE_PARTS:
-        if keep:
+        if not is_part:
             with suppress(RuntimeError):
                 dispatcher._cache = KernelCache(function)
         # A call with a constant would otherwise be compiled by itself, for this very number.

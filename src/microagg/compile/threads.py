@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from threading import Lock
 from typing import TypeVar
 
@@ -45,7 +45,7 @@ class _Books:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Count a thread with work of its own."""
+        """Count this thread as one with work of its own within the block: others then get fewer helpers."""
         with self.lock:
             self.own += 1
         try:
@@ -55,14 +55,19 @@ class _Books:
                 self.own -= 1
 
     def free(self) -> int:
-        """Return how many may help each thread with work of its own: all get the same share."""
+        """Return how many threads would help the caller now.
+
+        Only as many help as there are processors for which the process has nothing else to do: threads that
+        :func:`share_out` keeps busy get no helpers, until some of them have finished their work. All with
+        work of their own get the same share.
+        """
         busy = max(1, self.own)
         share = (thread_count() - busy) // busy
         return max(0, min(share, thread_count() - busy - self.helping))
 
     @contextmanager
-    def taken(self, most: int) -> Iterator[int]:
-        """Take helpers away from others for a while; yield how many."""
+    def helped(self, most: int) -> Iterator[int]:
+        """Take up to ``most`` helpers away from others within the block; yield how many."""
         with self.lock:
             count = min(most, self.free())
             self.helping += count
@@ -74,11 +79,7 @@ class _Books:
 
 
 _books = _Books()
-
-
-def at_work() -> AbstractContextManager[None]:
-    """Count this thread as one with work of its own, while it is: others then get fewer helpers."""
-    return _books.at_work()
+at_work, helpers = _books.at_work, _books.free
 
 
 def share_out(
@@ -107,16 +108,16 @@ def share_out(
     """
     lock = Lock()
     start = int(state[DONE])
-    taken = finished = 0
+    begun = finished = 0
     threads = max(1, min(thread_count(), -(-items // at_once)))
 
     def loop(thread: int) -> None:
-        nonlocal taken, finished
+        nonlocal begun, finished
         while not state[STOP]:
             with lock:
-                begin = taken
+                begin = begun
                 share = (items - begin) // (_PIECES * threads) if shrinking else 0
-                taken = end = min(begin + max(at_once, share), items)
+                begun = end = min(begin + max(at_once, share), items)
             if begin >= items:
                 return
             work(begin, end, thread)
@@ -141,8 +142,9 @@ _pool: ThreadPoolExecutor | None = None
 
 def _forget_pool() -> None:
     """Leave the threads to the parent: they do not live on in a process that is forked off."""
-    global _pool, _books
-    _pool, _books = None, _Books()
+    global _pool
+    _pool = None
+    _books.__init__()  # type: ignore[misc]  # its lock may be held by a thread that is not here
 
 
 if hasattr(os, "register_at_fork"):
@@ -172,21 +174,6 @@ def _together(loop: Callable[[int], None], others: int) -> None:
 # --- helpers: threads for which there is nothing else to do ---------------------------------------
 
 
-def helpers() -> int:
-    """Return how many threads would help the caller now.
-
-    Only as many help as there are processors for which the process has nothing else to do: threads that
-    :func:`share_out` keeps busy get no helpers, until some of them have finished their work.
-    """
-    return _books.free()
-
-
-def _with_helpers(loop: Callable[[int], None], most: int) -> None:
-    """Call ``loop(thread)`` here, as thread 0, and in up to ``most`` other threads at the same time."""
-    with _books.taken(most) as count:
-        _together(loop, count)
-
-
 def share_with_helpers(
     work: Callable[[int, int, int], object], items: int, *, at_once: int
 ) -> None:
@@ -206,7 +193,8 @@ def share_with_helpers(
         for begin in pieces:
             work(begin, min(begin + at_once, items), thread)
 
-    _with_helpers(loop, max(0, -(-items // at_once) - 1))
+    with _books.helped(max(0, -(-items // at_once) - 1)) as count:
+        _together(loop, count)
 
 
 def each(work: Callable[[int], object], items: int) -> None:

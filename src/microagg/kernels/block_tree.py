@@ -122,11 +122,11 @@ def push_children(child, low, high, seen_from, bound, stack, gaps, top):
     """
     near, far = child, child + 1
     gap = _between_boxes(low, high, seen_from, near)
-    other = _between_boxes(low, high, seen_from, far)
-    if other < gap:
-        near, far, gap, other = far, near, other, gap
-    if other <= bound:
-        stack[top], gaps[top] = far, other
+    gap_far = _between_boxes(low, high, seen_from, far)
+    if gap_far < gap:
+        near, far, gap, gap_far = far, near, gap_far, gap
+    if gap_far <= bound:
+        stack[top], gaps[top] = far, gap_far
         top += 1
     if gap <= bound:
         stack[top], gaps[top] = near, gap
@@ -250,7 +250,7 @@ def _nearest(tree, begin, end, lists):
     squares, wanted, reach = np.empty(LEAF), np.empty(LEAF), np.empty(LEAF)
     stack, gaps = np.empty(DEPTH, np.intp), np.empty(DEPTH)
     for leaf in range(begin, end):
-        own = tree.node[leaf]
+        home = tree.node[leaf]
         wanted[:] = 0.0
         reach[:] = np.inf
         bound = _scan(rows, block, leaf, leaf, wanted, reach, near, where, squares)
@@ -258,10 +258,10 @@ def _nearest(tree, begin, end, lists):
         while top > 0:
             top -= 1
             node = stack[top]
-            if gaps[top] > bound or node == own:
+            if gaps[top] > bound or node == home:
                 continue
             if child[node] >= 0:
-                top = push_children(child[node], low, high, own, bound, stack, gaps, top)
+                top = push_children(child[node], low, high, home, bound, stack, gaps, top)
             else:
                 to_box(block[leaf], low[node], high[node], wanted)
                 other = tree.first[node]

@@ -88,8 +88,8 @@ def add_moments(values, weights, sums):
             _add(square, sums[2, 0], sums[2, 1])
             _add(square_rest, sums[2, 0], sums[2, 1])
             continue
-        for part in two_product(w, x):
-            _add(part, sums[1, 0], sums[1, 1])
-        for part in two_product(w, square):
-            _add(part, sums[2, 0], sums[2, 1])
+        for half in two_product(w, x):
+            _add(half, sums[1, 0], sums[1, 1])
+        for half in two_product(w, square):
+            _add(half, sums[2, 0], sums[2, 1])
         _add(w * square_rest, sums[2, 0], sums[2, 1])

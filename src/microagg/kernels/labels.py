@@ -120,8 +120,8 @@ def labels_of(members: Members, n: int) -> Labels:
     [0, 1, 0, 1, -1, 1]
     """
     labels = np.full(n, -1)
-    group, place = np.nonzero(members >= 0)
-    labels[members[group, place]] = group
+    group, position = np.nonzero(members >= 0)
+    labels[members[group, position]] = group
     return labels
 
 

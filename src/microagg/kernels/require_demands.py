@@ -205,14 +205,14 @@ def violation_of(demands, rows, size, k):
     0 where nothing is missing
     """
     violation = max(k - size, 0) / k
-    own, tally, code = np.empty(size), np.empty(size), np.empty(size, np.intp)
+    keys, tally, code = np.empty(size), np.empty(size), np.empty(size, np.intp)
     order = np.empty(size, np.intp)
     for r in range(len(demands.rule)):
         total = 0.0
         for a in range(size):  # into a heap: numba's own sorting takes seconds to compile
-            keep(own, order, a, size, float(demands.codes[r, rows[a]]), a)
+            keep(keys, order, a, size, float(demands.codes[r, rows[a]]), a)
             total += demands.amounts[r, rows[a]]
-        in_order(own, order, size)
+        in_order(keys, order, size)
         entries = 0
         for a in range(size):
             row = rows[order[a]]

@@ -80,12 +80,12 @@ def spread_out(keys, sums, depth, rows, starts):
             starts[((_place(keys[slot]) >> shift) & last) + np.uint64(1)] += 1
     for part in range(PARTS):
         starts[part + 1] += starts[part]
-    place = starts[:-1].copy()
+    cursor = starts[:-1].copy()
     for slot in range(keys.shape[0]):
         if sums[slot, 0] != 0:
             part = (_place(keys[slot]) >> shift) & last
-            at = place[part]
-            place[part] += 1
+            at = cursor[part]
+            cursor[part] += 1
             for j in range(width):
                 rows[at, j] = keys[slot, j]
             for j in range(count):

@@ -313,8 +313,8 @@ class IntegerProgram:
         """Give the solver the groups and cuts as they are now."""
         self.members, self.costs = members, costs
         self._program = self._new_program(members, costs, presolve="off")
-        self._column, place = np.nonzero(members >= 0)
-        self._row = members[self._column, place]
+        self._column, position = np.nonzero(members >= 0)
+        self._row = members[self._column, position]
         self._held = csr_matrix((len(costs), 0))
         self._add_cuts(sets)
 

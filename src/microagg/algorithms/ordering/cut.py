@@ -59,9 +59,9 @@ def _distances_back(Y, begin, end, back_to):
         out[:] = 0.0
         for c in range(0, d - 1, 2):
             here, there = Y[c, first:end], Y[c, first - o : end - o]
-            also, other = Y[c + 1, first:end], Y[c + 1, first - o : end - o]
+            next_here, next_there = Y[c + 1, first:end], Y[c + 1, first - o : end - o]
             for t in range(out.size):
-                one, two = here[t] - there[t], also[t] - other[t]
+                one, two = here[t] - there[t], next_here[t] - next_there[t]
                 out[t] += one * one + two * two
         if d % 2 == 1:
             here, there = Y[d - 1, first:end], Y[d - 1, first - o : end - o]

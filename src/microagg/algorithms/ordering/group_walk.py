@@ -85,7 +85,7 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
     """
     n = order.size
     before, place, size_before = last_walk.order, last_walk.place, last_walk.size
-    current, placed, taken, asked = at
+    current, placed, dropped, asked = at
     while not state[STOP]:
         if current >= 0:
             g = labels[current]
@@ -113,8 +113,8 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
         if search.left.size > 0:
             current = _scan(X, last, search.left, seen)
             continue
-        drop(search.tree, order[taken:placed])
-        taken = placed
+        drop(search.tree, order[dropped:placed])
+        dropped = placed
         current = nearest_one(search.tree, X[last], NO_ROW, np.inf, NO_ROW, -1.0)[1]
     return False
 

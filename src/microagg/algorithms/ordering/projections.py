@@ -67,7 +67,7 @@ def _along(X: Floats, k: int, direction: Floats, cut: str, state: State) -> tupl
 
 
 def _along_the_best(
-    directions_of: Callable[..., Floats], words: str
+    directions_of: Callable[..., Floats], description: str
 ) -> tuple[Callable[..., Outcome], Callable[..., Order]]:
     """Make a method and its order, along the best of some directions.
 
@@ -92,7 +92,10 @@ def _along_the_best(
     ) -> Order:
         return best(X, k, cut, state, **options).order
 
-    method.__doc__, order.__doc__ = f"Partition along {words}.", f"Order records along {words}."
+    method.__doc__, order.__doc__ = (
+        f"Partition along {description}.",
+        f"Order records along {description}.",
+    )
     return method, order
 
 

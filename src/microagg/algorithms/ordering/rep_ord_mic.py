@@ -123,22 +123,24 @@ def rep_ord_mic_order(
     """
     n = len(X)
     starts = check_count("starts", starts)
-    given = None if start_labels is None else _check_labels(start_labels, n)
+    start = None if start_labels is None else _check_labels(start_labels, n)
     state = new_state() if state is None else state
     near = neighbour_lists(X, state)
     seed = first_seed(random_state)
 
-    def attempt(n_clusters: int, own: State) -> tuple[float, Order]:
-        labels = given
+    def attempt(n_clusters: int, attempt_state: State) -> tuple[float, Order]:
+        labels = start
         if labels is None:
-            labels = clusters(X, n_clusters, seed, own)
+            labels = clusters(X, n_clusters, seed, attempt_state)
         sse, order = np.inf, np.zeros(n, dtype=np.int64)
-        for t, found in enumerate(iterations(X, k, labels, new_buffers(near, X), own)):
-            sse, order = found.sse, found.order
-            own[DONE] = n * (t + 1) // (t + 9)  # some ten iterations are usual
+        for t, iteration in enumerate(
+            iterations(X, k, labels, new_buffers(near, X), attempt_state)
+        ):
+            sse, order = iteration.sse, iteration.order
+            attempt_state[DONE] = n * (t + 1) // (t + 9)  # some ten iterations are usual
         return sse, order
 
-    numbers = [0] if given is not None else numbers_of_clusters(n, starts)
+    numbers = [0] if start is not None else numbers_of_clusters(n, starts)
     order = best_of(numbers, attempt, n, state)
     if not state[STOP]:
         state[DONE] = n
@@ -179,14 +181,14 @@ def _assign(X, centres, labels, distance):
         for c in range(distance.size):
             distance[c] = 0.0
         for j in range(0, d - 1, 2):  # two columns at a time: half as often is the sum stored
-            x, y, one, two = X[i, j], X[i, j + 1], centres[j], centres[j + 1]
+            x, y, first, second = X[i, j], X[i, j + 1], centres[j], centres[j + 1]
             for c in range(distance.size):
-                part = distance[c] + (one[c] - x) * (one[c] - x)
-                distance[c] = part + (two[c] - y) * (two[c] - y)
+                so_far = distance[c] + (first[c] - x) * (first[c] - x)
+                distance[c] = so_far + (second[c] - y) * (second[c] - y)
         if d % 2 == 1:
-            x, one = X[i, d - 1], centres[d - 1]
+            x, first = X[i, d - 1], centres[d - 1]
             for c in range(distance.size):
-                distance[c] += (one[c] - x) * (one[c] - x)
+                distance[c] += (first[c] - x) * (first[c] - x)
         best, least = 0, distance[0]
         for c in range(1, distance.size):
             if distance[c] < least:

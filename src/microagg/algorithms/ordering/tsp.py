@@ -36,23 +36,23 @@ _LEAST = 1e-10
 
 
 @lean_kernel
-def _greedy(first, second, link, other):
+def _greedy(first, second, link, far_end):
     """Take steps in the order given, unless they branch or close a circle.
 
-    ``link`` gets the up to two neighbours of each record, ``other`` knows the other end of the
+    ``link`` gets the up to two neighbours of each record, ``far_end`` knows the other end of the
     path that ends at a record.
     """
     for t in range(first.size):
         a, b = first[t], second[t]
-        if link[a, 1] < 0 and link[b, 1] < 0 and other[a] != b:
+        if link[a, 1] < 0 and link[b, 1] < 0 and far_end[a] != b:
             link[a, 0 if link[a, 0] < 0 else 1] = b
             link[b, 0 if link[b, 0] < 0 else 1] = a
-            end_a, end_b = other[a], other[b]
-            other[end_a], other[end_b] = end_b, end_a
+            end_a, end_b = far_end[a], far_end[b]
+            far_end[end_a], far_end[end_b] = end_b, end_a
 
 
 @lean_kernel
-def _connect_paths(X, tree, link, other, tour, placed, ends, distance, row, state):
+def _connect_paths(X, tree, link, far_end, tour, placed, ends, distance, row, state):
     """Put paths on the tour, always the one with the nearest end, until ``ends`` are used."""
     while placed < tour.size and ends > 0 and not state[STOP]:
         begin = tour[0]
@@ -61,8 +61,8 @@ def _connect_paths(X, tree, link, other, tour, placed, ends, distance, row, stat
             begin = row[0]
         remove(tree, begin)
         ends -= 1
-        if other[begin] != begin:
-            remove(tree, other[begin])
+        if far_end[begin] != begin:
+            remove(tree, far_end[begin])
             ends -= 1
         before, a = -1, begin
         while a >= 0:
@@ -78,8 +78,8 @@ def greedy_tour(X: Floats, near: Any, state: State) -> Order:
     first, second = np.repeat(np.arange(n), near.shape[1]), near.ravel().astype(np.int64)
     steps = X[first] - X[second]
     by_length = np.argsort(np.einsum("ij,ij->i", steps, steps), kind="stable")
-    link, other = np.full((n, 2), -1), np.arange(n)
-    _greedy(first[by_length], second[by_length], link, other)
+    link, far_end = np.full((n, 2), -1), np.arange(n)
+    _greedy(first[by_length], second[by_length], link, far_end)
     tour, placed = np.zeros(n, dtype=np.int64), 0
     centred = X - X.mean(axis=0)
     out = np.einsum("ij,ij->i", centred, centred)
@@ -91,12 +91,12 @@ def greedy_tour(X: Floats, near: Any, state: State) -> Order:
         # As in nearest point next: a new tree for each half of what is left.
         many = len(ends) if len(ends) < 64 else (len(ends) + 1) // 2
         room = np.empty(1), np.empty(1, np.intp)
-        placed = _connect_paths(X, build(X, ends), link, other, tour, placed, many, *room, state)
+        placed = _connect_paths(X, build(X, ends), link, far_end, tour, placed, many, *room, state)
     return tour
 
 
 @lean_subkernel
-def _reverse(tour, place, i, j):
+def _reverse(tour, position, i, j):
     """Reverse the part of the tour from place i to place j, around the end if need be.
 
     Reversing the other part instead gives the same tour, so the shorter one is reversed.
@@ -109,69 +109,69 @@ def _reverse(tour, place, i, j):
     for _ in range(inside // 2):
         a, b = tour[i], tour[j]
         tour[i], tour[j] = b, a
-        place[b], place[a] = i, j
+        position[b], position[a] = i, j
         i, j = (i + 1) % n, (j - 1) % n
 
 
 @lean_subkernel
-def _connect(tour, place, a, b, c, d):
+def _connect(tour, position, a, b, c, d):
     """Replace the steps a → b and c → d of the tour by a → c and b → d."""
-    _reverse(tour, place, place[b], place[c])
+    _reverse(tour, position, position[b], position[c])
 
 
 @lean_subkernel
-def _two_opt(X, near, tour, place, a, touched):
+def _two_opt(X, near, tour, position, a, touched):
     """Try to replace a step from a; the ends of what changed go to ``touched``."""
     n = tour.size
     for forward in (True, False):
-        b = tour[(place[a] + (1 if forward else -1)) % n]
+        b = tour[(position[a] + (1 if forward else -1)) % n]
         ab = distance(X, a, b)
         for t in range(near.shape[1]):
             c = near[a, t]
             ac = distance(X, a, c)
             if ac >= ab:
                 break
-            d = tour[(place[c] + (1 if forward else -1)) % n]
+            d = tour[(position[c] + (1 if forward else -1)) % n]
             if c == b or d == a:
                 continue
             old = ab + distance(X, c, d)
             if old - (ac + distance(X, b, d)) > _LEAST * old:
                 if forward:
-                    _connect(tour, place, a, b, c, d)
+                    _connect(tour, position, a, b, c, d)
                 else:
-                    _connect(tour, place, b, a, d, c)
+                    _connect(tour, position, b, a, d, c)
                 touched[0], touched[1], touched[2], touched[3] = a, b, c, d
                 return True
     return False
 
 
 @lean_subkernel
-def _or_opt(X, near, tour, place, a, touched):
+def _or_opt(X, near, tour, position, a, touched):
     """Try to move a and up to two of those behind it next to a neighbour c of a."""
     n = tour.size
     for forward in (True, False):
         step = 1 if forward else -1
-        p = tour[(place[a] - step) % n]
+        p = tour[(position[a] - step) % n]
         for length in range(1, 4):
             if n < length + 3:
                 break
-            e = tour[(place[a] + step * (length - 1)) % n]
-            q = tour[(place[e] + step) % n]
+            e = tour[(position[a] + step * (length - 1)) % n]
+            q = tour[(position[e] + step) % n]
             freed = distance(X, p, a) + distance(X, e, q) - distance(X, p, q)
             for t in range(near.shape[1]):
                 c = near[a, t]
                 ac = distance(X, a, c)
                 if ac >= freed:
                     break
-                if c == p or (step * (place[c] - place[a])) % n < length:
+                if c == p or (step * (position[c] - position[a])) % n < length:
                     continue  # c is there already, or moves along
                 for side in (step, -step):
-                    f = tour[(place[c] + side) % n]
-                    if f == p or (step * (place[f] - place[a])) % n < length:
+                    f = tour[(position[c] + side) % n]
+                    if f == p or (step * (position[f] - position[a])) % n < length:
                         continue
                     gain = freed - (ac + distance(X, e, f) - distance(X, c, f))
                     if gain > _LEAST * (freed + ac):
-                        _move(tour, place, p, a, e, q, c, f)
+                        _move(tour, position, p, a, e, q, c, f)
                         touched[0], touched[1], touched[2] = p, a, e
                         touched[3], touched[4], touched[5] = q, c, f
                         return True
@@ -179,35 +179,35 @@ def _or_opt(X, near, tour, place, a, touched):
 
 
 @lean_subkernel
-def _swap_steps(tour, place, a, b, c, d):
+def _swap_steps(tour, position, a, b, c, d):
     """Replace the neighbouring pairs a, b and c, d, met in this order, by a, c and b, d."""
     n = tour.size
-    if tour[(place[a] + 1) % n] == b:
-        _connect(tour, place, a, b, c, d)
+    if tour[(position[a] + 1) % n] == b:
+        _connect(tour, position, a, b, c, d)
     else:
-        _connect(tour, place, d, c, b, a)
+        _connect(tour, position, d, c, b, a)
 
 
 @lean_subkernel
-def _move(tour, place, p, a, e, q, c, f):
+def _move(tour, position, p, a, e, q, c, f):
     """Take a … e out from between p and q and put it between c and f, a next to c."""
     n = tour.size
-    forward = tour[(place[p] + 1) % n] == a
-    ahead = (place[c] - place[p]) % n if forward else (place[p] - place[c]) % n
-    other = (place[f] - place[p]) % n if forward else (place[p] - place[f]) % n
-    if ahead < other:
+    forward = tour[(position[p] + 1) % n] == a
+    ahead = (position[c] - position[p]) % n if forward else (position[p] - position[c]) % n
+    beyond = (position[f] - position[p]) % n if forward else (position[p] - position[f]) % n
+    if ahead < beyond:
         # p a…e q…c f: reverse a…c, then the part q…c back: p q…c e…a f needs one more.
-        _swap_steps(tour, place, p, a, c, f)  # p c…q e…a f
-        _swap_steps(tour, place, p, c, q, e)  # p q…c e…a f
-        _swap_steps(tour, place, c, e, a, f)  # p q…c a…e f
+        _swap_steps(tour, position, p, a, c, f)  # p c…q e…a f
+        _swap_steps(tour, position, p, c, q, e)  # p q…c e…a f
+        _swap_steps(tour, position, c, e, a, f)  # p q…c a…e f
     else:
         # p a…e q…f c: p q…f e…a c
-        _swap_steps(tour, place, p, a, f, c)  # p f…q e…a c
-        _swap_steps(tour, place, p, f, q, e)  # p q…f e…a c
+        _swap_steps(tour, position, p, a, f, c)  # p f…q e…a c
+        _swap_steps(tour, position, p, f, q, e)  # p q…f e…a c
 
 
 @kernel
-def _improve(X, near, tour, place, queue, waits, state):
+def _improve(X, near, tour, position, queue, waits, state):
     """Shorten the tour until no record has a move that does."""
     n = tour.size
     touched = np.empty(6, np.int64)
@@ -225,9 +225,9 @@ def _improve(X, near, tour, place, queue, waits, state):
         better = True
         while better:
             ends = 0
-            if _two_opt(X, near, tour, place, a, touched):
+            if _two_opt(X, near, tour, position, a, touched):
                 ends = 4
-            elif _or_opt(X, near, tour, place, a, touched):
+            elif _or_opt(X, near, tour, position, a, touched):
                 ends = 6
             better = ends > 0
             for t in range(ends):
@@ -250,10 +250,10 @@ def tsp_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     tour = greedy_tour(X, near, state)
     if state[STOP]:
         return tour
-    place = np.empty(n, dtype=np.int64)
-    place[tour] = np.arange(n)
+    position = np.empty(n, dtype=np.int64)
+    position[tour] = np.arange(n)
     if n >= 5:
-        _improve(X, near, tour, place, tour.copy(), np.ones(n, dtype=bool), state)
+        _improve(X, near, tour, position, tour.copy(), np.ones(n, dtype=bool), state)
     if not state[STOP]:
         state[DONE] = n
     steps = X[tour] - X[np.roll(tour, -1)]

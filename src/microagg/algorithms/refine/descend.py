@@ -28,15 +28,15 @@ def _best_move(weight, split, g, h, bound, rules):
             return _best_weighted_move(split, g, h, bound)
         return _best_required_move(split, g, h, bound, rules)
     size, within, members, to_group = split.size, split.within, split.members, split.to_group
-    place = -1
-    one, other = 1.0 / (size[g] - 1), 1.0 / (size[h] + 1)
-    bound += within[g] / size[g] + within[h] / size[h] - within[g] * one - within[h] * other
+    best = -1
+    share_g, share_h = 1.0 / (size[g] - 1), 1.0 / (size[h] + 1)
+    bound += within[g] / size[g] + within[h] / size[h] - within[g] * share_g - within[h] * share_h
     for a in range(size[g]):
         x = members[g, a]
-        total = to_group[h, x] * other - to_group[g, x] * one
+        total = to_group[h, x] * share_h - to_group[g, x] * share_g
         if total < bound:
-            bound, place = total, a
-    return place
+            bound, best = total, a
+    return best
 
 
 @inlined_subkernel
@@ -51,20 +51,20 @@ def _best_swap(weight, split, change, g, h, bound, rules):
             return _best_weighted_swap(split, change, g, h, bound)
         return _best_required_swap(split, change, g, h, bound, rules)
     size, members, to_group, distance = split.size, split.members, split.to_group, split.distance
-    one, other = 1.0 / size[g], 1.0 / size[h]
-    both = one + other
+    share_g, share_h = 1.0 / size[g], 1.0 / size[h]
+    both = share_g + share_h
     for b in range(size[h]):
         y = members[h, b]
-        change[b] = to_group[g, y] * one - to_group[h, y] * other
-    place = -1
+        change[b] = to_group[g, y] * share_g - to_group[h, y] * share_h
+    best = -1
     for a in range(size[g]):
         x = members[g, a]
-        own = to_group[h, x] * other - to_group[g, x] * one
+        gain = to_group[h, x] * share_h - to_group[g, x] * share_g
         for b in range(size[h]):
-            total = own + change[b] - both * distance[x, members[h, b]]
+            total = gain + change[b] - both * distance[x, members[h, b]]
             if total < bound:
-                bound, place = total, a * size[h] + b
-    return place
+                bound, best = total, a * size[h] + b
+    return best
 
 
 @inlined_subkernel
@@ -75,16 +75,16 @@ def _best_weighted_move(split, g, h, bound):
     """
     size, members, to_group, weight = split.size, split.members, split.to_group, split.weight
     mass, within = split.mass, split.within
-    place, limit = -1, within[g] / mass[g] + within[h] / mass[h] + bound
+    best, limit = -1, within[g] / mass[g] + within[h] / mass[h] + bound
     for a in range(size[g]):
         x = members[g, a]
         w = weight[x]
-        one, other = mass[g] - w, mass[h] + w
-        total = (within[g] - w * to_group[g, x]) * other
-        total += (within[h] + w * to_group[h, x]) * one
-        if total < limit * (one * other):
-            limit, place = total / (one * other), a
-    return place
+        mass_g, mass_h = mass[g] - w, mass[h] + w
+        total = (within[g] - w * to_group[g, x]) * mass_h
+        total += (within[h] + w * to_group[h, x]) * mass_g
+        if total < limit * (mass_g * mass_h):
+            limit, best = total / (mass_g * mass_h), a
+    return best
 
 
 @inlined_subkernel
@@ -96,7 +96,7 @@ def _best_weighted_swap(split, change, g, h, bound):
     for b in range(size[h]):
         y = members[h, b]
         change[b] = within[h] - weight[y] * to_group[h, y]
-    place = -1
+    best = -1
     for a in range(size[g]):
         x = members[g, a]
         v = weight[x]
@@ -105,12 +105,12 @@ def _best_weighted_swap(split, change, g, h, bound):
             y = members[h, b]
             w = weight[y]
             between = v * w * distance[x, y]
-            one, other = mass[g] - v + w, mass[h] - w + v
-            total = (rest + w * to_group[g, y] - between) * other
-            total += (change[b] + comes - between) * one
-            if total < limit * (one * other):
-                limit, place = total / (one * other), a * size[h] + b
-    return place
+            mass_g, mass_h = mass[g] - v + w, mass[h] - w + v
+            total = (rest + w * to_group[g, y] - between) * mass_h
+            total += (change[b] + comes - between) * mass_g
+            if total < limit * (mass_g * mass_h):
+                limit, best = total / (mass_g * mass_h), a * size[h] + b
+    return best
 
 
 @lean_subkernel
@@ -132,7 +132,7 @@ def _best_required_move(split, g, h, bound, rules):
     """Find what _best_move finds, with weights and requirements."""
     size, members, to_group, weight = split.size, split.members, split.to_group, split.weight
     mass, within, tallies = split.mass, split.within, split.tallies
-    place, lacking = -1, violation(tallies, g, g + 1) + violation(tallies, h, h + 1)
+    best, lacking = -1, violation(tallies, g, g + 1) + violation(tallies, h, h + 1)
     before = within[g] / mass[g] + within[h] / mass[h] + rules.penalty * lacking
     for a in range(size[g]):
         x = members[g, a]
@@ -142,8 +142,8 @@ def _best_required_move(split, g, h, bound, rules):
         if total < bound:
             total = _with_penalty(tallies, size, g, h, x, -1, total, bound, rules, lacking)
             if total < bound:
-                bound, place = total, a
-    return place
+                bound, best = total, a
+    return best
 
 
 @inlined_subkernel
@@ -153,7 +153,7 @@ def _best_required_swap(split, change, g, h, bound, rules):
     distance, tallies = split.distance, split.tallies
     mass_g, within_g, part_g = split.mass[g], split.within[g], 1 / split.mass[g]
     mass_h, within_h, part_h = split.mass[h], split.within[h], 1 / split.mass[h]
-    place, lacking = -1, violation(tallies, g, g + 1) + violation(tallies, h, h + 1)
+    best, lacking = -1, violation(tallies, g, g + 1) + violation(tallies, h, h + 1)
     paid = rules.penalty * lacking
     both, before = part_g + part_h, within_g / mass_g + within_h / mass_h
     for b in range(size[h]):
@@ -161,10 +161,10 @@ def _best_required_swap(split, change, g, h, bound, rules):
         change[b] = to_group[g, y] * part_g - to_group[h, y] * part_h
     for a in range(size[g]):
         x = members[g, a]
-        own = to_group[h, x] * part_h - to_group[g, x] * part_g - paid
+        gain = to_group[h, x] * part_h - to_group[g, x] * part_g - paid
         for b in range(size[h]):
             y = members[h, b]
-            total = own + change[b] - both * distance[x, y]
+            total = gain + change[b] - both * distance[x, y]
             if weight[x] != weight[y]:  # then a swap changes what both sums are divided by
                 more, apart = weight[y] - weight[x], distance[x, y]
                 total = (within_g - to_group[g, x] + to_group[g, y] - apart) / (mass_g + more)
@@ -173,8 +173,8 @@ def _best_required_swap(split, change, g, h, bound, rules):
             if total < bound:
                 total = _with_penalty(tallies, size, g, h, x, y, total, bound, rules, lacking)
                 if total < bound:
-                    bound, place = total, a * size[h] + b
-    return place
+                    bound, best = total, a * size[h] + b
+    return best
 
 
 @inlined_subkernel

@@ -250,10 +250,10 @@ def lacks(patch, g, h, x, y):
     demands, order, codes, tally = patch.demands, patch.codes[0], patch.codes[1], patch.amounts
     for at in range(2 * len(demands.rule)):
         r, side = at // 2, at % 2
-        own, gives, into = (g, x, y) if side == 0 else (h, y, x)
+        group, gives, into = (g, x, y) if side == 0 else (h, y, x)
         m, total = 0, 0.0
-        for a in range(patch.size[own] + 1):
-            z = patch.members[own, a] if a < patch.size[own] else into
+        for a in range(patch.size[group] + 1):
+            z = patch.members[group, a] if a < patch.size[group] else into
             if z < 0 or z == gives:
                 continue
             total += demands.amounts[r, z]

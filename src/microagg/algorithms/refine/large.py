@@ -34,7 +34,7 @@ from microagg.algorithms.refine.patches import (
 from microagg.algorithms.refine.pool import weight_of
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, lean_kernel, lean_subkernel, subkernel
+from microagg.compile.jit import kernel, lean_subkernel, subkernel
 from microagg.compile.threads import share_out
 from microagg.kernels.distances import squares_to
 from microagg.kernels.halve import select
@@ -48,11 +48,57 @@ _MOST, _LEAST = 64, 12  # groups in a patch
 _NOISE = 1e-9  # gains below this share may be rounding
 
 
-class _PairedGroups(NamedTuple):
+class _LargeGroups(NamedTuple):
+    """Groups; the first few are in use."""
+
     members: Any  # (groups, 2k − 1)
     size: Any  # (groups,)
+    sse: Any  # (groups,)
     centroid: Any  # (groups, d)
-    changed: Any  # (groups,) last sweep that changed it
+
+
+@subkernel
+def _new_groups(slots, k, d):
+    return _LargeGroups(
+        np.empty((slots, 2 * k - 1), np.intp),
+        np.zeros(slots, np.intp),
+        np.empty(slots),
+        np.empty((slots, d)),
+    )
+
+
+@lean_subkernel
+def _centre(X, weights, groups, g):
+    """Compute the centroid and the SSE of a group from its records."""
+    d, mass = X.shape[1], 0.0
+    for j in range(d):
+        groups.centroid[g, j] = 0.0
+    for a in range(groups.size[g]):
+        row = groups.members[g, a]
+        w = weight_of(weights, row)
+        mass += w
+        for j in range(d):
+            groups.centroid[g, j] += w * X[row, j]
+    for j in range(d):
+        groups.centroid[g, j] /= mass
+    groups.sse[g] = 0.0
+    for a in range(groups.size[g]):
+        row = groups.members[g, a]
+        groups.sse[g] += weight_of(weights, row) * squares_to(X, row, groups.centroid[g])
+
+
+@kernel
+def _grouped(X, weights, labels, k):
+    """Make the groups of labels that count from 0; return them and their number."""
+    groups, count = _new_groups(len(X) // k, k, X.shape[1]), 0
+    for i in range(labels.size):
+        g = labels[i]
+        groups.members[g, groups.size[g]] = i
+        groups.size[g] += 1
+        count = max(count, g + 1)
+    for g in range(count):
+        _centre(X, weights, groups, g)
+    return groups, count
 
 
 @lean_subkernel
@@ -64,21 +110,6 @@ def _mass_of(weights, rows, begin, end):
     return mass
 
 
-@lean_kernel
-def _form(X, weights, labels, groups):
-    """Fill in the groups of labels that count from 0."""
-    for i in range(labels.size):
-        g = labels[i]
-        groups.members[g, groups.size[g]] = i
-        groups.size[g] += 1
-        for j in range(X.shape[1]):
-            groups.centroid[g, j] += weight_of(weights, i) * X[i, j]
-    for g in range(groups.size.size):
-        mass = _mass_of(weights, groups.members[g], 0, groups.size[g])
-        for j in range(X.shape[1]):
-            groups.centroid[g, j] /= mass
-
-
 @lean_subkernel
 def _centres(X, weights, rows, cut, m, ends):
     """Centroids of rows[:cut] and rows[cut:m]; return what is to be made large."""
@@ -88,12 +119,12 @@ def _centres(X, weights, rows, cut, m, ends):
         row, end = rows[x], 0 if x < cut else 1
         for j in range(X.shape[1]):
             ends[end, j] += weight_of(weights, row) * X[row, j]
-    one, other = _mass_of(weights, rows, 0, cut), _mass_of(weights, rows, cut, m)
+    first_mass, second_mass = _mass_of(weights, rows, 0, cut), _mass_of(weights, rows, cut, m)
     total = 0.0
     for j in range(X.shape[1]):
-        ends[0, j], ends[1, j] = ends[0, j] / one, ends[1, j] / other
+        ends[0, j], ends[1, j] = ends[0, j] / first_mass, ends[1, j] / second_mass
         total += (ends[0, j] - ends[1, j]) ** 2
-    return total * one * other
+    return total * first_mass * second_mass
 
 
 @lean_subkernel
@@ -148,45 +179,49 @@ def _give(groups, a, b, rows, cut, m):
 
 
 @lean_subkernel
-def _part_pair(X, weights, groups, k, a, b, rows, keys, ends, random, sweep):
-    """Part two groups anew."""
+def _part_pair(X, weights, groups, k, a, b, rows, keys, ends, random):
+    """Part two groups anew; return whether that gains."""
+    gains = False
     for attempt in range(2):
         m = _both(groups, a, b, rows)
         before = _centres(X, weights, rows, groups.size[a], m, ends)
         if attempt == 1:
-            one, other = rows[int(draw(random) * m)], rows[int(draw(random) * m)]
+            first, second = rows[int(draw(random) * m)], rows[int(draw(random) * m)]
             for j in range(X.shape[1]):
-                ends[0, j], ends[1, j] = X[one, j], X[other, j]
+                ends[0, j], ends[1, j] = X[first, j], X[second, j]
         after, cut = _part(X, weights, rows, m, k, ends, keys)
         if after > before * (1 + _NOISE):
             _give(groups, a, b, rows, cut, m)
             for j in range(X.shape[1]):
                 groups.centroid[a, j], groups.centroid[b, j] = ends[0, j], ends[1, j]
-            groups.changed[a] = groups.changed[b] = sweep
+            gains = True
+    return gains
 
 
 @lean_subkernel
-def _nearest(centroid, mine, a, near, squares):
-    """Fill in the places among ``mine`` of the groups that are nearest to that at place a."""
+def _nearest(centroid, point, among, skip, near, squares):
+    """Fill in the places in ``among`` of the groups nearest to a point, but for that at ``skip``."""
     have = 0
-    for b in range(mine.size):
-        if b != a:
-            square = 0.0
-            for j in range(centroid.shape[1]):
-                square += (centroid[mine[a], j] - centroid[mine[b], j]) ** 2
-            if have < near.size or square < squares[have - 1]:
-                c = min(have, near.size - 1)
-                while c > 0 and squares[c - 1] > square:
-                    near[c], squares[c] = near[c - 1], squares[c - 1]
-                    c -= 1
-                near[c], squares[c] = b, square
-                have = min(have + 1, near.size)
+    for a in range(among.size):
+        if a == skip:
+            continue
+        square = squares_to(centroid, among[a], point)
+        if have < near.size or square < squares[have - 1]:
+            b = min(have, near.size - 1)
+            while b > 0 and squares[b - 1] > square:
+                near[b], squares[b] = near[b - 1], squares[b - 1]
+                b -= 1
+            near[b], squares[b] = a, square
+            have = min(have + 1, near.size)
     return have
 
 
 @kernel
-def _part_patches(X, weights, groups, k, begin, end, order, first, seeds, sweep, state):
-    """Part the pairs of neighbours in the patches begin..end−1, if one of the pair changed recently."""
+def _part_patches(X, weights, groups, changed, k, begin, end, order, first, seeds, sweep, state):
+    """Part the pairs of neighbours in the patches begin..end−1, if one of the pair changed recently.
+
+    ``changed`` (groups,) is the last sweep that changed each.
+    """
     rows, keys = np.empty(4 * k, np.intp), np.empty(4 * k)
     ends, random = np.empty((2, X.shape[1])), np.empty(1, np.uint64)
     near, squares = np.empty(_NEIGHBOURS, np.intp), np.empty(_NEIGHBOURS)
@@ -195,13 +230,14 @@ def _part_patches(X, weights, groups, k, begin, end, order, first, seeds, sweep,
         mine = order[first[patch] : first[patch + 1]]
         done = np.zeros((mine.size, mine.size), np.bool_)
         for a in range(mine.size):
-            for c in range(_nearest(groups.centroid, mine, a, near, squares)):
+            centre = groups.centroid[mine[a]]
+            for c in range(_nearest(groups.centroid, centre, mine, a, near, squares)):
                 if state[STOP]:
                     return
                 b, g, h = near[c], mine[a], mine[near[c]]
-                fresh = max(groups.changed[g], groups.changed[h]) >= sweep - _LASTS
-                if fresh and not done[a, b]:
-                    _part_pair(X, weights, groups, k, g, h, rows, keys, ends, random, sweep)
+                if max(changed[g], changed[h]) >= sweep - _LASTS and not done[a, b]:
+                    if _part_pair(X, weights, groups, k, g, h, rows, keys, ends, random):
+                        changed[g] = changed[h] = sweep
                     done[a, b] = done[b, a] = True
 
 
@@ -230,21 +266,14 @@ def part_pairs(
     -------
     (n,) int64, the caller's, with as many groups
     """
-    g = int(labels.max()) + 1
-    groups = _PairedGroups(
-        np.empty((g, 2 * k - 1), np.intp),
-        np.zeros(g, np.intp),
-        np.zeros((g, X.shape[1])),
-        np.zeros(g, np.intp),
-    )
-    _form(X, weights, labels, groups)
-    rng = np.random.default_rng(seed)
+    groups, count = _grouped(X, weights, labels, k)
+    changed, rng = np.zeros(count, np.intp), np.random.default_rng(seed)
     for sweep in range(1, sweeps + 1):
-        if state[STOP] or groups.changed.max() < sweep - 1 - _LASTS:
+        if state[STOP] or changed.max() < sweep - 1 - _LASTS:
             break
         random = rng.integers(0, 2**63, size=1, dtype=np.uint64)
-        most = groups_in_a_patch(g, _LEAST, _MOST)
-        order, first = split_groups(groups.centroid, most, random)
+        most = groups_in_a_patch(count, _LEAST, _MOST)
+        order, first = split_groups(groups.centroid[:count], most, random)
         seeds = rng.integers(0, 2**63, size=len(first) - 1, dtype=np.uint64)
 
         def work(
@@ -253,26 +282,17 @@ def part_pairs(
             _: int,
             now: tuple[Any, Any, Any, int] = (order, first, seeds, sweep),
         ) -> None:
-            _part_patches(X, weights, groups, k, begin, end, *now, state)
+            _part_patches(X, weights, groups, changed, k, begin, end, *now, state)
 
         share_out(work, len(seeds), state, at_once=1)
         state[DONE] = max(state[DONE], len(X) * sweep // sweeps)
     new = np.empty_like(labels)
-    for group in range(g):
-        new[groups.members[group, : groups.size[group]]] = group
+    for g in range(count):
+        new[groups.members[g, : groups.size[g]]] = g
     return new
 
 
 # Annealing, a few neighbouring groups at a time.
-
-
-class _LargeGroups(NamedTuple):
-    """Groups; the first few are in use."""
-
-    members: Any  # (groups, 2k − 1)
-    size: Any  # (groups,)
-    sse: Any  # (groups,)
-    centroid: Any  # (groups, d)
 
 
 class _PoolScratch(NamedTuple):
@@ -280,52 +300,6 @@ class _PoolScratch(NamedTuple):
     keys: Any  # (records of a pool,)
     ends: Any  # (2, d)
     changed: Any  # (groups of a pool,) last round that changed it
-
-
-@subkernel
-def _new_groups(slots, k, d):
-    return _LargeGroups(
-        np.empty((slots, 2 * k - 1), np.intp),
-        np.zeros(slots, np.intp),
-        np.empty(slots),
-        np.empty((slots, d)),
-    )
-
-
-@lean_subkernel
-def _centre(X, weights, groups, g):
-    """Compute the centroid and the SSE of a group from its records."""
-    d, mass = X.shape[1], 0.0
-    for j in range(d):
-        groups.centroid[g, j] = 0.0
-    for a in range(groups.size[g]):
-        row = groups.members[g, a]
-        w = weight_of(weights, row)
-        mass += w
-        for j in range(d):
-            groups.centroid[g, j] += w * X[row, j]
-    for j in range(d):
-        groups.centroid[g, j] /= mass
-    groups.sse[g] = 0.0
-    for a in range(groups.size[g]):
-        row = groups.members[g, a]
-        groups.sse[g] += weight_of(weights, row) * squares_to(X, row, groups.centroid[g])
-
-
-@lean_subkernel
-def _neighbours(X, groups, count, row, own, p, chosen, distance):
-    """Choose a record's own group and the p−1 others whose centroids are nearest to it."""
-    have = 0
-    for g in range(count):
-        distance[g] = -1.0 if g == own else squares_to(X, row, groups.centroid[g])
-        if have < p or distance[g] < distance[chosen[have - 1]]:
-            a = have if have < p else p - 1
-            while a > 0 and distance[chosen[a - 1]] > distance[g]:
-                chosen[a] = chosen[a - 1]
-                a -= 1
-            chosen[a] = g
-            have = min(have + 1, p)
-    return have
 
 
 @lean_subkernel
@@ -416,20 +390,12 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
     Parameters as for :func:`microagg.algorithms.refine.anneal.anneal`.
     """
     n, d = X.shape
-    groups, pool = _new_groups(n // k, k, d), _new_groups(most + 1, k, d)
-    count = 0
-    for i in range(n):
-        g = labels[i]
-        groups.members[g, groups.size[g]] = i
-        groups.size[g] += 1
-        count = max(count, g + 1)
-    for g in range(count):
-        _centre(X, weights, groups, g)
-    room = most * (2 * k - 1)
+    groups, count = _grouped(X, weights, labels, k)
+    pool, room = _new_groups(most + 1, k, d), most * (2 * k - 1)
     scratch = _PoolScratch(
         np.empty(room, np.intp), np.empty(room), np.empty((2, d)), np.empty(most + 1, np.intp)
     )
-    chosen, distance = np.empty(most + 1, np.intp), np.empty(n // k)
+    chosen, squares, every = np.empty(most + 1, np.intp), np.empty(most), np.arange(n // k)
     random = np.array([seed], np.uint64)
     for step in range(steps):
         if state[STOP] or count < 2:
@@ -437,7 +403,8 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
         home = int(draw(random) * count)
         row = groups.members[home, int(draw(random) * groups.size[home])]
         p = 2 + int(draw(random) * (most - 1))
-        q = _neighbours(X, groups, count, row, home, p, chosen, distance)
+        near, chosen[0] = chosen[1:p], home
+        q = 1 + _nearest(groups.centroid, X[row], every[:count], home, near, squares)
         m, before = 0, 0.0
         for a in range(q):
             before += groups.sse[chosen[a]]

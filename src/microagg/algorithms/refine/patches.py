@@ -150,11 +150,11 @@ def plan_halvings(n_groups, most, random):
 @lean_kernel
 def _place(centroid, groups, keys, plan, h, begin, end):
     """Place some groups of a halving along the line through two of its groups."""
-    one, other = groups[plan.one[h]], groups[plan.other[h]]
+    first, second = groups[plan.one[h]], groups[plan.other[h]]
     for a in range(begin, end):
         keys[a] = 0.0
         for j in range(centroid.shape[1]):
-            keys[a] += centroid[groups[a], j] * (centroid[other, j] - centroid[one, j])
+            keys[a] += centroid[groups[a], j] * (centroid[second, j] - centroid[first, j])
 
 
 @lean_kernel
@@ -217,11 +217,15 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
         each(lambda a: part_placed(groups, keys, plan, large[a]), len(large))
 
     # Of the largest parts there are too few for all threads.
-    parts = [0]
-    while large := [h for h in parts if plan.stop[h] - plan.start[h] > _SHARED]:
+    halvings = [0]
+    while large := [h for h in halvings if plan.stop[h] - plan.start[h] > _SHARED]:
         halve_together(large)
-        parts = [h for part in parts for h in (halves_of(part) if part in large else [part])]
-    share_growing(work, parts)
+        halvings = [
+            h
+            for halving in halvings
+            for h in (halves_of(halving) if halving in large else [halving])
+        ]
+    share_growing(work, halvings)
     return groups, first
 
 
@@ -258,10 +262,10 @@ def put_back(X, rows, labels, count, k, patches, patch):
     for a in range(rows.size):
         new.rows[begin + a] = rows[before.rows[a]]
     for g in range(count):
-        place = begin // k + g
-        new.size[place] = before.start[g + 1] - before.start[g]
+        slot = begin // k + g
+        new.size[slot] = before.start[g + 1] - before.start[g]
         for j in range(X.shape[1]):
-            new.centroid[place, j] = before.centroid[g, j]
+            new.centroid[slot, j] = before.centroid[g, j]
 
 
 @kernel
@@ -271,13 +275,13 @@ def compacted(new):
     What is in use moves up within ``new``, so that nothing large is copied.
     """
     start, count = np.zeros(new.size.size + 1, np.intp), 0
-    for place in range(new.size.size):
-        if new.size[place] == 0:
+    for slot in range(new.size.size):
+        if new.size[slot] == 0:
             continue
-        start[count + 1] = start[count] + new.size[place]
-        if count < place:
+        start[count + 1] = start[count] + new.size[slot]
+        if count < slot:
             for j in range(new.centroid.shape[1]):
-                new.centroid[count, j] = new.centroid[place, j]
+                new.centroid[count, j] = new.centroid[slot, j]
         count += 1
     return PackedGroups(new.rows, start[: count + 1], new.centroid[:count])
 

@@ -246,11 +246,11 @@ def _next_free(tallies, weight, size, to_group, k, g, free, n_free, lacking, bou
 
     If none brings anything, that of the nearest record.
     """
-    place, least, brings = 0, np.inf, False
+    at, least, brings = 0, np.inf, False
     if tallies is None or bounded:  # all bring the same
         for a in range(n_free):
             if to_group[g, free[a]] < least:
-                place, least = a, to_group[g, free[a]]
+                at, least = a, to_group[g, free[a]]
     else:
         for a in range(n_free):
             near = to_group[g, free[a]] / weight[free[a]]
@@ -259,14 +259,14 @@ def _next_free(tallies, weight, size, to_group, k, g, free, n_free, lacking, bou
             gain = lacking - violation_after(tallies, size, k, g, -1, free[a])
             if gain > TOLERANCE:
                 if not brings or near / gain < least:
-                    place, least, brings = a, near / gain, True
+                    at, least, brings = a, near / gain, True
             elif not brings and near < least:
-                place, least = a, near
-    return place
+                at, least = a, near
+    return at
 
 
 @lean_subkernel
-def grow(pool, m, k, g, place, n_free, bounded):
+def grow(pool, m, k, g, at, n_free, bounded):
     """Grow group g from the free record at a place until it lacks nothing or no record is free.
 
     ``n_free`` records are free before; the number free afterwards is returned.
@@ -275,15 +275,13 @@ def grow(pool, m, k, g, place, n_free, bounded):
     tallies, size, to_group = split.tallies, split.size, split.to_group
     _empty(split, g, width)
     while True:
-        x, n_free = free[place], n_free - 1
-        free[place] = free[n_free]
+        x, n_free = free[at], n_free - 1
+        free[at] = free[n_free]
         join(split, x, g, width)
         lacking = count_violation(tallies, size, k, g)
         if lacking == 0 or n_free == 0:
             return n_free
-        place = _next_free(
-            tallies, split.weight, size, to_group, k, g, free, n_free, lacking, bounded
-        )
+        at = _next_free(tallies, split.weight, size, to_group, k, g, free, n_free, lacking, bounded)
 
 
 @inlined_subkernel
@@ -323,8 +321,8 @@ def rebuild(pool, m, q, rules, random):
         free[x] = x
     while formed < q and n_free >= rules.k:
         before = n_free
-        place = int(draw(random) * n_free)
-        n_free = grow(pool, m, rules.k, formed, place, n_free, rules.bounded)
+        at = int(draw(random) * n_free)
+        n_free = grow(pool, m, rules.k, formed, at, n_free, rules.bounded)
         if formed > 0 and violation(split.tallies, formed, formed + 1) > 0:
             # The rest does not make another group.
             for a in range(split.size[formed]):

@@ -110,7 +110,7 @@ def _relaxed(
     columns, n_groups = _together([first, others]), len(first.size)
     program = GroupProgram(len(table.word), 2 * table.k - 1, state, most=1.0)
     program.add(columns.members, columns.sse)
-    found = new_columns(_ROOM // (2 * table.k - 1), table.k)
+    filled = new_columns(_ROOM // (2 * table.k - 1), table.k)
     values: list[float] = []
     while True:
         solved = program.relax()
@@ -124,7 +124,7 @@ def _relaxed(
         if len(values) == _ROUNDS or _TINY < lately < 0.02 * (n_groups - value):
             break
         order = np.argsort(reduced_costs(columns, price), kind="stable")
-        new = _variants(table, price, columns, order[: _SOURCES * n_groups], -_TINY, 0.0, found)
+        new = _variants(table, price, columns, order[: _SOURCES * n_groups], -_TINY, 0.0, filled)
         if not len(new.size):
             break
         new = _take(new, np.argsort(reduced_costs(new, price), kind="stable")[:_NEW])
@@ -140,12 +140,12 @@ def _variants(
     chosen: NDArray[np.intp],
     below: float,
     slope: float,
-    found: CandidateGroups,
+    filled: CandidateGroups,
 ) -> CandidateGroups:
     """Find the variants of the chosen columns that are not among the columns yet."""
     *known, k = table
-    count = variants(*known, price, columns, chosen, k, below, slope, found)
-    new = _take(found, slice(0, count))
+    count = variants(*known, price, columns, chosen, k, below, slope, filled)
+    new = _take(filled, slice(0, count))
     first = np.unique(new.key, return_index=True)[1]
     return _take(new, first[~np.isin(new.key[first], columns.key)])
 
@@ -165,11 +165,11 @@ def _promising(
         relative = reduced / (np.abs(of.sse - reduced) + _SMALL)
         return np.where(reduced < room, relative, np.inf)
 
-    found = new_columns(_ROOM // (2 * table.k - 1), table.k)
+    filled = new_columns(_ROOM // (2 * table.k - 1), table.k)
     spread, score = 0.02, excess(columns)
     while np.count_nonzero(score < np.inf) < wanted and spread < _SPREAD:
         chosen = np.flatnonzero(score < spread)
-        new = _variants(table, price, columns, chosen, spread * _SMALL, spread, found)
+        new = _variants(table, price, columns, chosen, spread * _SMALL, spread, filled)
         columns = _together([columns, new])
         score = excess(columns)
         spread *= 1.5
@@ -226,11 +226,11 @@ def _best_choice(
     if len(columns.size) == len(now.size):
         return now
     n = int(np.count_nonzero(inside))
-    place = np.append(np.cumsum(inside, dtype=np.int32) - 1, np.int32(-1))
+    number = np.append(np.cumsum(inside, dtype=np.int32) - 1, np.int32(-1))
     program = GroupProgram(
         n, columns.members.shape[1], state, most=1.0, mip_rel_gap=0.0, mip_max_nodes=nodes
     )
-    program.add(place[columns.members], columns.sse)
+    program.add(number[columns.members], columns.sse)
     seconds = max(_SECONDS, _SHARE * seconds_left(state))
     best = _take(columns, program.choose(seconds, np.isin(columns.key, now.key)))
     held = np.count_nonzero(labels_of(best.members, len(price)) >= 0)
@@ -366,20 +366,20 @@ def reduced_costs(columns, price):
 
 
 @lean_subkernel
-def _look_around(distance, weight, near, columns, c, others, to_group, own, mark):
+def _look_around(distance, weight, near, columns, c, others, to_group, to_own, mark):
     """Collect the records near to a group; return their number.
 
     Sums of the squared distances to the members, each by its weight, go to ``to_group``, those of the members
-    themselves to ``own``; ``mark`` is the last group that met a record.
+    themselves to ``to_own``; ``mark`` is the last group that met a record.
     """
     size, members, m = columns.size[c], columns.members[c], 0
     for a in range(size):
         mark[members[a]] = c
     for a in range(size):
         x = members[a]
-        own[a] = 0.0
+        to_own[a] = 0.0
         for b in range(size):
-            own[a] += weight_of(weight, members[b]) * distance[x, members[b]]
+            to_own[a] += weight_of(weight, members[b]) * distance[x, members[b]]
         for t in range(near.shape[1]):
             y = near[x, t]
             if mark[y] != c:
@@ -393,24 +393,24 @@ def _look_around(distance, weight, near, columns, c, others, to_group, own, mark
 
 
 @lean_subkernel
-def _note(found, count, columns, c, without, extra, sse, key):
+def _note(filled, count, columns, c, without, extra, sse, key):
     """Note the group less the member at ``without``, plus ``extra``; −1 stands for none."""
     m = 0
     for a in range(columns.size[c]):
         if a != without:
-            found.members[count, m] = columns.members[c, a]
+            filled.members[count, m] = columns.members[c, a]
             m += 1
     if extra >= 0:
-        found.members[count, m] = extra
+        filled.members[count, m] = extra
         m += 1
-    found.members[count, m:] = -1
-    found.size[count], found.sse[count], found.key[count] = m, sse, key
+    filled.members[count, m:] = -1
+    filled.size[count], filled.sse[count], filled.key[count] = m, sse, key
     return count + 1
 
 
 @kernel
-def variants(distance, weight, near, word, price, columns, chosen, k, below, slope, found):
-    """Fill ``found`` with groups one record away from the chosen ones; return their number.
+def variants(distance, weight, near, word, price, columns, chosen, k, below, slope, filled):
+    """Fill ``filled`` with groups one record away from the chosen ones; return their number.
 
     Noted are groups whose SSE less the prices of their records is under ``below`` plus ``slope``
     times those prices; without a slope, for each member only the best exchange. Other records
@@ -419,11 +419,11 @@ def variants(distance, weight, near, word, price, columns, chosen, k, below, slo
     """
     n = distance.shape[0]
     others, to_group = np.empty(n, np.intp), np.empty(n)
-    own, mark, count = np.empty(2 * k - 1), np.full(n, -1), 0
+    to_own, mark, count = np.empty(2 * k - 1), np.full(n, -1), 0
     for c in chosen:
-        m = _look_around(distance, weight, near, columns, c, others, to_group, own, mark)
+        m = _look_around(distance, weight, near, columns, c, others, to_group, to_own, mark)
         size, members, key = columns.size[c], columns.members[c], columns.key[c]
-        if count + (size + 1) * (m + 1) > found.size.size:
+        if count + (size + 1) * (m + 1) > filled.size.size:
             break
         mass = _mass_of(members, size, weight)
         within, paid = columns.sse[c] * mass, 0.0
@@ -434,22 +434,22 @@ def variants(distance, weight, near, word, price, columns, chosen, k, below, slo
             w, pays = weight_of(weight, y), paid + price[y]
             sse = (within + w * to_group[b]) / (mass + w)
             if sse - pays < below + slope * abs(pays):
-                count = _note(found, count, columns, c, -1, y, sse, key + word[y])
+                count = _note(filled, count, columns, c, -1, y, sse, key + word[y])
         for a in range(size):
             x = members[a]
             if size > k:
                 v, pays = weight_of(weight, x), paid - price[x]
-                sse = (within - v * own[a]) / (mass - v)
+                sse = (within - v * to_own[a]) / (mass - v)
                 if sse - pays < below + slope * abs(pays):
-                    count = _note(found, count, columns, c, a, -1, sse, key - word[x])
+                    count = _note(filled, count, columns, c, a, -1, sse, key - word[x])
             before, least = count, below
             for b in range(m):
                 y = others[b]
-                sse = _exchanged(within, mass, x, own[a], y, to_group[b], distance[x, y], weight)
+                sse = _exchanged(within, mass, x, to_own[a], y, to_group[b], distance[x, y], weight)
                 pays = paid - price[x] + price[y]
                 if slope > 0 and sse - pays < below + slope * abs(pays):
-                    count = _note(found, count, columns, c, a, y, sse, key - word[x] + word[y])
+                    count = _note(filled, count, columns, c, a, y, sse, key - word[x] + word[y])
                 elif slope == 0 and sse - pays < least:
                     least = sse - pays
-                    count = _note(found, before, columns, c, a, y, sse, key - word[x] + word[y])
+                    count = _note(filled, before, columns, c, a, y, sse, key - word[x] + word[y])
     return count

@@ -180,7 +180,7 @@ def _recombined(
     patch, number = np.repeat(np.arange(n_patches), np.diff(first)), np.empty_like(groups)
     number[groups] = before[patch] + np.arange(len(groups)) - first[patch]
     labels = number[labels]  # as different from those of other patches as the new ones will be
-    of_partition = [np.bincount(other) for other in partitions]
+    of_partition = [np.bincount(partition) for partition in partitions]
 
     def work(begin: int, end: int, _: int) -> None:
         for b in range(begin, end):
@@ -188,12 +188,12 @@ def _recombined(
             rows = np.concatenate([old.rows[old.start[g] : old.start[g + 1]] for g in mine])
             rows.sort()
             inside = [canonical_labels(labels[rows])]
-            for other, size in zip(partitions[1:], of_partition[1:], strict=True):
-                values, place, count = np.unique(
-                    other[rows], return_inverse=True, return_counts=True
+            for partition, size in zip(partitions[1:], of_partition[1:], strict=True):
+                values, inverse, count = np.unique(
+                    partition[rows], return_inverse=True, return_counts=True
                 )
                 complete = count == size[values]
-                inside.append(np.where(complete, np.cumsum(complete) - 1, -1)[place])
+                inside.append(np.where(complete, np.cumsum(complete) - 1, -1)[inverse])
             alone = n_patches == 1
             mass = None if run.weights is None else run.weights[rows]
             new = recombine(

@@ -278,10 +278,10 @@ def _take_group(remaining, weights, demands, seed, k, looked, limit, group, pool
         for a in range(1, split.size[0]):
             take(remaining, pool.rows[split.members[0, a]], group)
         return split.size[0], looked
-    taken = min(k - 1, have)
-    for a in range(taken):
+    joined = min(k - 1, have)
+    for a in range(joined):
         take(remaining, rows[a], group)
-    return taken + 1, looked
+    return joined + 1, looked
 
 
 @kernel
@@ -293,11 +293,11 @@ def rounds(remaining, weights, demands, m, k, limit, group, state):
     looked, worn = first, False
     while m >= k and m > remaining.enough and not worn and not state[STOP]:
         seed, worn = outermost(remaining, m)
-        taken, looked = _take_group(
+        joined, looked = _take_group(
             remaining, weights, demands, seed, k, looked, limit, group, pool, rows, distances
         )
         looked = max(first, looked // 2)
-        m -= taken
+        m -= joined
         group += 1
     return m, group
 

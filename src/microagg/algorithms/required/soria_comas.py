@@ -44,12 +44,12 @@ def closeness_group_size(n: int, k: int, t: float) -> int:
 
 
 @lean_subkernel
-def _mean_left(X, taken, centre):
+def _mean_left(X, used, centre):
     """Compute the mean of the remaining records."""
     count = 0
     centre[:] = 0.0
     for i in range(len(X)):
-        if not taken[i]:
+        if not used[i]:
             count += 1
             for j in range(X.shape[1]):
                 centre[j] += X[i, j]
@@ -58,10 +58,10 @@ def _mean_left(X, taken, centre):
 
 
 @lean_subkernel
-def _farthest(X, taken, point):
+def _farthest(X, used, point):
     best, row = -1.0, -1
     for i in range(len(X)):
-        if not taken[i]:
+        if not used[i]:
             square = squares_to(X, i, point)
             if square > best:
                 best, row = square, i
@@ -69,15 +69,24 @@ def _farthest(X, taken, point):
 
 
 @lean_subkernel
-def _nearest(X, taken, point, quantile, wanted):
+def _nearest(X, used, point, quantile, wanted):
     """Return the remaining record nearest to a point, of a quantile, or of any if ``wanted`` is −1."""
     best, row = np.inf, -1
     for i in range(len(X)):
-        if not taken[i] and (wanted < 0 or quantile[i] == wanted):
+        if not used[i] and (wanted < 0 or quantile[i] == wanted):
             square = squares_to(X, i, point)
             if square < best:
                 best, row = square, i
     return row
+
+
+@lean_subkernel
+def _seed(X, used, centre, before):
+    """Return the record that begins a group: opposite to the one before, or, if that is −1, far out."""
+    if before >= 0:
+        return _farthest(X, used, X[before])
+    _mean_left(X, used, centre)
+    return _farthest(X, used, centre)
 
 
 @kernel
@@ -158,41 +167,36 @@ def _exchange(X, demands, k, seed, tried, rows):
         if y < 0:
             return
         tried[y] = True
-        best, place = lacking, -1
+        best, at = lacking, -1
         for a in range(k):
             for b in range(k):
                 changed[b] = rows[b]
             changed[a] = y
             far = violation_of(demands, changed, k, k)
             if far < best - TOLERANCE:  # of members equally good, the first
-                best, place = far, a
-        if place >= 0:
-            rows[place], lacking = y, best
+                best, at = far, a
+        if at >= 0:
+            rows[at], lacking = y, best
 
 
 @kernel
 def _k_first(X, demands, k, labels):
     n, d = X.shape
-    taken, centre, rows = np.zeros(n, np.bool_), np.empty(d), np.empty(k, np.intp)
-    left, group, seed = n, 0, -1
+    used, centre, rows = np.zeros(n, np.bool_), np.empty(d), np.empty(k, np.intp)
+    left, group, before = n, 0, -1
     while left >= 2 * k:
-        if seed < 0:
-            _mean_left(X, taken, centre)
-            seed = _farthest(X, taken, centre)
-            again = seed
-        else:  # every other group begins opposite to the one before
-            seed = _farthest(X, taken, X[seed])
-            again = -1
-        tried = taken.copy()
+        seed = _seed(X, used, centre, before)
+        tried = used.copy()
         for a in range(k):
             rows[a] = _nearest(X, tried, X[seed], rows, -1)
             tried[rows[a]] = True
         _exchange(X, demands, k, seed, tried, rows)
         for a in range(k):
-            taken[rows[a]], labels[rows[a]] = True, group
-        left, group, seed = left - k, group + 1, again
+            used[rows[a]], labels[rows[a]] = True, group
+        left, group = left - k, group + 1
+        before = seed if before < 0 else -1  # every other group begins opposite to the one before
     for i in range(n):
-        if not taken[i]:
+        if not used[i]:
             labels[i] = group
 
 
@@ -221,28 +225,21 @@ def _quantiles(codes: Labels, size: int) -> Labels:
 @kernel
 def _t_first(X, quantile, size, groups, labels):
     n, d = X.shape
-    taken, centre, left = np.zeros(n, np.bool_), np.empty(d), np.zeros(size, np.intp)
+    used, centre, left = np.zeros(n, np.bool_), np.empty(d), np.zeros(size, np.intp)
     for i in range(n):
         left[quantile[i]] += 1
-    seed = -1
+    before = -1
     for group in range(groups):
-        if seed < 0:
-            _mean_left(X, taken, centre)
-            seed = _farthest(X, taken, centre)
-            again = seed
-        else:
-            seed = _farthest(X, taken, X[seed])
-            again = -1
-        extra = False
+        seed, extra = _seed(X, used, centre, before), False
         for q in range(size):
             times = 1
             if not extra and left[q] > groups - group:
                 times, extra = 2, True
             for _ in range(times):
-                row = _nearest(X, taken, X[seed], quantile, q)
-                taken[row], labels[row] = True, group
+                row = _nearest(X, used, X[seed], quantile, q)
+                used[row], labels[row] = True, group
                 left[q] -= 1
-        seed = again
+        before = seed if before < 0 else -1
 
 
 def t_first(X: Floats, k: int, demands: Demands) -> Labels:

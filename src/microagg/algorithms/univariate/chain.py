@@ -71,29 +71,20 @@ def best_ends(
     else:
         line = SortedLine(x, k, cost, group_cost)
         fill(line, state)
-        lines = [Starts(0, 0, line.back)] if line.window["settled"] == n else []
+        lines = [Stretch(0, 0, line.back)] if line.window["settled"] == n else []
     if not lines:  # asked to stop: nobody will look at this
         return np.array([n], dtype=np.int64)
     state[DONE] = n
     return ends_of(lines, n)
 
 
-class Starts(NamedTuple):
+class Stretch(NamedTuple):
     """Best starts for the columns of a stretch."""
 
     start: int  # column at which the values are taken to begin
     first: int  # column from which the starts hold
     back: Back  # best starts of the columns from ``start`` on, counted from there
-
-
-class _Stretch(NamedTuple):
-    start: int
-    first: int
-    line: SortedLine
-
-    @property
-    def starts(self) -> Starts:
-        return Starts(self.start, self.first, self.line.back)
+    line: SortedLine | None = None  # which they are of, while it may have to go on
 
 
 def chain(
@@ -106,24 +97,24 @@ def chain(
     *,
     joined: Callable[[int, int], Floats] | None = None,
     most: int | None = None,
-) -> list[Starts]:
+) -> list[Stretch]:
     """Cut the stretches of a column by the algorithm ``fill``; nothing when asked to stop.
 
     ``borders`` are the columns at which the stretches begin, ascending from 0, and the number of all values;
     ``values`` gives the sorted values from one column to another, from several threads, and ``joined`` does
     so for stretches that go on over those after them, which may become very long. At most ``most`` are cut at
-    a time. The starts are returned from left to right; each holds from the end of the one before it.
+    a time. Stretches are returned from left to right; each holds from the end of the one before it.
     """
     ahead, overlap, count = new_state(), overlap_for(k), len(borders) - 1
     ahead[STOP] = state[STOP]
     windows: dict[int, np.void] = {}  # of each line, as soon as it is at work
 
-    def solve(at: int) -> _Stretch:
+    def solve(at: int) -> Stretch:
         start = max(borders[at] - overlap, 0)
         line = SortedLine(values(start, borders[at + 1]), k, cost)
         windows[at] = line.window
         fill(line, ahead)
-        return _Stretch(start, borders[at], line)
+        return Stretch(start, borders[at], line.back, line)
 
     def look(at: int) -> None:
         """Report the records done while waiting for a stretch, and see whether to stop."""
@@ -134,50 +125,51 @@ def chain(
         settled = sum(max(columns - overlap, 0) for columns in begun)
         state[DONE] = max(int(state[DONE]), borders[at] + settled)
 
-    def go_on(left: _Stretch, right: _Stretch, end: int) -> tuple[_Stretch, _Stretch | None]:
+    def go_on(left: Stretch, right: Stretch, end: int) -> tuple[Stretch, Stretch | None]:
         """Continue a stretch to where the next one meets it, or to its end, where nothing is left of that."""
-        left = left._replace(line=left.line.longer((joined or values)(left.start, end)))
-        step = max(overlap, 1)
+        assert left.line is not None  # only those that are done have none
+        line = left.line.longer((joined or values)(left.start, end))
+        left, step = left._replace(back=line.back, line=line), max(overlap, 1)
         while right.first < end and not state[STOP]:
             right = right._replace(first=min(right.first + step, end))
-            left.line.window["until"] = right.first - left.start
-            fill(left.line, state)
-            if right.first < end and not state[STOP] and meet(left.starts, right.starts, k):
+            line.window["until"] = right.first - left.start
+            fill(line, state)
+            if right.first < end and not state[STOP] and meet(left, right, k):
                 return left, right
             step *= 2
         return left, None
 
-    starts = []
-    rest: _Stretch | None
+    stretches = []
+    rest: Stretch | None
     with closing(_in_turn(solve, count, look, ahead, most)) as solved:
         left = next(solved)
         for at, right in enumerate(solved, 1):
             rest = right
-            if not (ahead[STOP] or meet(left.starts, right.starts, k)):
+            if not (ahead[STOP] or meet(left, right, k)):
                 left, rest = go_on(left, right, borders[at + 1])
             if rest is not None:
-                starts.append(left.starts)
+                stretches.append(left._replace(line=None))  # its values take memory
                 left = rest
     ahead[STOP] |= state[STOP]
-    return [] if ahead[STOP] else [*starts, left.starts]
+    return [] if ahead[STOP] else [*stretches, left._replace(line=None)]
 
 
 def _in_turn(
-    solve: Callable[[int], _Stretch],
+    solve: Callable[[int], Stretch],
     count: int,
     look: Callable[[int], None],
     ahead: State,
     most: int | None,
-) -> Generator[_Stretch]:
+) -> Generator[Stretch]:
     """Solve 0, 1, 2, … in threads, some of them ahead, and give them in this order."""
     threads = min(1 + helpers(), most or count)
 
-    def counted(at: int) -> _Stretch:
+    def counted(at: int) -> Stretch:
         with at_work():
             return solve(at)
 
     with ThreadPoolExecutor(threads, thread_name_prefix="microagg-cut") as pool:
-        waiting: deque[Future[_Stretch]] = deque()
+        waiting: deque[Future[Stretch]] = deque()
         try:
             for at in range(count):
                 while len(waiting) < min(count - at, 1 + threads):
@@ -191,7 +183,7 @@ def _in_turn(
             raise
 
 
-def meet(left: Starts, right: Starts, k: int) -> bool:
+def meet(left: Stretch, right: Stretch, k: int) -> bool:
     """Return whether the starts of a stretch are those that the stretch before it would go on to find.
 
     Both must be the same where those of the right one begin to hold, back to a column that all partitions go
@@ -228,20 +220,9 @@ def _same(back, second, shift, last, k, marks):
     return False
 
 
-def trace(starts: Starts, column: int) -> tuple[Labels, int]:
-    """List the ends of groups from a column back to where the starts hold no more, and that column.
-
-    Columns are counted over all values, and so are the ends, which ascend.
-    """
-    # Room for groups of one value; what is not written to takes no memory.
-    ends = np.empty(max(column - starts.first, 0), dtype=np.int64)
-    floor = starts.first - starts.start
-    g, last = _trace(starts.back, starts.start, column - starts.start, floor, ends)
-    return ends[g:].copy(), int(last)
-
-
 @lean_kernel
 def _trace(back, shift, column, floor, ends):
+    """Write the ends of groups from a column back to the floor; return where, and the first start."""
     g = ends.size
     while column > floor:
         g -= 1
@@ -250,10 +231,12 @@ def _trace(back, shift, column, floor, ends):
     return g, shift + column
 
 
-def ends_of(lines: Sequence[Starts], column: int) -> Labels:
-    """List the ends of all groups up to a column, ascending, from the starts of stretches in their order."""
+def ends_of(stretches: Sequence[Stretch], column: int) -> Labels:
+    """List the ends of all groups up to a column, ascending, from stretches in their order."""
     ends = []
-    for starts in reversed(lines):
-        ends_of_stretch, column = trace(starts, column)
-        ends.append(ends_of_stretch)
+    for start, first, back, _ in reversed(stretches):
+        # Room for groups of one value; what is not written to takes no memory.
+        room = np.empty(max(column - first, 0), dtype=np.int64)
+        g, column = _trace(back, start, column - start, first - start, room)
+        ends.append(room[g:].copy())
     return np.concatenate(ends[::-1])

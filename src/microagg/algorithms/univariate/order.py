@@ -134,9 +134,9 @@ def _deal(x, parts, first, last, at, rows, values):
     """Put rows and their values where their parts go on."""
     for row in range(first, last):
         part = parts[row]
-        place = at[part]
-        rows[place], values[place] = row, x[row]
-        at[part] = place + 1
+        slot = at[part]
+        rows[slot], values[slot] = row, x[row]
+        at[part] = slot + 1
 
 
 def _sort_part(rows: Rows, values: Floats) -> None:
@@ -180,8 +180,8 @@ def _take(keys, mask, old_rows, old_values, rows, values):
     """
     moves = _FEW_MOVES * keys.size
     for t in range(keys.size):
-        place = np.int64(keys[t] & mask)
-        row, value = old_rows[place], old_values[place]
+        index = np.int64(keys[t] & mask)
+        row, value = old_rows[index], old_values[index]
         s = t
         while s > 0 and values[s - 1] > value:
             values[s], rows[s] = values[s - 1], rows[s - 1]

@@ -200,12 +200,12 @@ def _spin(sse, random):
 def _bear(population, sse, child, groups, random):
     """Make a child of one parent or of two, with some genes of its own."""
     n = population.shape[1]
-    parent = other = _spin(sse, random)
-    place = n
+    parent = second = _spin(sse, random)
+    crossing = n
     if draw(random) < _CROSSOVER:
-        other, place = _spin(sse, random), int(draw(random) * n)
+        second, crossing = _spin(sse, random), int(draw(random) * n)
     for i in range(n):
-        population[child, i] = population[parent if i < place else other, i]
+        population[child, i] = population[parent if i < crossing else second, i]
     while True:
         population[child, int(draw(random) * n)] = int(draw(random) * groups)
         if draw(random) >= _AGAIN:
@@ -215,18 +215,18 @@ def _bear(population, sse, child, groups, random):
 @lean_subkernel
 def _select(population, sse):
     """Bring the best to the front, in order; of equals the first lives, or all would soon be one."""
-    for place in range(_POPULATION):
-        best = place
-        for p in range(place, sse.size):
-            if place > 0 and sse[p] == sse[place - 1]:
+    for rank in range(_POPULATION):
+        best = rank
+        for p in range(rank, sse.size):
+            if rank > 0 and sse[p] == sse[rank - 1]:
                 sse[p] = np.inf
             if sse[p] < sse[best]:
                 best = p
-        if best != place:
-            sse[place], sse[best] = sse[best], sse[place]
+        if best != rank:
+            sse[rank], sse[best] = sse[best], sse[rank]
             for i in range(population.shape[1]):
-                genes = population[place, i]
-                population[place, i] = population[best, i]
+                genes = population[rank, i]
+                population[rank, i] = population[best, i]
                 population[best, i] = genes
 
 

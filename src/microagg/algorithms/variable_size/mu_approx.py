@@ -57,12 +57,12 @@ def _point(tree, X, start, stop, target, length, state):
 
 
 @lean_subkernel
-def _nearest_outside(tree, point, tree_of, own, size, distances, rows):
-    """Squared distance and row of the nearest record that is not one of the ``size`` in tree ``own``."""
+def _nearest_outside(tree, point, tree_of, mine, size, distances, rows):
+    """Squared distance and row of the nearest record that is not one of the ``size`` in tree ``mine``."""
     best, best_row = np.inf, -1
     for a in range(nearest(tree, point, size + 1, distances, rows)):
         distance, row = distances[a], rows[a]
-        if tree_of[row] != own and (distance < best or (distance == best and row < best_row)):
+        if tree_of[row] != mine and (distance < best or (distance == best and row < best_row)):
             best, best_row = distance, row
     return best, best_row
 
@@ -100,10 +100,10 @@ def _grow(tree, X, k, target, length, parent, heap, state):
         u = pop(heap)
         v = target[u]
         parent[u] = v
-        mine, other = tree_of[u], tree_of[v]
-        r, small = root[other], size[other] < k
+        mine, theirs = tree_of[u], tree_of[v]
+        r, small = root[theirs], size[theirs] < k
         grown = size[mine]
-        both = _join(tree_of, following, size, mine, other)
+        both = _join(tree_of, following, size, mine, theirs)
         root[both] = r
         if size[both] >= k:
             take_out(heap, r)
@@ -135,29 +135,29 @@ def _link(parent, group, first, ends):
 
 
 @lean_subkernel
-def _walk(first, ends, start, without, found, origin):
-    """Write down the records on the side of ``start`` of the edge to ``without``.
+def _walk(first, ends, start, without, side, origin):
+    """Write the records on the side of ``start`` of the edge to ``without`` to ``side``.
 
-    ``origin`` gets the place in ``found`` of the record that each one was reached from. Returns
+    ``origin`` gets the place in ``side`` of the record that each one was reached from. Returns
     how many were found.
     """
-    found[0], origin[0] = start, -1
+    side[0], origin[0] = start, -1
     have = 1
     at = 0
     while at < have:
-        i = found[at]
-        before = without if origin[at] < 0 else found[origin[at]]
+        i = side[at]
+        before = without if origin[at] < 0 else side[origin[at]]
         for e in range(first[i], first[i + 1]):
             if ends[e] != before:
-                found[have], origin[have] = ends[e], at
+                side[have], origin[have] = ends[e], at
                 have += 1
         at += 1
     return have
 
 
 @lean_subkernel
-def _hub(found, origin, have, k, below):
-    """Place in ``found`` of the record all of whose branches have fewer than k records."""
+def _hub(side, origin, have, k, below):
+    """Place in ``side`` of the record all of whose branches have fewer than k records."""
     for at in range(have):
         below[at] = 1
     for at in range(have - 1, 0, -1):
@@ -170,7 +170,7 @@ def _hub(found, origin, have, k, below):
 
 
 @lean_kernel
-def _part(first, ends, k, labels, branch, hub_of, found, origin, below):
+def _part(first, ends, k, labels, branch, hub_of, side, origin, below):
     """Label trees under 2k records; number the branches of the others, the hub one by itself.
 
     Returns the number of branches.
@@ -180,18 +180,18 @@ def _part(first, ends, k, labels, branch, hub_of, found, origin, below):
     for i in range(n):
         if labels[i] >= 0 or branch[i] >= 0:
             continue
-        have = _walk(first, ends, i, NO_ROW, found, origin)
+        have = _walk(first, ends, i, NO_ROW, side, origin)
         if have < 2 * k:
             for at in range(have):
-                labels[found[at]] = i
+                labels[side[at]] = i
             continue
-        hub = found[_hub(found, origin, have, k, below)]
+        hub = side[_hub(side, origin, have, k, below)]
         branch[hub], hub_of[branches] = branches, hub
         branches += 1
         for e in range(first[hub], first[hub + 1]):
-            have = _walk(first, ends, ends[e], hub, found, origin)
+            have = _walk(first, ends, ends[e], hub, side, origin)
             for at in range(have):
-                branch[found[at]] = branches
+                branch[side[at]] = branches
             hub_of[branches] = hub
             branches += 1
     return branches
@@ -273,13 +273,13 @@ def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> L
     roots, tails = np.flatnonzero(parent < 0), np.flatnonzero(parent >= 0)
     tails = tails[np.argsort(-length[tails], kind="stable")]
     # The roots are strung together: the edges between them come first and are all cut.
-    one = np.concatenate([roots[:-1], tails])
-    other = np.concatenate([roots[1:], parent[tails]])
+    source = np.concatenate([roots[:-1], tails])
+    target = np.concatenate([roots[1:], parent[tails]])
     first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
-    _link(parent, cut_edges(one, other, n, k), first, ends)
-    found, origin = np.empty(n, np.intp), np.empty(n, np.intp)
+    _link(parent, cut_edges(source, target, n, k), first, ends)
+    side, origin = np.empty(n, np.intp), np.empty(n, np.intp)
     labels, branch, hub_of = np.full(n, -1), np.full(n, -1), np.empty(n, np.intp)
-    m = _part(first, ends, k, labels, branch, hub_of, found, origin, np.empty(n, np.intp))
+    m = _part(first, ends, k, labels, branch, hub_of, side, origin, np.empty(n, np.intp))
     size, centroid, distance = np.zeros(m, np.intp), np.zeros((m, d)), np.zeros(m)
     least, group = np.empty(m, np.intp), np.empty(m, np.intp)
     _measure(X, branch, hub_of, size, centroid, distance, least)

@@ -303,7 +303,7 @@ def _scan(
 ):
     """Offer the edges from the records of a leaf to those of another; whether one was taken."""
     start, end = other * LEAF, min((other + 1) * LEAF, rows.size)
-    taken = False
+    improved = False
     for slot in range(min(LEAF, rows.size - leaf * LEAF)):
         if wanted[slot] > limit[slot]:
             continue
@@ -315,10 +315,10 @@ def _scan(
         for q in range(start, end):
             square = squares[q - start]
             if square <= best.square[c] and component[q] != c:
-                taken |= _offer(rows, best, c, square, p, q)
+                improved |= _offer(rows, best, c, square, p, q)
                 if square < nearest[p]:
                     nearest[p], outside[p] = square, q
-    return taken
+    return improved
 
 
 @kernel
@@ -331,16 +331,16 @@ def _search(tree, leaves, listed, records, owner, best):
     squares, wanted, limit = np.empty(LEAF), np.empty(LEAF), np.empty(LEAF)
     stack, gaps = np.empty(DEPTH, np.intp), np.empty(DEPTH)
     for leaf in leaves:
-        own = tree.node[leaf]
+        home = tree.node[leaf]
         reach = _limits(tree, leaf, listed, records, best, limit)
         stack[0], gaps[0], top = 0, 0.0, 1
         while top > 0:
             top -= 1
             node = stack[top]
-            if gaps[top] > reach or (owner[node] >= 0 and owner[node] == owner[own]):
+            if gaps[top] > reach or (owner[node] >= 0 and owner[node] == owner[home]):
                 continue
             if child[node] >= 0:
-                top = push_children(child[node], low, high, own, reach, stack, gaps, top)
+                top = push_children(child[node], low, high, home, reach, stack, gaps, top)
                 continue
             to_box(block[leaf], low[node], high[node], wanted)
             if _scan(
@@ -372,7 +372,7 @@ def _root(parent, c):
 
 
 @kernel
-def _join(rows, bests, records, edges, found):
+def _join(rows, bests, records, edges, count):
     """Join components along their best edges; return how many edges there are now.
 
     ``bests`` holds what each thread found. Components are numbered anew.
@@ -388,9 +388,9 @@ def _join(rows, bests, records, edges, found):
         b = _root(parent, records.component[best.other[c]])
         if a != b:
             parent[max(a, b)] = min(a, b)
-            edges.square[found] = best.square[c]
-            edges.one[found], edges.other[found] = best.one[c], best.other[c]
-            found += 1
+            edges.square[count] = best.square[c]
+            edges.one[count], edges.other[count] = best.one[c], best.other[c]
+            count += 1
     number = np.empty(components, np.intp)
     left = 0
     for c in range(components):
@@ -402,23 +402,23 @@ def _join(rows, bests, records, edges, found):
             number[c] = number[root]  # roots come first: the lower number is the root
     for p in range(records.component.size):
         records.component[p] = number[records.component[p]]
-    return found
+    return count
 
 
 def _round(tree: BlockTree, listed: int, records: TreeRecords, bests: Edges, state: State) -> None:
     """Search for better edges than those known, wherever there may be one."""
     leaves = np.empty(len(tree.node), dtype=np.intp)
-    known = Edges(*(part[0] for part in bests))
+    known = Edges(*(array[0] for array in bests))
     leaves = leaves[: _leaves_to_search(tree, listed, records, known, leaves)]
     if not len(leaves):
         return
-    for part in bests:
-        part[1:] = part[0]
+    for array in bests:
+        array[1:] = array[0]
     owner = np.empty(len(tree.child), dtype=np.intp)
     _label_nodes(tree, records, owner)
 
     def work(begin: int, end: int, thread: int) -> None:
-        best = Edges(*(part[thread] for part in bests))
+        best = Edges(*(array[thread] for array in bests))
         _search(tree, leaves[begin:end], listed, records, owner, best)
 
     share_out(work, len(leaves), state, at_once=32)
@@ -443,17 +443,17 @@ def boruvka(X: Floats, state: State) -> tuple[Indices, Indices, Floats]:
         outside=np.full(n, -1, dtype=np.intp),
     )
     edges = _no_edges(n - 1)
-    found, threads = 0, 1  # lists answer for all records in the first round
+    count, threads = 0, 1  # lists answer for all records in the first round
     base = int(state[DONE])
-    while found < n - 1:
-        bests = _no_edges(threads, n - found)
-        known = Edges(*(part[0] for part in bests))
+    while count < n - 1:
+        bests = _no_edges(threads, n - count)
+        known = Edges(*(array[0] for array in bests))
         _offer_known(tree.rows, lists, records, known)
-        if found > 0:
+        if count > 0:
             _round(tree, listed, records, bests, state)
         if state[STOP]:
             break
-        found = _join(tree.rows, bests, records, edges, found)
-        state[DONE] = max(base, found)
+        count = _join(tree.rows, bests, records, edges, count)
+        state[DONE] = max(base, count)
         threads = thread_count()
-    return tree.rows[edges.one[:found]], tree.rows[edges.other[:found]], edges.square[:found]
+    return tree.rows[edges.one[:count]], tree.rows[edges.other[:count]], edges.square[:count]
