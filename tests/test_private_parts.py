@@ -32,11 +32,11 @@ PARTS = {
         "numba's memory management, which kept code needs; without it the whole compiler is loaded first",
     ),
     ("numba.core.codegen", "JITCodeLibrary"): (
-        "compile/inlined.py",
+        "compile/jit.py",
         "code of a subkernel before optimisation; without it subkernels compile as kernels, twice as long",
     ),
     ("numba.core.compiler", "Compiler"): (
-        "compile/inlined.py",
+        "compile/jit.py",
         "puts a subkernel's code into our library class; see JITCodeLibrary",
     ),
     ("numba.core.types", "unliteral"): (
@@ -85,8 +85,7 @@ def test_without_a_part_of_numba_kernels_still_work(module, name):
         pytest.MonkeyPatch.context() as patch
     ):  # while the module is loaded: numba needs them itself
         patch.delattr(f"{module}.{name}")
-        for own in ("disk_cache", "inlined"):
-            patch.delitem(sys.modules, f"microagg.compile.{own}", raising=False)
+        patch.delitem(sys.modules, "microagg.compile.disk_cache", raising=False)
         words = f"lacks one of them.*{name}.*every process compiles again"
         with pytest.warns(RuntimeWarning, match=words):
             spec.loader.exec_module(jit)

@@ -6,7 +6,8 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.plan.settings import as_number, check_count, check_random_state
+from microagg.plan.checks import as_number
+from microagg.plan.settings import check_count, check_random_state
 
 __all__ = ["simulate_clusters"]
 

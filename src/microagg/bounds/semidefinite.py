@@ -246,7 +246,7 @@ class Solver:
         self.best = self._least(np.zeros(shape), np.zeros(members.shape))
 
     def run(self, deadline: float, done: int = 0) -> Floats:
-        """Go on until it is not worth it; the best prices. ``done`` records were done before."""
+        """Iterate until gains are small; return the best prices. ``done`` records were done before."""
         if self.mean >= _NOTHING and len(self.blocks.members):
             # Eigenvalues that are not found end it: what was proved until then stays.
             with suppress(np.linalg.LinAlgError):

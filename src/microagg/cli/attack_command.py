@@ -79,8 +79,8 @@ def attack_files(
             progress=bar,
             should_stop=stopped,
         )
-    for label, words in result.lines:
-        speaker.say(label, words)
+    for label, text in result.lines:
+        speaker.say(label, text)
     if report is not None:
         write_report(
             _card(result, str(original), str(released or "what the plan would release")), report

@@ -94,13 +94,13 @@ def _options_with_flags() -> list[Setting]:
     ]
 
 
-def keywords_of_flags(settings: type[PlanSettings], given: Mapping[str, Any]) -> dict[str, Any]:
+def keywords_of_flags(settings: type[PlanSettings], flags: Mapping[str, Any]) -> dict[str, Any]:
     """Return the keywords that flags give; a flag that is None is not given."""
     keywords: dict[str, Any] = {}
     for path, row in flag_rows(settings):
-        if given.get(row.argument) is None:
+        if flags.get(row.argument) is None:
             continue
-        value = row.form.read(row.flag.split(",")[0], given[row.argument])
+        value = row.form.read(row.flag.split(",")[0], flags[row.argument])
         if path[0] == "kinds":
             for name, setting in value.items():
                 keywords.setdefault("kinds", {}).setdefault(name, {})[path[1]] = setting
@@ -141,13 +141,13 @@ def command(function: Callable[..., bool | None]) -> Callable[..., None]:
             if function(speaker, **arguments) is False:
                 sys.exit(1)
 
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
     of_all = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
         for name, kind in (("as_json", Json), ("quiet", Quiet))
     ]
-    rest = [p for p in own if p.kind is p.VAR_KEYWORD]
-    shown_first = [*(p for p in own if p not in rest), *of_all, *rest]
+    rest = [p for p in parameters if p.kind is p.VAR_KEYWORD]
+    shown_first = [*(p for p in parameters if p not in rest), *of_all, *rest]
     run.__name__, run.__doc__ = function.__name__, function.__doc__
     run.__signature__ = inspect.Signature(shown_first)  # type: ignore[attr-defined]
     run.__annotations__ = {p.name: p.annotation for p in shown_first}
@@ -194,21 +194,21 @@ def with_plan_flags(
 
 def _in_panels(options: list[inspect.Parameter]) -> list[inspect.Parameter]:
     """Return the parameters in the order of the panels, each flag with the title of its panel."""
-    places = {
-        name: (title, place)
+    ranks = {
+        name: (title, rank)
         for title, listed in PANELS.items()
-        for place, name in enumerate(listed.split())
+        for rank, name in enumerate(listed.split())
     }
     titles = list(PANELS)
 
     def order(option: inspect.Parameter) -> tuple[int, int]:
-        title, place = places.get(option.name, ("", len(places)))
-        return titles.index(title), place
+        title, rank = ranks.get(option.name, ("", len(ranks)))
+        return titles.index(title), rank
 
     def titled(option: inspect.Parameter) -> inspect.Parameter:
         kind, row = get_args(option.annotation)
         row = copy(row)
-        row.rich_help_panel = places.get(option.name, ("", 0))[0] or None
+        row.rich_help_panel = ranks.get(option.name, ("", 0))[0] or None
         return option.replace(annotation=Annotated[kind, row])
 
     return [titled(option) for option in sorted(options, key=order)]

@@ -61,23 +61,23 @@ def _role_lines(roles: Roles) -> list[MessageLine]:
     ):
         if columns:
             them = "it" if len(columns) == 1 else "them"
-            words = f"{_listed(columns)}; we assume that {who} knows {them}"
-            lines.append(MessageLine(label, words))
+            text = f"{_listed(columns)}; we assume that {who} knows {them}"
+            lines.append(MessageLine(label, text))
     return lines
 
 
 def _group_lines(evidence: Evidence) -> list[MessageLine]:
     """Say how records were grouped, by which unit, strata and weight."""
     plan, roles, parts = evidence.plan, evidence.roles, evidence.parts
-    words = [evidence.part_words(parts[0])]
+    facts = [evidence.part_words(parts[0])]
     if len(parts) > 1:
-        words = [f"{words[0]}, and {plural(len(parts) - 1, 'more partition')}"]
+        facts = [f"{facts[0]}, and {plural(len(parts) - 1, 'more partition')}"]
     if plan.units:
         column, noun = names(plan.units), str(evidence.who)
         is_named = column == evidence.who.one or column in noun
-        words.append(f"k counts {noun}" + ("" if is_named else f" ({column})"))
+        facts.append(f"k counts {noun}" + ("" if is_named else f" ({column})"))
     if roles.strata:
-        words.append(f"no group crosses {names(roles.strata, _NAMED)}")
+        facts.append(f"no group crosses {names(roles.strata, _NAMED)}")
     if roles.weight is not None and plan.weight is not None:
         how = {
             "mean": "is swapped like a column"
@@ -86,8 +86,8 @@ def _group_lines(evidence: Evidence) -> list[MessageLine]:
             "keep": "is unprotected",
             "drop": "is left out",
         }
-        words.append(f"the weight {names([roles.weight])} {how[plan.weight.release]}")
-    lines = [MessageLine("grouped", "; ".join(words))]
+        facts.append(f"the weight {names([roles.weight])} {how[plan.weight.release]}")
+    lines = [MessageLine("grouped", "; ".join(facts))]
     if len(parts) == 1 and parts[0].partition.gap is not None:
         word, sentence = evidence.proof(parts[0])
         proof = sentence if word == "no" else f"could do better {word} {sentence}"
@@ -117,22 +117,22 @@ def _limit_lines(evidence: Evidence) -> list[MessageLine]:
     """Say whether the limits of the plan and its requirements other than k hold."""
     lines = []
     if evidence.thresholds:
-        words = "; ".join(
+        text = "; ".join(
             f"{limit.what} {limit.found} ({limit.limit}): {_result(limit.passed)}"
             for limit in evidence.thresholds
         )
         passed = all(limit.passed for limit in evidence.thresholds)
-        lines.append(MessageLine("accepted", words, "bold" if passed else "bold red"))
+        lines.append(MessageLine("accepted", text, "bold" if passed else "bold red"))
     required = evidence.counted.required if evidence.counted else ()
     extra = [requirement for requirement in required if not requirement.is_k]
     if extra:
         passed = all(requirement.passed for requirement in extra)
-        words = "; ".join(
+        text = "; ".join(
             f"{row.words}: {_result(row.passed)}, {row.found} in the worst group" for row in extra
         )
         if len(extra) > 2 and passed:
-            words = f"all {len(extra)} requirements besides k pass"
-        lines.append(MessageLine("required", words, optional=passed))
+            text = f"all {len(extra)} requirements besides k pass"
+        lines.append(MessageLine("required", text, optional=passed))
     return lines
 
 
@@ -193,8 +193,8 @@ def say_diversity(speaker: Speaker, risk: Risk) -> None:
         least = f"at least {column.distinct_l:,} different values in each group"
         if column.distinct_l == 1:
             least = "in some groups all records have the same value"
-        words = f"{names([name])}: {least}, entropy l {column.entropy_l:.2f}, t {column.t:.3f}"
-        speaker.say("", words)
+        text = f"{names([name])}: {least}, entropy l {column.entropy_l:.2f}, t {column.t:.3f}"
+        speaker.say("", text)
     if len(weakest_first) > _CONFIDENTIAL:
         more = plural(len(weakest_first) - _CONFIDENTIAL, "more column")
         speaker.say("", f"{more} at lower risk; see --json")

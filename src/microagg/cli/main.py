@@ -162,21 +162,18 @@ def plan(
     """
     from microagg.cli.plan_command import draft_plan
 
-    csv = csv_of(flags)
-    kept, droppable = split_names(keep) or [], split_names(may_drop)
-    sizes = _whole_numbers(search_k, "--search-k") if search_k else []
     return draft_plan(
         speaker,
         source,
         plan_of(flags),
-        csv,
+        csv_of(flags),
         flags["sheet"],
         priced=prices,
         answers=split_names(answers) or [],
         tables=tables,
-        keep=kept,
-        may_drop=droppable,
-        search_k=sizes,
+        keep=split_names(keep) or [],
+        may_drop=split_names(may_drop),
+        search_k=_whole_numbers(search_k, "--search-k") if search_k else [],
         ledger=flags["ledger"],
         key=flags["key"],
     )

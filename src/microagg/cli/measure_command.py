@@ -98,8 +98,8 @@ def measure_files(
         )
     _say_risk(speaker, both, known, alone, with_known, k)
     gates = _gates(utility.information_loss, with_known.linkage.high, usable, alone, plan.accept)
-    for words, passed in gates:
-        speaker.say("target", words, style="bold" if passed else "bold red")
+    for text, passed in gates:
+        speaker.say("target", text, style="bold" if passed else "bold red")
     off = (
         ""
         if usable.correlations is None
@@ -118,8 +118,11 @@ def measure_files(
             "record_linkage": alone.record_linkage,
             "utility": lost,
             "fidelity": usable.as_dict(),
-            "risk": {"alone": _alone(alone), "with_known": with_known.as_dict()},
-            "targets": [{"words": words, "passed": passed} for words, passed in gates],
+            "risk": {
+                "alone": {**alone.as_dict(), "unique": alone.unique_after},
+                "with_known": with_known.as_dict(),
+            },
+            "targets": [{"words": text, "passed": passed} for text, passed in gates],
             "seconds": clock.seconds,
         }
     )
@@ -227,11 +230,6 @@ def _say_risk(
         say_caution(speaker, caution)
 
 
-def _alone(risk: Any) -> dict[str, Any]:
-    figures = risk.as_dict()
-    return {**figures, "unique": figures["unique_after"]}
-
-
 def _changed(both: Pair, choose: bool) -> Pair:
     """Without named columns, compare those that differ; if none does, all."""
     same = both.original == both.protected
@@ -281,10 +279,10 @@ def _gates(
     if accept.loss is not None:
         gates.append((f"loss at most {accept.loss:g} %: {percent(loss)}", loss <= accept.loss))
     if accept.linkage is not None:
-        words = f"linkage with what is known at most {share(accept.linkage)}: {share(linkage)}"
-        gates.append((words, linkage <= accept.linkage))
+        text = f"linkage with what is known at most {share(accept.linkage)}: {share(linkage)}"
+        gates.append((text, linkage <= accept.linkage))
     if accept.tables is not None:
         times = usable.multiple(usable.order)
-        words = f"{tables_words(usable.order)} at most {times_words(accept.tables)} as far as"
-        gates.append((f"{words} another sample's: {times_words(times)}", times <= accept.tables))
+        text = f"{tables_words(usable.order)} at most {times_words(accept.tables)} as far as"
+        gates.append((f"{text} another sample's: {times_words(times)}", times <= accept.tables))
     return gates

@@ -32,9 +32,9 @@ def print_methods(rows: list[Method]) -> None:
     out = Console(highlight=False)
     for row in rows:
         facts = (row.guarantee, row.family, row.time, row.paper)
-        words = [row.summary, *(f"{o.name}={o.default!r}: {o.help}" for o in row.options)]
+        lines = [row.summary, *(f"{o.name}={o.default!r}: {o.help}" for o in row.options)]
         out.print(Text(row.name, style="bold"))
-        for line in (" · ".join(fact for fact in facts if fact), *words):
+        for line in (" · ".join(fact for fact in facts if fact), *lines):
             out.print(Padding(Text(line), (0, 0, 0, 4), expand=False))
 
 
@@ -43,10 +43,10 @@ def _found(done: int) -> str:
     if hasattr(done, "words"):
         return str(done.words)
     loss, gap = getattr(done, "information_loss", None), getattr(done, "gap", None)
-    words = [] if loss is None else [f"· IL {loss:.4g} %"]
+    phrases = [] if loss is None else [f"· IL {loss:.4g} %"]
     if gap is not None:
-        words.append(f"· at most {100 * gap:.2g} % of it too much")
-    return " ".join(words)
+        phrases.append(f"· the optimum loses at most {100 * gap:.2g} % less")
+    return " ".join(phrases)
 
 
 def _is_of_an_interrupt(error: BaseException) -> bool:
@@ -96,14 +96,14 @@ class Speaker:
         if not self.quiet:
             self._print(label, words, style)
 
-    def warn(self, words: str) -> None:
+    def warn(self, text: str) -> None:
         """Write a warning about disclosure on stderr, also in a quiet run."""
-        self._print("warning", words, "bold yellow")
+        self._print("warning", text, "bold yellow")
 
-    def _print(self, label: str, words: str, style: str) -> None:
+    def _print(self, label: str, text: str, style: str) -> None:
         """Control characters, such as those in a name of a file, must not reach the terminal."""
         self.lines += 1
-        self._err.print(Text(f"{label:<12} ", style=style) + Text(visible(words)))
+        self._err.print(Text(f"{label:<12} ", style=style) + Text(visible(text)))
 
     def give(self, data: dict[str, Any]) -> None:
         """Write the result as JSON on stdout, if that was asked for."""

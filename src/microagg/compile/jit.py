@@ -2,7 +2,7 @@
 
 Lean kernels count no references: numba counts those of arrays at every call that it does not expand in place,
 which costs more than a small function's own work, and compiles longer. None of them makes or keeps an array,
-so the counting is left out.
+so the counting is left out. Functions that only kernels call are compiled once, as a part of each kernel.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ import numba
 from numba import njit
 
 try:
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Compiler
     from numba.core.types import unliteral
 
     from microagg.compile.disk_cache import KernelCache
-    from microagg.compile.inlined import PartCompiler
 except (ImportError, AttributeError) as moved:
     warnings.warn(
         f"microagg uses private parts of numba, and numba {numba.__version__} lacks one of them "
@@ -30,12 +31,13 @@ except (ImportError, AttributeError) as moved:
         stacklevel=2,
     )
     HAS_PRIVATE_PARTS = False
+    JITCodeLibrary = Compiler = object
 else:
     HAS_PRIVATE_PARTS = True
 
 __all__ = ["inlined_subkernel", "kernel", "lean_kernel", "lean_subkernel", "scan", "subkernel"]
 
-_LEAN = {"error_model": "numpy", "_nrt": False}
+_LEAN: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
 
 
@@ -85,7 +87,7 @@ def _compiled(
     if is_part:
         options["no_cpython_wrapper"] = True
         if HAS_PRIVATE_PARTS:
-            options["pipeline_class"] = PartCompiler
+            options["pipeline_class"] = _PartCompiler
     dispatcher: Any
     try:
         dispatcher = njit(**options)(function)
@@ -103,6 +105,52 @@ def _compiled(
         )
     machine_code: Callable[..., Any] = dispatcher
     return machine_code
+
+
+class _NoEnvironment:
+    """Stands where numba leaves what raising an error with computed words needs.
+
+    A part of a kernel raises constant words only, which are in its code.
+    """
+
+    @staticmethod
+    def set_env(name: str, environment: object) -> None:
+        pass
+
+
+class _InlinedCode(JITCodeLibrary):
+    """Code of a function that only kernels call, before optimisation.
+
+    numba would optimise each function and make machine code of it, and then do both again in every
+    function that calls it. A part is optimised and translated once, together with the kernel.
+    """
+
+    codegen = _NoEnvironment
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_final_module(self) -> None:
+        self._finalize_dynamic_globals()
+        self._finalized = True
+
+    def get_pointer_to_function(self, name: str) -> int:
+        """There is no machine code to point to."""
+        self._ensure_finalized()
+        return 0
+
+
+class _PartCompiler(Compiler):
+    """Leaves the code of a function to the kernel that calls it."""
+
+    def define_pipelines(self) -> Any:
+        """Return numba's steps, with a library of ours."""
+        state = self.state
+        state.library = _InlinedCode(state.targetctx.codegen(), state.func_id.func_qualname)
+        return super().define_pipelines()
 
 
 def _without_collecting(work: Callable[..., Any]) -> Callable[..., Any]:

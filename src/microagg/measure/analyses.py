@@ -1,7 +1,7 @@
 """The user's own analyses, run on both tables: how far confidence intervals overlap.
 
 :mod:`microagg.plan.analysis_formulas` reads the formulas, :mod:`microagg.measure.estimates` computes each
-statistic, and :mod:`microagg.measure.estimates` defines the overlap.
+statistic and defines the overlap.
 
 Records with a missing value in a named column are left out, in each table by itself. Where there are weights,
 everything is weighted, in the released table by the released weight if it has one.

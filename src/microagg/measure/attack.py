@@ -116,11 +116,11 @@ class Attacks:
         if self.singling_out and "singling out, several columns" not in self.questions:
             said.append(("singling out", "the file gives no predicate of several columns"))
         if self.controls is None:
-            words = (
+            text = (
                 "these rates include what anybody could guess about a stranger. With a control file, "
                 "similar people who are not in the released one, the residual risk is told apart."
             )
-            said.append(("no controls", words))
+            said.append(("no controls", text))
         if self.by_model is None:
             said.append(("not tried", "a trained model: pip install 'microagg[sklearn]'"))
         if self.skipped:
@@ -400,16 +400,16 @@ def _columns_of(
     tables: AttackTables, known: Iterable[Any] | None, secret: Any
 ) -> tuple[list[int] | None, list[int]]:
     """Return the numbers of the known columns, None if none was named, and of the secret ones."""
-    place = {name: j for j, name in enumerate(tables.names)}
+    number_of = {name: j for j, name in enumerate(tables.names)}
     wanted = None if known is None else list(known)
     for name in [*(wanted or []), *([] if secret is None else [secret])]:
-        if name not in place:
+        if name not in number_of:
             raise InputError(
                 f"Columns of an attack are in all tables; {shown(name)} is not. They share "
                 f"{listed(tables.names, limit=40)}."
             )
-    known_at = None if wanted is None else sorted({place[name] for name in wanted})
+    known_at = None if wanted is None else sorted({number_of[name] for name in wanted})
     if secret is not None:
-        return known_at, [place[secret]]
-    others = [j for j in range(len(place)) if known_at is None or j not in known_at]
-    return known_at, others or list(range(len(place)))
+        return known_at, [number_of[secret]]
+    others = [j for j in range(len(number_of)) if known_at is None or j not in known_at]
+    return known_at, others or list(range(len(number_of)))

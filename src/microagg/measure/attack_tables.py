@@ -163,9 +163,11 @@ def _read(tables: list[Frame], name: Any, missing_words: Sequence[str]) -> tuple
         numbers_of_levels, levels = frame.categories(name, missing_words)
         codes.append(numbers_of_levels)
         texts.append([_text(level) for level in levels])
-    place = {text: float(at) for at, text in enumerate(sorted({t for some in texts for t in some}))}
+    number_of = {
+        text: float(at) for at, text in enumerate(sorted({t for some in texts for t in some}))
+    }
     return "category", [
-        np.array([*(place[text] for text in some), np.nan])[code]
+        np.array([*(number_of[text] for text in some), np.nan])[code]
         for code, some in zip(codes, texts, strict=True)
     ]
 

@@ -56,12 +56,12 @@ class ClassSizes:
         """Count the records, and the units if given, of classes numbered 0, 1, …."""
         return cls.of(group_sizes(labels), None if units is None else count_units(labels, units))
 
-    def merge(self, other: ClassSizes) -> ClassSizes:
+    def merge(self, more: ClassSizes) -> ClassSizes:
         """Add other classes of the same table, and put those of the same size together."""
         import pyarrow as pa
 
         sizes = ["records", "units", "common"]
-        both = (vars(side) for side in (self, other))
+        both = (vars(side) for side in (self, more))
         counts = (
             pa.concat_tables(map(pa.table, both)).group_by(sizes).aggregate([("classes", "sum")])
         )
@@ -94,7 +94,7 @@ class ClassSizes:
 
     def records_below(self, k: int) -> int:
         """Count the records of classes of fewer than k units."""
-        return _records_below(self.records * self.classes, self.units, k)
+        return int((self.records * self.classes)[self.units < k].sum())
 
 
 def count_combinations(columns: Sequence[Any], unit: Any = None) -> tuple[Labels, Labels]:
@@ -159,14 +159,7 @@ def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
     >>> share_below(np.array([0, 0, 1]), 2), share_below(np.array([0, 0, 1]), 2, np.array([7, 7, 8]))
     (0.3333333333333333, 1.0)
     """
-    sizes = group_sizes(labels)
-    units_of_class = sizes if units is None else count_units(labels, units)
-    return _records_below(sizes, units_of_class, k) / len(labels)
-
-
-def _records_below(records: Labels, units: Labels, k: int) -> int:
-    """Add up the records of classes that fewer than k units share."""
-    return int(records[units < k].sum())
+    return ClassSizes.of_labels(labels, units).records_below(k) / len(labels)
 
 
 def simple_values(column: Any) -> Any:

@@ -84,9 +84,9 @@ class ClassCounter:
     ) -> None:
         self._numbers = numbers
         share = memory // (1 + distinct + common)
-        self._pairs = KeySums(folder, share, words=4, sums=1) if distinct else None
-        self._values = KeySums(folder, share, words=2, sums=1) if common else None
-        self._classes = KeySums(folder, share, words=2, sums=1 + distinct + common)
+        self._pairs = KeySums(folder, share, width=4, sums=1) if distinct else None
+        self._values = KeySums(folder, share, width=2, sums=1) if common else None
+        self._classes = KeySums(folder, share, width=2, sums=1 + distinct + common)
 
     def add(self, keys: Keys, distinct: Keys | None = None) -> None:
         """Count further records by the keys of their classes and of their values."""
@@ -130,14 +130,14 @@ class KeySums:
     ``depth`` is the number of files, one in the other, that led to these keys.
     """
 
-    def __init__(self, folder: Path, memory: int, words: int, sums: int, depth: int = 0) -> None:
+    def __init__(self, folder: Path, memory: int, width: int, sums: int, depth: int = 0) -> None:
         self._folder, self._memory, self._depth = folder, memory, depth
-        self._shape = words, sums
+        self._shape = width, sums
         self._parts: Path | None = None  # folder of the parts that were written out
         self._clear(_FEWEST_SLOTS)
 
     def _may_have(self, slots: int) -> bool:
-        """Tell whether a table of this size fits; while it grows, there is another of it."""
+        """Return whether a table of this size fits; growing needs the old and the new table at once."""
         return 2 * slots * sum(self._shape) * 8 <= self._memory or self._depth == _DEEPEST
 
     def _clear(self, slots: int) -> None:

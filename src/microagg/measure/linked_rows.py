@@ -74,7 +74,9 @@ def linked_rows(
     hidden = {name: column for name, column in links.items() if name not in known}
     counts = []
     for name, column in links.items():
-        others = (other_column.codes for other, other_column in known.items() if other != name)
+        others = (
+            other_column.codes for known_name, other_column in known.items() if known_name != name
+        )
         sets = row_sets(combine([released, *others]), {**hidden, name: column})
         counts.append(count_row_sets(name, sets[name], k, units))
     return counts

@@ -24,6 +24,12 @@ Keys = NDArray[np.uint64]
 
 _A_SECOND = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
 _A_DAY = 86400
+_WITH_OFFSETS = (
+    pa.types.is_string,
+    pa.types.is_binary,
+    pa.types.is_large_string,
+    pa.types.is_large_binary,
+)
 
 
 def row_keys(columns: Sequence[pa.Array | pa.ChunkedArray], seed: int = 0) -> Keys:
@@ -75,7 +81,7 @@ def _mix_in(chunk: pa.Array, keys: Keys) -> None:
         values = _frozen(_of_width(chunk, np.dtype(f"i{kind.bit_width // 8}")).astype(np.int64))
         a_second = -_A_DAY if types.is_date32(kind) else _A_SECOND[getattr(kind, "unit", "ms")]
         hash_moments(values, a_second, valid, first, keys)
-    elif _has_offsets(kind):
+    elif any(is_kind(kind) for is_kind in _WITH_OFFSETS):
         hash_bytes(*_texts(chunk), valid, first, keys)
     elif types.is_fixed_size_binary(kind):
         width = kind.byte_width
@@ -97,16 +103,6 @@ def _words(chunk: pa.Array) -> Any:
     sign = "u" if pa.types.is_unsigned_integer(chunk.type) else "i"
     values = _of_width(chunk, np.dtype(f"{sign}{width}"))
     return _frozen(values.astype(f"{sign}8", copy=False)).view(np.uint64).reshape(-1, 1)
-
-
-def _has_offsets(kind: pa.DataType) -> bool:
-    types = pa.types
-    return bool(
-        types.is_string(kind)
-        or types.is_binary(kind)
-        or types.is_large_string(kind)
-        or types.is_large_binary(kind)
-    )
 
 
 def _texts(chunk: pa.Array) -> tuple[Any, Any]:

@@ -73,17 +73,17 @@ class Formula:
         return f"{self.statistic}({self.response}{number}){by}"
 
 
-def formulas_of(given: Any) -> tuple[Any, ...]:
+def formulas_of(value: Any) -> tuple[Any, ...]:
     """Return the analyses of a plan as they are written, one or several; refuse what is no formula.
 
     >>> formulas_of("gini(income)")
     ('gini(income)',)
     """
-    if given is None:
+    if value is None:
         return ()
-    if isinstance(given, str | Mapping) or not isinstance(given, Iterable):
-        given = (given,)
-    formulas = list(given)
+    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
+        value = (value,)
+    formulas = list(value)
     for formula in formulas:
         if not isinstance(formula, str | list | tuple):
             raise _no_formula(formula)
@@ -137,11 +137,11 @@ def read_formula(wanted: str | Sequence[Any]) -> Formula:
     return Formula(name, parts[1], by=by, number=number)
 
 
-def _between(given: Any) -> tuple[Any, str, Any]:
-    if isinstance(given, str):
+def _between(value: Any) -> tuple[Any, str, Any]:
+    if isinstance(value, str):
         with suppress(ValueError):
-            given = float(given)
-    return given, "a number between 0 and 1, such as 0.9", lambda x: 0 < x < 1
+            value = float(value)
+    return value, "a number between 0 and 1, such as 0.9", lambda x: 0 < x < 1
 
 
 def _split(text: str) -> list[Any]:

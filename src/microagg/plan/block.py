@@ -70,9 +70,9 @@ class Dominance(Section):
 def _by_column(check: Check) -> Check:
     """Return the check of a requirement that names columns, from that of its value for one."""
 
-    def check_all(what: str, given: Any) -> dict[Name, Any]:
-        check_table(f"require.{what}", given)
-        return {name: check(f"{what} of column {shown(name)}", v) for name, v in given.items()}
+    def check_all(what: str, value: Any) -> dict[Name, Any]:
+        check_table(f"require.{what}", value)
+        return {name: check(f"{what} of column {shown(name)}", v) for name, v in value.items()}
 
     return check_all
 
@@ -153,8 +153,8 @@ class Require(Section):
         return tuple(dict.fromkeys([*self.diverse, *self.p_percent, *self.n_k]))
 
 
-def _check_columns(what: str, given: Any) -> Names:
-    names = column_names(what, given)
+def _check_columns(what: str, value: Any) -> Names:
+    names = column_names(what, value)
     if not names:
         raise InputError(
             "No column was named. Name at least one, or leave columns out to have every column "
@@ -163,13 +163,13 @@ def _check_columns(what: str, given: Any) -> Names:
     return names
 
 
-def _check_together(what: str, given: Any) -> tuple[Names, ...]:
+def _check_together(what: str, value: Any) -> tuple[Names, ...]:
     """Read sets of columns, each of two or more, none in two sets."""
-    if not isinstance(given, list | tuple) or any(isinstance(names, str) for names in given):
+    if not isinstance(value, list | tuple) or any(isinstance(names, str) for names in value):
         raise InputError(
-            f'{what} is a list of sets of columns, such as [["age", "birth_year"]]; got {shown(given)}.'
+            f'{what} is a list of sets of columns, such as [["age", "birth_year"]]; got {shown(value)}.'
         )
-    sets = tuple(column_names(what, names) for names in given)
+    sets = tuple(column_names(what, names) for names in value)
     every = [name for names in sets for name in names]
     for names in sets:
         if len(names) < 2:
@@ -184,10 +184,10 @@ def _check_together(what: str, given: Any) -> tuple[Names, ...]:
     return sets
 
 
-def _check_refine(what: str, given: Any) -> bool | str:
-    if isinstance(given, bool):
-        return "balanced" if given else False
-    return check_effort(given, what)
+def _check_refine(what: str, value: Any) -> bool | str:
+    if isinstance(value, bool):
+        return "balanced" if value else False
+    return check_effort(value, what)
 
 
 @dataclass(frozen=True)

@@ -179,15 +179,15 @@ def give_role(data: dict[str, Any], name: Any, role: str, kind: str | None = Non
         data.get("missing", {}).get("codes", {}).pop(name, None)
 
 
-def _block_of(data: dict[str, Any], place: str) -> dict[str, Any]:
+def _block_of(data: dict[str, Any], which: str) -> dict[str, Any]:
     """Return a block by its number, or a new one with the k of the first."""
     blocks = data["block"]
-    if place == "new":
+    if which == "new":
         blocks.append({"k": blocks[0].get("k", 5), "columns": []})
         return blocks[-1]  # type: ignore[no-any-return]
-    if not place.isdigit() or int(place) >= len(blocks):
-        raise InputError(f"The plan has no block number {shown(place)}.")
-    block: dict[str, Any] = blocks[int(place)]
+    if not which.isdigit() or int(which) >= len(blocks):
+        raise InputError(f"The plan has no block number {shown(which)}.")
+    block: dict[str, Any] = blocks[int(which)]
     block["columns"] = list(block.get("columns", ()))
     return block
 

@@ -20,17 +20,17 @@ Check = Callable[[str, Any], Any]
 """Returns the value of a setting as the plan holds it, or refuses it; gets its name for the message."""
 
 
-def column_names(what: str, given: Any) -> Names:
+def column_names(what: str, value: Any) -> Names:
     """Make a tuple of names from one or several; refuse repetitions.
 
     Parameters
     ----------
     what : the setting, as messages call it
-    given : one name or several
+    value : one name or several
     """
-    if isinstance(given, str) or not isinstance(given, Iterable):
-        given = (given,)
-    columns = tuple(given)
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        value = (value,)
+    columns = tuple(value)
     seen = set()
     for name in columns:
         try:
@@ -45,25 +45,25 @@ def column_names(what: str, given: Any) -> Names:
     return columns
 
 
-def column_name(what: str, given: Any) -> Hashable:
+def column_name(what: str, value: Any) -> Hashable:
     """Return the name of one column; refuse several, and none."""
-    if given is None or not isinstance(given, Hashable):
-        raise InputError(f"{what} is the name of one column; got {shown(given)}.")
-    return given
+    if value is None or not isinstance(value, Hashable):
+        raise InputError(f"{what} is the name of one column; got {shown(value)}.")
+    return value
 
 
-def text_name(what: str, given: Any) -> str:
+def text_name(what: str, value: Any) -> str:
     """Return the name of one column as a file holds it."""
-    if not isinstance(given, str):
-        raise InputError(f"{what} is the name of one column; got {shown(given)}.")
-    return given
+    if not isinstance(value, str):
+        raise InputError(f"{what} is the name of one column; got {shown(value)}.")
+    return value
 
 
-def text_names(what: str, given: Any) -> list[str]:
+def text_names(what: str, value: Any) -> list[str]:
     """Names as a file holds them: one text or a list of them."""
-    names = [given] if isinstance(given, str) else given
+    names = [value] if isinstance(value, str) else value
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-        raise InputError(f"{what} takes names of columns, a list of texts; got {shown(given)}.")
+        raise InputError(f"{what} takes names of columns, a list of texts; got {shown(value)}.")
     return names
 
 
@@ -77,16 +77,16 @@ def name_in_file(name: Any) -> str:
     return name
 
 
-def check_table(what: str, given: Any) -> None:
+def check_table(what: str, value: Any) -> None:
     """Refuse anything but a table of names and values."""
-    if not isinstance(given, Mapping):
-        raise InputError(f"{what} is a table of names and values; got {shown(given)}.")
+    if not isinstance(value, Mapping):
+        raise InputError(f"{what} is a table of names and values; got {shown(value)}.")
 
 
-def check_keys(what: str, given: Any, known: Collection[str]) -> None:
+def check_keys(what: str, value: Any, known: Collection[str]) -> None:
     """Refuse keys that are not known, naming the nearest that is."""
-    check_table(what, given)
-    for name in given:
+    check_table(what, value)
+    for name in value:
         if name not in known:
             raise unknown(f"key of {what}", name, known)
 
@@ -127,17 +127,22 @@ def real(what: str, value: Any, rule: str, fits: Callable[[float], bool]) -> flo
     return number
 
 
-def _plain_number(value: Any) -> float | None:
-    """Any finite real number as an int or float, which all files can hold; None for all else."""
+def as_number(value: Any) -> float | None:
+    """Return ``value`` as a float; None if it is no real number that a float can hold, or is yes or no."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return None
     try:
-        number = float(value)
+        return float(value)
     except OverflowError:
         return None
-    if isinstance(value, Integral):
-        return int(value)
-    return number if math.isfinite(number) else None
+
+
+def _plain_number(value: Any) -> float | None:
+    """Any finite real number as an int or float, which all files can hold; None for all else."""
+    number = as_number(value)
+    if number is None or not math.isfinite(number):
+        return None
+    return int(value) if isinstance(value, Integral) else number
 
 
 def number(rule: str, fits: Callable[[float], bool] = lambda _: True) -> Check:
@@ -146,14 +151,14 @@ def number(rule: str, fits: Callable[[float], bool] = lambda _: True) -> Check:
 
 
 def distinct_values(
-    what: str, given: Any, least: int, bools: bool = False
+    what: str, values_given: Any, least: int, bools: bool = False
 ) -> tuple[str | float | bool, ...]:
     """Return texts and numbers (and truth values) that differ from each other; refuse all else."""
     rule = f"a list of at least {least} different {'values' if least > 1 else 'value'}"
-    if not isinstance(given, list | tuple | np.ndarray):
-        raise InputError(f"{what} is {rule}; got {shown(given)}.")
+    if not isinstance(values_given, list | tuple | np.ndarray):
+        raise InputError(f"{what} is {rule}; got {shown(values_given)}.")
     values: dict[str | float | bool, None] = {}
-    for entry in given:
+    for entry in values_given:
         value = entry.item() if isinstance(entry, np.generic) else entry
         if not isinstance(value, str) and not (bools and isinstance(value, bool)):
             value = _plain_number(value)
@@ -178,7 +183,7 @@ def unknown(what: str, name: Any, known: Collection[str]) -> InputError:
 
 def no_column(name: Any, names: Collection[Any]) -> InputError:
     """Refuse column ``name``, which a table with the columns ``names`` does not have; tell the nearest."""
-    near = get_close_matches(str(name), [str(other) for other in names], 1, 0.6)
+    near = get_close_matches(str(name), [str(name_there) for name_there in names], 1, 0.6)
     hint = f" Did you mean {shown(near[0])}?" if near else ""
     return InputError(
         f"There is no column {shown(name)}; the table has {listed(names, limit=40)}.{hint}"

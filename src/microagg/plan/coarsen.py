@@ -28,13 +28,13 @@ _FITS: dict[tuple[str, ...], tuple[str, ...]] = {
 }
 
 
-def _check_bands(what: str, given: Any) -> float | tuple[float, ...]:
+def _check_bands(what: str, value: Any) -> float | tuple[float, ...]:
     rule = "a width above 0, or a list of edges"
-    if not isinstance(given, list | tuple):
-        return real(what, given, rule, lambda x: x > 0)
-    edges = tuple(real("An edge of bands", edge, "a number", lambda _: True) for edge in given)
+    if not isinstance(value, list | tuple):
+        return real(what, value, rule, lambda x: x > 0)
+    edges = tuple(real("An edge of bands", edge, "a number", lambda _: True) for edge in value)
     if not edges or any(low >= high for low, high in pairwise(edges)):
-        raise InputError(f"{what} is {rule}, each above the one before; got {shown(list(given))}.")
+        raise InputError(f"{what} is {rule}, each above the one before; got {shown(list(value))}.")
     return edges
 
 

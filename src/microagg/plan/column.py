@@ -26,37 +26,37 @@ _MOST_IMPORTANT = 1e100  # coordinates grow by its root, and their squares must 
 _RELEASED_BY = {"median": "ordinal", "node": "hierarchy", "spike": "spiked"}
 
 
-def _check_prefixes(_: str, given: Any) -> tuple[int, ...]:
+def _check_prefixes(_: str, value: Any) -> tuple[int, ...]:
     """Check lengths of prefixes: each longer than the one before."""
     rule = (
         "prefixes is a list of lengths of 1 or more, each longer than the one before, as [1, 2, 4]"
     )
-    if not isinstance(given, list | tuple) or not given:
-        raise InputError(f"{rule}; got {shown(given)}.")
+    if not isinstance(value, list | tuple) or not value:
+        raise InputError(f"{rule}; got {shown(value)}.")
     before = 0
-    for length in given:
+    for length in value:
         if isinstance(length, bool) or not isinstance(length, int) or length <= before:
-            raise InputError(f"{rule}; got {shown(list(given))}.")
+            raise InputError(f"{rule}; got {shown(list(value))}.")
         before = length
-    return tuple(given)
+    return tuple(value)
 
 
-def _check_parents(what: str, given: Any) -> dict[str, str]:
+def _check_parents(what: str, value: Any) -> dict[str, str]:
     """Check a table of child and parent: no code is its own ancestor."""
-    check_table(what, given)
-    if not given:
+    check_table(what, value)
+    if not value:
         raise InputError("parents names the parent of each code; it names none. Leave it out.")
-    for child, parent in given.items():
+    for child, parent in value.items():
         for code in (child, parent):
             if not isinstance(code, str):
                 raise InputError(
                     f"parents is a table of codes, which are texts; got {shown(code)}. Put it in quotes."
                 )
     safe: set[str] = set()
-    for child in given:
+    for child in value:
         way, code = {child}, child
-        while code in given and code not in safe:
-            code = given[code]
+        while code in value and code not in safe:
+            code = value[code]
             if code in way:
                 raise InputError(
                     f"A hierarchy ends in roots; by parents, {shown(child)} leads to {shown(code)} again and "
@@ -64,7 +64,7 @@ def _check_parents(what: str, given: Any) -> dict[str, str]:
                 )
             way.add(code)
         safe |= way
-    return dict(given)
+    return dict(value)
 
 
 @dataclass(frozen=True)
@@ -227,22 +227,22 @@ def fits_kind(row: Setting, word: str, kind: str | None) -> bool:
     return row.name != "release" or _RELEASED_BY.get(word) in (None, kind)
 
 
-def columns_with(columns: Mapping[Any, Column], what: str, given: Any) -> dict[Any, Column]:
+def columns_with(columns: Mapping[Any, Column], what: str, descriptions: Any) -> dict[Any, Column]:
     """Return how columns are described after some descriptions changed.
 
     Parameters
     ----------
     columns : how they are described now; stays as it is
     what : the setting that changes them, for messages
-    given : by column: a kind, levels in order, a table of settings, or a Column
+    descriptions : by column: a kind, levels in order, a table of settings, or a Column
 
     >>> found = columns_with({}, "kinds", {"education": ["low", "high"], "sector": "nominal"})
     >>> found["education"].kind, found["sector"].kind
     ('ordinal', 'nominal')
     """
-    check_table(what, given)
+    check_table(what, descriptions)
     described_columns = dict(columns)
-    for name, described in given.items():
+    for name, described in descriptions.items():
         if isinstance(described, Column):
             described_columns[name] = described
             continue

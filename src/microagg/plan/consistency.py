@@ -215,9 +215,9 @@ def _breaking(plan: PlanSettings, relation: Relation) -> Iterator[tuple[str, str
     }
     first = relation.columns[0]
     block = block_of[first]
-    for name, other in block_of.items():
-        if other is not block:
-            how = "is protected in another block" if block and other else "is left as it is"
+    for name, block_of_name in block_of.items():
+        if block_of_name is not block:
+            how = "is protected in another block" if block and block_of_name else "is left as it is"
             protected, apart = (name, first) if block is None else (first, name)
             yield (
                 f"column {shown(protected)} is protected and {shown(apart)} {how}",

@@ -22,13 +22,13 @@ _BYTES = WORD._replace(read=lambda _, word: bytes_of("memory", word))
 _MASTERS = re.compile(r"local(\[(\d+|\*)(, *\d+)?\]|-cluster\[[\d, ]+\])?|yarn|(spark|k8s)://.+")
 
 
-def _master(what: str, given: Any) -> str:
-    if not isinstance(given, str) or _MASTERS.fullmatch(given) is None:
+def _master(what: str, value: Any) -> str:
+    if not isinstance(value, str) or _MASTERS.fullmatch(value) is None:
         raise InputError(
             f"{what} is where Spark runs: local, local[2], local[*], spark://host:7077, k8s://… or yarn; got "
-            f"{shown(given)}."
+            f"{shown(value)}."
         )
-    return given
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -115,7 +115,7 @@ class Method:
         }
 
 
-def _load(place: str) -> Callable[..., Any]:
-    module, name = place.split(":")
+def _load(path: str) -> Callable[..., Any]:
+    module, name = path.split(":")
     function: Callable[..., Any] = getattr(import_module(module), name)
     return function

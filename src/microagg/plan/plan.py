@@ -140,20 +140,20 @@ class Plan(PlanSettings):
             whole["blocks"] = self._blocks_with(changes)
         return replace(self, **whole) if whole else self
 
-    def _blocks_with(self, given: dict[str, Any]) -> tuple[Block, ...]:
-        if "columns" in given and len(self.blocks) > 1:
+    def _blocks_with(self, settings: dict[str, Any]) -> tuple[Block, ...]:
+        if "columns" in settings and len(self.blocks) > 1:
             raise InputError(
                 f"The plan has {plural(len(self.blocks), 'block')}, each with its own columns; "
                 "change them there."
             )
-        changes = {name: value for name, value in given.items() if name in BLOCK_SETTINGS}
-        added = {name: value for name, value in given.items() if name not in BLOCK_SETTINGS}
+        changes = {name: value for name, value in settings.items() if name in BLOCK_SETTINGS}
+        added = {name: value for name, value in settings.items() if name not in BLOCK_SETTINGS}
         options_of_methods = {option.name for m in METHODS.values() for option in m.options}
         blocks = []
         for block in self.blocks:
-            if "require" in given:
+            if "require" in settings:
                 changes["require"] = BLOCK_SETTINGS["require"].changed(
-                    block.require, given["require"]
+                    block.require, settings["require"]
                 )
             method = find(changes.get("method", block.method))
             has = {option.name for option in method.options}

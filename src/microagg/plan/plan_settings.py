@@ -41,53 +41,53 @@ EXACT = "exact"
 """All digits of released values."""
 
 
-def _check_digits(_: str, given: Any) -> int | str:
-    if given == EXACT:
+def _check_digits(_: str, value: Any) -> int | str:
+    if value == EXACT:
         return EXACT
-    if isinstance(given, bool) or not isinstance(given, int) or abs(given) > _MOST_DIGITS:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > _MOST_DIGITS:
         raise InputError(
             f"digits is the number of decimals of released values, from −{_MOST_DIGITS} to "
-            f"{_MOST_DIGITS} (−3: to thousands), or the word exact; got {shown(given)}."
+            f"{_MOST_DIGITS} (−3: to thousands), or the word exact; got {shown(value)}."
         )
-    return given
+    return value
 
 
-def _check_seed(_: str, given: Any) -> Any:
-    seed = None if given == FRESH else given
+def _check_seed(_: str, value: Any) -> Any:
+    seed = None if value == FRESH else value
     check_random_state(seed)
     return seed
 
 
-def _check_relations(_: str, given: Any) -> tuple[Relation, ...]:
+def _check_relations(_: str, value: Any) -> tuple[Relation, ...]:
     """Make relations from one text or several."""
-    several = given if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    several = value if isinstance(value, Iterable) and not isinstance(value, str) else [value]
     return tuple(r if isinstance(r, Relation) else Relation(r) for r in several)
 
 
-def _relations_of_tables(_: str, given: Any) -> tuple[Relation, ...]:
+def _relations_of_tables(_: str, tables: Any) -> tuple[Relation, ...]:
     """Read relations as a file holds them: [[relation]] with holds = "gross = net + tax"."""
-    if not isinstance(given, list):
+    if not isinstance(tables, list):
         raise InputError(
             "Relations are written [[relation]], with two brackets, one for each relation."
         )
-    for table in given:
+    for table in tables:
         check_keys("relation", table, {"holds"})
         if "holds" not in table:
             raise InputError('A relation says what holds: holds = "gross = net + tax".')
-    return tuple(Relation(table["holds"]) for table in given)
+    return tuple(Relation(table["holds"]) for table in tables)
 
 
-def _blocks_of_tables(_: str, given: Any) -> tuple[Block, ...]:
-    if not isinstance(given, list):
+def _blocks_of_tables(_: str, tables: Any) -> tuple[Block, ...]:
+    if not isinstance(tables, list):
         raise InputError("Blocks are written [[block]], with two brackets, one for each block.")
-    return tuple(map(Block.from_dict, given))
+    return tuple(map(Block.from_dict, tables))
 
 
-def _columns_of_tables(_: str, given: Any) -> dict[Any, Column]:
-    check_table("columns", given)
-    for name, column in given.items():
+def _columns_of_tables(_: str, tables: Any) -> dict[Any, Column]:
+    check_table("columns", tables)
+    for name, column in tables.items():
         check_table(f"What columns says of {shown(name)}", column)
-    return columns_with({}, "columns", given)
+    return columns_with({}, "columns", tables)
 
 
 _RELATIONS = TEXTS._replace(

@@ -100,13 +100,13 @@ class Weight(Section):
 _LONGEST_NOUN = 40
 
 
-def _check_noun(_: str, given: Any) -> str:
+def _check_noun(_: str, value: Any) -> str:
     """Return a noun that fits into a sentence."""
-    noun = given.strip() if isinstance(given, str) else ""
+    noun = value.strip() if isinstance(value, str) else ""
     if not noun or len(noun) > _LONGEST_NOUN or not noun.isprintable():
         raise InputError(
             'name, of the unit, is the noun for one unit, such as "household" or "firm", of at most '
-            f"{_LONGEST_NOUN} characters; got {shown(given)}."
+            f"{_LONGEST_NOUN} characters; got {shown(value)}."
         )
     return noun
 
@@ -174,16 +174,16 @@ class Unit(Section):
         )
 
 
-def _check_codes(what: str, given: Any) -> dict[Name, tuple[str | float, ...]]:
+def _check_codes(what: str, by_column: Any) -> dict[Name, tuple[str | float, ...]]:
     """Return the codes of each column; a single one need not be a list."""
-    check_table(what, given)
+    check_table(what, by_column)
     return {
         name: distinct_values(
             f"missing.codes of column {shown(name)}",
             [codes] if isinstance(codes, str | int | float) else codes,
             1,
         )
-        for name, codes in given.items()
+        for name, codes in by_column.items()
     }
 
 
@@ -383,7 +383,7 @@ class Roles:
 _LONGEST_REASON = 500
 
 
-def claims_of(given: Any, before: Mapping[Any, str] | None = None) -> tuple[Names, dict[Any, str]]:
+def claims_of(claims: Any, before: Mapping[Any, str] | None = None) -> tuple[Names, dict[Any, str]]:
     """Return the confidential columns and the reasons for claiming so, from names or a table.
 
     An empty reason is none. Columns named without a table keep the reasons they had before.
@@ -391,11 +391,11 @@ def claims_of(given: Any, before: Mapping[Any, str] | None = None) -> tuple[Name
     >>> claims_of({"diagnosis": "in no register", "income": ""})
     (('diagnosis', 'income'), {'diagnosis': 'in no register'})
     """
-    if not isinstance(given, Mapping):
-        columns = column_names("confidential", given)
+    if not isinstance(claims, Mapping):
+        columns = column_names("confidential", claims)
         return columns, {name: text for name, text in (before or {}).items() if name in columns}
     reasons = {}
-    for name, reason in given.items():
+    for name, reason in claims.items():
         if not isinstance(reason, str) or len(reason) > _LONGEST_REASON:
             raise InputError(
                 f"confidential gives the reason for each column, a text of at most {_LONGEST_REASON} "
@@ -403,4 +403,4 @@ def claims_of(given: Any, before: Mapping[Any, str] | None = None) -> tuple[Name
             )
         if reason.strip():
             reasons[name] = reason.strip()
-    return tuple(given), reasons
+    return tuple(claims), reasons

@@ -8,14 +8,13 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from microagg.base.formatting import plural
 from microagg.errors import InputError, listed, shown
-from microagg.plan.checks import check_word
+from microagg.plan.checks import as_number, check_word
 from microagg.plan.method import Method
 
 EFFORTS = ("fast", "balanced", "best")
@@ -69,16 +68,6 @@ def _whole(value: Any) -> int | None:
     try:
         return operator.index(value)
     except TypeError:
-        return None
-
-
-def as_number(value: Any) -> float | None:
-    """Return ``value`` as a float; None if it is no real number that a float can hold, or is yes or no."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return None
-    try:
-        return float(value)
-    except OverflowError:
         return None
 
 
@@ -174,18 +163,18 @@ _BYTES = {"": 1, "b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9, "tb": 10**12}
 _BYTES |= {"kib": 2**10, "mib": 2**20, "gib": 2**30, "tib": 2**40}
 
 
-def bytes_of(name: str, given: str) -> int:
+def bytes_of(name: str, text: str) -> int:
     """Read a number of bytes, such as 2GiB or 500 MB.
 
     >>> bytes_of("memory", "2GiB"), bytes_of("memory", "1.5 kB")
     (2147483648, 1500)
     """
-    number = given.strip().rstrip("BbKkMmGgTtIi").strip()
-    unit = given.strip()[len(number) :].strip().lower()
+    number = text.strip().rstrip("BbKkMmGgTtIi").strip()
+    unit = text.strip()[len(number) :].strip().lower()
     try:
         size = float(number) * _BYTES[unit]
     except (ValueError, KeyError):
         size = 0.0
     if not 1 <= size < 2**62:
-        raise InputError(f"{name} is a number of bytes such as 2GiB or 500MB; got {shown(given)}.")
+        raise InputError(f"{name} is a number of bytes such as 2GiB or 500MB; got {shown(text)}.")
     return int(size)

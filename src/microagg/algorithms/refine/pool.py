@@ -7,7 +7,7 @@ group is kept. The effect of a move or a swap then takes a few operations, howev
 With weights, the squared distance of a pair counts by the product of their weights, and the sum is divided
 by the weight of the group. With requirements, each group also has tallies (tallies.py), so that the effect
 of a change on the requirements is known before it is made; a group is grown until it lacks nothing, by the
-record that is cheapest for what it brings. Weights and tallies are None where there are none, and the
+record with the lowest distance per unit of requirement gained. Weights and tallies are None where there are none, and the
 compiler leaves out what is meant for them; requirements come with weights.
 
 What a loop runs over lies side by side in memory, so that the compiler makes vector code of it.
@@ -242,9 +242,9 @@ def leave(split, a, g, width, bounded):
 
 @inlined_subkernel
 def _next_free(tallies, weight, size, to_group, k, g, free, n_free, lacking, bounded):
-    """Return the place of the free record whose distance to the group is least for what it brings.
+    """Return the place of the free record with the lowest distance per unit of requirement gained.
 
-    If none brings anything, that of the nearest record.
+    If none gains anything, that of the nearest record.
     """
     at, least, brings = 0, np.inf, False
     if tallies is None or bounded:  # all bring the same

@@ -15,6 +15,10 @@ group x[i..j−1]. They ask here for
 Numerics  Sums are those of a window (windows.py): neither an offset nor a long table costs
           accuracy. What doubles cannot decide is decided by sums in doubled precision, ties by
           residues, see exact.py.
+Levels    Measured with 20,000 values and k = 10. Without residues whole numbers take 28 times as long.
+          Without the comparison along partitions, amounts with noise in their last bits take 1,800
+          times as long, since Python's integers then decide. Sums in doubled precision carry costs
+          from window to window where partitions have nothing in common.
 Ties      Groups of equal values cost nothing. Columns whose f are equal for that reason, or
           were once found equal, share an ``origin``, so that heavily tied data stay fast.
 Costs     Stamm & Schaub, Corollary 7: sse around the mean, sae around the median, max (half the

@@ -33,7 +33,7 @@ from microagg.compile.jit import lean_kernel
 from microagg.compile.threads import each
 from microagg.encode.prepare import prepare
 from microagg.errors import InputError, listed, shown
-from microagg.plan.settings import as_number
+from microagg.plan.checks import as_number
 
 # Groups whose sums are found at a time, and by one thread.
 _GROUPS_AT_ONCE, _GROUPS_A_PIECE = 1 << 18, 1 << 14

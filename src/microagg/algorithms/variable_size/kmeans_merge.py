@@ -31,7 +31,7 @@ from microagg.kernels.halve import halve
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.kd_search import nearest_one
 from microagg.kernels.kd_tree import NO_ROW, KdTree, build, for_thread, move, remove
-from microagg.plan.settings import as_number
+from microagg.plan.checks import as_number
 
 _AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
 _ROUNDS = 300  # k-means ends by itself much earlier

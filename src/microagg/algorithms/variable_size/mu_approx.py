@@ -216,7 +216,10 @@ def _measure(X, branch, hub_of, size, centroid, distance, least):
 
 @lean_subkernel
 def _next_branch(centre, centroid, size, following, head, most):
-    """Place before the branch whose centroid is nearest, among the outermost of ``most`` records."""
+    """Return the list position before the branch with the nearest centroid.
+
+    It is one of the outermost, which together hold ``most`` records.
+    """
     best, where = np.inf, head
     before, seen = head, 0
     while following[before] >= 0 and seen < most:

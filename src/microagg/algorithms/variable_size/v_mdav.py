@@ -37,7 +37,7 @@ from microagg.kernels.doubled_sums import add_row
 from microagg.kernels.kd_search import nearest, nearest_one
 from microagg.kernels.kd_tree import NO_ROW, WIDTH, build, remove
 from microagg.kernels.labels import sum_of_squares
-from microagg.plan.settings import as_number
+from microagg.plan.checks import as_number
 
 # The two of the paper, for scattered and for clustered data, and what lies around them.
 GAMMAS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.1, 1.5)
