@@ -52,12 +52,12 @@ def test_a_kernel_works_where_no_folder_can_be_written_to(monkeypatch):
         raise RuntimeError("cannot cache function: no locator available")
 
     monkeypatch.setattr(jit, "KernelCache", nowhere)
-    assert jit.compiled(lambda x: x + 1)(2) == 3
+    assert jit.kernel(lambda x: x + 1)(2) == 3
 
 
 def test_a_constant_does_not_compile_a_kernel_anew():
     part = jit.subkernel(lambda x, y: x + y)
-    whole = jit.compiled(lambda x: part(x, 1) + part(x, 2) + part(1, x))
+    whole = jit.kernel(lambda x: part(x, 1) + part(x, 2) + part(1, x))
     assert whole(5) == 6 + 7 + 6
     assert len(part.signatures) == 1
 
@@ -68,7 +68,7 @@ def test_nothing_is_collected_while_a_kernel_is_compiled(monkeypatch):
     monkeypatch.setattr(gc, "disable", lambda: collecting.append(False))
     monkeypatch.setattr(gc, "enable", lambda: collecting.append(True))
     part = jit.subkernel(lambda x: 2 * x)
-    assert jit.compiled(lambda x: part(x) + 1)(2) == 5
+    assert jit.kernel(lambda x: part(x) + 1)(2) == 5
     # Only at the end does it begin again, whatever else is compiled within.
     assert (collecting[0], set(collecting[1:-1]), collecting[-1]) == (True, {False}, True)
     with pytest.raises(ZeroDivisionError):
@@ -85,7 +85,7 @@ def test_a_part_raises_its_words():
             raise ValueError("too much")
         return x
 
-    whole = jit.compiled(lambda x: refuse(x))
+    whole = jit.kernel(lambda x: refuse(x))
     assert whole(1) == 1
     with pytest.raises(ValueError, match="too much"):
         whole(2)

@@ -7,8 +7,8 @@ group is kept. The effect of a move or a swap then takes a few operations, howev
 With weights, the squared distance of a pair counts by the product of their weights, and the sum is divided
 by the weight of the group. With requirements, each group also has tallies (tallies.py), so that the effect
 of a change on the requirements is known before it is made; a group is grown until it lacks nothing, by the
-record with the lowest distance per unit of requirement gained. Weights and tallies are None where there are none, and the
-compiler leaves out what is meant for them; requirements come with weights.
+record with the lowest distance per unit of requirement gained. Weights and tallies are None where there are
+none, and the compiler leaves out what is meant for them; requirements come with weights.
 
 What a loop runs over lies side by side in memory, so that the compiler makes vector code of it.
 """
