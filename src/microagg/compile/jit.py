@@ -31,7 +31,7 @@ except (ImportError, AttributeError) as moved:
         stacklevel=2,
     )
     HAS_PRIVATE_PARTS = False
-    JITCodeLibrary = Compiler = object
+    JITCodeLibrary = Compiler = object  # type: ignore[misc, assignment]
 else:
     HAS_PRIVATE_PARTS = True
 
