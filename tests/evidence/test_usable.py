@@ -1,6 +1,7 @@
 """Columns of which little is left: one rule for all engines, and figures that moved are marked."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import pandas as pd
 import pytest
 
 import microagg
+from microagg.evidence.measured import History
 from microagg.evidence.usable import MOST_CHANGED, MOST_LOST, about_use, moved_figures
 from microagg.measure.before_and_after import Summary
 
@@ -150,6 +152,12 @@ def test_a_green_file_of_little_use_says_so_and_what_to_do() -> None:
     )
     assert "--release swap --k 10" in evidence.verdict_words
     assert "--drop" in evidence.verdict_words
+    # Groups of earlier files neither become smaller nor swap what they averaged.
+    history = History(2, 5, 5, True, {}, "", "")
+    assert (
+        "another cell. Before you release it, drop columns"
+        in replace(evidence, history=history).verdict_words
+    )
     x = np.random.default_rng(1).normal(size=(2_000, 2))
     usable = microagg.protect(pd.DataFrame(x, columns=["a", "b"]), k=3).evidence
     assert "little use" not in usable.verdict_words

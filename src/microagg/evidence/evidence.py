@@ -169,7 +169,8 @@ class Evidence(Measured):
         if self.verdict == "green":
             who = ", also against someone who knows every unprotected column"
             also = who if self.roles.known else ""
-            return f"{holds}{also}.{little_use_words(self.fidelity, swapped, k)}"
+            little_use = little_use_words(self.fidelity, swapped, k, self.has_frozen_groups)
+            return f"{holds}{also}.{little_use}"
         if self.with_known.below_k:
             return (
                 f"{holds} for the protected columns alone, but not against someone who also knows the "

@@ -237,6 +237,11 @@ class Measured:
         """Number of records."""
         return self.signs.records
 
+    @property
+    def has_frozen_groups(self) -> bool:
+        """Whether a ledger has groups of earlier files."""
+        return self.history is not None and self.history.files > 1
+
     def without_records(self) -> Measured:
         """Return the same figures without any record, so that they may leave the process."""
         none = np.zeros(0, np.int64)

@@ -31,7 +31,7 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
 
 def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     partition, block = part.partition, plan.block_of(part.columns)
-    used, frozen = guarantee(plan, measured, part), _has_frozen_groups(measured)
+    used, frozen = guarantee(plan, measured, part), measured.has_frozen_groups
     # Bounds are on the loss of means, which lose least: they say little of other aggregates.
     if block.released != "mean":
         return "not known", (
@@ -69,17 +69,12 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
 
 def guarantee(plan: Plan, measured: Measured, part: Part) -> str:
     """Return what is proved of the groups of a part: methods prove theirs for k records and nothing else."""
-    if _has_frozen_groups(measured):
+    if measured.has_frozen_groups:
         return "heuristic"
     partition = part.partition
     used = find(partition.method).guarantee_for(part.coordinates, partition.weighted)
     more = _satisfies_more(plan, plan.block_of(part.columns))
     return "heuristic" if more and used == "exact" else str(used)
-
-
-def _has_frozen_groups(measured: Measured) -> bool:
-    """Return whether a ledger has groups of earlier files."""
-    return measured.history is not None and measured.history.files > 1
 
 
 def _satisfies_more(plan: Plan, block: Block) -> bool:

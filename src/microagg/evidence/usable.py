@@ -135,20 +135,24 @@ def about_spikes(plan: Plan, columns: Iterable[Any], rows: Sequence[Summary]) ->
     ]
 
 
-def little_use_words(fidelity: Fidelity, swapped: bool, k: int) -> str:
-    """Say that a file is safe but of little use for tables, and what to do; empty if it is not so."""
+def little_use_words(fidelity: Fidelity, swapped: bool, k: int, frozen: bool) -> str:
+    """Say that a file is safe but of little use for tables, and what to do; empty if it is not so.
+
+    ``frozen`` says whether the groups are those of earlier files, which swap what they swapped and no more.
+    """
     order = fidelity.order
     moved = fidelity.tables[order - 1]
     if moved is None or moved <= _LITTLE_USE or fidelity.multiple(order) <= MOST_TIMES:
         return ""
-    way_out = "choose a smaller k"
-    if not swapped:
-        way_out = (
-            f"swap values in larger groups instead of averaging them (--release swap --k {2 * k})"
-        )
+    ways_out = ["drop columns that it can do without (--drop)"]
+    if swapped and not frozen:
+        ways_out.insert(0, "choose a smaller k")
+    elif not frozen:
+        larger = f"(--release swap --k {2 * k})"
+        ways_out.insert(0, f"swap values in larger groups instead of averaging them {larger}")
     return (
         f" The file is safe, but of little use: in {tables_words(order)} {share(moved)} of the records stand "
-        f"in another cell. Before you release it, {way_out}, or drop columns that it can do without (--drop)."
+        f"in another cell. Before you release it, {', or '.join(ways_out)}."
     )
 
 
