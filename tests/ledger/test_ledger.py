@@ -661,10 +661,20 @@ def test_the_public_is_told_bands(release, tmp_path):
     told = {"waiting": "under 2 %", "withheld": "under 1 %", "uncarried": "under 5 %"}
     assert model["bands"]["over_time"] == told
     assert "at least 3 records: counted." in model["over_time"][0]
-    assert model["within_groups"] == []  # nobody solves them with those of earlier files
     page = report.read_text()
     assert "wait for a later file" in page
     assert "counts" not in json.dumps(model["over_time"])
+
+
+def test_covariances_within_groups_are_told_once(release, tmp_path):
+    """Nobody solves those of later files with those of the first."""
+    chance, report = np.random.default_rng(0), tmp_path / "report.html"
+    x, y = chance.uniform(size=(2, 400))
+    told = []
+    for _ in range(2):
+        release(people(x, y=y), columns=["x", "y"], public_report=report)
+        told.append(json.loads(report.with_suffix(".json").read_text())["within_groups"])
+    assert [[one["columns"] for one in within] for within in told] == [[["x", "y"]], []]
 
 
 def test_a_public_report_of_accepted_leavers_is_amber_and_names_no_number(release, tmp_path):

@@ -270,8 +270,9 @@ class Release:
             bands = Bands.of(evidence)
             text = self.released_table.as_written
             history = evidence.history
-            # Covariances of several files would be equations that nobody solves together.
-            within = self._measuring.within_groups if history is None else ()
+            # Covariances of several files would be equations that nobody solves together: once a ledger.
+            is_first = history is None or history.files == 1
+            within = self._measuring.within_groups if is_first else ()
             return public_model(
                 Frame(self.data), self.plan, self.roles, bands, file, text, within, history
             )
