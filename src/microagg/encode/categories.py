@@ -102,20 +102,39 @@ def modes(
     >>> modes(np.array([1, 0, 0, 1, 1, -1]), np.array([0, 0, 1, 1, 1, 2]), 3).tolist()
     [1.0, 1.0, nan]
     """
+    groups, levels, mass, overall = levels_of_groups(codes, labels, weights, often)
+    return best_of_groups(groups, levels, mass, overall, g)
+
+
+def levels_of_groups(
+    codes: Labels, labels: Labels, weights: Floats | None, often: Floats | None, m: int = 0
+) -> tuple[Labels, Labels, Floats, Floats]:
+    """List the pairs of a group and a level that occur, with their weights, and the weight of each level.
+
+    ``m`` is the number of levels; the other arguments are those of :func:`modes`.
+    """
     there = codes >= 0
-    released = np.full(g, np.nan)
-    if not there.any():
-        return released
     codes, labels = codes[there], labels[there]
     w = np.ones(len(codes)) if weights is None else weights[there]
-    overall = np.bincount(codes, weights=w) if often is None else often
-    m = len(overall)
-    pairs, place = np.unique(labels * m + codes, return_inverse=True)
-    mass = np.bincount(place.reshape(-1), weights=w)
-    group, level = pairs // m, pairs % m
-    best = np.lexsort((level, -overall[level], -mass, group))
-    first = np.unique(group[best], return_index=True)[1]
-    released[group[best][first]] = level[best][first]
+    overall: Floats = np.bincount(codes, w, m).astype(np.float64) if often is None else often
+    m = max(len(overall), 1)
+    pairs, which = np.unique(labels * m + codes, return_inverse=True)
+    mass: Floats = np.bincount(which.reshape(-1), w).astype(np.float64)
+    return pairs // m, pairs % m, mass, overall
+
+
+def best_of_groups(
+    groups: Labels, levels: Labels, score: Floats, overall: Floats, g: int
+) -> Floats:
+    """Return the level of the highest score in each group; ties go by overall frequency, then by order.
+
+    ``groups``, ``levels`` and ``score`` are of the pairs to choose from, ``overall`` is of the levels. The
+    result has shape (g,), NaN for a group without any.
+    """
+    released = np.full(g, np.nan)
+    best = np.lexsort((levels, -overall[levels], -score, groups))
+    first = np.unique(groups[best], return_index=True)[1]
+    released[groups[best][first]] = levels[best][first]
     return released
 
 

@@ -18,7 +18,12 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.categories import MOST_COORDINATES, simplex
+from microagg.encode.categories import (
+    MOST_COORDINATES,
+    best_of_groups,
+    levels_of_groups,
+    simplex,
+)
 from microagg.encode.inertia import Corners, Encoder, LevelCounts, corners
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable
@@ -131,21 +136,12 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     """
     if variable.setting.release == "node":
         return _nodes(variable, labels, g)
-    levels = variable.level_numbers
-    there = levels >= 0
-    released = np.full(g, np.nan)
-    if not there.any():
-        return released
-    level, group = levels[there], labels[there]
-    w = np.ones(len(level)) if weights is None else weights[there]
-    m = len(variable.levels)
-    pairs, place = np.unique(group * m + level, return_inverse=True)
-    mass = np.bincount(place.reshape(-1), weights=w)
-    groups, leaves = pairs // m, pairs % m
+    groups, leaves, mass, overall = levels_of_groups(
+        variable.level_numbers, labels, weights, variable.often, len(variable.levels)
+    )
+    if not len(groups):
+        return np.full(g, np.nan)
     total = np.bincount(groups, weights=mass, minlength=g)
-    overall = variable.often
-    if overall is None:
-        overall = np.bincount(level, weights=w, minlength=m).astype(np.float64)
     allowed, tried = _candidates(variable, groups, leaves, overall)
     score = np.zeros(len(allowed))
     for names in ancestors(variable):
@@ -160,10 +156,7 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
         wanted = allowed * width + number[tried]
         at = np.minimum(np.searchsorted(nodes_there, wanted), len(nodes_there) - 1)
         score += within[np.where(nodes_there[at] == wanted, at, -1)] / total[allowed] / gini
-    best = np.lexsort((tried, -overall[tried], -np.round(score, 12), allowed))
-    first = np.unique(allowed[best], return_index=True)[1]
-    released[allowed[best][first]] = tried[best][first]
-    return released
+    return best_of_groups(allowed, tried, np.round(score, 12), overall, g)
 
 
 def _candidates(

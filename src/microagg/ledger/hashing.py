@@ -11,11 +11,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from microagg.base.typing import Labels
-from microagg.tables.frame import Frame, values_as_written
-from microagg.tables.frame_libraries import decoded
+from microagg.tables.frame import Frame, numbered_as_written
 
 
 def hashed_texts(key: bytes, purpose: str, texts: Iterable[str]) -> Labels:
@@ -50,16 +48,9 @@ def hashed_rows(
     """
     codes, texts = np.zeros(len(frame), np.int64), [""]
     for name in columns:
-        values = decoded(values_as_written(frame, name, is_csv))
-        chunk = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-        if pa.types.is_nested(chunk.type):
-            chunk = pa.array(
-                [None if value is None else repr(value) for value in chunk.to_pylist()]
-            )
-        numbered = chunk.dictionary_encode()
-        of_value = np.asarray(numbered.indices.cast(pa.int64()).fill_null(-1)) + 1
-        spelled = [None, *numbered.dictionary.to_pylist()]
-        pairs, codes = np.unique(codes * len(spelled) + of_value, return_inverse=True)
+        numbers, values = numbered_as_written(frame, name, is_csv)
+        spelled = [None, *values.to_pylist()]
+        pairs, codes = np.unique(codes * len(spelled) + numbers + 1, return_inverse=True)
         codes = codes.reshape(-1)
         before, now = np.divmod(pairs, len(spelled))
         # A missing value is not the word "None".

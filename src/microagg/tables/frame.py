@@ -429,10 +429,17 @@ def codes_as_written(frame: Frame, name: Any, from_csv: bool) -> Labels:
     >>> codes_as_written(frame, "id", from_csv=True).tolist()
     [0, -1, 1]
     """
-    values = decoded(
-        values_as_written(frame, name, from_csv)
-    )  # a dictionary may hold a value twice
+    return numbered_as_written(frame, name, from_csv)[0]
+
+
+def numbered_as_written(frame: Frame, name: Any, from_csv: bool) -> tuple[Labels, Any]:
+    """Return the codes of :func:`codes_as_written`, and the distinct values as an Arrow array.
+
+    ``frame``, ``name`` and ``from_csv`` are as there; lists and records come as text.
+    """
+    values = decoded(values_as_written(frame, name, from_csv))  # a dictionary may hold one twice
     chunk = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-    if pa.types.is_nested(chunk.type):  # lists and records, which arrow does not number
+    if pa.types.is_nested(chunk.type):  # which arrow does not number
         chunk = pa.array([None if value is None else repr(value) for value in chunk.to_pylist()])
-    return np.asarray(chunk.dictionary_encode().indices.cast(pa.int64()).fill_null(-1))
+    encoded = chunk.dictionary_encode()
+    return np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1)), encoded.dictionary
