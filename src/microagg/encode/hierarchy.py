@@ -66,8 +66,8 @@ def _all_depths(variable: Variable) -> list[list[str]]:
 
 
 def _numbers(names: list[str]) -> list[int]:
-    place: dict[str, int] = {}
-    return [place.setdefault(name, len(place)) for name in names]
+    number: dict[str, int] = {}
+    return [number.setdefault(name, len(number)) for name in names]
 
 
 def _chain(variable: Variable, code: str, row: int) -> list[str]:
@@ -199,14 +199,14 @@ def _nodes(variable: Variable, labels: Labels, g: int) -> Floats:
         return released
     released[np.unique(group)] = m  # the root, which all share
     depths = ancestors(variable)
-    place = {name: m + at for at, name in enumerate(inner_nodes(variable))}
+    node_number = {name: m + at for at, name in enumerate(inner_nodes(variable))}
     for names in depths:
         number = np.array(_numbers(names))
         low, high = np.full(g, m), np.full(g, -1)
         np.minimum.at(low, group, number[level])
         np.maximum.at(high, group, number[level])
         leaves_of_names = (
-            np.arange(m) if names is depths[-1] else np.array([place[name] for name in names])
+            np.arange(m) if names is depths[-1] else np.array([node_number[name] for name in names])
         )
         first = np.unique(number, return_index=True)[1]
         shared = np.flatnonzero(low == high)

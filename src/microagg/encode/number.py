@@ -280,8 +280,8 @@ def totals(means: Floats, mass: Floats) -> Floats:
             up = (released[light] < means[light]) | (beyond & (released[light] < most))
             down = (released[light] > means[light]) | (beyond & (released[light] > least))
             error, steps = _correction(mass[light], error, up, down)
-            for place, step in steps:
-                released[light[place]] += step
+            for index, step in steps:
+                released[light[index]] += step
     return released + 0.0
 
 
@@ -302,8 +302,8 @@ def _correction(
             order = others[np.argsort(mass[others], kind="stable")]
             wanted = -second * (error + first * mass[ones])
             near = np.clip(np.searchsorted(mass[order], wanted), 1, len(order) - 1)
-            for place in (near - 1, near):
-                other = order[place]
+            for nearest in (near - 1, near):
+                other = order[nearest]
                 remaining = error + first * mass[ones] + second * mass[other]
                 remaining = np.where(other == ones, np.inf, remaining)
                 at = int(np.argmin(np.abs(remaining)))

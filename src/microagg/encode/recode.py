@@ -241,8 +241,8 @@ class Recoder:
         before = before_of(frame, self)
         if not before.is_category:
             return before.values + before.origin
-        place = {level_text(level).strip(): at for at, level in enumerate(self.levels)}
-        numbers = [float(place[level_text(level).strip()]) for level in before.levels]
+        number = {level_text(level).strip(): at for at, level in enumerate(self.levels)}
+        numbers = [float(number[level_text(level).strip()]) for level in before.levels]
         return np.array([*numbers, np.nan])[before.level_numbers]
 
     def column(self, frame: Frame) -> Any:

@@ -236,11 +236,11 @@ class Recoded:
         if not self.recoder.becomes or self._read.kind in ("hierarchy", "ordinal"):
             return self._read
         merged, shares = self.recoder.merged()
-        place = {level: at for at, level in enumerate(self.recoder.levels)}
-        at = [place[level] for level in self._read.levels if level in place]
-        there = [level in place for level in self._read.levels]
-        merged_from = np.zeros((len(merged), len(there)))
-        merged_from[:, there] = shares[:, at]
+        number = {level: at for at, level in enumerate(self.recoder.levels)}
+        numbers = [number[level] for level in self._read.levels if level in number]
+        is_known = [level in number for level in self._read.levels]
+        merged_from = np.zeros((len(merged), len(is_known)))
+        merged_from[:, is_known] = shares[:, numbers]
         return replace(self._read, merged=tuple(merged), merged_from=merged_from)
 
     def stands_for(self, released: Floats, after: Variable) -> Floats:
