@@ -274,7 +274,7 @@ def test_many_zeros_are_a_spike():
     amounts = np.where(RNG.random(N) < 0.6, 0, AMOUNTS)
     reason = guess(pd.DataFrame({"benefit": amounts}))["benefit"].reason
     share = np.mean(amounts == 0)
-    assert f"{share:.0%} are 0" in reason
+    assert f"{100 * share:.0f} % are 0" in reason
     drafted = draft(pd.DataFrame({"benefit": amounts})).columns["benefit"]
     assert (drafted.kind, drafted.release) == ("spiked", "spike")
     fifth = np.where(np.arange(N) % 5, AMOUNTS, 0)

@@ -119,6 +119,8 @@ def test_an_answer_that_is_none_is_kept_apart_from_the_order():
         ("race", RNG.binomial(4, 0.5, N) + 1, "nominal"),
         ("x", RNG.choice([1, 2, 4, 5, 7], N), "nominal"),  # with gaps
         ("children", RNG.poisson(1, N), "integer"),
+        ("x", RNG.choice([0.59, 0.89, 1.19], N), "ordinal"),
+        ("x", RNG.choice([-1, 0, 1], N), "nominal"),  # -1 may mean no answer
     ],
 )  # fmt: skip
 def test_whole_numbers_without_a_gap_are_a_scale_unless_they_look_like_codes(name, values, kind):

@@ -155,9 +155,9 @@ def too_many(column: NamedProfile, looks: Guess) -> Guess:
 
 def distinct_words(profile: Profile) -> str:
     """Say how many different values there are."""
-    return f"{profile.distinct} distinct in {plural(profile.present, 'record')}{missing_words(profile)}"
+    return f"{profile.distinct:,} distinct in {plural(profile.present, 'record')}{missing_words(profile)}"
 
 
 def missing_words(profile: Profile) -> str:
     """Say how many values are missing, if any."""
-    return f", {profile.missing} missing" if profile.missing else ""
+    return f", {profile.missing:,} missing" if profile.missing else ""

@@ -107,7 +107,7 @@ def _of_column(table: Frame, name: Any, profile: Profile, k: int, in_battery: bo
         return _guess(column)
     cells = table.odd_numbers(name)
     looks = _guess(replace(column, odd=cells))
-    if looks.looks_like != "number stored as text" or cells is None or cells.row is None:
+    if not looks.unreadable or cells is None or cells.row is None:
         return looks
     where = f"There are {cells.in_words()}. {cells.hint}"
     return replace(looks, action=f"{looks.action} {where}".strip())

@@ -66,6 +66,7 @@ _APART = 3.0  # times the largest step between the other values at that end
 _OF_THE_RANGE = 0.1
 
 _IF_A_QUANTITY = 'If it is a quantity, say kind = "{}".'
+_IF_CODES = 'If they are codes without an order, say kind = "nominal".'
 
 
 def guess_numbers(column: NamedProfile) -> Guess:
@@ -105,7 +106,7 @@ def _quantity(column: NamedProfile, numbers: Numbers) -> Guess:
     words = "whole numbers" if numbers.whole else "numbers with decimals"
     fact = f"A quantity: {words}, {distinct_words(profile)}"
     if is_spiked(numbers):
-        return protected("quantity", "spiked", f"{fact}, {zeros(numbers):.0%} are 0")
+        return protected("quantity", "spiked", f"{fact}, {100 * zeros(numbers):.0f} % are 0")
     hint = ""
     if column.last in say.WEIGHT:
         hint = "If it is the weight of a sample, name it as weight instead."
@@ -355,7 +356,10 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
         and not (measured or column.named(say.COUNTED))
         and not is_scale(column, numbers)
     ):
-        return _code(f"Three different numbers{missing_words(profile)}", numbers)
+        three = f"Three different numbers{missing_words(profile)}"
+        if numbers.whole:
+            return _code(three, numbers)
+        return protected("code", "ordinal", three, _IF_CODES)  # a dose, a price: codes are whole
     if not numbers.whole:
         return None
     sort = column.last in say.SORT or column.named(say.THINGS)
@@ -370,9 +374,8 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
     if from_the_start and falls_off(numbers) and not scale:
         return None
     if is_scale(column, numbers):
-        hint = 'If they are codes without an order, say kind = "nominal".'
         fact = f"A scale: whole numbers without a gap, {distinct_words(profile)}"
-        return protected("code", "ordinal", fact, hint)
+        return protected("code", "ordinal", fact, _IF_CODES)
     if from_the_start:
         return _code(f"{words}, looks like codes", numbers)
     if profile.distinct < 6 and profile.present >= MANY:

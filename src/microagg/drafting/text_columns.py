@@ -114,7 +114,10 @@ def _classifies(column: NamedProfile) -> bool:
 
 
 def _code(column: NamedProfile, fact: str) -> Guess:
-    hint = 'With kind = "hierarchy" the first digits or letters can stand for larger groups.'
+    texts, hint = column.profile.texts, ""
+    few = () if texts is None else texts.levels  # none are listed of many
+    if not few or any(re.search(r"\d", text) for text in few):
+        hint = 'With kind = "hierarchy" the first digits or letters can stand for larger groups.'
     return too_many(column, protected("code", "nominal", fact, hint))
 
 
@@ -134,7 +137,7 @@ def _numbers(column: NamedProfile) -> Guess:
     profile, texts = column.profile, column.profile.texts
     assert texts is not None
     looks: Looks = "number stored as text"
-    odd = f", {texts.odd} are no numbers" if texts.odd else ""
+    odd = f", {texts.odd:,} are no numbers" if texts.odd else ""
     fact = f"Numbers stored as text, {distinct_words(profile)}{odd}"
     codes = tuple(word for word in texts.odd_words if word not in MISSING_WORDS)
     apart = "The words among them are taken as missing (missing.codes)." if codes else ""
