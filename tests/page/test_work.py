@@ -14,6 +14,7 @@ import pytest
 import microagg
 from command import here
 from microagg import Plan
+from microagg.page.screens import in_page_words
 from microagg.page.tasks import CompareTask, ProtectTask
 from visitor import Visitor, served
 
@@ -227,7 +228,8 @@ def test_what_came_out_is_what_the_report_says(released):
     assert text.count("<circle") > 100  # two columns, without being asked
     assert '<details class="annex">' in text
     release = released.server.session.release(1)
-    assert release.model["verdict_words"] in text.replace("\u00a0", " ")
+    assert in_page_words(release.model["verdict_words"]) in text.replace("\u00a0", " ")
+    assert "see “Ledger”" in text  # the page has no flags
     assert text.count("<svg") > 5
     assert "style=" not in text  # which the page's policy would not let through
     assert "<style" not in text

@@ -171,7 +171,7 @@ def _about_changes(
             tuple(filled),
             f"{plural(count, 'missing value was', 'missing values were')} filled with the value of the "
             f"group, in {names(filled, _NAMED)}.",
-            'Tell the users of the file, or keep such values missing: missing = "pattern".',
+            "Tell the users of the file, or keep such values missing (--missing pattern).",
         )
     blanked = {name: column.blanked for name, column in counts.items() if column.blanked}
     if blanked:

@@ -53,7 +53,10 @@ class Page:
         self.session, self._folders, self._home, self._limits = session, folders, home, limits
         self.last_asked = time.monotonic()
         self._templates = environment(_HERE / "templates")
-        self._templates.filters |= {"bytes": byte_size, "paged": screens.in_page_words}
+        filters = self._templates.filters
+        for name in ("text", "sentence"):  # the page's fields are named, not the command's flags
+            filters[name] = lambda words, put=filters[name]: put(screens.in_page_words(words))
+        filters["bytes"] = byte_size
         self._templates.globals |= screens.GLOBALS
         self._style = (TEMPLATES / "style.css").read_text(encoding="utf-8")
         idle = limits.idle

@@ -17,30 +17,68 @@ from microagg.formats.addresses import kind_by_ending
 from microagg.page.edits import RULES, UNIT_RELEASES
 from microagg.page.session import OpenTable, Session, WrittenRelease
 from microagg.page.tasks import ClaimTask, CompareTask, ProtectTask, ScatterTask, SearchTask
+from microagg.plan.block import Block
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decision_words, role_of
 from microagg.plan.column import Column, fits_kind
 from microagg.plan.forms import write_list
 from microagg.plan.job_settings import JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
-from microagg.plan.sections import Accept
+from microagg.plan.sections import Accept, Missing, Strata, Unit, Weight
 from microagg.plan.settings_table import Section, Setting, rows_of
 from microagg.report.html import MOST_COLUMNS
 
 _SIZES = (3, 5, 10)
 # Offered in addition to that of the source.
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")
-_NAMED_ON_PAGE = {row.flag: f"“{row.label}”" for row in rows_of(JobSettings) if row.label}
-_NAMED_ON_PAGE |= {f"--{role}": f"the role “{role}”" for role in ("unit", "drop", "renumber")}
+_SECTIONS = (JobSettings, Plan, Block, Column, Unit, Missing, Strata, Weight, Accept)
+_ON_PAGE = {row.argument: row for section in _SECTIONS for row in rows_of(section) if row.label}
+_ROLES_ON_PAGE = {"drop", "renumber", "known", "unit", "confidential", "strata", "weight"}
+_LINES_OF_A_PLAN = {
+    r'\bsay kind = "(\w+)"': r"choose the kind “\1”",
+    r'\bkind = "(\w+)"': r"the kind “\1”",
+    r"\brenumber puts random numbers": "The role “renumber” puts random numbers",
+    r"The order that was taken is in levels\.": "The order stands under “more”.",
+    r"\(missing\.codes\)": "(“Codes for missing”, under “more”)",
+    r"missing\.codes with the kind": "“Codes for missing” with the kind",
+    r"leave out release\.": "choose “nearest to the mean” under “more”.",
+    r'leave release = "spike" out of the plan': "choose “nearest to the mean” for the column",
+}
+_FLAG = re.compile(r"--([a-z-]*[a-z])")
+_FLAGS_IN_BRACKETS = re.compile(r"\((--[^()]*)\)")
+_FLAG_WITH_VALUE = re.compile(r"--([a-z-]*[a-z])(?: (?:COLUMN=)?([^\s()]+))?")
 
 
 def in_page_words(words: str) -> str:
-    """Name the fields and roles of the page where a sentence names flags of the command.
+    """Name the fields and roles of the page where a sentence names flags, or lines of a plan file.
+
+    In brackets a flag has its value.
 
     >>> in_page_words("Name it in --drop, or say it with --ledger.")
     'Name it in the role “drop”, or say it with “Ledger”.'
+    >>> in_page_words("release (--release swap --k 6), or merge (--coarsen COLUMN=rare:50)")
+    'release (“A group releases” its values, swapped at random; “k” 6), or merge (“Made coarser” rare:50)'
+    >>> in_page_words('Codes. If it is a quantity, say kind = "number".')
+    'Codes. If it is a quantity, choose the kind “number”.'
     """
-    return re.sub(r"--[a-z]+", lambda flag: _NAMED_ON_PAGE.get(flag[0], flag[0]), words)
+    for line, said in _LINES_OF_A_PLAN.items():
+        words = re.sub(line, said, words)
+    words = _FLAGS_IN_BRACKETS.sub(
+        lambda found: f"({'; '.join(map(_put, _FLAG_WITH_VALUE.finditer(found[1])))})", words
+    )
+    return _FLAG.sub(_put, words)
+
+
+def _put(flag: re.Match[str]) -> str:
+    """Return what the page calls a flag, with its value if the match has one."""
+    name = flag[1].replace("-", "_")
+    if name in _ROLES_ON_PAGE:
+        return f"the role “{ROLE_WORDS[name]}”"
+    if name not in _ON_PAGE:
+        return flag[0]
+    row = _ON_PAGE[name]
+    value = f" {row.choices.get(flag[2], flag[2])}" if flag.lastindex == 2 else ""
+    return f"“{row.label}”{value}"
 
 
 class Field(NamedTuple):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,27 +40,10 @@ def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[di
                 "role": drafted.role,
                 "looks_like": drafted.looks_like,
                 "kind": drafted.kind,
-                "reason": _in_words_of_the_page(drafted.reason),
+                "reason": drafted.reason,
             }
         )
     return columns
-
-
-def _in_words_of_the_page(reason: str) -> str:
-    """Say as a choice on the page what a reason says as a line of a plan file.
-
-    >>> _in_words_of_the_page('Codes. If it is a quantity, say kind = "number".')
-    'Codes. If it is a quantity, choose the kind “number”.'
-    """
-    reason = re.sub(r'\bsay kind = "(\w+)"', "choose the kind “\\1”", reason)
-    reason = re.sub(r'\bkind = "(\w+)"', "the kind “\\1”", reason)
-    reason = reason.replace(
-        "The order that was taken is in levels.", "The order stands under “more”."
-    )
-    return reason.replace(
-        "renumber puts random numbers in its place",
-        "The role “renumber” puts random numbers in its place",
-    )
 
 
 def _labels(facts: ColumnFacts) -> dict[str, Any]:
