@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from microagg.algorithms.result import Partition
+from microagg.base.formatting import plural
 from microagg.base.progress import Listener
 from microagg.drafting.guess import Guess
 from microagg.engines.memory.control_group import Attacked, attacks_for_evidence
@@ -38,7 +39,7 @@ from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """A protected table and how it came about.
 
@@ -47,22 +48,22 @@ class Release:
     evidence are computed when first asked for.
     """
 
-    data: Any = field(repr=False)
+    data: Any
     plan: Plan
     roles: Roles
-    parts: Sequence[Part] = field(repr=False)
-    seconds: Mapping[str, float] = field(repr=False)
-    _measuring: Measuring = field(repr=False)
-    _again: Callable[..., Release] = field(repr=False)
+    parts: Sequence[Part]
+    seconds: Mapping[str, float]
+    _measuring: Measuring
+    _again: Callable[..., Release]
     """Carries out another plan on the same table, or on some of its rows."""
-    released_table: ReleasedTable = field(repr=False)
+    released_table: ReleasedTable
     """The table on its way to a file."""
-    drafted: Mapping[Any, Guess] | None = field(default=None, repr=False)
+    drafted: Mapping[Any, Guess] | None = None
     """What the draft made of each column; None where the columns to protect were named."""
-    _written: list[CountedFile] = field(default_factory=list, repr=False)
-    _attacked: list[Attacked] = field(default_factory=list, repr=False)
+    _written: list[CountedFile] = field(default_factory=list)
+    _attacked: list[Attacked] = field(default_factory=list)
     """What :meth:`attacked` found, once it was asked for."""
-    left_out: list[str] = field(default_factory=list, repr=False)
+    left_out: list[str] = field(default_factory=list)
     """Metadata of the table given that the release does not have, in words."""
 
     @property
@@ -277,6 +278,11 @@ class Release:
                 Frame(self.data), self.plan, self.roles, bands, file, text, within, history
             )
         return release_model(replace(evidence, pictures=self._measuring.pictures()))
+
+    def __repr__(self) -> str:
+        """Say what was protected, without measuring anything."""
+        columns = plural(len(self.columns), "column")
+        return f"Release: {columns} protected with k = {self.k}. .data is the table, .evidence the verdict."
 
     def _repr_html_(self) -> str:
         """Show the verdict, the loss and the risk in a notebook."""
