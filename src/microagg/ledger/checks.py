@@ -11,8 +11,6 @@ from microagg.errors import InputError, shown
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 
-LEAVERS = ("withhold", "accept")
-
 
 def with_plain_means(plan: Plan, decided: Plan) -> Plan:
     """Let columns with many zeros release means of all members, unless somebody decided otherwise.
