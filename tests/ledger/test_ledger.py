@@ -200,6 +200,7 @@ def test_swapped_lists_are_frozen(release):
     means, evidence = release(people([*corrected, 0.0, 0.0, 0.0]))
     assert len(means) == 15  # newcomers have no list, and wait
     assert evidence.history.counts["waiting"] == 3
+    assert evidence.history.counts["groups_kept"] == 1
     # Means of lists: nothing but what the swapped files say.
     assert means["x"].sum() == pytest.approx(second["x"].sum(), abs=1e-3)
 

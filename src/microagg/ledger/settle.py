@@ -104,6 +104,7 @@ class GroupValues:
                 group_values = rounded(j, group_values)
                 group_states = np.isnan(group_values).astype(np.int64)
                 stays = np.ones(len(row), bool)
+                kept |= step.changed
                 blanked += int(group_states.sum())
             else:
                 few = here & ~history.stated & (step.present < self.k) & (step.present > 0)
