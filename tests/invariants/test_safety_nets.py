@@ -41,7 +41,7 @@ from microagg.plan.block import Require
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Accept
 from microagg.releasing.release_values import release_column
-from microagg.releasing.rounding import round_related
+from microagg.releasing.rounding import Rounding, round_related
 from microagg.releasing.swap import Holders, _share_states, share_numbers
 from microagg.tables.variable import Variable
 
@@ -177,7 +177,7 @@ def test_a_group_that_misses_a_value_releases_none_and_a_code_only_if_all_have_i
     variable = Variable("a", "number", values, codes=(-8, -9))
     plan = Plan.of(k=3, columns=["a"], missing={"policy": "majority"})
     released, after = release_column(
-        variable, states, np.repeat(np.arange(4), 3), plan, plan.blocks[0], None, None, None
+        variable, states, np.repeat(np.arange(4), 3), plan, plan.blocks[0], None, Rounding(), None
     )
     assert after.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [1] * 3
     assert released[:3].tolist() == [1.5] * 3

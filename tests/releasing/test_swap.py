@@ -16,7 +16,7 @@ from microagg.errors import InputError, VerificationError
 from microagg.job.job import Job
 from microagg.job.run import run
 from microagg.measure.pairing import chance_of
-from microagg.releasing import release_values, swap
+from microagg.releasing import rounding, swap
 from microagg.releasing.dealt import dealt_rows, is_beyond_chance
 from microagg.releasing.swap import Holders, share_numbers
 
@@ -514,4 +514,4 @@ def test_a_plan_with_swapping_is_read_as_it_was_written():
         k=20, columns=["age", "year", "sex"], release="swap", together=[["age", "year"]]
     )
     assert microagg.Plan.from_toml_text(plan.to_toml()) == plan
-    assert release_values.keeps_integers(plan, "age", "number", True, True)
+    assert rounding.keeps_integers(plan, "age", "number", True, True)

@@ -31,12 +31,11 @@ from microagg.plan.column import CATEGORIES
 from microagg.releasing.release_values import (
     MissingCounts,
     by_columns,
-    keeps_integers,
     native_column,
     release_records,
     with_codes,
 )
-from microagg.releasing.rounding import rounding_of
+from microagg.releasing.rounding import Rounding, rounding_of
 from microagg.releasing.swap import Swapping
 from microagg.releasing.weight_and_strata import released_weights
 from microagg.tables.frame import Frame
@@ -132,17 +131,10 @@ def shared_values(
     units, relative_weights = None, encoding.relative_weights(records)
     if records.units is not None:
         units = np.unique(records.units, return_inverse=True)[1].reshape(-1)
-    whole = [keeps_whole(encoding, coder) for coder in encoding.coders]
+    weighted = relative_weights is not None
     roundings = [
-        rounding_of(
-            coder.variable,
-            plan,
-            block,
-            is_whole,
-            coder.spread,
-            None if relative_weights is None else coder.steps.from_origin(origin),
-        )
-        for coder, is_whole, origin in zip(encoding.coders, whole, origins.tolist(), strict=True)
+        _rounding(encoding, coder, weighted, origin)
+        for coder, origin in zip(encoding.coders, origins.tolist(), strict=True)
     ]
     values, states, dealt = release_records(
         variables,
@@ -151,7 +143,6 @@ def shared_values(
         block,
         plan,
         relative_weights,
-        whole,
         roundings,
         units,
         swapping,
@@ -201,11 +192,12 @@ def _columns_of_chunk(encoding: Encoding, records: Records) -> tuple[list[Variab
     return variables, origins
 
 
-def keeps_whole(encoding: Encoding, coder: Coder) -> bool:
-    """Tell whether a column is released as whole numbers."""
-    numeric = coder.kind not in CATEGORIES and coder.kind != "date"
-    is_whole = numeric and coder.steps.are_whole
-    return keeps_integers(encoding.plan, coder.name, coder.kind, is_whole, encoding.is_swapped)
+def _rounding(
+    encoding: Encoding, coder: Coder, weighted: bool = False, origin: float = 0.0
+) -> Rounding:
+    """Return how a column is rounded, of which values are counted from an origin."""
+    steps = coder.steps.from_origin(origin)
+    return rounding_of(coder.variable, encoding.plan, encoding.block, steps, coder.spread, weighted)
 
 
 def put_back(encoding: Encoding, table: pa.Table, shared: ReleasedValues) -> pa.Table:
@@ -220,7 +212,7 @@ def put_back(encoding: Encoding, table: pa.Table, shared: ReleasedValues) -> pa.
         if coder.kind in CATEGORIES:
             new[coder.name] = _native_category(*column, coder.variable.admissible)
         else:
-            new[coder.name] = native_column(*column, keeps_whole(encoding, coder))
+            new[coder.name] = native_column(*column, _rounding(encoding, coder).whole)
     if shared.weights is not None and encoding.plan.weight is not None:
         name = encoding.plan.weight.column
         new[name] = frame.doubles_like(name, shared.weights)

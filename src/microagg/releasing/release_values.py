@@ -27,7 +27,7 @@ from microagg.releasing.rounding import Rounding, round_related, rounded, roundi
 from microagg.releasing.swap import Swapping, deal, drawn_category, share_block
 from microagg.tables.dates import to_arrow
 from microagg.tables.frame import Frame
-from microagg.tables.variable import Variable
+from microagg.tables.variable import QUANTITIES, Variable
 
 _THREADS = 3  # that work on columns
 
@@ -121,18 +121,15 @@ def release_block(
     earlier : where earlier releases of the same people have a say in it
     cells : (n,) records of different ones, such as strata, never share a group: rounding keeps their totals
     """
-    whole, roundings = [], []
-    for v in variables:
-        numbers = np.zeros(0) if v.is_category else v.values[~v.missing]
+    roundings = []
+    for variable in variables:
+        numbers = np.zeros(0) if variable.is_category else variable.values[~variable.missing]
+        spread = standard_deviation(numbers) if variable.kind in QUANTITIES else 0.0
         own = Steps.of(numbers)
-        numeric = not v.is_category and v.kind != "date"
-        is_whole = keeps_integers(plan, v.name, v.kind, numeric and own.are_whole, block.is_swapped)
-        if is_whole:
-            frame.check_roundable(v.name, numbers)
-        spread = standard_deviation(numbers) if numeric else 0.0
-        weighted = own if weights is not None else None
-        whole.append(is_whole)
-        roundings.append(rounding_of(v, plan, block, is_whole, spread, weighted))
+        rounding = rounding_of(variable, plan, block, own, spread, weights is not None)
+        if rounding.whole:
+            frame.check_roundable(variable.name, numbers)
+        roundings.append(rounding)
     groups = [labels] * len(variables)
     if of_households is not None:
         groups = [of_households[0] if shared else labels for shared in of_households[1]]
@@ -140,19 +137,18 @@ def release_block(
     if not block.is_swapped:
         able = [with_admissible(variable, block.k or 1, units) for variable in variables]
     values, released, dealt = release_records(
-        able, states, groups, block, plan, weights, whole, roundings, units, swapping, cells
+        able, states, groups, block, plan, weights, roundings, units, swapping, cells
     )
     if earlier is not None and dealt is None:
         of_base = values, released
         if earlier.labels is not labels:
             base = [earlier.labels] * len(able)
             of_base = release_records(
-                able, states, base, block, plan, weights, whole, roundings, units, swapping
+                able, states, base, block, plan, weights, roundings, units, swapping
             )[:2]
 
         def rounded(j: int, numbers: Floats) -> Floats:
-            rounding = roundings[j]
-            return numbers if rounding is None else rounding.steps.nearest(numbers)
+            return roundings[j].nearest(numbers)
 
         values, released = earlier.settle(variables, of_base, (values, released), rounded)
     columns, missing_counts = {}, {}
@@ -161,7 +157,9 @@ def release_block(
         new_states = released[:, j] if dealt is None else dealt.before[j][1]
         missing_counts[variable.name] = MissingCounts.of(variable.states, new_states)
         make = _native_category if variable.is_category else native_column
-        columns[variable.name] = make(frame, variable, values[:, j], released[:, j], whole[j])
+        columns[variable.name] = make(
+            frame, variable, values[:, j], released[:, j], roundings[j].whole
+        )
     return Released(values, released, np.column_stack(groups), missing_counts, columns, dealt)
 
 
@@ -172,8 +170,7 @@ def release_records(
     block: Block,
     plan: Plan,
     weights: Floats | None,
-    whole: Sequence[bool],
-    roundings: Sequence[Rounding | None],
+    roundings: Sequence[Rounding],
     units: Labels | None = None,
     swapping: Swapping | None = None,
     cells: Labels | None = None,
@@ -187,7 +184,6 @@ def release_records(
     groups : for each column, (n,) the group of each record
     block, plan : with the aggregate, digits, policy of missing values and relations
     weights : (n,) with a mean of 1 over the whole table; None: all records count alike
-    whole : for each column, whether it is released as whole numbers, see :func:`keeps_integers`
     roundings : for each column, how it is rounded, see :func:`.rounding.rounding_of`
     units : (n,) unit of each record; None: every record is one
     swapping : with the random numbers and strata, if values are swapped or groups release the category of
@@ -200,18 +196,18 @@ def release_records(
     of swapped values what was dealt
     """
     if swapping is not None and block.is_swapped:
-        dealt = _swap(variables, states, groups[0], block, plan, units, whole, roundings, swapping)
+        dealt = _swap(variables, states, groups[0], block, plan, units, roundings, swapping)
         return *dealt.released(len(variables)), dealt
     values = np.empty((len(states), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
     # Columns that relations bind are rounded together, but for whole numbers.
     bound = [
-        plan.digits is None and not is_whole and v.name in plan.related and v.kind != "date"
-        for v, is_whole in zip(variables, whole, strict=True)
+        plan.digits is None and not r.whole and v.name in plan.related and v.kind != "date"
+        for v, r in zip(variables, roundings, strict=True)
     ]
 
     def release(j: int) -> None:
-        alone = None if bound[j] else roundings[j]
+        alone = Rounding() if bound[j] else roundings[j]
         values[:, j], released[:, j] = release_column(
             variables[j], states[:, j], groups[j], plan, block, weights, alone, cells
         )
@@ -225,8 +221,8 @@ def release_records(
     by_columns(release, len(variables))
     if plan.relations and plan.digits is None:
         together = [
-            None if own is None or not is_bound else own.steps
-            for is_bound, own in zip(bound, roundings, strict=True)
+            rounding.steps if is_bound else None
+            for is_bound, rounding in zip(bound, roundings, strict=True)
         ]
         names = [v.name for v in variables]
         values = round_related(values, names, together, plan, weights is not None)
@@ -250,22 +246,18 @@ def _swap(
     block: Block,
     plan: Plan,
     units: Labels | None,
-    whole: Sequence[bool],
-    roundings: Sequence[Rounding | None],
+    roundings: Sequence[Rounding],
     swapping: Swapping,
 ) -> Dealt:
     """Share the values of columns and deal them to the rows of their groups; see :func:`release_records`."""
     names = [variable.name for variable in variables]
-    is_whole = dict(zip(names, whole, strict=True))
-    rounding_by: dict[Any, Rounding | None] = dict(zip(names, roundings, strict=True))
+    rounding_by = dict(zip(names, roundings, strict=True))
 
     def in_digits(variable: Variable, values: Floats, are_means: bool) -> Floats:
         rounding = rounding_by[variable.name]
         by_default = are_means and variable.name not in plan.related
-        always = variable.kind == "date" or is_whole[variable.name] or plan.digits is not None
-        if rounding is None or not (always or by_default):
-            return values + 0.0
-        return rounding.steps.nearest(values)
+        always = variable.kind == "date" or rounding.whole or plan.digits is not None
+        return (rounding.nearest(values) if always or by_default else values) + 0.0
 
     bundles = [[names.index(name) for name in bundle] for bundle in plan.bundles_of(block)]
     shared = share_block(
@@ -291,7 +283,7 @@ def release_column(
     plan: Plan,
     block: Block,
     weights: Floats | None,
-    rounding: Rounding | None,
+    rounding: Rounding,
     cells: Labels | None,
 ) -> tuple[Floats, Labels]:
     """Return the released value of each record in a column, in the numbering of the variable, and its state.
@@ -304,28 +296,9 @@ def release_column(
     values = released_values(variable, labels, g, block.released, weights)
     # A group without an admissible value releases a missing one.
     new_states = np.where((new_states == 0) & np.isnan(values), 1, new_states)
-    if rounding is not None:
-        values = rounded(values, variable, labels, weights, rounding, cells)
+    values = rounded(values, variable, labels, weights, rounding, cells)
     values[new_states != 0] = np.nan
     return values[labels], new_states[labels]
-
-
-def keeps_integers(
-    plan: Plan, name: Any, kind: str, is_whole: bool, is_swapped: bool = False
-) -> bool:
-    """Return whether a column is released as whole numbers.
-
-    Parameters
-    ----------
-    plan : with how the column, ``name``, is rounded
-    kind : of the column
-    is_whole : whether all its numbers are whole
-    is_swapped : whether its values are swapped within groups
-    """
-    if is_swapped:  # among values of others a mean with decimals would show that it is one
-        return is_whole and name not in plan.related
-    kept = kind == "integer" or (kind == "spiked" and is_whole)
-    return kept and plan.column(name).round in ("nearest", "totals")
 
 
 def native_column(
@@ -339,7 +312,7 @@ def native_column(
     variable : the column as it was read
     values : (n,) released values, NaN where missing
     state : (n,) their states, see :attr:`Variable.states`
-    whole : whether all values are whole numbers, see :func:`keeps_integers`
+    whole : whether all values are whole numbers, see :class:`.rounding.Rounding`
     """
     name = variable.name
     coded = state >= 2

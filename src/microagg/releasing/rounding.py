@@ -37,39 +37,68 @@ def default_steps(spread: float, own: Steps | None) -> Steps | None:
 
 
 class Rounding(NamedTuple):
-    """How the aggregates of a column are rounded."""
+    """How the released numbers of a column are rounded."""
 
-    steps: Steps
-    keeps_totals: bool
+    steps: Steps | None = None
+    """None: they are not."""
+    whole: bool = False
+    """Whether they are whole numbers."""
+    keeps_totals: bool = False
     """Whether groups are rounded up or down so that totals stay, and not each to the nearest step."""
+
+    def nearest(self, values: Floats) -> Floats:
+        """Round each value to the nearest step."""
+        return values if self.steps is None else self.steps.nearest(values)
+
+
+def keeps_integers(
+    plan: Plan, name: Any, kind: str, is_whole: bool, is_swapped: bool = False
+) -> bool:
+    """Return whether a column is released as whole numbers.
+
+    Parameters
+    ----------
+    plan : with how the column, ``name``, is rounded
+    kind : of the column
+    is_whole : whether all its numbers are whole
+    is_swapped : whether its values are swapped within groups
+    """
+    if is_swapped:  # among values of others a mean with decimals would show that it is one
+        return is_whole and name not in plan.related
+    kept = kind == "integer" or (kind == "spiked" and is_whole)
+    return kept and plan.column(name).round in ("nearest", "totals")
 
 
 def rounding_of(
-    variable: Variable, plan: Plan, block: Block, whole: bool, spread: float, own: Steps | None
-) -> Rounding | None:
-    """Return how a column's aggregates are rounded; None: they are not.
+    variable: Variable, plan: Plan, block: Block, own: Steps, spread: float, weighted: bool
+) -> Rounding:
+    """Return how the released numbers of a column are rounded.
 
     Parameters
     ----------
     variable : the column
     plan, block : with digits, and what groups release
-    whole : whether the column is released as whole numbers
+    own : the steps of the column's values in the whole table
     spread : standard deviation of the column in the whole table
-    own : where means are weighted, the steps of the column's values in the whole table
+    weighted : whether means are weighted
     """
     if variable.is_category:
-        return None
-    own = own if block.released == "mean" and not block.is_swapped else None
-    if whole or variable.kind == "date":
+        return Rounding()
+    is_date, name = variable.kind == "date", variable.name
+    whole = not is_date and keeps_integers(
+        plan, name, variable.kind, own.are_whole, block.is_swapped
+    )
+    least = own if weighted and block.released == "mean" and not block.is_swapped else None
+    if whole or is_date:
         units = Steps.of_decimals(0)
-        keeps_totals = whole and plan.column(variable.name).round == "totals"
-        return Rounding(units if own is None else own.no_finer(units), keeps_totals)
+        units = units if least is None else least.no_finer(units)
+        return Rounding(units, whole, whole and plan.column(name).round == "totals")
     if plan.digits is not None:
         some = isinstance(plan.digits, int)
-        return Rounding(Steps.of_decimals(int(plan.digits)), False) if some else None
+        return Rounding(Steps.of_decimals(int(plan.digits)) if some else None)
     means = block.is_swapped or block.released in ("mean", "midrange")
-    steps = default_steps(spread, own) if means else None
-    return None if steps is None else Rounding(steps, steps is own)
+    steps = default_steps(spread, least) if means else None
+    return Rounding(steps, keeps_totals=steps is not None and steps is least)
 
 
 def rounded(
@@ -91,8 +120,8 @@ def rounded(
     rounding : see :func:`rounding_of`
     cells : (n,) records of different ones, such as strata, never share a group: totals stay in each
     """
-    if not rounding.keeps_totals:
-        return rounding.steps.nearest(values)
+    if rounding.steps is None or not rounding.keeps_totals:
+        return rounding.nearest(values)
     there = ~variable.missing
     counted = None if weights is None else weights[there]
     mass = np.bincount(labels[there], weights=counted, minlength=len(values)).astype(np.float64)
