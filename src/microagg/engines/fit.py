@@ -96,7 +96,8 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
 
     def summary_by(after: Plan, log_units: Mapping[Any, float]) -> TableSummary:
         def of_batch(table: pa.Table, written: pa.Table | None) -> TableSummary:
-            records, kept = table.num_rows, complete_rows(Frame(table), plan, parts.is_text)
+            # Nothing here may hold on to the table: Spark sends this to its workers.
+            records, kept = table.num_rows, complete_rows(Frame(table), plan, written is not None)
             if kept is not None:
                 table = table.filter(pa.array(kept))
                 written = None if written is None else written.filter(pa.array(kept))
