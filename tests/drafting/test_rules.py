@@ -32,10 +32,12 @@ def test_the_example_of_a_word_is_recognised_and_words_are_plain(entry):
 
 @pytest.mark.parametrize("entry", RULES["orders"], ids=lambda entry: entry["about"])
 def test_the_example_of_an_order_is_put_in_order(entry):
-    assert order_of(entry["example"][::-1]) == tuple(entry["example"])
+    called = entry.get("called", "").split()
+    assert order_of(entry["example"][::-1], called) == tuple(entry["example"])
+    assert not called or order_of(entry["example"], ["x"]) is None
     for language in set(LANGUAGES) & set(entry):
         places = [place.split("|")[0].strip() for place in entry[language].split(";")]
-        assert order_of(sorted(places)) == tuple(places)
+        assert order_of(sorted(places), called) == tuple(places)
 
 
 @pytest.mark.parametrize("entry", RULES["ranges"]["examples"], ids=lambda e: e["levels"][0])
@@ -54,6 +56,7 @@ def test_the_example_of_ranges_is_put_in_order(entry):
         ["1-5", "3-8", "6-9"],  # overlap
         ["2019-20", "2020-21", "2021-22"],
         ["yes", "no"],
+        ["1 apple", "2 pears", "3 plums"],
     ],
 )
 def test_texts_without_an_order_have_none(texts):
@@ -87,6 +90,8 @@ def test_numbers_with_a_word_for_none_are_a_scale_or_counts_with_their_levels_in
         ("age", ["18-24", "65+", "25-64"], ("18-24", "25-64", "65+")),
         ("income", ["< 5", "10+", "5 to 9"], ("< 5", "5 to 9", "10+")),
         ("edu", ["HS graduate", "college", "some college"], ("HS graduate", "some college", "college")),
+        ("momEd", ["S", "N", "P"], ("N", "P", "S")),
+        ("dose", ["B", "A", "C"], ("A", "B", "C")),
     ],
 )  # fmt: skip
 def test_texts_with_an_order_are_ordinal_and_the_plan_shows_the_order(name, values, levels):
@@ -121,6 +126,12 @@ def test_an_answer_that_is_none_is_kept_apart_from_the_order():
         ("children", RNG.poisson(1, N), "integer"),
         ("x", RNG.choice([0.59, 0.89, 1.19], N), "ordinal"),
         ("x", RNG.choice([-1, 0, 1], N), "nominal"),  # -1 may mean no answer
+        ("x", RNG.choice([6, 12, 24, 48], N), "integer"),  # amounts that were chosen
+        ("x", RNG.choice([10, 20, 30, 40], N), "nominal"),
+        ("numgt64", RNG.choice([0, 1, 2, 3], N), "integer"),
+        ("latitude", RNG.choice([20, 30, 40, 50], N), "integer"),
+        ("LatCat", RNG.choice([1, 2, 3, 4], N), "nominal"),
+        ("tst", RNG.choice([*range(400, 1300, 100), *range(430, 1300, 100)], N), "ordinal"),
     ],
 )  # fmt: skip
 def test_whole_numbers_without_a_gap_are_a_scale_unless_they_look_like_codes(name, values, kind):
@@ -208,6 +219,42 @@ def test_sizes_of_families_are_counts():
     assert (family.role, family.kind) == ("protect", "integer")
 
 
+def test_students_with_another_teacher_each_year_are_the_unit():
+    """Each pair of student and teacher occurs once, but the numbers of students do not start again."""
+    students, years = np.meshgrid(np.arange(1, 401), np.arange(4), indexing="ij")
+    teachers = students.ravel() % 20 + 20 * years.ravel() + 1
+    frame = pd.DataFrame({"id": students.ravel(), "teacher": teachers, "grade": years.ravel()})
+    frame["score"] = RNG.normal(500, 30, len(frame)).round()
+    assert guess(frame)["id"].role == "unit"
+
+
+def test_numbers_of_persons_within_their_family_are_no_unit():
+    sizes = RNG.integers(1, 7, 900)
+    frame = pd.DataFrame(
+        {
+            "intnum": np.repeat(np.arange(4, 904), sizes),
+            "persnum": np.concatenate([np.arange(1, size + 1) * 3 for size in sizes]),
+        }
+    )
+    frame.loc[::90, "persnum"] = np.arange(20, 20 + len(frame.loc[::90]))  # who moved in
+    frame["earnings"] = RNG.lognormal(9, 1, len(frame)).round(2)
+    found = guess(frame)
+    assert {found["intnum"].role, found["persnum"].role} == {"drop"}
+
+
+def test_subjects_that_are_taught_are_no_persons():
+    taught = RNG.choice([f"{a} {b}" for a in ("Old", "New", "Art") for b in "LMNOPQR"], N)
+    codes = RNG.choice([f"S{i}" for i in range(21)], N)
+    both = [guess(pd.DataFrame({"subject": s, "amount": AMOUNTS})) for s in (taught, codes)]
+    assert [one["subject"].role for one in both] == ["protect", "unit"]
+
+
+def test_ids_of_species_with_many_records_each_are_codes():
+    ids = RNG.choice([f"{a}{b}" for a in "ABCDE" for b in "NOPQR"], 3000)
+    found = guess(pd.DataFrame({"species_id": ids, "weight": RNG.lognormal(3, 1, 3000).round(1)}))
+    assert (found["species_id"].role, found["species_id"].kind) == ("protect", "nominal")
+
+
 def test_an_id_in_front_of_its_noun_and_the_weight_of_the_record():
     w = RNG.lognormal(0, 1, N)
     frame = pd.DataFrame(
@@ -227,6 +274,7 @@ def test_an_id_in_front_of_its_noun_and_the_weight_of_the_record():
 COMPUTED = {
     "wage": AMOUNTS,
     "logwage": np.log(AMOUNTS).round(4),
+    "wage_cents": (100 * AMOUNTS).round(),
     "age": RNG.integers(16, 90, N),
     "height": RNG.normal(1.7, 0.1, N).round(2),
     "weight": RNG.normal(75, 12, N).round(1),
@@ -246,6 +294,7 @@ def test_columns_computed_from_others_are_dropped_with_the_reason(library):
     plan = draft(library(COMPUTED))
     followers = {
         "logwage": "wage",
+        "wage_cents": "wage",
         "agegr": "age",
         "bmi": "weight",
         "year": "day",
@@ -274,6 +323,8 @@ def test_columns_that_only_go_together_stay():
             "b": np.sqrt(trend + 5) + RNG.normal(0, 0.05, N),
             "rare": (np.arange(N) == 7).astype(int),
             "rate": RNG.choice([0.5, 1.0, 1.5], N),
+            "here": np.where(np.arange(N) % 3, AMOUNTS, np.nan),
+            "there": np.where(np.arange(N) % 5, AMOUNTS, np.nan),  # where it is not here, too
         }
     )
     assert draft(frame).drop == ()

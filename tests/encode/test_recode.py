@@ -264,6 +264,7 @@ def test_tallies_of_batches_merge(values):
         (["a", "b"], {"bands": 5}, "which is for numbers; it holds text"),
         (["a", "b"], {"to": "month"}, "holds dates or times"),
         ([1, 2], {"to": "month"}, "which is for dates; it holds numbers"),
+        (["11:38", "23:59"], {"to": "month"}, "times without a day"),
         ([1, 2], {"round": 2.5}, "Round to a whole number"),
     ],
 )

@@ -88,6 +88,16 @@ def test_a_day_beyond_twelve_tells_day_from_month():
     assert dates_in_text(column)[1] == "%m/%d/%Y"
 
 
+@pytest.mark.parametrize("form", ["%H:%M", "%H:%M:%S"])
+def test_times_of_day_are_read_and_written_back(form):
+    texts = ["11:38", "00:00", None, "23:59"]
+    texts = [text and text + (":07" if "%S" in form else "") for text in texts]
+    found = instants(pa.chunked_array([pa.array(texts)]))
+    assert found.format == form
+    assert (found.values[3] - found.values[0]) == 60 * (12 * 60 + 21)
+    assert to_arrow(found.values, pa.string(), found.origin, form).to_pylist() == texts
+
+
 def test_codes_beside_dates():
     column = pa.chunked_array([["2024-03-01", "refused", None, "2024-03-05"]])
     found = instants(column, ["refused"])

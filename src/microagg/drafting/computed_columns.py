@@ -4,10 +4,11 @@ Released apart, they would contradict each other: an age of 34 in the group "65+
 logarithm of the wage. So one column is kept, and the others are dropped with the reason: they can be computed
 again from the released one.
 
-Found are parts of a date (its year, month, weekday), formulas of one number (log, square) or of a product of
-two (the body mass index), bands of a number, and codes of a few values that another column determines. Means
-keep linear formulas, so that these are no reason. All are looked for in a sample of the records first, and
-counted in all of them. O(n log n) for each pair that is found, and O(c² · sample) for c columns.
+Found are parts of a date (its year, month, weekday), formulas of one number (another unit of it, its
+logarithm) or of a product of two (the body mass index), bands of a number, and codes of a few values that
+another column determines. Sums of several columns are no reason, since means keep them. All are looked for
+in a sample of the records first, and counted in all of them. O(n log n) for each pair that is found, and
+O(c² · sample) for c columns.
 """
 
 from __future__ import annotations
@@ -37,7 +38,9 @@ _MINORITY = 10  # records outside the most frequent value
 _EXACT = 1e-7  # of the variance that a formula may leave
 _OF_TWO = 1e-2  # the same for formulas of two columns, which are measured
 _DECIMALS = 6  # to which values may be rounded
+_COPY = "the same up to a factor and a constant"
 _CURVES: Mapping[str, Callable[[Floats], Floats]] = {
+    _COPY: lambda x: x,
     "the logarithm": np.log,
     "the square": np.square,
     "the square root": np.sqrt,
@@ -349,6 +352,8 @@ def _formula(base: Floats, other: Floats) -> str:
     """Return the name of the formula by which one column follows from another; nothing if there is none."""
     both = np.isfinite(base) & np.isfinite(other)
     rows = np.flatnonzero(both)
+    if (np.isfinite(other) & ~np.isfinite(base)).any():
+        return ""  # values that nothing would stand for
     if len(rows) < max(_FEWEST, len(both) / 2):
         return ""
     sample = rows[:: max(len(rows) // 300, 1)]
@@ -357,7 +362,8 @@ def _formula(base: Floats, other: Floats) -> str:
         how = next((how for how in _CURVES if _fits(x, y, how)), "")
         if not how:
             return ""
-    return how
+    # A column that is there in fewer records says more than its copy: where it is missing.
+    return "" if how == _COPY and len(rows) < np.isfinite(base).sum() else how
 
 
 def _fits(x: Floats, y: Floats, how: str) -> bool:

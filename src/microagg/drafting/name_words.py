@@ -50,6 +50,13 @@ YEAR, TIME, NAME, PERSONAL = (
     _NAMES["name"],
     _NAMES["personal"],
 )
+WITH_DIGITS = frozenset(
+    word
+    for entry in RULES["units"].values()
+    if entry.get("has_digits")
+    for word in _words_of(entry)
+)
+"""Words for units of which a text without a digit is something else."""
 THINGS, RECORDS = _NAMES["thing"], _NAMES["record"]
 HOUSEHOLDS, UNITS, CONTAINERS = _nouns("households"), _nouns("units"), _nouns("containers")
 ENTITY = frozenset({*HOUSEHOLDS, *UNITS, *CONTAINERS, *THINGS, *RECORDS})
@@ -61,6 +68,9 @@ _JOINED = re.compile(rf"(.+?)({'|'.join(RULES['joined']['ends'].split())})(k|kn|
 _BEGINS = frozenset(RULES["joined"]["begins"].split())
 # A code or sort of anything, written together with it: occcode, indcode, jobkind, hhtype.
 _SORT_OF = re.compile(r"(.+)(code)|(.{2,})(kind|type)")
+# A number of something, written together with it: numlt5.
+_NUMBER_OF = re.compile(r"(num)([a-z]{2,})")
+_NUMERIC = frozenset({"numeric", "numerical", "numerator", "nummer"})
 # What is counted, written together with something: nkids, youngkids, bedrooms.
 _COUNTED_WITHIN = re.compile(r"(.*)(kids|children|visits|rooms)(.*)")
 
@@ -82,8 +92,8 @@ def words(name: Any) -> tuple[str, ...]:
 
     >>> words("householdID"), words("UTILITYID"), words("grid.width"), words("Année_2")
     (('household', 'id'), ('utility', 'id'), ('grid', 'width'), ('annee', '2'))
-    >>> words("IDunit")
-    ('id', 'unit')
+    >>> words("IDunit"), words("numlt5")
+    (('id', 'unit'), ('num', 'lt', '5'))
     """
     parts: list[str] = []
     for word in _WORD.findall(plain(name)):
@@ -96,8 +106,11 @@ def words(name: Any) -> tuple[str, ...]:
         if sort_of and word not in CODE | SORT:
             parts += filter(None, sort_of.groups())
             continue
+        number_of = _NUMBER_OF.fullmatch(word)
         counted = _COUNTED_WITHIN.fullmatch(word)
-        if counted:
+        if number_of and word not in NUMBER | COUNT | _NUMERIC:
+            parts += number_of.groups()
+        elif counted:
             parts += filter(None, counted.groups())
         else:
             parts.append(word)

@@ -208,7 +208,7 @@ def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
     dates = low >= 18000101 and high <= 21001231 and _within(month, 1, 12) and _within(day, 1, 31)
     months = low >= 180001 and high <= 210012 and _within(day, 1, 12)
     clock = low >= 0 and high <= 2400 and _within(day, 0, 59) and (levels >= 100).sum() >= 60
-    if many and (dates or months or clock):
+    if many and (dates or months or clock or _goes_on_by_the_clock(levels)):
         fact = f"Dates or times of day written as numbers, {words}"
         return protected("date", "ordinal", fact)
     if len(levels) >= _READABLE and _is_date_with_the_year_last(numbers):
@@ -216,6 +216,15 @@ def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
         why = "their numbers have another order than the days. Write them as 2024-03-31 to protect them."
         return replace(dropped("date", "date", fact, why), unreadable=True)
     return None
+
+
+def _goes_on_by_the_clock(levels: Floats) -> bool:
+    """Return whether numbers go on by halves or quarters of an hour, as 430, 500, 530 do."""
+    hours, minutes = levels // 100, levels % 100
+    if len(levels) <= FEW or levels[0] < 0 or levels[-1] > 2400 or minutes.max() >= 60:
+        return False
+    steps = np.diff(60 * hours + minutes)
+    return bool((steps == steps[0]).all() and np.ptp(np.diff(levels)) > 0)
 
 
 def _is_date_with_the_year_last(numbers: Numbers) -> bool:
@@ -233,12 +242,13 @@ def _is_date_with_the_year_last(numbers: Numbers) -> bool:
 
 
 def _coordinates(column: NamedProfile, numbers: Numbers) -> Guess | None:
-    ends = [say.COORDINATE[word] for word in column.words if word in say.COORDINATE]
+    called = (column.last,) if numbers.whole else column.words
+    ends = [say.COORDINATE[word] for word in called if word in say.COORDINATE]
     inside = any(low <= numbers.low and numbers.high <= high for low, high in ends)
-    if not inside or numbers.whole:
+    if not inside:
         return None
     fact = f"Coordinates of a place, {distinct_words(column.profile)}"
-    return protected("place", "number", fact)
+    return protected("place", "integer" if numbers.whole else "number", fact)
 
 
 def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
@@ -378,6 +388,8 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
         return protected("code", "ordinal", fact, _IF_CODES)
     if from_the_start:
         return _code(f"{words}, looks like codes", numbers)
+    if _grows_by_factors(numbers.levels):
+        return None
     if profile.distinct < 6 and profile.present >= MANY:
         return _code(f"{words}, each in many records", numbers)
     return None
@@ -390,6 +402,12 @@ def thins_out(numbers: Numbers) -> bool:
         return False
     ranks = np.argsort(np.argsort(often, kind="stable"), kind="stable")
     return bool(np.corrcoef(ranks, np.arange(len(often)))[0, 1] <= _RARER)
+
+
+def _grows_by_factors(levels: Floats) -> bool:
+    """Return whether numbers are amounts that were chosen: multiples in growing steps, as 6, 12, 24."""
+    growing = bool((np.diff(levels, 2) > 0).all())
+    return len(levels) > 3 and growing and bool(np.gcd.reduce(levels.astype(np.int64)) > 1)
 
 
 def falls_off(numbers: Numbers) -> bool:

@@ -39,6 +39,7 @@ _WORDY = 8  # words from which on a text is written freely
 _FEWEST = 3  # levels: two have no middle, so that their order makes no difference
 _NUMBER = re.compile(r"\d{1,3}(?:[,.]\d{3})+(?![\d])|\d+(?:\.\d+)?")
 _ITEM = re.compile(r"^\(?\d+[.):] +")  # the number of an answer: "1. < HS Grad"
+_AMOUNT = re.compile(r"\d+ ?([a-z]{2,})")
 _QUARTER = re.compile(r"((?:1[89]|20)\d\d)(?: ?[Qq]|:| ?: ?Q)([1-4])")
 _THOUSANDS = {"k": 1e3, "m": 1e6}
 
@@ -58,7 +59,9 @@ def guess_texts(column: NamedProfile) -> Guess:
     in_order = _in_order(column)
     if in_order is not None:
         return in_order
-    called = column.named(say.IDENTIFIER) or _is_of_people(column)
+    # The id of a sort of things, such as species, of which each stands in many records.
+    is_sort = column.named(say.IDENTIFIER) and column.named(say.THINGS) and _classifies(column)
+    called = (column.named(say.IDENTIFIER) and not is_sort) or _is_of_people(column)
     if not profile.categorical:
         if texts.digit_codes and not (called or distinct == present):
             return _code(column, f"Digits of one length or after a zero, {words}")
@@ -71,11 +74,13 @@ def guess_texts(column: NamedProfile) -> Guess:
         if column.named(say.IDENTIFIER) or texts.digit_codes:
             return dropped("identifier", "nominal", fact, IDENTIFIES)
         return dropped("name or text", "nominal", fact, _TEXT)
-    if column.named(say.CODE):
+    if column.named(say.CODE) or is_sort:
         return _code(column, f"Codes by their name, {words}")
     if column.last in say.PLACE:
         return too_many(column, protected("place", "nominal", f"Places by their name, {words}"))
     people = column.last in {*say.HOUSEHOLDS, *say.UNITS}
+    if column.last in say.WITH_DIGITS and texts.levels:
+        people = any(c.isdigit() for text in texts.levels for c in text)
     if distinct > FEW and (column.named(say.IDENTIFIER) or people) and not _classifies(column):
         return Guess("unit", "repeated identifier", "nominal", f"Ids that repeat, {words}")
     if distinct > FEW and (called or 2 * distinct > present or texts.longest >= _WORDY):
@@ -89,7 +94,7 @@ def _in_order(column: NamedProfile) -> Guess | None:
     assert texts is not None
     apart = tuple(text for text in texts.levels if says_missing(text) or is_apart(text))
     for codes in ((), apart):
-        levels = order_of([text for text in texts.levels if text not in codes])
+        levels = order_of([text for text in texts.levels if text not in codes], column.words)
         if levels is not None:
             fact = f"Texts that have an order, {distinct_words(column.profile)}"
             hint = "The order that was taken is in levels."
@@ -182,13 +187,15 @@ def is_apart(text: str) -> bool:
     )
 
 
-def order_of(texts: Sequence[str]) -> tuple[str, ...] | None:
+def order_of(texts: Sequence[str], called: Sequence[str] = ()) -> tuple[str, ...] | None:
     """Return texts from the lowest to the highest; None if they have no order that the table knows.
 
     Parameters
     ----------
     texts
         The distinct texts of a column.
+    called
+        The words of its name; some orders hold only under certain names.
 
     Examples
     --------
@@ -198,11 +205,13 @@ def order_of(texts: Sequence[str]) -> tuple[str, ...] | None:
     ('< 18', '18-24', '25-64', '65+')
     >>> order_of(["1980:1", "1979:4", "1980 Q2"])
     ('1979:4', '1980:1', '1980 Q2')
+    >>> order_of(["A", "B", "C"], called=["dose"])
+    ('A', 'B', 'C')
     >>> order_of(["red", "green", "blue"])
     """
     if len(texts) < _FEWEST:
         return None
-    for places in (*_places_by_words(texts), _quarters(texts), _places_by_range(texts)):
+    for places in (*_places_by_words(texts, called), _quarters(texts), _places_by_range(texts)):
         if places is not None and len(set(places)) == len(texts):
             ranked = sorted(zip(places, texts, strict=True))
             return tuple(text for _, text in ranked)
@@ -216,25 +225,28 @@ def _key(text: str) -> str:
 
 
 @cache
-def _scales() -> tuple[Mapping[str, int], ...]:
-    """Return the place of each text in each order of each language."""
+def _scales() -> tuple[tuple[frozenset[str], Mapping[str, int]], ...]:
+    """Return the place of each text in each order of each language, and the names that the order needs."""
     scales = []
     for entry in RULES["orders"]:
         for language in LANGUAGES:
             places = [place.split("|") for place in entry.get(language, "").split(";")]
-            scales.append({_key(text): at for at, same in enumerate(places) for text in same})
+            place_of = {_key(text): at for at, same in enumerate(places) for text in same}
+            scales.append((frozenset(entry.get("called", "").split()), place_of))
     return tuple(scales)
 
 
-def _places_by_words(texts: Sequence[str]) -> list[list[tuple[float, float]] | None]:
+def _places_by_words(
+    texts: Sequence[str], called: Sequence[str]
+) -> list[list[tuple[float, float]] | None]:
     """Return where an order of the table places texts, for each order that places all of them."""
     keys = [" ".join(_key(text).replace("_", " ").split()) for text in texts]
     if all(key.isdecimal() for key in keys):  # numbers alone may be codes
         return []
     return [
         [(scale[key], 0.0) for key in keys]
-        for scale in _scales()
-        if all(key in scale for key in keys)
+        for names, scale in _scales()
+        if all(key in scale for key in keys) and (not names or names & set(called))
     ]
 
 
@@ -252,12 +264,22 @@ def _places_by_range(texts: Sequence[str]) -> list[tuple[float, float]] | None:
     shared = len(letters.pop()) if len(letters) == 1 else 0  # the E of E10_49 and E1000
     ranges = [_range(text[shared:]) for text in bare]
     known = [ends for ends in ranges if ends is not None]
-    if len(known) < len(texts) or all(low == high for low, high in known):
+    if len(known) < len(texts):
+        return None
+    if all(low == high for low, high in known) and not _are_amounts(bare):
         return None
     ordered = sorted(known)
     if any(after[0] < before[1] for before, after in pairwise(ordered)):
         return None
     return known
+
+
+def _are_amounts(texts: Sequence[str]) -> bool:
+    """Return whether texts are numbers of the same thing: "0blanks", "1blank"."""
+    units = {
+        match[1].removesuffix("s") for text in texts if (match := _AMOUNT.fullmatch(_key(text)))
+    }
+    return len(units) == 1 and all(_AMOUNT.fullmatch(_key(text)) for text in texts)
 
 
 def _range(text: str) -> tuple[float, float] | None:

@@ -31,6 +31,8 @@ _MOMENTS = 60  # different times that are no whole numbers, at most
 _ONCE = 0.98  # of the records: no other has the same unit and time
 _NEARLY_ALL = 0.9  # of the units have a name of their own
 _RECORDS_OF_A_CONTAINER = 12  # at most, where a school, say, is what the records are about
+# Numbers that start again in each school go at most this many times as far as the largest school has records.
+_NUMBERS_OF_A_CONTAINER = 10
 
 
 def settle_units(table: Frame, guesses: Mapping[Any, Guess], k: int, unit: Any) -> dict[Any, Guess]:
@@ -248,24 +250,31 @@ def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -
     values = {name: codes_as_written(table, name, from_csv=False) for name in words}
     sizes = {name: np.bincount(codes[codes >= 0]) for name, codes in values.items()}
     sizes = {name: counts[counts > 0] for name, counts in sizes.items()}
-    containers = [name for name, (rank, word) in words.items() if rank == _ELSE and word]
 
     def pairs(name: Any, other: Any) -> int:
         return len(np.unique(np.column_stack([values[name], values[other]]), axis=0))
 
+    def starts_again(name: Any, other: Any) -> bool:
+        """Return whether numbers start again in each value of another: only both identify a record."""
+        own, around = sizes[name], sizes[other]
+        few = len(own) <= _NUMBERS_OF_A_CONTAINER * around.max()
+        if name == other or not few or pairs(name, other) <= 0.99 * len(values[name]):
+            return False
+        rank, word = words[other]
+        # In families the first numbers occur in each, and the others are rare.
+        often = np.sort(own)[::-1]
+        in_families = len(own) < len(around) and often[: len(own) // 2].sum() > 0.8 * own.sum()
+        return (rank == _ELSE and word is not None) or bool(in_families)
+
     able = []
     for name, (rank, word) in words.items():
         most = _RECORDS_OF_A_UNIT if rank != _ELSE else _RECORDS_OF_A_CONTAINER if word else 0
-        # Numbers that start again in each container identify records only together with it.
-        numbered_within = any(
-            pairs(name, other) > 0.99 * len(values[name]) for other in containers if other != name
-        )
         if (
             len(sizes[name]) >= max(k, 2)
             and np.median(sizes[name]) <= most
             and sizes[name].mean() <= 2 * most
             and 2 * sizes[name].max() <= len(values[name])  # else most have none, such as "no firm"
-            and not numbered_within
+            and not any(starts_again(name, other) for other in words)
         ):
             able.append(name)
     if not able:

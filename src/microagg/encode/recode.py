@@ -341,6 +341,8 @@ class Recoder:
         seen = dates_in_text(pc.if_else(coded, pa.scalar(None, texts.type), texts))
         if seen is None:
             return column  # no date at all; others were refused when it was read
+        if "%Y" not in seen[1]:
+            raise InputError(_misfit(self.name, self.how, "times without a day"))
         new = written_dates(floored(seen[0], period), seen[1])
         return pc.if_else(pc.is_valid(new), new.cast(column.type), column)
 

@@ -33,6 +33,8 @@ _FORMATS = (
     "%d/%m/%Y",
     "%m/%d/%Y",
     "%d-%m-%Y",
+    "%H:%M:%S",  # of any day
+    "%H:%M",
 )
 # Where Arrow writes each part of a moment.
 _PLACES = {
