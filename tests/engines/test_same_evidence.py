@@ -277,6 +277,19 @@ def test_the_evidence_is_that_of_the_written_table(engine, release, tmp_path, mo
     assert told.startswith(".information_loss")
 
 
+def test_the_evidence_about_codes_that_became_their_parents(engine, tmp_path):
+    parents = {"a1": "a", "a2": "a", "b1": "b", "b2": "b", "b3": "b", "a": "all", "b": "all"}
+    code = np.array(["a1", "a2", "b1", "b2", "b3"])[np.arange(90) % 23 % 5]
+    x = np.random.default_rng(0).normal(size=90)
+    pq.write_table(pa.table({"x": x, "code": code, "row": range(90)}), tmp_path / "in.parquet")
+    kinds = {"x": "number", "code": {"kind": "hierarchy", "parents": parents}}
+    coarsen = {"code": {"rare": 18}}
+    plan = Plan.of(k=3, columns=["x", "code"], known=["row"], kinds=kinds, coarsen=coarsen)
+    ended = work(tmp_path, engine, plan, tmp_path / "in.parquet")
+    assert set(ended.after.frame.native["code"].to_pylist()) & {"a", "b"}
+    check(tmp_path / "in.parquet", ended)
+
+
 def firms() -> pa.Table:
     """Monthly sales of firms, as the reference table of utilities has them: each firm is a stratum."""
     chance = np.random.default_rng(3)

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
+from microagg.encode.inertia import LevelCounts
 from microagg.encode.number import NumberFigures, Spread, Transform
 from microagg.encode.scale import ROUNDING, scaling_of
 from microagg.encode.steps import Steps
@@ -269,9 +270,24 @@ class ColumnStatistics:
             alike=alike,
         )
 
-    def figures(self, scale: str = "zscore", mean_weight: float = 1.0) -> NumberFigures:
-        """Return what the encoder of numbers is fitted to; ``mean_weight`` is that of all records."""
-        by = scale, mean_weight, self.sketch
+    def counted(
+        self, levels: Sequence[Any], mean_weight: float | None = None, scale: str = "zscore"
+    ) -> LevelCounts | NumberFigures:
+        """Return what the encoder of the column is fitted to, as :func:`microagg.encode.space.counted` does.
+
+        Parameters
+        ----------
+        levels : of a category, in the order of their numbers
+        mean_weight : of all records of the table; None: they count alike, whatever their weights
+        scale : of numbers
+        """
+        if self.levels:
+            often = self.levels if mean_weight is None else self.mass
+            of_levels = np.array([float(often.get(level, 0)) for level in levels])
+            return LevelCounts(of_levels / (mean_weight or 1.0), sum(self.levels.values()))
+        if mean_weight is None and self.alike is not None:
+            return self.alike.counted(levels, None, scale)
+        by = scale, mean_weight or 1.0, self.sketch
         every, off = self.moments.spread(*by), self.outside.spread(*by)
         return NumberFigures(every, off, self.transform, self.transformed.spread(*by))
 

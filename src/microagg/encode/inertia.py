@@ -43,6 +43,11 @@ class LevelCounts(NamedTuple):
     often: Floats | Labels  # (levels,) records, or the sum of their weights, which have a mean of 1
     present: int  # records that have a level
 
+    @property
+    def inertia(self) -> float:
+        """Of the coordinates: m − 1 of m records that have a level; 0 if all have the same."""
+        return self.present - 1.0 if np.count_nonzero(self.often) > 1 else 0.0
+
 
 def count_levels(levels: Labels, m: int, weights: Floats | None = None) -> LevelCounts:
     """Count the m levels of records, −1 where missing.

@@ -120,6 +120,12 @@ class NumberFigures(NamedTuple):
     transformed: Spread | None = None
     """Of the same numbers transformed, of spiked ones those off the spike."""
 
+    @property
+    def inertia(self) -> float:
+        """Of z-scores: m − 1 of m values; 0 if all are equal."""
+        every = self.every
+        return 0.0 if every is None or every.low == every.high else every.count - 1.0
+
 
 class WeightedValues(NamedTuple):
     """Numbers, none of them missing, with their weights."""

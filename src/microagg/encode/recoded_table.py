@@ -6,7 +6,7 @@ itself. A table in memory is one batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -258,25 +258,14 @@ class Recoded:
             levels, known = [*levels, *inner_nodes(after)], [*known, *inner_nodes(self._read)]
         else:
             known += self.before.merged
-        return places_of_released(released, level_places(self.recoder, levels, known))
-
-
-def level_places(recoder: Recoder, levels: Iterable[Any], known: Sequence[Any]) -> Floats:
-    """Return where the levels of a recoded column stand, in the numbering of the original.
-
-    ``recoder`` is that of the column, ``levels`` are those after it. ``known`` are the levels of the
-    original by their numbers, merged ones after them; a level that is none of them stands after all.
-    """
-    if recoder.how.bands is not None:
-        places = dict(zip(recoder.labels, recoder.places.tolist(), strict=True))
-    else:
-        places = {level_text(level): at for at, level in reversed(list(enumerate(known)))}
-    return np.array([float(places.get(level_text(level), len(known))) for level in levels])
-
-
-def places_of_released(released: Floats, places: Floats) -> Floats:
-    """Look up the ``places``, (levels,), of ``released`` level numbers, (n,); NaN: missing."""
-    return np.append(places, np.nan)[np.where(np.isnan(released), -1, released).astype(np.int64)]
+        if self.recoder.how.bands is not None:
+            places = dict(zip(self.recoder.labels, self.recoder.places.tolist(), strict=True))
+        else:
+            places = {level_text(level): at for at, level in reversed(list(enumerate(known)))}
+        # A level that the original does not know stands after all that it knows.
+        of_levels = [float(places.get(level_text(level), len(known))) for level in levels]
+        numbers = np.where(np.isnan(released), -1, released).astype(np.int64)
+        return np.array([*of_levels, np.nan])[numbers]
 
 
 def loss_by_recoding(recoder: Recoder) -> tuple[float, float]:

@@ -161,11 +161,19 @@ def encoder_of(variable: Variable, scale: str = "zscore", weights: Floats | None
 
     ``scale`` is that of numbers; ``weights``, (n,), have a mean of 1 over the table.
     """
+    return fitted_encoder(variable, counted(variable, scale, weights))
+
+
+def counted(
+    variable: Variable, scale: str = "zscore", weights: Floats | None = None
+) -> LevelCounts | NumberFigures:
+    """Count the levels of ``variable``, or compute its figures: what its encoder is fitted to.
+
+    ``scale`` is that of numbers; ``weights``, (n,), have a mean of 1 over the table.
+    """
     if variable.is_category:
-        counts = count_levels(variable.level_numbers, max(len(variable.levels), 1), weights)
-        return fitted_encoder(variable, counts)
-    scale = "zscore" if variable.kind == "spiked" else scale
-    return fitted_encoder(variable, figures_of(variable, scale, weights))
+        return count_levels(variable.level_numbers, max(len(variable.levels), 1), weights)
+    return figures_of(variable, "zscore" if variable.kind == "spiked" else scale, weights)
 
 
 def fitted_encoder(variable: Variable, fitted_to: LevelCounts | NumberFigures) -> Encoder:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import Moments
-from microagg.encode.recoded_table import places_of_released
+from microagg.encode.recoded_table import Recoded
 from microagg.encode.space import names_of_levels
 from microagg.engines.chunks import requirements
 from microagg.engines.encoding import Coder, Encoding, PackedRows, Records
@@ -325,11 +325,8 @@ def sums_of(
         against = y  # the original, of which a recoded column may have other levels
         if coder.recoder is not None:
             x = np.ascontiguousarray(records.originals[:, recoded[j]])
-            against = y if coder.places is None else places_of_released(y, coder.places)
-        there = ~np.isnan(x)
-        within[j], released[j] = coder.losses.shares(
-            x[there], against[there], labels[there], w[there]
-        )
+            against = Recoded(coder.recoder, coder.before).stands_for(y, coder.variable)
+        within[j], released[j] = coder.losses.shares(x, against, labels, w)
         cells[j] = MissingCounts.of(original_states[:, j], states[:, j])
         kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
         after[j] = Moments().add(y[kept], None if weights is None else w[kept])

@@ -50,10 +50,10 @@ class Coder(NamedTuple):
     axes: Axes
     recoder: Recoder | None
     """Of a recoded column: how it was."""
+    before: Variable
+    """The column before any recoding, without its values."""
     losses: LossScale
-    """Of the column as it was before any recoding."""
-    places: Floats | None = None
-    """Of a recoded category: the place of each level in the numbering of the original."""
+    """Of the column before any recoding."""
     spread: float = 0.0
     steps: Steps = Steps()
     """In which the values of the table move."""

@@ -18,24 +18,24 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.base.typing import Floats, Labels
+from microagg.base.typing import Labels
 from microagg.encode.batch_statistics import ColumnStatistics
 from microagg.encode.categories import nominal_encoder
-from microagg.encode.hierarchy import inner_nodes
 from microagg.encode.inertia import Encoder, LevelCounts
 from microagg.encode.missing import join_patterns
-from microagg.encode.number import NumberEncoder, NumberFigures
+from microagg.encode.number import NumberEncoder, Transform
 from microagg.encode.recode import Recoder, recoded_plan
 from microagg.encode.recoded_table import (
+    Recoded,
     Tallies,
     check_recoded,
     complete_rows,
     fit_recoders,
-    level_places,
     merge_tallies,
     recoded_batch,
     tally_columns,
 )
+from microagg.encode.scale import Scaling
 from microagg.encode.space import Axes, fitted_encoder, with_admissible
 from microagg.encode.strata import stratum_too_small
 from microagg.engines.capabilities import check_plan_in_parts
@@ -217,88 +217,50 @@ def _coder(
     ``mean_weight`` is that of all records, which count alike unless weights are uneven.
     """
     setting, block = plan.column(name), plan.blocks[0]
-    fitted: LevelCounts | NumberFigures
-    alike: LevelCounts | NumberFigures
+    levels: tuple[Any, ...] = ()
     if statistics.levels:
         kind, levels = (
             setting.kind or statistics.kind or "nominal",
             _levels(name, setting, statistics),
         )
-        counts = np.array([float(statistics.levels.get(level, 0)) for level in levels])
-        often, present = counts, int(counts.sum())
-        if uneven:
-            often = np.array(
-                [float(statistics.mass.get(level, 0)) / mean_weight for level in levels]
-            )
-        check_no_identifier(name, kind, setting, len(statistics.levels), present)
-        of_kind, occurs = replace(setting, kind=kind, round="no"), np.where(counts > 0, 0, -1)
-        variable = Variable(name, kind, _NONE, of_kind, levels, occurs, often=often)
+        counts = statistics.counted(levels)
+        assert isinstance(counts, LevelCounts)
+        check_no_identifier(name, kind, setting, len(statistics.levels), counts.present)
+        of_kind, occurs = replace(setting, kind=kind, round="no"), np.where(counts.often > 0, 0, -1)
+        variable = Variable(name, kind, _NONE, of_kind, levels, occurs)
         variable = with_admissible(variable, block.k or 1, held=statistics.held)
         variable = variable if recoder is None else recoder.placed(variable)
-        fitted, alike = LevelCounts(often, present), LevelCounts(counts, present)
     else:
         variable = Variable(name, statistics.kind or setting.kind or "number", _NONE, setting)
-        scale = "zscore" if variable.kind == "spiked" else block.scale
-        each = statistics.alike or statistics
-        fitted = statistics.figures(scale, mean_weight) if uneven else each.figures(scale)
-        alike = each.figures()
+    by_weight = mean_weight if uneven else None
+    scale = "zscore" if variable.kind == "spiked" else block.scale
+    fitted = statistics.counted(levels, by_weight, scale)
+    if isinstance(fitted, LevelCounts):
+        variable = replace(variable, often=fitted.often.astype(np.float64))
     axes = Axes(fitted_encoder(variable, fitted), of_states, setting.importance)
     # Digits are rounded by the spread of records that count alike, as in memory.
     spread = (statistics.alike or statistics).moments.deviation
-    places = None
     if recoder is None:
-        losses = _losses(variable, axes.values, statistics, mean_weight)
+        before, losses = variable, LossScale.of(variable, statistics.counted(levels, by_weight))
     else:
-        losses, places = _losses_of_original(recoder, variable, mean_weight)
-    coder = Coder(variable, axes, recoder, losses, places, spread, statistics.moments.steps)
-    return coder, fitted_encoder(variable, alike)
+        before, losses = _original(recoder, variable.kind, mean_weight)
+    coder = Coder(variable, axes, recoder, before, losses, spread, statistics.moments.steps)
+    return coder, fitted_encoder(variable, statistics.counted(levels))
 
 
-def _losses(
-    variable: Variable, encoder: Encoder, statistics: ColumnStatistics, mean_weight: float
-) -> LossScale:
-    """Return what the losses of a column are measured by."""
-    if statistics.levels:
-        assert variable.often is not None
-        present = sum(statistics.levels.values())
-        if variable.kind != "ordinal":
-            return LossScale.of_levels(variable, variable.often, present)
-        inertia = present - 1.0 if len(statistics.levels) > 1 else 0.0
-        return LossScale(inertia, inertia, encoder)
-    inertia = (
-        statistics.moments.count - 1.0 if statistics.moments.low < statistics.moments.high else 0.0
-    )
-    if not inertia or not isinstance(encoder, NumberEncoder):
-        return LossScale(inertia, inertia, encoder)
-    moments = statistics.moments if statistics.transform is None else statistics.transformed
-    scaling = encoder.scaling
-    factor = float(np.ldexp(1.0, -int(scaling.exponent[0])) / scaling.spread[0])
-    return LossScale(inertia, moments.squares / mean_weight * factor**2, encoder)
-
-
-def _losses_of_original(
-    recoder: Recoder, after: Variable, mean_weight: float
-) -> tuple[LossScale, Floats | None]:
-    """Return what the losses of a recoded column are measured by: its values before.
-
-    Also the place of each level that is released in the numbering of the original; None: numbers.
-    """
-    before = Variable(recoder.name, "nominal", _NONE, recoder.before, recoder.levels)
-    merged, shares = recoder.merged()
-    known, released = [*before.levels, *merged], [*after.levels]
-    if after.kind == "hierarchy":
-        before = replace(before, kind="hierarchy")
-        known, released = [*before.levels, *inner_nodes(before)], [*released, *inner_nodes(after)]
-    elif merged:
-        before = replace(before, merged=tuple(merged), merged_from=shares)
-    places = level_places(recoder, released, known) if after.levels else None
-    if not recoder.counts_levels:
-        total = recoder.every.squares / mean_weight
-        inertia = recoder.every.count - 1.0 if total > 0 else 0.0
-        return LossScale(inertia, total, centre=recoder.every.mean), places
-    often = np.array([recoder.parts[level].weight / mean_weight for level in before.levels])
-    present = sum(part.count for part in recoder.parts.values())
-    return LossScale.of_levels(before, often, present), places
+def _original(recoder: Recoder, kind: str, mean_weight: float) -> tuple[Variable, LossScale]:
+    """Return a column as it was before it was recoded to a kind, and what its losses are measured by."""
+    kind = kind if kind == "hierarchy" else "nominal"
+    occurs = np.zeros(len(recoder.levels), dtype=np.int64)
+    before = Variable(recoder.name, kind, _NONE, recoder.before, recoder.levels, occurs)
+    if recoder.counts_levels:
+        often = np.array([recoder.parts[level].weight / mean_weight for level in before.levels])
+        counts = LevelCounts(often, sum(part.count for part in recoder.parts.values()))
+        return before, LossScale.of(Recoded(recoder, before).before, counts)
+    every, total = recoder.every, recoder.every.squares / mean_weight
+    centred = Scaling(np.array([every.mean]), np.zeros(1, np.intc), np.zeros(1), np.ones(1))
+    inertia = every.count - 1.0 if total > 0 else 0.0
+    return before, LossScale(inertia, total, NumberEncoder(Transform(None), centred))
 
 
 def _levels(name: Any, setting: Column, statistics: ColumnStatistics) -> tuple[Any, ...]:

@@ -34,8 +34,9 @@ import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.hierarchy import ancestors
-from microagg.encode.inertia import Corners, Encoder
-from microagg.encode.space import encoder_of
+from microagg.encode.inertia import Corners, Encoder, LevelCounts
+from microagg.encode.number import NumberFigures
+from microagg.encode.space import counted, fitted_encoder
 from microagg.kernels.labels import canonical_labels, group_means, group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.tables.variable import Variable
@@ -78,14 +79,7 @@ def _column(both: Pair, j: int) -> tuple[float, float, float]:
     variable = both.variables[j]
     if groups is None and variable.kind in _UNORDERED:
         groups = _assumed_groups(both, j)
-    there = ~np.isnan(x)
-    if not there.all():
-        x, y = x[there], y[there]
-        groups = None if groups is None else groups[there]
-        w = None if w is None else w[there]
-    scale = _scale_of(variable, x, w, both.weights)
-    if not scale.inertia > 0:
-        return 0.0, 0.0, 0.0
+    scale = LossScale.of(variable, counted(variable, weights=w))
     within, released = scale.shares(x, y, groups, w)
     if both.names[j] in both.recoded_only:
         within = released
@@ -101,22 +95,6 @@ def _assumed_groups(both: Pair, j: int) -> Labels:
     return np.unique(y, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
-def _scale_of(variable: Variable, x: Floats, w: Floats | None, weights: Floats | None) -> LossScale:
-    """Return what the losses of a column in memory are measured by.
-
-    ``x`` and ``w`` are its values that are there and their weights, ``weights`` those of all records.
-    """
-    if len(x) < 2:
-        return LossScale(0.0, 0.0)
-    if variable.kind in _UNORDERED:
-        return LossScale.of_levels(
-            variable, np.bincount(x.astype(np.int64), w, len(variable.levels)), len(x)
-        )
-    encoder = encoder_of(variable, weights=weights)
-    total = _squares(encoder.apply(x), w)
-    return LossScale(len(x) - 1.0 if total > 0 else 0.0, total, encoder)
-
-
 class LossScale(NamedTuple):
     """What the losses of a column are measured by: known of all its values, whichever are looked at.
 
@@ -128,17 +106,21 @@ class LossScale(NamedTuple):
     total: float
     """SST: squared distances of all values to their mean, in coordinates."""
     encoder: Encoder | None = None
-    """Of numbers and orders: what takes values to coordinates with a mean of 0; None: see ``centre``."""
-    centre: float = 0.0
-    """The mean of the values, where these are the coordinates."""
+    """Of numbers and orders: what takes values to coordinates with a mean of 0."""
     levels: tuple[Sequence[Labels], Floats | None, Floats] | None = None
     """Of unordered categories: depths, nodes above and weights, see :func:`category_shares`."""
 
     @classmethod
-    def of_levels(cls, variable: Variable, often: Floats | Labels, present: int) -> LossScale:
-        """Return that of an unordered category by the weight of each level; ``present`` records have one."""
-        inertia = present - 1.0 if np.count_nonzero(often) > 1 else 0.0
-        return cls(inertia, inertia, levels=(*depths_of(variable), often.astype(np.float64)))
+    def of(cls, variable: Variable, all_values: LevelCounts | NumberFigures) -> LossScale:
+        """Return that of a column, whatever its values, by what its encoder is fitted to.
+
+        That is how often each level occurs in the table, or figures of the numbers as z-scores.
+        """
+        inertia = all_values.inertia
+        if isinstance(all_values, LevelCounts) and variable.kind in _UNORDERED:
+            often = all_values.often.astype(np.float64)
+            return cls(inertia, inertia, levels=(*depths_of(variable), often))
+        return cls(inertia, inertia * variable.share, fitted_encoder(variable, all_values))
 
     def shares(
         self, x: Floats, y: Floats, groups: Labels | None, w: Floats | None
@@ -147,52 +129,54 @@ class LossScale(NamedTuple):
 
         Parameters
         ----------
-        x : (n,) original values, none of them missing, in the numbering of the column
+        x : (n,) original values in the numbering of the column; records that miss it do not count
         y : (n,) released values, NaN where missing
         groups : (n,) group of each record; None: not known, and the first share is the second
         w : (n,) weights with a mean of 1 over all records; None: all count alike
         """
-        if not self.inertia > 0 or not len(x):
+        there = ~np.isnan(x)
+        if not self.inertia > 0 or not there.any():
             return 0.0, 0.0
+        x, y = x[there], y[there]
+        groups = None if groups is None else groups[there]
+        w = None if w is None else w[there]
         if self.levels is not None:
             assert groups is not None  # known or assumed
             weight = np.ones(len(x)) if w is None else w
             return category_shares(*self.levels, x.astype(np.int64), y, groups, weight)
-        C, R, centre = x[:, None], y[:, None], np.array([self.centre])
-        if self.encoder is not None:
-            if isinstance(self.encoder, Corners):  # what has no place in the order is at the mean
-                y = np.where(y < len(self.encoder.points), y, np.nan)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                C, R = self.encoder.apply(x), self.encoder.apply(y)
-            R[np.isnan(y) | ~np.isfinite(R).all(axis=1)] = np.nan
-            centre = np.zeros(C.shape[1])
-        within, released = number_squares(C, R, groups, w, centre)
+        assert self.encoder is not None
+        if isinstance(self.encoder, Corners):  # what has no place in the order is at the mean
+            y = np.where(y < len(self.encoder.points), y, np.nan)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            C, R = self.encoder.apply(x), self.encoder.apply(y)
+        R[np.isnan(y) | ~np.isfinite(R).all(axis=1)] = np.nan
+        within, released = number_squares(C, R, groups, w)
         return within / self.total, released / self.total
 
 
 def number_squares(
-    C: Floats, R: Floats, groups: Labels | None, w: Floats | None, centre: Floats
+    C: Floats, R: Floats, groups: Labels | None, w: Floats | None
 ) -> tuple[float, float]:
     """Squared distances of records to the centroids of their groups, and to what was released for them.
 
     Parameters
     ----------
-    C, R : (n, c) coordinates of the records that have a value, and of what was released, NaN for nothing
+    C, R : (n, c) coordinates of the records that have a value, and of what was released, NaN for nothing:
+        blanked values are taken to be at the mean of the whole column, 0
     groups : (n,) labels; None: not known, and the first figure is the second
     w : (n,) weights; None: all count alike
-    centre : (c,) mean of the whole column, where blanked values are taken to be
 
     Examples
     --------
-    >>> C = np.array([[1.0], [3.0], [8.0]])
-    >>> number_squares(C, np.array([[1.0], [1.0], [np.nan]]), np.array([0, 0, 1]), None, np.array([4.0]))
+    >>> C = np.array([[-3.0], [-1.0], [4.0]])
+    >>> number_squares(C, np.array([[-3.0], [-3.0], [np.nan]]), np.array([0, 0, 1]), None)
     (18.0, 20.0)
     """
     there = ~np.isnan(R[:, 0])
-    released = _squares(C - np.where(there[:, None], R, centre), w)
+    released = _squares(C - np.where(there[:, None], R, 0.0), w)
     if groups is None:
         return released, released
-    centroids = np.tile(centre, (len(C), 1))
+    centroids = np.zeros(C.shape)
     if there.any():
         labels = canonical_labels(groups[there])
         weights = None if w is None else w[there]
