@@ -95,12 +95,17 @@ def plan_page() -> str:
 def keys_of(part: type[Section]) -> str:
     """Write the keys of a part of the plan as a table."""
     lines = ["| key | type | default | flag | |", "|---|---|---|---|---|"]
-    types = {field.name: field.type for field in dataclasses.fields(part)}
+    types = {field.name: _type(field.type) for field in dataclasses.fields(part)}
     for row in rows_of(part):
         flag = f"`{row.flag.split(',')[0]}`" if row.flag else ""
         cells = (f"`{row.key}`", f"`{types[row.name]}`", _default(row.default), flag, row.help)
         lines.append(f"| {' | '.join(map(_cell, cells))} |")
     return "\n".join(lines)
+
+
+def _type(annotation: Any) -> str:
+    """Return an annotation as it was written, or by the names of its classes where it was evaluated."""
+    return annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
 
 
 def _default(default: Any) -> str:
