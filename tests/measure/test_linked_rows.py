@@ -81,22 +81,6 @@ def test_counts_are_those_of_plain_python(seed):
     assert release.evidence.verdict == "amber"
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_whole_households_that_move_together_share_their_set_of_rows(seed):
-    frame = households(seed)
-    release = protected(
-        frame,
-        k=3,
-        columns=["age", "income"],
-        unit={"column": "home", "mode": "together"},
-        renumber=["home"],
-    )
-    (found,) = release.evidence.signs.linked_rows
-    assert found.below_k == 0
-    assert rare(sets_of_rows(cells(release.data), "home", ["age", "income"]), 3) == (0, 0)
-    assert release.evidence.verdict == "green"
-
-
 def test_a_household_of_a_rare_size_is_told_by_its_number_of_rows_though_it_moves_as_a_whole():
     frame = households(1)
     large = frame.iloc[:7].assign(home=1000)

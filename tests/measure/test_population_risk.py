@@ -64,15 +64,6 @@ def test_who_is_the_whole_population_is_found_among_f(f):
     assert (np.diff(risks[:4]) <= 1e-12).all()  # no jump where the series begins
 
 
-def test_the_approximation_is_close():
-    F = np.array([10.0, 50, 500])
-    for f in (3, 5):
-        rough = individual_risk(np.full(3, f), F)
-        exact = np.array([naive.exact_risk(f, population) for population in F])
-        assert rough == pytest.approx(exact, rel=0.06)
-        assert (rough >= exact).all()
-
-
 def test_plain_data_have_no_record():
     found = sample_risk(CLASSES, WEIGHTS, np.array([0, 0, 1, 1, 2, 2, 3, 3])).as_dict()
     assert found.keys() == {"max", "mean", "expected", "household"}

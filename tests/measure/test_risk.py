@@ -43,23 +43,6 @@ def test_linkage_reports_progress():
     assert seen[-1] == 20_000
 
 
-def column_by_column(X, k):
-    """sdcMicro's onedims: each column sorted and cut into groups of k, the last takes the rest."""
-    Y = np.empty_like(X)
-    for j in range(X.shape[1]):
-        order = np.argsort(X[:, j], kind="stable")
-        for start in range(0, len(X) // k * k, k):
-            end = start + k if start + 2 * k <= len(X) else len(X)
-            Y[order[start:end], j] = X[order[start:end], j].mean()
-    return Y
-
-
-def test_loss_of_single_columns(reference):
-    X = reference("tarragona")
-    one_by_one = column_by_column(X, 3)
-    assert microagg.utility(X, one_by_one).information_loss == pytest.approx(2.24, abs=0.005)
-
-
 @pytest.fixture
 def patients():
     rng = np.random.default_rng(4)

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from microagg import InputError
 from microagg.formats.files import write_file
 from microagg.formats.layouts import CsvFormat
-from microagg.measure.verify import verify, verify_all
-from microagg.plan.plan import Promise
+from microagg.measure.verify import verify
 
 TABLE = pa.table(
     {
@@ -217,13 +216,6 @@ def test_units_are_counted_not_records(make, data, k, smallest, below):
     assert found.unit == "hid"
 
 
-def test_units_in_files(path):
-    write_file(pa.table(HOUSEHOLDS), path)
-    found = verify(path, 3, unit="hid")
-    assert (found.columns, found.smallest, found.records_below_k) == (["age"], 2, 3)
-    assert verify(path, 3).smallest == 3
-
-
 def test_missing_units_of_a_csv_file_are_one_at_most_however_written(tmp_path):
     path = tmp_path / "table.csv"
     path.write_text("age,hid\n1,7\n1, 7 \n1,\n1,NA\n1,.\n")
@@ -280,13 +272,6 @@ def test_counts_equal_those_of_a_naive_twin(rows, k):
 def test_frames_of_any_kind(frame):
     found = verify(frame, 2, list(frame.columns) if hasattr(frame, "iloc") else ["a", "b"])
     assert (found.combinations, found.smallest, found.records_below_k) == (2, 1, 1)
-
-
-def test_several_sets_of_columns_with_a_k_each(path):
-    write_file(TABLE, path)
-    first, second = verify_all(path, [Promise(3, ["age"]), Promise(4, ["city"])])
-    assert (first.k, first.holds, first.columns) == (3, True, ["age"])
-    assert (second.k, second.holds, second.records_below_k) == (4, False, 2)
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfff"])
