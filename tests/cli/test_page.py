@@ -34,15 +34,3 @@ def test_wrong_use(words, told):
     done = here("page", *words)
     assert done.returncode == 2
     assert told in said(done)
-
-
-def test_a_port_that_is_taken(tmp_path):
-    import socket
-
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        done = here("page", tmp_path, "--port", port)
-    assert done.returncode == 2
-    assert f"port {port} cannot be used" in said(done)

@@ -62,15 +62,6 @@ def test_a_unit_that_is_left_is_not_advised_to_be_named_as_unit():
     assert told[1] == "Drop it. It is the unit, and k counts units whether or not it is released."
 
 
-def blocks(*each: dict, **whole) -> microagg.Release:
-    rng = np.random.default_rng(0)
-    frame = pd.DataFrame(rng.normal(size=(30, 4)), columns=[*"abcd"])
-    plan = Plan.from_dict(
-        {"microagg": 1, **whole, "block": [{"method": "mdav", **block} for block in each]}
-    )
-    return microagg.protect(frame, plan=plan)
-
-
 def test_the_part_told_of_is_one_that_does_not_hold():
     rare = microagg.verify(pd.DataFrame({"a": [1, 1, 1]}), 3, ["a"])
     broken = microagg.verify(pd.DataFrame({"b": [1] * 8}), 10, ["b"])
@@ -130,10 +121,6 @@ def test_reports_of_frames_whose_names_are_no_plain_text(tmp_path, names, severa
         assert len(json.loads(json.dumps(model))["columns"]["protected"]) == 2
     assert model["repeat"]["language"] == "Python"
     assert model["repeat"]["command"].startswith(("microagg.protect(frame", "Plan("))
-
-
-def public(frame: pd.DataFrame, **settings) -> dict:
-    return microagg.protect(frame, method="mdav", **settings).report_model(public=True)
 
 
 def test_sentences_give_the_figures_of_the_cards_and_no_more_digits():

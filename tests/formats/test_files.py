@@ -236,14 +236,6 @@ def test_parquet_to_csv(tmp_path):
     assert lines[6] == "64,,,,,9007199254740993,,"
 
 
-def test_parquet_to_csv_refuses_nested_columns_and_leaves_nothing(tmp_path):
-    source, target = tmp_path / "in.parquet", tmp_path / "out.csv"
-    write_file(rich_table().select(["age", "kids"]), source)
-    with pytest.raises(TableError, match=r"column 'kids' of type list.* does not fit.*Parquet"):
-        protect_file(source, target, columns=["age"])
-    assert [p.name for p in tmp_path.iterdir()] == ["in.parquet"]
-
-
 def test_tsv_means_tabs(tmp_path):
     path = tmp_path / "table.tsv"
     write_file(pa.table({"a": ["x,y"], "b": [1]}), path)

@@ -28,7 +28,6 @@ from microagg.evidence.table_figures import cure_of
 from microagg.formats.batches import open_batches
 from microagg.job.run import protect_file
 from microagg.measure.agreement import Agreement
-from microagg.measure.attack_rates import wilson
 from microagg.measure.attack_tables import attack_tables
 from microagg.measure.disclosure_signs import Determined, UnitsInGroups
 from microagg.measure.estimates import _density, quantile
@@ -184,14 +183,6 @@ def test_a_group_that_misses_a_value_releases_none_and_a_code_only_if_all_have_i
     assert np.isnan(released[3:]).all()
 
 
-def test_a_group_without_a_category_that_k_hold_counts_as_blanked():
-    frame = pd.DataFrame({"age": [1.0, 1, 1, 9, 9, 9], "job": [*"aaabcd"]})
-    release = microagg.protect(frame, k=3, columns=["age", "job"], kinds={"job": "nominal"})
-    assert release.data["job"].isna().tolist() == [False] * 3 + [True] * 3
-    counts = release.evidence.signs.missing_counts["job"]
-    assert (counts.missing, counts.blanked) == (0, 3)
-
-
 @pytest.mark.parametrize("steps", [usual_steps(1.0), Steps.of_decimals(2)])
 def test_a_mean_just_below_zero_is_released_as_zero(steps):
     found = steps.nearest(np.array([-1e-9, 0.25]))
@@ -224,11 +215,6 @@ def test_rounding_keeps_an_inequality_as_one_and_an_equation_as_one():
     assert round_related(values, ["a", "b"], steps, equation, False)[0].tolist() == [1.3, 2.3]
     # Where means are weighted, b keeps to whole numbers, and a is computed from it.
     assert round_related(values, ["a", "b"], steps, equation, True)[0].tolist() == [4.0, 5.0]
-
-
-def test_the_interval_of_linkage_is_wilsons():
-    assert wilson(0.5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)
-    assert wilson(0.0, 5) == pytest.approx((0.0, 0.4345), abs=1e-4)
 
 
 def _about_ids(one_value):

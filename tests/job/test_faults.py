@@ -20,8 +20,6 @@ AGE = [30, 31, 34, 61, 65, 66]
 SMALL = pa.table({"age": AGE, "city": list("ABABBA")})
 
 
-# Runs the command, but stops in the midst of writing: half of the file is there and its name is
-# told to whoever started the run.
 def names(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.iterdir())
 
@@ -36,9 +34,6 @@ def command(*words: object, first: str = "pass") -> subprocess.CompletedProcess[
         timeout=600,
         check=False,
     )
-
-
-# OUT is IN
 
 
 # Full disk
@@ -68,9 +63,6 @@ def test_a_limit_of_the_system_while_writing(tmp_path, ending, same):
     assert "Traceback" not in done.stderr
     assert names(tmp_path) == [source.name]
     assert source.read_bytes() == before
-
-
-# Killed while writing
 
 
 # A promise not kept

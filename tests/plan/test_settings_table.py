@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass, fields
 from inspect import signature
-from pathlib import Path
 
 import pytest
 import typer
@@ -81,20 +80,6 @@ def test_one_row_is_a_line_of_the_reference():
     assert "| `patience` | `int` | `3` | `--patience` | How many times to try. |" in keys_of(
         OneMore
     )
-
-
-def test_every_flag_is_written_once():
-    source = Path(microagg.__file__).parent
-    files = [
-        *(source / "plan").glob("*.py"),
-        source / "cli" / "flags.py",
-        source / "page" / "edits.py",
-    ]
-    text = "\n".join(path.read_text(encoding="utf-8") for path in files)
-    text = re.sub(r"^ *>>>.*$", "", text, flags=re.M)  # examples
-    flags = [row.flag.split(",")[0] for _, row in flag_rows(Plan)]
-    assert len(flags) == len(set(flags)) > 40
-    assert [flag for flag in flags if len(re.findall(rf'"{flag}["/,]', text)) != 1] == []
 
 
 def test_the_command_gives_numbers_to_settings_that_are_numbers():

@@ -347,17 +347,6 @@ def test_no_group_of_two_is_shown_even_for_k_of_two(frame, tmp_path):
     )
 
 
-def test_a_single_group_left_out_takes_another_with_it(frame, tmp_path):
-    """From the mean of all and of all others the one left out would follow."""
-    frame["part"] = [0] * 2 + [1] * 20 + [2] * 98
-    release = microagg.protect(frame, k=5, columns=["income", "age"], **QUICK)
-    page, twin = written(release, tmp_path / "r.html", analyses=["income by part"])
-    shown = twin["utility"]["analyses"][0]
-    assert [estimate["name"] for estimate in shown["estimates"]] == ["2"]
-    assert shown["left_out"] == 2
-    assert re.search(r"2 groups are not shown: .* fewer than \d+ records, and", Texts(page).text)
-
-
 def test_a_public_report_of_swapped_values_says_what_the_file_shows(tmp_path):
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"age": rng.normal(40, 9, 90).round(1), "pay": rng.normal(9, 2, 90)})

@@ -90,36 +90,8 @@ def test_a_table_without_numbers(make):
 
 # What gives records away
 
-SINGLES_OUT = {
-    "all distinct text": [f"person {i}" for i in range(N)],
-    "all distinct numbers": list(range(N)),
-    "nine in ten": [0, 0, *range(N - 2)],
-    "distinct where known": [*range(N // 2), *[None] * (N // 2)],
-    "distinct lists": [[i] for i in range(N)],
-    "distinct records": [{"id": i} for i in range(N)],
-}
-HARMLESS = {
-    "all missing": [None] * N,
-    "below nine in ten": [0, 0, 0, *range(N - 3)],
-    "few lists": repeated([1], [2]),
-    "few records": repeated({"id": 1}, {"id": 2}),
-}
 # In an order that does not follow from any of the columns above.
 PAY = np.random.default_rng(0).permutation(N)
-
-
-def identifying(frame, **settings):
-    """The columns that are told to point to single records, and what is warned of."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        release = microagg.protect(frame, k=3, columns=["pay"], **settings)
-    told = [c for c in release.cautions if "so it identifies records" in c.words]
-    assert {c.severity for c in told} <= {"amber"}
-    words = [str(w.message) for w in caught]
-    assert words == [c.sentence for c in release.cautions if c.severity != "note"]
-    assert all(w.category is DisclosureRiskWarning for w in caught)
-    assert all(w.filename == __file__ for w in caught)
-    return [name for c in told for name in c.columns]
 
 
 def beyond_the_order(release):
@@ -128,38 +100,6 @@ def beyond_the_order(release):
     assert note.severity == "note"
     assert "order and index of the original" in note.words
     return others
-
-
-@pytest.mark.parametrize("what", SINGLES_OUT)
-def test_columns_that_single_records_out_are_warned_of(make, what):
-    frame = make({"pay": PAY, "id": SINGLES_OUT[what], "city": repeated("A", "B")})
-    assert identifying(frame, known=["id"]) == ["id"]
-    assert identifying(frame, drop=["id"]) == []
-    assert identifying(frame, renumber=["id"]) == []
-
-
-@pytest.mark.parametrize("what", HARMLESS)
-def test_other_columns_are_not(make, what):
-    assert identifying(make({"pay": PAY, "other": HARMLESS[what]})) == []
-
-
-def test_categories_that_single_records_out(make):
-    frame = make({"pay": PAY, "x": repeated("a", "b")})
-    names = [f"person {i}" for i in range(N)]
-    if make is pd.DataFrame:
-        frame["id"] = pd.Categorical(names)
-    elif make is pl.DataFrame:
-        frame = frame.with_columns(id=pl.Series(names, dtype=pl.Categorical))
-    else:
-        frame = frame.append_column("id", pa.array(names).dictionary_encode())
-    assert identifying(frame, known=["id"]) == ["id"]
-
-
-def test_unused_categories_do_not_count():
-    city = pd.Categorical(
-        repeated("a", "b"), categories=[f"city {i}" for i in range(N)] + ["a", "b"]
-    )
-    assert identifying(pd.DataFrame({"pay": PAY, "city": city})) == []
 
 
 def test_protected_columns_are_never_warned_of(make):
