@@ -62,12 +62,6 @@ def test_sparse_data_are_refused():
         microagg.partition(csr_array(np.eye(5)), 2)
 
 
-@pytest.mark.parametrize("k", [0, -1, 2.0, 2.5, "3", None, True, float("nan"), [3]])
-def test_k_must_be_a_positive_whole_number(k):
-    with pytest.raises(InputError, match=r"k, .* must be a whole number of at least 1; got"):
-        microagg.partition(GOOD, k)
-
-
 def test_k_larger_than_the_table():
     with pytest.raises(InputError) as caught:
         microagg.partition(GOOD, 5)

@@ -49,17 +49,6 @@ def each_group(frame, columns=COLUMNS):
     return [group for _, group in frame.groupby(columns, dropna=False)]
 
 
-def test_distinct_values_in_every_group(tmp_path):
-    release = protected(require={"distinct": {"diagnosis": 3}})
-    frame = written(release, tmp_path)
-    fewest = min(group.diagnosis.nunique() for group in each_group(frame))
-    assert fewest >= 3
-    (found,) = release.evidence.counted.required
-    assert (found.passed, found.found) == (True, str(fewest))
-    plain = written(protected(), tmp_path)
-    assert min(group.diagnosis.nunique() for group in each_group(plain)) < 3
-
-
 def test_dominance_by_unit_and_thresholds_that_stay_inside(tmp_path):
     rules = {"p_percent": {"turnover": 7.25}, "n_k": {"turnover": {"n": 1, "k": 71.5}}}
     release = protected(require=rules, unit="household", renumber=["household"])

@@ -46,15 +46,13 @@ def scan(X, rows, point):
     return total
 
 
-def leaving(X, points):
+def leaving(X):
     """Yield the rows left and a point, again and again, until no record is left."""
     rng = np.random.default_rng(0)
     rows = np.arange(len(X))
     while len(rows):
         point = X[rng.integers(len(X))].copy()
-        if points == "centroids":
-            point = X[rows].mean(axis=0)
-        elif rng.random() < 0.3:
+        if rng.random() < 0.3:
             point += rng.normal(size=X.shape[1])
         gone = rng.choice(rows, size=min(len(rows), max(1, len(X) // 50)), replace=False)
         yield rows, point, gone
@@ -66,7 +64,7 @@ def test_tree_finds_what_a_scan_finds(n, d, kind):
     X = data(kind, n, d)
     tree = build(X, np.arange(n))
     distances, found = np.empty(99), np.empty(99, np.intp)
-    for turn, (rows, point, gone) in enumerate(leaving(X, "records")):
+    for turn, (rows, point, gone) in enumerate(leaving(X)):
         expected = scan(X, rows, point)
         k = [1, 2, 7, 99][turn % 4]
         order = np.lexsort((rows, expected))[:k]
@@ -85,7 +83,7 @@ def test_tree_finds_what_a_scan_finds(n, d, kind):
 def test_the_nearest_one_with_what_is_known_already(n, d, kind):
     X = data(kind, n, d)
     tree = build(X, np.arange(n))
-    for rows, point, gone in leaving(X, "records"):
+    for rows, point, gone in leaving(X):
         expected = scan(X, rows, point)
         order = np.lexsort((rows, expected))
         first = expected[order[0]], rows[order[0]]
@@ -119,7 +117,7 @@ def test_tree_finds_what_a_scan_finds_while_records_move(n, d, kind):
     tree = build(X, np.arange(n))
     searched = for_thread(tree)  # sees the moves too
     rng = np.random.default_rng(1)
-    for rows, point, gone in leaving(X, "records"):
+    for rows, point, gone in leaving(X):
         for row in rng.choice(rows, size=min(5, len(rows)), replace=False):
             X[row] = X[rng.integers(n)] + rng.choice([0.0, 1.0, 1e6])
             move(tree, row, X[row])
@@ -146,22 +144,11 @@ def test_threads_search_the_same_tree_without_harm():
 
 
 @pytest.mark.parametrize(("n", "d", "kind"), CASES)
-def test_shells_find_what_a_scan_finds(n, d, kind):
-    X = data(kind, n, d)
-    shells = build_shells(X, np.arange(n), X.mean(axis=0))
-    for rows, centre, gone in leaving(X, "centroids"):
-        row, _ = farthest_in_shells(shells, centre)
-        assert row == rows[np.argmax(scan(X, rows, centre))]
-        for one in gone:
-            leave(shells, one)
-
-
-@pytest.mark.parametrize(("n", "d", "kind"), CASES)
 def test_shells_find_what_a_scan_finds_from_any_point(n, d, kind):
     X = data(kind, n, d)
     shells = build_shells(X, np.arange(n), X.mean(axis=0))
     distances, found = np.empty(99), np.empty(99, np.intp)
-    for turn, (rows, point, gone) in enumerate(leaving(X, "records")):
+    for turn, (rows, point, gone) in enumerate(leaving(X)):
         expected = scan(X, rows, point)
         k = [1, 2, 7, 99][turn % 4]
         order = np.lexsort((rows, expected))[:k]

@@ -196,17 +196,6 @@ def test_the_search_loses_much_less_than_merging():
     assert sum_of_squares(X, satisfy(X, 5, wanted, labels, effort="fast")) < 0.5 * merged
 
 
-def test_offsets_do_not_matter():
-    from microagg.encode.scale import fit_scale
-
-    X, wanted = several(400)
-    X = np.round(80 * X)
-    first, far = fit_scale(X).apply(X), fit_scale(X + 1e9).apply(X + 1e9)
-    assert np.array_equal(
-        satisfy(first, 5, wanted, effort="fast"), satisfy(far, 5, wanted, effort="fast")
-    )
-
-
 def test_equal_weights_are_no_weights():
     X, wanted = several(400)
     plain = satisfy(X, 5, wanted, effort="fast")
