@@ -186,11 +186,3 @@ def test_the_solvers_word_is_not_believed(monkeypatch):
     assert duals.sum() > optimum
     assert choice._proved(duals, none, choice._reduced(duals, none)) <= optimum
     assert choice._proved(duals, none, np.zeros(len(costs))) > optimum, "this test can fail"
-
-
-def test_reports_never_fall_nor_exceed_the_records():
-    reports = []
-    X = np.random.default_rng(5).normal(size=(60, 3))
-    microagg.partition(X, 6, method="optimal", time_limit=3, progress=reports.append)
-    assert reports == sorted(reports)
-    assert max(reports) <= 60

@@ -1,7 +1,6 @@
 """The one cut of any order against exhaustive search, and the public order() and cut()."""
 
 from fractions import Fraction
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -84,26 +83,6 @@ def test_a_long_table_costs_no_accuracy():
     assert oracles.same_groups(labels[300:][tail].tolist(), alone[tail].tolist())
 
 
-def test_the_best_start_may_move_back():
-    # Along an arbitrary order the cost is not concave: what is right for sorted values is wrong here.
-    rng = np.random.default_rng(2)
-    falls = 0
-    for _ in range(50):
-        X = rng.normal(size=(12, 1))
-        starts = [naive.best_cut(X[:j].tolist(), 3)[-1] for j in range(3, 13)]
-        falls += any(b < a for a, b in pairwise(starts))
-    assert falls > 0
-
-
-@given(small_tables())
-def test_equals_the_naive_twin_without_ties(table):
-    X, k, order = table
-    X = X + np.random.default_rng(0).normal(size=X.shape) * 1e-3
-    runs = labels_along(X, order, k, new_state())[order]
-    starts = [0, *(np.flatnonzero(np.diff(runs)) + 1).tolist()]
-    assert starts == naive.best_cut(X[order].tolist(), k)
-
-
 def test_equal_costs_go_to_the_lower_start():
     assert labels_along(np.zeros((7, 1)), np.arange(7), 2, new_state()).tolist() == [
         2, 2, 1, 1, 0, 0, 0,
@@ -169,9 +148,3 @@ def test_what_order_refuses():
         microagg.order([1.0, 2.0], "pca", k=3)
     with pytest.raises(InputError, match="scale is one of"):
         microagg.order([1.0, 2.0], "pca", scale="big")
-
-
-def test_huge_k_is_one_group_or_two():
-    X = np.random.default_rng(5).normal(size=(40, 2))
-    for k, groups in ((40, 1), (21, 1), (20, 2)):
-        assert microagg.cut(X, np.arange(40), k).n_groups == groups

@@ -56,22 +56,6 @@ def test_never_worse_than_given(table, seed):
     assert np.array_equal(labels, before)
 
 
-@pytest.mark.parametrize("cases", [1_000, pytest.param(10_000, marks=pytest.mark.long)])
-def test_never_worse_in_thousands_of_cases(monkeypatch, cases):
-    # A few steps each, hot and cold, on tables so small that every shape and tie comes up.
-    rng = np.random.default_rng(0)
-    for case in range(cases):
-        k = int(rng.integers(1, 7))
-        n, d = int(rng.integers(k, 8 * k + 2)), int(rng.integers(1, 4))
-        X = rng.normal(size=(n, d)) if case % 2 else rng.integers(0, 4, size=(n, d)).astype(float)
-        labels = random_partition(rng, n, k)
-        few = search._BUDGETS["fast"]._replace(most=6, passes=2, hot=float(rng.choice([0, 0.2])))
-        monkeypatch.setitem(search._BUDGETS, "fast", few)
-        found = search.refine(X, labels, k, effort="fast", random_state=case)
-        assert np.bincount(found).min() >= k
-        assert loss(X, found) <= loss(X, labels) * (1 + 1e-12)
-
-
 def loss(X, labels, weights=None):
     """SSE by its definition, of few records."""
     weights = np.ones(len(X)) if weights is None else weights

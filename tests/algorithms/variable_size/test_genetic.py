@@ -88,13 +88,6 @@ def test_more_generations_never_lose_more():
     assert losses[0] > losses[-1]
 
 
-def test_the_seed_decides():
-    X = np.random.default_rng(3).normal(size=(60, 3))
-    runs = [genetic(X, 3, generations=20, random_state=s).labels.tolist() for s in (1, 1, 2)]
-    assert runs[0] == runs[1]
-    assert runs[0] != runs[2]
-
-
 def test_large_tables_are_refused():
     with pytest.raises(InputError, match=r"at most 1,000 records; this one has 1,001\. Use"):
         microagg.partition(np.zeros((1001, 2)), 3, method="genetic")

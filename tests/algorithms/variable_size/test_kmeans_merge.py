@@ -11,7 +11,7 @@ import naive
 from microagg.algorithms.variable_size.kmeans_merge import kmeans_merge
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from oracles import same_groups
-from strategies import tables, whole_numbers
+from strategies import tables
 
 FACTORS = st.sampled_from([0.5, 1, 2, 3.7])
 
@@ -74,22 +74,7 @@ def _merged(Z, labels, k):
         labels[labels == a] = b
 
 
-def test_factor_sets_the_number_of_clusters():
-    X = np.random.default_rng(0).normal(size=(900, 2))
-    groups = [
-        microagg.partition(X, 30, method="kmeans-merge", factor=f).n_groups for f in (0.1, 0.2)
-    ]
-    assert groups == [3, 6]
-
-
 @pytest.mark.parametrize("factor", [0, -1, np.nan, np.inf, "1", None, True])
 def test_factor_must_be_a_number_above_0(factor):
     with pytest.raises(microagg.InputError, match="factor must be a number above 0"):
         microagg.partition(np.arange(10.0), 2, method="kmeans-merge", factor=factor)
-
-
-def test_ties_go_to_the_lower_cell_whatever_the_factor():
-    X = whole_numbers(np.random.default_rng(1), 300, 2, high=4)
-    for factor in (0.5, 1, 2, 50):
-        expected = naive.labels_of(naive.kmeans_merge(X.tolist(), 3, factor), 300)
-        assert same_groups(kmeans_merge(X, 3, factor=factor).labels.tolist(), expected)

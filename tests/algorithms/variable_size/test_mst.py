@@ -76,23 +76,6 @@ def test_published_oversized_groups(data, k, reference):
     assert large.mean() == pytest.approx(average, abs=0.006)
 
 
-@pytest.mark.parametrize("split", ["mst-d", "mst-c"])
-def test_split_groups_are_small(split):
-    X, _ = microagg.simulate_clusters(n_clusters=20, n_features=3, random_state=1)
-    whole = microagg.partition(X, 4, method="mst")
-    parts = microagg.partition(X, 4, method=split)
-    assert whole.sizes.max() >= 8
-    assert parts.sizes.max() < 8
-    # Each part lies within one group of M.
-    assert len(set(zip(whole.labels, parts.labels, strict=True))) == parts.n_groups
-
-
-def test_separate_clusters_stay_apart():
-    X, cluster = microagg.simulate_clusters(n_clusters=30, n_features=4, random_state=2)
-    labels = microagg.partition(X, 5, method="mst").labels
-    assert all(len(set(cluster[labels == g])) == 1 for g in range(labels.max() + 1))
-
-
 @pytest.mark.parametrize("method", VARIANTS)
 def test_one_tree_serves_many_k(method):
     X = np.random.default_rng(0).normal(size=(300, 3))
