@@ -8,11 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-import microagg
 from microagg.base.formatting import few_digits
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
-from microagg.errors import InputError
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
@@ -169,16 +167,3 @@ def test_mean_and_interval_of_a_few_whole_numbers_are_not_told():
     """Three ages follow from their mean and their interval, so that k = 3 is no limit here."""
     (found,) = reported(survey(4, [3, 30, 31]), "age by group", k=3)
     assert groups_of(found) == {"g2"}
-
-
-def test_an_analysis_by_a_dropped_column_is_refused():
-    table = survey(5, [30, 30])
-    release = release_of(table, k=5, columns=["income"], drop="group")
-    with pytest.raises(InputError, match="'group' is dropped or renumbered"):
-        release.evidence_with(analyses=["income by group"])
-
-
-def test_the_owner_still_sees_everything():
-    table = survey(6, [30, 20, 4])
-    found = microagg.utility(table, table, ["income"], analyses=["income by group"])
-    assert len(found.as_dict()["analyses"][0]["estimates"]) == 3

@@ -1,7 +1,6 @@
 """Attacks by the order of rows: households by adjacency, and people by their rank in a sorted register."""
 
 import importlib
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -112,59 +111,6 @@ def test_sorted_columns_that_are_protected_known_or_dropped_are_amber(tmp_path, 
     (caution,) = [one for one in evidence.cautions if "are sorted" in one.words]
     assert caution.columns == ("pay", "age", "name")
     assert evidence.verdict == "amber"
-
-
-def two_hundred_green_files(folder: Path, orders: list[np.ndarray]) -> dict[str, float]:
-    """Attack random green files by their order: pairs of one household, and ranks; in standard deviations."""
-    pairs = expected = variance = 0.0
-    ranks, green, seed = [], 0, 0
-    while green < 200:
-        rng = np.random.default_rng(seed)
-        seed += 1
-        homes = np.repeat(np.arange(60), rng.choice([1, 2, 3, 4], 60))
-        n = len(homes)
-        pay = np.sort(rng.lognormal(3, 1, 60))[homes]
-        table = pd.DataFrame(
-            {
-                "home": homes,
-                "pay": pay,
-                "age": rng.integers(0, 90, n),
-                "sex": rng.choice(["f", "m"], n),
-            }
-        )
-        table.to_csv(folder / "in.csv", index=False)
-        plan = Plan.of(
-            k=int(rng.integers(3, 6)),
-            columns=["pay", "age", "sex"],
-            unit="home",
-            drop=["home"],
-            method="mdav",
-        )
-        if run(Job(folder / "in.csv", folder / "out.csv", plan)).evidence.verdict != "green":
-            continue
-        green += 1
-        order = orders[-1]
-        pairs += int((homes[order][1:] == homes[order][:-1]).sum())
-        sizes = np.bincount(homes)
-        own = (sizes * (sizes - 1)).sum() / n  # adjacent rows of one household in a random order
-        expected, variance = expected + own, variance + own
-        ranks.append(float(np.corrcoef(order, np.arange(n))[0, 1]) * np.sqrt(n - 1))
-    return {
-        "pairs": (pairs - expected) / np.sqrt(variance),
-        "mean rank": float(np.sum(ranks)) / np.sqrt(200),
-        "largest rank": float(np.abs(ranks).max()),
-        "plans": seed,
-    }
-
-
-@pytest.mark.long
-def test_the_order_of_two_hundred_green_files_tells_nothing(tmp_path, orders, record_property):
-    found = two_hundred_green_files(tmp_path, orders)
-    for name, value in found.items():
-        record_property(name, value)
-    assert abs(found["pairs"]) < 6
-    assert abs(found["mean rank"]) < 6
-    assert found["largest rank"] < 6.5
 
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])

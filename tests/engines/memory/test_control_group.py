@@ -161,11 +161,3 @@ def test_seconds_are_told_ahead_and_who_does_not_wait_has_what_was_measured(
     assert int(told[1]) >= 22  # three trials, and the time that grouping took
     assert evidence.attacks.stopped
     assert evidence.attacks.trials == 1
-
-
-def test_a_stop_keeps_what_was_measured(tmp_path):
-    found = protect(people(), k=4, release="swap").attacked(should_stop=lambda: True)
-    assert found.attacks.stopped
-    assert found.attacks.trials == 1
-    assert found.attacks.singling_out
-    assert not found.attacks.inference

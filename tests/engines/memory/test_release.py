@@ -108,31 +108,6 @@ def test_a_file_is_in_random_order_unless_its_order_is_kept(tmp_path, frame, end
 # Units
 
 
-def by_group(data, value):
-    groups = {}
-    rows = zip(data["age"], data["income"], data[value], strict=True)
-    for age, income, unit in rows:
-        groups.setdefault((age, income), set()).add(unit)
-    return [len(units) for units in groups.values()]
-
-
-@pytest.mark.parametrize("k", [2, 4])
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_every_group_has_k_distinct_units_counted_in_the_file(tmp_path, frame, k, ending):
-    chosen = {"k": k, "drop": ["name"], "confidential": ["illness"]}
-    plain = protect(frame, **chosen)
-    assert min(by_group(columns_of(plain.data), "household")) < k
-    release = protect(frame, unit="household", renumber=["household"], **chosen)
-    found = release.write(tmp_path / f"safe.{ending}")
-    assert (found.holds, found.unit, found.k) == (True, "household", k)
-    written = read_file(tmp_path / f"safe.{ending}").table.to_pydict()
-    assert min(by_group(written, "household")) == found.smallest >= k
-    # The loss of the groups that hold k units is told, not that of the groups before.
-    assert release.partition.information_loss == pytest.approx(
-        release.utility.information_loss, rel=1e-4
-    )
-
-
 def test_a_file_with_too_few_units_is_taken_away(tmp_path, frame, monkeypatch):
     # As if merging had failed: rows are k, units are not.
     module = import_module("microagg.grouping.one_cell")
@@ -141,15 +116,6 @@ def test_a_file_with_too_few_units_is_taken_away(tmp_path, frame, monkeypatch):
     with pytest.raises(VerificationError, match=r"at least 4 distinct units .* The file was"):
         release.write(tmp_path / "safe.csv")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_promise_names_the_unit(frame):
-    release = protect(frame, unit="household", k=4, renumber=["household"])
-    assert "shared by at least 4 units (household)" in release.evidence.promise
-    assert "at least 3 records" in protect(frame).evidence.promise
-
-
-# Several blocks
 
 
 # Measures
