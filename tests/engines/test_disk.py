@@ -141,41 +141,6 @@ def test_order_and_cut_of_the_files_make_no_difference(tmp_path):
     pd.testing.assert_frame_equal(*found)
 
 
-def test_groups_are_those_of_any_engine(tmp_path, monkeypatch):
-    """The loop in one process is what Spark is compared with, too."""
-    from engine_tables import LEAF as SMALLER
-    from engine_tables import in_order, mixed_plan, mixed_table
-    from one_process import protect_alone
-
-    monkeypatch.setattr(disk, "LEAF", SMALLER)
-    table, plan = mixed_table(), mixed_plan()
-    pq.write_table(table, tmp_path / "in.parquet")
-    run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
-    expected = protect_alone(table, plan, SMALLER)
-    assert expected.rounds == 2
-    assert in_order(pq.read_table(tmp_path / "out.parquet")).equals(in_order(expected.data))
-
-
-def test_relations_hold_after(tmp_path):
-    table = survey(900)
-    table["double"] = 2 * table.number
-    plan = plan_for(["number", "double"], relations=["double = number + number"])
-    source = written(table, tmp_path, "in.parquet")
-    run(Job(source, tmp_path / "out.parquet", plan, engine="disk"))
-    after = pd.read_parquet(tmp_path / "out.parquet")
-    assert after.double.to_numpy() == pytest.approx(2 * after.number.to_numpy(), rel=1e-12)
-    table.loc[3, "double"] += 1
-    with pytest.raises(InputError, match="relation"):
-        run(
-            Job(
-                written(table, tmp_path, "in.parquet"),
-                tmp_path / "out.parquet",
-                plan,
-                engine="disk",
-            )
-        )
-
-
 def test_an_interrupt_leaves_nothing(tmp_path):
     source = written(survey(), tmp_path, "in.parquet")
 

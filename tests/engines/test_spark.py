@@ -1,4 +1,4 @@
-"""The Spark engine: what one process gives, however rows are spread and whatever dies on the way."""
+"""The Spark engine: what comes from disk, however rows are spread and whatever dies on the way."""
 
 import datetime as dt
 import decimal
@@ -13,9 +13,9 @@ import pytest
 from website.execute import Runner, blocks_of
 
 import microagg
-import one_process
-from engine_tables import LEAF, in_order, mixed_plan, mixed_table
+from engine_tables import LEAF, in_order, mixed_plan, mixed_table, released_from_disk
 from microagg.drafting.draft import complete
+from microagg.engines import disk
 from microagg.engines import parts as completing
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.spark import on_spark as engine
@@ -32,7 +32,6 @@ from microagg.engines.spark.spark_frames import (
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.tables.frame import Frame
-from one_process import protect_alone
 
 pytest.importorskip("pyspark")
 ROOT = Path(__file__).parents[2]
@@ -43,18 +42,9 @@ def mixed():
     return mixed_table()
 
 
-@pytest.fixture(scope="module")
-def alone(mixed):
-    found = protect_alone(mixed, mixed_plan(), LEAF)
-    assert found.rounds == 2
-    assert found.places >= 5
-    return found
-
-
-def same_as(alone, release) -> None:
-    assert in_order(release.data.toArrow()).equals(in_order(alone.data))
-    assert release.grouped.sums.groups == alone.sums.groups
-    assert (release.grouped.sums.within == alone.sums.within).all()
+def same_as_from_disk(release, table, plan, folder) -> None:
+    expected, _ = released_from_disk(table, plan, folder)
+    assert in_order(release.data.toArrow()).equals(in_order(expected))
 
 
 @pytest.mark.parametrize(
@@ -70,13 +60,13 @@ def same_as(alone, release) -> None:
     ids=["judged by all records", "counted in all records"],
 )
 def test_a_sample_that_is_not_the_whole_table_plans_the_same_chunks(
-    spark, mixed, share, plan, monkeypatch
+    spark, mixed, share, plan, tmp_path, monkeypatch
 ):
-    for module in (engine, one_process):
+    for module in (engine, disk):
         monkeypatch.setattr(module, "sample_share", lambda _: share)
     frame = spark.createDataFrame(mixed).coalesce(2)
     release = SparkRelease.of(group_in_spark(frame, plan, LEAF))
-    same_as(protect_alone(mixed, plan, LEAF), release)
+    same_as_from_disk(release, mixed, plan, tmp_path)
     release.unpersist()
 
 
@@ -107,7 +97,7 @@ def test_bundles_give_back_what_was_put_in(n):
 
 @pytest.mark.posix
 def test_rows_in_another_order_and_workers_that_die_change_nothing(
-    spark, mixed, alone, tmp_path, monkeypatch
+    spark, mixed, tmp_path, tmp_path_factory, monkeypatch
 ):
     """Every kind of task over blocks is killed once, after its work and before anybody has it."""
 
@@ -129,7 +119,8 @@ def test_rows_in_another_order_and_workers_that_die_change_nothing(
     rows = np.random.default_rng(1).permutation(mixed.num_rows)
     frame = spark.createDataFrame(mixed.take(pa.array(rows))).repartition(5)
     release = SparkRelease.of(group_in_spark(frame, mixed_plan(), LEAF))
-    same_as(alone, release)
+    assert release.grouped.rounds == 2
+    same_as_from_disk(release, mixed, mixed_plan(), tmp_path_factory.mktemp("disk"))
     assert {path.name for path in tmp_path.iterdir()} == kinds  # each was killed, and done again
     assert {"_worked", "_finished_chunk", "_put_back"} <= kinds
     assert release.data.columns == [name for name in mixed.column_names if name != "note"]
@@ -246,16 +237,6 @@ def test_types_and_names_stay(spark):
     assert microagg.spark.verify(release.data, 4, ["a.b", "day", "at", "back`tick"]).holds
     assert microagg.spark.verify(release.data, 2, ["list", "map"]).smallest == 1
     release.unpersist()
-
-
-def test_counting(spark, persons):
-    coarse = persons.set_column(1, "height", pc.round(persons["height"], -1))
-    other = spark.createDataFrame(coarse)
-    for columns, unit in ((["height"], None), (["height", "weight"], "person"), (None, "person")):
-        expected = microagg.verify(coarse, 3, columns, unit)
-        found = microagg.spark.verify(other, 3, columns, unit)
-        for what in ("holds", "columns", "records", "combinations", "smallest", "records_below_k"):
-            assert getattr(found, what) == getattr(expected, what), what
 
 
 def test_the_page_of_the_docs(spark, tmp_path):

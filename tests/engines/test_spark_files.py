@@ -13,12 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import microagg
-from engine_tables import LEAF, in_order, mixed_plan, mixed_table
+from engine_tables import LEAF, in_order, mixed_plan, mixed_table, released_from_disk
 from microagg.errors import TableError
 from microagg.job.job import Job
 from microagg.job.observer import Observer
 from microagg.job.run import run
-from one_process import protect_alone
 
 pytest.importorskip("pyspark")
 ROOT = Path(__file__).parents[2]
@@ -45,7 +44,9 @@ class Heard(Observer):
 
 
 @pytest.mark.parametrize("where", ["spark", pytest.param("cluster", marks=pytest.mark.long)])
-def test_executors_give_what_one_process_gives(request, where, tmp_path, monkeypatch):
+def test_executors_give_what_comes_from_disk(
+    request, where, tmp_path, tmp_path_factory, monkeypatch
+):
     request.getfixturevalue(where)
     monkeypatch.setattr("microagg.engines.spark.on_spark.LEAF", LEAF)
     table, plan = mixed_table(), mixed_plan()
@@ -55,10 +56,10 @@ def test_executors_give_what_one_process_gives(request, where, tmp_path, monkeyp
     heard = Heard()
     job = Job(tmp_path / "in", tmp_path / "out", plan, engine="spark")
     found = run(job, heard).evidence
-    alone = protect_alone(table, plan, LEAF)
+    expected, groups = released_from_disk(table, plan, tmp_path_factory.mktemp("disk"))
     written = pq.read_table(tmp_path / "out")
-    assert in_order(written).equals(in_order(alone.data))
-    assert found.parts[0].partition.n_groups == alone.sums.groups
+    assert in_order(written).equals(in_order(expected))
+    assert found.parts[0].partition.n_groups == groups
     assert found.counted.parts[0] == microagg.verify(
         written, 4, ["age", "in.come", "town", "wealth", "region", "weight"]
     )
@@ -75,7 +76,9 @@ def test_executors_give_what_one_process_gives(request, where, tmp_path, monkeyp
         run(replace(job, source=ROOT / "README.md", target=tmp_path / "other"))
 
 
-def test_a_rejected_release_is_kept_apart_and_reported(spark, tmp_path, monkeypatch):
+def test_a_rejected_release_is_kept_apart_and_reported(
+    spark, tmp_path, tmp_path_factory, monkeypatch
+):
     monkeypatch.setattr("microagg.engines.spark.on_spark.LEAF", LEAF)
     table, plan, heard = mixed_table(), mixed_plan(), Heard()
     pq.write_table(table, tmp_path / "in.parquet")
@@ -94,8 +97,8 @@ def test_a_rejected_release_is_kept_apart_and_reported(spark, tmp_path, monkeypa
     assert "the verdict must be green and is amber" in found.rejected
     assert "Rejected." in report.read_text(encoding="utf-8")
     assert not (tmp_path / "out").exists()
-    alone = protect_alone(table, plan, LEAF)
-    assert in_order(pq.read_table(rejected)).equals(in_order(alone.data))
+    expected, _ = released_from_disk(table, plan, tmp_path_factory.mktemp("disk"))
+    assert in_order(pq.read_table(rejected)).equals(in_order(expected))
 
 
 @pytest.mark.long

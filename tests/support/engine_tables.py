@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
 
+from microagg.engines import disk
+from microagg.job.job import Job
+from microagg.job.run import run
 from microagg.plan.plan import Plan
 
 LEAF = 300  # records in a block: several, of a table of a thousand
@@ -51,6 +57,16 @@ def mixed_plan(**more: object) -> Plan:
             **more,
         }
     )
+
+
+def released_from_disk(table: pa.Table, plan: Plan, folder: Path) -> tuple[pa.Table, int]:
+    """Release a table from disk, in blocks of few records; return it, and the number of groups."""
+    source, target = folder / "in.parquet", folder / "out.parquet"
+    pq.write_table(table, source)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disk, "LEAF", LEAF)
+        found = run(Job(source, target, plan, engine="disk")).evidence
+    return pq.read_table(target), found.parts[0].partition.n_groups
 
 
 def in_order(table: pa.Table) -> pa.Table:
