@@ -193,29 +193,6 @@ def test_nobody_reads_along_and_a_run_that_is_ended_leaves_no_file_and_no_proces
         assert not parts or (who, sent) == ("python", "SIGKILL")
 
 
-@pytest.mark.long
-def test_a_run_to_its_end_leaves_nothing_but_its_target(source):
-    with run_until("measuring", source) as run:
-        code, words = run.ended()
-        assert code == 0, words
-        run.wait_for_java()
-        assert run.folders == []
-        assert len(pq.read_table(run.target)) == N
-
-
-def test_a_folder_in_use_is_nobodys_orphan(tmp_path):
-    """The folder of a run that lives stays, as does anything of another name."""
-    used, left, other = (tmp_path / name for name in ("microagg-spark-a", "microagg-spark-b", "c"))
-    for folder in (used, left, other):
-        folder.mkdir()
-        (folder / "file").touch()
-    handle = os.open(used, os.O_RDONLY)
-    assert spark_session.lock(handle)
-    remove_orphan_folders(tmp_path, spark_session._START)
-    os.close(handle)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["c", "microagg-spark-a"]
-
-
 def test_a_session_without_protection_is_told_of():
     class Conf(dict[str, str]):
         pass
