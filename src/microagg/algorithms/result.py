@@ -22,6 +22,26 @@ class Outcome(NamedTuple):
     lost: float | None = None  # SSE/SST, from methods that have it at less than a sum over rows
 
 
+class GroupCount(NamedTuple):
+    """Number and sizes of groups; those of parts of a table are put together by :meth:`merge`."""
+
+    number: int
+    smallest: int
+    """Records of the smallest group."""
+    largest: int
+    """Records of the largest group."""
+
+    @classmethod
+    def of(cls, sizes: Labels) -> GroupCount:
+        """Count groups by the records of each, (g,)."""
+        return cls(len(sizes), int(sizes.min()), int(sizes.max()))
+
+    def merge(self, other: GroupCount) -> GroupCount:
+        """Add the groups of other records."""
+        smallest, largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
+        return GroupCount(self.number + other.number, smallest, largest)
+
+
 def _plain(value: object) -> object:
     """Turn an option into plain data; some, as a spanning tree, know how."""
     if hasattr(value, "as_dict"):
@@ -48,6 +68,7 @@ class Partition:
     lower_bound: float | None = None
     stopped: bool = False  # whether the search was ended early, see :class:`microagg.StopSearch`
     weighted: bool = False  # whether records had weights that differ
+    counted: GroupCount | None = None  # all groups, where labels are those of a sample
 
     def __post_init__(self) -> None:
         self.labels.setflags(write=False)
@@ -59,20 +80,25 @@ class Partition:
         sizes.setflags(write=False)
         return sizes
 
+    @cached_property
+    def group_count(self) -> GroupCount:
+        """Number and sizes of all groups."""
+        return self.counted or GroupCount.of(self.sizes)
+
     @property
     def n_groups(self) -> int:
         """Number of groups g."""
-        return len(self.sizes)
+        return self.group_count.number
 
     @property
     def smallest(self) -> int:
         """Records of the smallest group."""
-        return int(self.sizes.min())
+        return self.group_count.smallest
 
     @property
     def largest(self) -> int:
         """Records of the largest group."""
-        return int(self.sizes.max())
+        return self.group_count.largest
 
     @property
     def information_loss(self) -> float:

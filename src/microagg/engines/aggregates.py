@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from microagg.algorithms.result import GroupCount
 from microagg.base.typing import Floats, Labels
 from microagg.encode.batch_statistics import Moments
 from microagg.encode.recoded_table import Recoded
@@ -269,9 +270,7 @@ class Sums:
     """(columns,) squares about the means of groups, see :class:`microagg.measure.column_losses.LossScale`."""
     released: Floats
     """(columns,) the same of squared distances of records to what they release."""
-    groups: int
-    smallest: int
-    largest: int
+    groups: GroupCount
     cells: Labels
     """(columns, 4): missing, blanked, filled, codes lost, as in ``MissingCounts``."""
     after: list[Moments]
@@ -285,9 +284,7 @@ class Sums:
         return Sums(
             self.within + other.within,
             self.released + other.released,
-            self.groups + other.groups,
-            min(self.smallest, other.smallest),
-            max(self.largest, other.largest),
+            self.groups.merge(other.groups),
             self.cells + other.cells,
             [
                 moments.merge(others)
@@ -312,7 +309,6 @@ def sums_of(
     """
     weights = encoding.relative_weights(records)
     w = np.ones(len(records)) if weights is None else weights
-    sizes = np.bincount(labels)
     columns = len(encoding.coders)
     within, released = np.zeros(columns), np.zeros(columns)
     cells, after = np.zeros((columns, 4), dtype=np.int64), [Moments()] * columns
@@ -335,9 +331,7 @@ def sums_of(
     return Sums(
         within,
         released,
-        len(sizes),
-        int(sizes.min()),
-        int(sizes.max()),
+        GroupCount.of(np.bincount(labels)),
         cells,
         after,
         [rule.figure(labels) for rule in rules],

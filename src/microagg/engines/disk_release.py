@@ -26,11 +26,11 @@ from microagg.engines.aggregates import (
 from microagg.engines.disk import OnProgress, group_from_disk
 from microagg.engines.encoding import PackedRows
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
-from microagg.engines.release_counts import CountedColumns, Counts, CountsOnDisk, count_release
+from microagg.engines.release_counts import CountedColumns, CountsOnDisk, count_release
 from microagg.engines.scratch import Scratch, check_room, in_random_order
 from microagg.engines.write_and_count import refuse_broken
 from microagg.errors import VerificationError, shown
-from microagg.evidence.measured import CountedFile, Measured
+from microagg.evidence.measured import CountedFile, Counts, Measured
 from microagg.formats.atomic import sha256
 from microagg.formats.batches import BatchSource, BatchWriter, open_batches
 from microagg.formats.csv import cell_texts, formula_cells, with_escaped_formulas
@@ -365,13 +365,16 @@ class DiskRelease:
         before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
         return Sample(before, after, text, labels, shared)
 
-    def _linked(self, view: str, sample: Sample) -> Linkage | None:
-        """Link records for an attacker who knows the columns of a view; None where it has none."""
-        if view not in self._views:
-            return None
-        wanted = sought(self.encoding, sample, np.concatenate(self._sample_keys[view]))
-        near = count_near(self.encoding.attacker, wanted, self.released_rows(view))
-        return linkage_of(near, self.records)
+    def _linked(self, sample: Sample) -> dict[str | None, Linkage]:
+        """Look for the sampled records among all released ones, alone (None) and with what views add."""
+        encoding = self.encoding
+        near: dict[str | None, Labels] = {
+            None: count_near(encoding.attacker, sought(encoding, sample), self.released_groups())
+        }
+        for view, keys in self._sample_keys.items():
+            wanted = sought(encoding, sample, np.concatenate(keys))
+            near[view] = count_near(encoding.attacker, wanted, self.released_rows(view))
+        return {view: linkage_of(counts, self.records) for view, counts in near.items()}
 
     def _count(self, part: Path, written: Mapping[str, str]) -> tuple[list[Verification], Counts]:
         """Count the promises, and classes of records, in the file that was written.
@@ -421,9 +424,6 @@ class DiskRelease:
     def measured(self, **measures: Any) -> Measured:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
         run, sample = self.run, self._sample()
-        near = count_near(
-            self.encoding.attacker, sought(self.encoding, sample), self.released_groups()
-        )
         measured = measured_at_scale(
             self.encoding,
             sample,
@@ -431,9 +431,7 @@ class DiskRelease:
             summary=run.summary,
             sums=run.sums,
             counts=self._counts,
-            alone=linkage_of(near, self.records),
-            with_known=self._linked("known", sample),
-            if_claimed=self._linked("claimed", sample),
+            linked=self._linked(sample),
             together=sorted(self._together, key=str) if self.plan.keep_order else (),
             **measures,
         )

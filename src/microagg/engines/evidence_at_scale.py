@@ -9,9 +9,8 @@ sample of records against all released groups.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,48 +26,20 @@ from microagg.engines.aggregates import ReleasedValues, Sums
 from microagg.engines.encoding import Encoding
 from microagg.engines.memory.control_group import Attacked, attacks_for_evidence
 from microagg.engines.memory.table import Table
-from microagg.engines.release_counts import Counts
 from microagg.engines.table_summary import TableSummary
-from microagg.evidence.measured import Measured, Part
+from microagg.evidence.measured import AllRecords, Counts, Measured, Part
 from microagg.evidence.measuring import Measuring
 from microagg.grouping.read_table import take_in
 from microagg.kernels.labels import canonical_labels
 from microagg.measure.attack import OnProgress
-from microagg.measure.before_and_after import Summary
 from microagg.measure.column_losses import Losses
-from microagg.measure.known_columns import KnownRisk
 from microagg.measure.linkage import Linkage, Sought, sample_for
-from microagg.measure.pairing import chance_at_most
 from microagg.measure.row_keys import Keys
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of
 from microagg.releasing.release_values import MissingCounts
 from microagg.tables.frame import Frame
-
-
-@dataclass(frozen=True, eq=False)
-class PartitionInChunks(Partition):
-    """A partition whose ``labels`` are those of a sample of whole groups."""
-
-    all_groups: int = 0
-    least: int = 0
-    most: int = 0
-
-    @property
-    def n_groups(self) -> int:
-        """Number of groups of the whole table."""
-        return self.all_groups
-
-    @property
-    def smallest(self) -> int:
-        """Records of the smallest group of the whole table."""
-        return self.least
-
-    @property
-    def largest(self) -> int:
-        """Records of the largest group of the whole table."""
-        return self.most
 
 
 class Sample(NamedTuple):
@@ -82,13 +53,13 @@ class Sample(NamedTuple):
 
 
 def _measuring(
-    plan: Plan, encoding: Encoding, sample: Sample, sums: Sums, counts: Counts
+    plan: Plan, encoding: Encoding, sample: Sample, sums: Sums, counted: AllRecords
 ) -> Measuring:
     """Return the sampled records, ready to be measured."""
     squares = np.array([c.losses.total * c.setting.importance for c in encoding.coders])
     intake = take_in(Frame(sample.before), plan, sample.text, fitted=encoding.recoders)
     method = find(encoding.block.method)
-    partition = PartitionInChunks(
+    partition = Partition(
         labels=canonical_labels(sample.labels),
         k=encoding.k,
         method=method.name,
@@ -98,9 +69,7 @@ def _measuring(
         sst=float(squares.sum()),
         seconds=0.0,
         weighted=encoding.weighs,
-        all_groups=sums.groups,
-        least=sums.smallest,
-        most=sums.largest,
+        counted=sums.groups,
     )
     names, before = [coder.name for coder in encoding.coders], sample.before
     rows = np.arange(len(sample.labels))
@@ -122,8 +91,7 @@ def _measuring(
         sample.shared.states,
         np.repeat(partition.labels[:, None], len(names), axis=1),
         cells,
-        records=encoding.records,
-        counted_below_k=counts.known.records_below(encoding.k) / encoding.records,
+        counted=counted,
     )
 
 
@@ -169,9 +137,7 @@ def measured_at_scale(
     summary: TableSummary,
     sums: Sums,
     counts: Counts,
-    alone: Linkage,
-    with_known: Linkage | None,
-    if_claimed: Linkage | None,
+    linked: Mapping[str | None, Linkage],
     pictures: bool = False,
     together: Sequence[Any] = (),
     attack: bool = False,
@@ -181,84 +147,39 @@ def measured_at_scale(
 ) -> Measured:
     """Measure a release: what was counted in all records as such, all else in the sample.
 
-    ``pictures`` tells whether a report is to be drawn; ``together`` are dropped units whose rows lie together
-    in a file whose order is kept; ``attack`` tells whether the sample is attacked with controls,
-    ``progress`` and ``should_stop`` are of the attacks;
-    ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
+    ``counts``, ``linked`` and ``together`` are fields of :class:`.AllRecords`; ``pictures`` tells whether a
+    report is to be drawn, ``attack`` whether the sample is attacked with controls, to which ``progress`` and
+    ``should_stop`` belong; ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
     """
-    n, k = encoding.records, encoding.k
-    measuring = _measuring(plan, encoding, sample, sums, counts)
-    known = claimed = KnownRisk.of(counts.known, k, with_known or alone)
-    if counts.claimed is not None:
-        assert if_claimed is not None
-        claimed = KnownRisk.of(counts.claimed, k, if_claimed)
-    sampled = measuring.measured(known, claimed, **measures)
-    agreements = {
-        # Close values are estimated from the sample.
-        name: replace(counts.agreeing[name], close=math.ceil(figures.close * n / figures.of))
-        for name, figures in sampled.signs.agreements.items()
-    }
-    names, lost = losses_of(encoding, sums)
+    counted = AllRecords(
+        records=encoding.records,
+        dropped=summary.records - encoding.records,
+        counts=counts,
+        linked=linked,
+        losses=_losses(encoding, sums),
+        totals=_totals(encoding, summary, sums),
+        together=together,
+    )
+    measuring = _measuring(plan, encoding, sample, sums, counted)
     attacked = _attacked(sample, measuring, progress, should_stop) if attack else Attacked(None)
-    swap = sampled.swap
-    if swap is not None:
-        lost = lost._replace(
-            released=lost.within
-        )  # rows are nobody's, so that only groups have a loss
-        if measuring.is_sample:
-            swap = swap._replace(alone=counts.unique_before)
-            if swap.chance is not None and not plan.keep_order:
-                swap = swap._replace(chance=chance_at_most(counts.known))
     return replace(
-        sampled,
-        signs=replace(
-            sampled.signs,
-            agreements=agreements,
-            uncounted_rows=[
-                *sampled.signs.uncounted_rows,
-                *(together if measuring.is_sample else ()),
-            ],
-        ),
-        utility=replace(
-            sampled.utility,
-            information_loss=lost.overall(lost.released),
-            by_column=dict(zip(names, (100 * lost.released).tolist(), strict=True)),
-            group_loss=lost.overall(lost.within),
-            group_loss_by_column=dict(zip(names, (100 * lost.within).tolist(), strict=True)),
-        ),
-        alone=sampled.alone.of_all(
-            alone,
-            smallest_class=counts.alone.smallest,
-            below_k=counts.alone.records_below(k) / n,
-            unique_before=counts.unique_before / n,
-            unique_after=counts.alone.unique / n,
-            blind_guess=1 / n,
-            diversity={
-                name: replace(figures, agreement=agreements.get(name, figures.agreement))
-                for name, figures in sampled.alone.diversity.items()
-            },
-        ),
-        stakes=counts.stakes,
-        swap=swap,
+        measuring.measured(**measures),
         attacks=attacked.attacks,
         not_attacked=attacked.refused,
-        dropped=summary.records - n,
-        summaries=_summaries(sampled.summaries, encoding, summary, sums),
         pictures=measuring.pictures() if pictures else None,
     )
 
 
-def losses_of(encoding: Encoding, sums: Sums) -> tuple[list[Any], Losses]:
-    """Return the losses of all protected or recoded columns, and the names of these."""
-    names = [coder.name for coder in encoding.coders]
+def _losses(encoding: Encoding, sums: Sums) -> Losses:
+    """Return the losses of the protected columns, then of the other recoded ones."""
     inertia = [coder.setting.importance * coder.losses.inertia for coder in encoding.coders]
     shares = [*zip(sums.within, sums.released, inertia, strict=True)]
+    protected = {coder.name for coder in encoding.coders}
     for name, recoder in encoding.recoders.items():
-        if name not in names:  # a stratum, or a column left as it is
+        if name not in protected:  # a stratum, or a column left as it is
             lost, weight = loss_by_recoding(recoder)
-            names.append(name)
             shares.append((lost, lost, weight))
-    return names, Losses(*np.array(shares).T)
+    return Losses(*np.array(shares).T)
 
 
 def _attacked(
@@ -282,30 +203,26 @@ def _attacked(
     )
 
 
-def _summaries(
-    sampled: Sequence[Summary], encoding: Encoding, summary: TableSummary, sums: Sums
-) -> list[Summary]:
-    """Put totals, means and deviations of all records in place of those of the sample."""
-    summaries = []
-    for j, (of_sample, coder) in enumerate(zip(sampled, encoding.coders, strict=False)):
+def _totals(
+    encoding: Encoding, summary: TableSummary, sums: Sums
+) -> dict[Any, dict[str, tuple[float, float]]]:
+    """Return totals, means, deviations and missing values of all records, of columns that have them."""
+    totals: dict[Any, dict[str, tuple[float, float]]] = {}
+    for j, coder in enumerate(encoding.coders):
+        if coder.levels:
+            continue
         after = sums.after[j]
         before: Moments | Share = summary.columns[coder.name].moments
         if coder.recoder is not None:
             before = coder.recoder.every
-        missing = (int(sums.cells[j][0]), encoding.records - after.count)
-        nothing = not (before.count and after.count)  # every value is missing, or was blanked
-        if coder.levels or coder.kind == "date" or nothing:
-            summaries.append(replace(of_sample, missing=missing) if not coder.levels else of_sample)
+        totals[coder.name] = {"missing": (int(sums.cells[j][0]), encoding.records - after.count)}
+        if coder.kind == "date" or not (before.count and after.count):
             continue
         # Weights of released values have a mean of 1.
         scale = encoding.mean_weight if encoding.weighted else 1.0
-        summaries.append(
-            replace(
-                of_sample,
-                total=(before.total, after.total * scale),
-                mean=(before.mean, after.mean),
-                sd=(before.deviation, after.deviation),
-                missing=missing,
-            )
-        )
-    return [*summaries, *sampled[len(summaries) :]]  # recoded columns that are not protected
+        totals[coder.name] |= {
+            "total": (before.total, after.total * scale),
+            "mean": (before.mean, after.mean),
+            "sd": (before.deviation, after.deviation),
+        }
+    return totals

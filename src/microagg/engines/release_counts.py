@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from microagg.errors import InputError
+from microagg.evidence.measured import Counts
 from microagg.formats.batches import Batch, BatchSource
 from microagg.measure.agreement import Agreement, telling_apart
 from microagg.measure.classes import ClassSizes
@@ -30,22 +31,6 @@ from microagg.tables.numbers_in_text import OddCells, count_odd
 
 _HEAD = 1000  # records that show whether a text column is meant to hold numbers
 _SOME_ODD = OddCells(0, 1, 0)
-
-
-class Counts(NamedTuple):
-    """Classes of all records of a release."""
-
-    alone: ClassSizes
-    """By the protected columns."""
-    known: ClassSizes
-    """By these, strata, released weight and the known columns."""
-    unique_before: int
-    claimed: ClassSizes | None = None
-    """With the confidential columns too; None: there is none."""
-    stakes: Mapping[Any, float] = {}
-    """Share of records below k if a confidential column were known, the largest first."""
-    agreeing: Mapping[Any, Agreement] = {}
-    """Groups that agree in each confidential column, as far as exact values disclose."""
 
 
 class CountedColumns(NamedTuple):

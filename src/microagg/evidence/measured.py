@@ -20,6 +20,8 @@ from microagg.ledger.joining import Joining
 from microagg.measure.agreement import Agreement
 from microagg.measure.attack import Attacks
 from microagg.measure.before_and_after import Summary
+from microagg.measure.classes import ClassSizes
+from microagg.measure.column_losses import Losses
 from microagg.measure.disclosure_signs import (
     Determined,
     Identifier,
@@ -28,6 +30,7 @@ from microagg.measure.disclosure_signs import (
 )
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.known_columns import Harm, KnownRisk
+from microagg.measure.linkage import Linkage
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.pairing import Pairing, SwapFigures
 from microagg.measure.risk import Risk
@@ -59,6 +62,40 @@ class Cure(NamedTuple):
     loss: float | None
     """Information loss with it, at most, in percent; None: it was not tried."""
     loss_now: float
+
+
+class Counts(NamedTuple):
+    """Classes of all records of a release."""
+
+    alone: ClassSizes
+    """By the protected columns."""
+    known: ClassSizes
+    """By these, strata, released weight and the known columns."""
+    unique_before: int
+    claimed: ClassSizes | None = None
+    """With the confidential columns too; None: there is none."""
+    stakes: Mapping[Any, float] = {}
+    """Share of records below k if a confidential column were known, the largest first."""
+    agreeing: Mapping[Any, Agreement] = {}
+    """Groups that agree in each confidential column, as far as exact values disclose."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class AllRecords:
+    """What was counted in all records of a table in parts, of which a sample of whole groups is measured."""
+
+    records: int
+    dropped: int
+    """Records that were left out for missing values."""
+    counts: Counts
+    linked: Mapping[str | None, Linkage]
+    """By the protected columns alone (None), and by each view of :func:`.views_of`."""
+    losses: Losses
+    """Of the protected columns, then of the other recoded ones."""
+    totals: Mapping[Any, Mapping[str, Any]]
+    """By protected column: what of its :class:`.Summary` was counted."""
+    together: Sequence[Any] = ()
+    """Dropped units whose rows lie together in a file whose order is kept."""
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,6 @@ from microagg.measure.disclosure_signs import (
 )
 from microagg.measure.known_columns import (
     Known,
-    KnownRisk,
     ascending_codes,
     enough,
     known_columns,
@@ -59,17 +58,8 @@ class Measuring(TableFigures):
         check_analyses(analyses, frame, gone, whole=False)
         return self.with_analyses(self.utility, analyses), self.risk
 
-    def measured(
-        self,
-        with_known: KnownRisk | None = None,
-        if_confidential_known: KnownRisk | None = None,
-        **measures: Any,
-    ) -> Measured:
-        """Return all figures.
-
-        ``with_known`` and ``if_confidential_known`` are those of all records, where these are a sample;
-        ``measures`` are as for :meth:`measure`.
-        """
+    def measured(self, **measures: Any) -> Measured:
+        """Return all figures; ``measures`` are as for :meth:`measure`."""
         utility, alone = self.measure(**measures)
         return Measured(
             roles=self.roles,
@@ -78,13 +68,13 @@ class Measuring(TableFigures):
             utility=utility,
             fidelity=self.fidelity,
             alone=alone,
-            with_known=with_known or self.with_known,
-            if_confidential_known=if_confidential_known or self.if_confidential_known,
+            with_known=self.with_known,
+            if_confidential_known=self.if_confidential_known,
             harms=self.harms,
-            stakes=self.stakes,
+            stakes=self.counts.stakes,
             summaries=self.summaries,
             weighted=self.both.weights is not None,
-            dropped=self.intake.dropped,
+            dropped=self.intake.dropped if self.counted is None else self.counted.dropped,
             suppressed=self.suppressed,
             swap=self.swap,
             sampled=len(self.both) if self.is_sample else None,
@@ -103,9 +93,12 @@ def _signs_of(table: TableFigures) -> Signs:
     strata = table.plan.shared_strata
     extra = {name: column for name, column in known.items() if name not in strata}
     hidden = table.as_in_file([*roles.dropped, *roles.renumbered])
-    uncounted = [name for name in table.plan.units if name in roles.released]
+    uncounted: list[Any] = []  # in a sample, which may not have all rows of a unit
+    if table.counted is not None and table.is_sample:
+        uncounted = [name for name in table.plan.units if name in roles.released]
+        uncounted += table.counted.together
     return Signs(
-        records=table.records or len(both),
+        records=table.records,
         looked_at=len(both),
         below_k=below,
         harms=table.harms if below else (),
@@ -113,7 +106,7 @@ def _signs_of(table: TableFigures) -> Signs:
         identifiers=identifiers(extra),
         determined=determines({**extra, **table.confidential}, both),
         linked_rows=table.linked_rows,
-        uncounted_rows=uncounted if table.is_sample else (),
+        uncounted_rows=uncounted,
         lying_together=_lying_together(table),
         sorted_by=_sorted_by(table),
         fine_digits=_fine_digits(table),

@@ -1,22 +1,21 @@
 """Single figures of a table against its release, in memory, from which evidence is made.
 
 What is costly is computed when it is first asked for. Where the records are a sample of whole groups of a
-larger table, figures of all records take the place of those of the sample later
-(:mod:`microagg.engines.evidence_at_scale`).
+larger table, what was counted in all its records is given (:class:`microagg.evidence.measured.AllRecords`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.errors import MicroaggError
-from microagg.evidence.measured import Cure, Part, Suppressed
+from microagg.evidence.measured import AllRecords, Counts, Cure, Part, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
 from microagg.grouping.require.value_rules import WITHIN
@@ -32,7 +31,7 @@ from microagg.measure.agreement import (
 from microagg.measure.analyses import analyse
 from microagg.measure.before_and_after import Summary, summaries
 from microagg.measure.both_tables import Pair, against_original
-from microagg.measure.classes import classes, share_below
+from microagg.measure.classes import ClassSizes, classes, share_below
 from microagg.measure.fidelity import Fidelity, columns_of, fidelity_of
 from microagg.measure.known_columns import (
     Harm,
@@ -40,11 +39,10 @@ from microagg.measure.known_columns import (
     KnownRisk,
     as_in_file,
     known_columns,
-    known_risk,
+    largest_first,
     rank,
-    stakes,
 )
-from microagg.measure.linkage import sample_for
+from microagg.measure.linkage import link, sample_for
 from microagg.measure.linked_rows import (
     LinkedRows,
     linked_rows,
@@ -55,13 +53,14 @@ from microagg.measure.pairing import (
     Chance,
     Pairing,
     SwapFigures,
+    chance_at_most,
     chance_of,
     pairing_attack,
     standing,
     untouched_coordinates,
 )
 from microagg.measure.read_protected import compared_columns
-from microagg.measure.risk import Risk, risk_of
+from microagg.measure.risk import Risk, individual_of
 from microagg.measure.utility import Utility, utility_of
 from microagg.measure.within_groups import WithinGroups, within_groups
 from microagg.plan.plan import Plan
@@ -100,10 +99,8 @@ class TableFigures:
     """Records that were left out; None: none was to be."""
     is_frame: bool = False
     """Whether the release is handed over as a frame, and not as a file."""
-    records: int | None = None
-    """All records, if these are a sample of whole groups; None: these are all."""
-    counted_below_k: float | None = None
-    """:attr:`below_k_with_known` as it was counted in all records; None: it is counted here."""
+    counted: AllRecords | None = None
+    """What was counted in all records, if the table is read in parts; None: all are here."""
 
     @property
     def roles(self) -> Roles:
@@ -111,9 +108,14 @@ class TableFigures:
         return self.intake.roles
 
     @property
+    def records(self) -> int:
+        """Number of all records."""
+        return len(self.both) if self.counted is None else self.counted.records
+
+    @property
     def is_sample(self) -> bool:
         """Whether there are more records than these."""
-        return self.records is not None and self.records > len(self.both)
+        return self.records > len(self.both)
 
     @property
     def recoded_columns(self) -> tuple[Any, ...]:
@@ -196,7 +198,8 @@ class TableFigures:
 
         Swapped values lose what their groups lose, since rows are then nobody's.
         """
-        measures = utility_of(self.both_as_given)
+        shares = None if self.counted is None else self.counted.losses
+        measures = utility_of(self.both_as_given, shares=shares)
         if self.plan.is_swapped:
             measures = replace(
                 measures,
@@ -267,59 +270,75 @@ class TableFigures:
     @cached_property
     def risk(self) -> Risk:
         """What an attacker gains from the protected columns alone."""
-        figures = risk_of(
-            self.both,
+        if self.counted is None:
+            linkage: Any = partial(link, self.both, sample=sample_for(len(self.both)))
+        else:
+            linkage = self.counted.linked[None]
+        return Risk.of(
+            self.counts.alone,
+            self.counts.unique_before,
             self.plan.k,
-            self.plan.confidential,
-            sample=sample_for(len(self.both)),
-            units=self.intake.units,
-        )
-        original = self.both
-        if self.intake.recoded:
-            original = self.both_as_given.of_columns(range(len(self.both.names)))
-        return replace(
-            figures,
-            unique_before=share_below(original.classes_before, 2),
-            below_k=share_below(self.both.classes, self.plan.k, self.intake.units),
-            diversity={
-                **{
-                    name: replace(figures, agreement=self.agreements[name])
-                    for name, figures in figures.diversity.items()
-                },
-                **self._lists,
-            },
+            diversity=self._diversity,
+            individual=individual_of(self.both, self.intake.units),
+            _link=linkage,
         )
 
     @property
-    def _lists(self) -> dict[Any, Diversity]:
-        """What the lists of groups disclose of swapped columns to someone who knows a group."""
-        return {
-            name: diversity(self.after, name, part.partition.labels)
-            for part in self.parts
-            if self.plan.block_of(part.columns).is_swapped
-            for name in part.columns
+    def _diversity(self) -> dict[Any, Diversity]:
+        """What classes disclose of confidential columns, and the lists of groups of swapped ones."""
+        disclosed = {}
+        for name, agreement in self.agreements.items():
+            of_classes = diversity(self.after, name, self.both.released_classes)
+            disclosed[name] = replace(of_classes, agreement=agreement)
+        for part in self.parts:
+            if self.plan.block_of(part.columns).is_swapped:
+                for name in part.columns:
+                    disclosed[name] = diversity(self.after, name, part.partition.labels)
+        return disclosed
+
+    @cached_property
+    def counts(self) -> Counts:
+        """Classes of all records."""
+        if self.counted is not None:
+            return self.counted.counts
+        both, units, k = self.both, self.intake.units, self.plan.k
+        original = both
+        if self.intake.recoded:
+            original = self.both_as_given.of_columns(range(len(both.names)))
+        known = combine([both.released_classes, *_codes(self.known)])
+        counts = Counts(
+            ClassSizes.of_labels(both.classes, units),
+            ClassSizes.of_labels(known, units),
+            ClassSizes.of_labels(original.classes_before).unique,
+        )
+        if not self.confidential:
+            return counts
+        stakes = {
+            name: share_below(combine([known, column.codes]), k, units)
+            for name, column in self.confidential.items()
         }
+        claimed = ClassSizes.of_labels(combine([known, *_codes(self.confidential)]), units)
+        return counts._replace(claimed=claimed, stakes=largest_first(stakes))
 
     @cached_property
     def with_known(self) -> KnownRisk:
         """What an attacker gains who also knows every untouched column that is not confidential."""
-        return self._known_risk(self.known)
+        return self._known_risk(self.counts.known, "known", self.known)
 
     @cached_property
     def if_confidential_known(self) -> KnownRisk:
         """What an attacker gains if the confidential columns were known after all."""
-        if not self.roles.confidential:
+        if self.counts.claimed is None:
             return self.with_known
-        return self._known_risk({**self.known, **self.confidential})
+        return self._known_risk(self.counts.claimed, "claimed", {**self.known, **self.confidential})
 
-    def _known_risk(self, known: Mapping[Any, Known]) -> KnownRisk:
-        sample = sample_for(len(self.both))
-        return known_risk(self.both, known, self.plan.k, units=self.intake.units, sample=sample)
-
-    @cached_property
-    def stakes(self) -> Mapping[Any, float]:
-        """Confidential columns by the share of records below k if each alone were known."""
-        return stakes(self.both, self.known, self.confidential, self.plan.k, self.intake.units)
+    def _known_risk(self, classes: ClassSizes, view: str, known: Mapping[Any, Known]) -> KnownRisk:
+        if self.counted is not None:
+            linkage = self.counted.linked.get(view, self.counted.linked[None])
+        else:
+            blocks = combine(_codes(known)) if known else None
+            linkage = link(self.both, blocks=blocks, sample=sample_for(len(self.both)))
+        return KnownRisk.of(classes, self.plan.k, linkage)
 
     @cached_property
     def harms(self) -> list[Harm]:
@@ -329,17 +348,20 @@ class TableFigures:
     @cached_property
     def below_k_with_known(self) -> float:
         """Share of records among fewer than k records, or units, that agree in all that is known."""
-        if self.counted_below_k is not None:
-            return self.counted_below_k
-        return share_below(self._joint_classes, self.plan.k, self.intake.units)
+        if any(part.base is not None for part in self.parts):
+            return share_below(self._joint_classes, self.plan.k, self.intake.units)
+        return self.counts.known.records_below(self.plan.k) / self.records
 
     @cached_property
     def agreements(self) -> Mapping[Any, Agreement]:
         """What groups disclose of each confidential column."""
-        seen, known = self.both.released_classes, [column.codes for column in self.known.values()]
+        seen, known = self.both.released_classes, _codes(self.known)
         if known and (apart := telling_apart(known, self.below_k_with_known)):
             seen = combine([seen, *apart])
-        return {name: agreement_of(self.after, name, seen) for name in self.plan.confidential}
+        here = {name: agreement_of(self.after, name, seen) for name in self.plan.confidential}
+        if self.counted is None:
+            return here
+        return {name: self.counts.agreeing[name].with_close_of(here[name]) for name in here}
 
     @cached_property
     def _joint_classes(self) -> Labels:
@@ -348,8 +370,7 @@ class TableFigures:
         Merging whole groups may tell something about single ones, so that these are told apart.
         """
         merged = (part.base for part in self.parts if part.base is not None)
-        known = (column.codes for column in self.known.values())
-        return combine([self.both.released_classes, *merged, *known])
+        return combine([self.both.released_classes, *merged, *_codes(self.known)])
 
     @cached_property
     def untouched(self) -> list[Any]:
@@ -384,7 +405,9 @@ class TableFigures:
         if not self.plan.is_swapped:
             return None
         stands, alone = standing(self.both)
-        return SwapFigures(self._chance, stands, alone)
+        return SwapFigures(
+            self._chance, stands, self.counts.unique_before if self.is_sample else alone
+        )
 
     @property
     def _chance(self) -> Chance | None:
@@ -393,6 +416,8 @@ class TableFigures:
             return Chance(1.0, 1.0)
         if not (self.untouched or self._links):
             return None
+        if self.is_sample:
+            return chance_at_most(self.counts.known)
         hidden = {name: link for name, link in self._links.items() if name not in self.known}
         sets = row_sets(self._joint_classes, hidden).values()
         linked = (each.kinds[each.ids] for each in sets)
@@ -406,7 +431,11 @@ class TableFigures:
     @cached_property
     def summaries(self) -> list[Summary]:
         """Totals, means, medians and standard deviations of each protected column."""
-        return summaries(self.both_as_given, max(self.plan.k, 3))
+        both, totals = self.both_as_given, {} if self.counted is None else self.counted.totals
+        return [
+            replace(row, **totals.get(name, {}))
+            for name, row in zip(both.names, summaries(both, max(self.plan.k, 3)), strict=True)
+        ]
 
     @cached_property
     def linked_rows(self) -> list[LinkedRows]:
@@ -424,6 +453,10 @@ class TableFigures:
             name for name in [*roles.renumbered, *roles.released] if name not in strata
         )
         return linking_columns(columns, [*roles.renumbered, *self.plan.units])
+
+
+def _codes(columns: Mapping[Any, Known]) -> list[Labels]:
+    return [column.codes for column in columns.values()]
 
 
 def cure_of(plan: Plan, now: TableFigures, again: Callable[[Plan], TableFigures]) -> Cure | None:

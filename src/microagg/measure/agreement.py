@@ -15,8 +15,9 @@ class:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -63,6 +64,10 @@ class Agreement:
         exact, harmless = agrees & ~common, agrees & common
         records = classes.records * classes.classes
         return cls(int(records[exact].sum()), 0, int(records[harmless].sum()), classes.n_records)
+
+    def with_close_of(self, sample: Agreement) -> Agreement:
+        """Return this, counted in all records, with the number of close ones as estimated in a sample."""
+        return replace(self, close=math.ceil(sample.close * self.of / sample.of))
 
     @property
     def records(self) -> int:

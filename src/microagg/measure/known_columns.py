@@ -186,37 +186,6 @@ class Harm:
     """Share if it were the only known column."""
 
 
-def stakes(
-    both: Pair,
-    known: Mapping[Any, Known],
-    confidential: Mapping[Any, Known],
-    k: int,
-    units: Labels | None = None,
-) -> dict[Any, float]:
-    """Return what the claim that a column is confidential would cost if it were wrong, the most first.
-
-    Parameters
-    ----------
-    both : both tables
-    known : codes of each column that an attacker is taken to know
-    confidential : codes of each column that an attacker is taken not to know
-    k : records, or units, that must share their values
-    units : (n,) unit of each record; None: k counts records
-
-    Returns
-    -------
-    dict
-        For each confidential column the share of records in classes of fewer than k, if it were known too.
-    """
-    labels = combine([both.released_classes, *(column.codes for column in known.values())])
-    return largest_first(
-        {
-            name: share_below(combine([labels, column.codes]), k, units)
-            for name, column in confidential.items()
-        }
-    )
-
-
 def largest_first(shares: Mapping[Any, float]) -> dict[Any, float]:
     """Sort columns by their ``shares``, the largest first."""
     return dict(sorted(shares.items(), key=lambda item: -item[1]))
@@ -226,7 +195,7 @@ def rank(both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = 
     """Rank the ``known`` columns by what each does alone, the most harmful one first.
 
     Columns that do the same are in order of their distinct values, most of them first, then as given.
-    ``both``, ``k`` and ``units`` are as for :func:`stakes`.
+    ``both``, ``k`` and ``units`` are as for :func:`known_risk`.
     """
     check_k(k, max(len(both), k))
     harms = [
@@ -248,7 +217,7 @@ def enough(
     No smaller set within the one found is enough: none of its columns can stay. Another set may be
     smaller; columns that split the fewest classes are kept first. None if not even
     dropping all of them is enough, since k does not hold for the protected columns alone. ``both``, ``k`` and
-    ``units`` are as for :func:`stakes`.
+    ``units`` are as for :func:`known_risk`.
     """
     check_k(k, max(len(both), k))
     if share_below(both.released_classes, k, units) > 0:

@@ -80,6 +80,19 @@ class Risk:
     _link: Linkage | Callable[..., Linkage] = field(repr=False, compare=False)
     """The linkage, or what computes it."""
 
+    @classmethod
+    def of(cls, classes: ClassSizes, unique_before: int, k: int | None, **others: Any) -> Risk:
+        """Return the risk by the sizes of all classes; ``others`` are the fields that these do not tell."""
+        n = classes.n_records
+        return cls(
+            smallest_class=classes.smallest,
+            below_k=None if k is None else classes.records_below(k) / n,
+            unique_before=unique_before / n,
+            unique_after=classes.unique / n,
+            blind_guess=1 / n,
+            **others,
+        )
+
     @cached_property
     def linkage(self) -> Linkage:
         """Distance-based record linkage; with its interval, if it was sampled."""
@@ -87,13 +100,9 @@ class Risk:
 
     def linked(self, progress: Callable[[int], None] | None = None) -> Risk:
         """Return the risk with its linkage computed now, telling ``progress`` the number of records done."""
-        return (
-            self if isinstance(self._link, Linkage) else self.of_all(self._link(progress=progress))
-        )
-
-    def of_all(self, linkage: Linkage, **figures: Any) -> Risk:
-        """Return the risk with the linkage and other figures of all records, where this is of a sample."""
-        return replace(self, _link=linkage, **figures)
+        if isinstance(self._link, Linkage):
+            return self
+        return replace(self, _link=self._link(progress=progress))
 
     @property
     def record_linkage(self) -> float:
@@ -206,23 +215,24 @@ def risk_of(
     household of each record, for the risk of households where records have weights.
     """
     check_sample(sample)
-    n = len(both)
     before, after = map(ClassSizes.of_labels, (both.classes_before, both.classes))
     if k is not None:
-        check_k(k, max(n, k))
-    individual = None
-    if both.weights is not None:
-        individual = sample_risk(both.classes, both.weights * both.mean_weight, units)
-    return Risk(
-        smallest_class=after.smallest,
-        below_k=None if k is None else after.records_below(k) / n,
-        unique_before=before.unique / n,
-        unique_after=after.unique / n,
-        blind_guess=1 / n,
+        check_k(k, max(len(both), k))
+    return Risk.of(
+        after,
+        before.unique,
+        k,
         diversity=_diversity(both, confidential),
-        individual=individual,
+        individual=individual_of(both, units),
         _link=partial(link, both, sample=sample, random_state=random_state),
     )
+
+
+def individual_of(both: Pair, units: Labels | None) -> IndividualRisk | None:
+    """Measure the risks of the records of ``both`` tables, as for :func:`risk_of`; None without weights."""
+    if both.weights is None:
+        return None
+    return sample_risk(both.classes, both.weights * both.mean_weight, units)
 
 
 def sample_risk(classes: Labels, weights: Floats, units: Labels | None = None) -> IndividualRisk:

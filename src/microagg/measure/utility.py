@@ -11,7 +11,7 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.measure.analyses import Wanted, analyse
 from microagg.measure.both_tables import Pair, pair
-from microagg.measure.column_losses import losses
+from microagg.measure.column_losses import Losses, losses
 from microagg.measure.estimates import Analysis
 
 
@@ -113,9 +113,14 @@ def utility(
     return replace(figures, analyses=[replace(each, _groups=None) for each in figures.analyses])
 
 
-def utility_of(both: Pair, analyses: Iterable[Wanted] = ()) -> Utility:
-    """Measure the loss of ``both`` tables; ``analyses`` are as for :func:`utility`."""
-    shares = losses(both)
+def utility_of(
+    both: Pair, analyses: Iterable[Wanted] = (), shares: Losses | None = None
+) -> Utility:
+    """Measure the loss of ``both`` tables; ``analyses`` are as for :func:`utility`.
+
+    ``shares`` are the losses of all records, if these are a sample of them.
+    """
+    shares = losses(both) if shares is None else shares
     there, there_after = (~np.isnan(values) for values in (both.original, both.protected))
     changed = {}
     for j in np.flatnonzero(both.is_category).tolist():

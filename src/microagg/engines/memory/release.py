@@ -111,7 +111,7 @@ class Release:
     @property
     def stakes(self) -> Mapping[Any, float]:
         """Confidential columns by the share of records below k if each alone were known."""
-        return self._measuring.stakes
+        return self._measuring.counts.stakes
 
     @cached_property
     def cautions(self) -> list[Caution]:

@@ -26,7 +26,7 @@ from microagg.engines.aggregates import (
 )
 from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale
-from microagg.engines.release_counts import CountedColumns, Counts, count_release
+from microagg.engines.release_counts import CountedColumns, count_release
 from microagg.engines.spark.on_spark import BEFORE, Grouped, buckets_of
 from microagg.engines.spark.spark_counts import CountsOnSpark, KeysOnSpark
 from microagg.engines.spark.spark_frames import (
@@ -46,7 +46,7 @@ from microagg.engines.spark.spark_frames import (
 from microagg.engines.write_and_count import refuse_broken
 from microagg.errors import InputError
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import CountedFile, Measured
+from microagg.evidence.measured import CountedFile, Counts, Measured
 from microagg.evidence.sentences import Caution
 from microagg.formats.atomic import sha256
 from microagg.measure.known_columns import views_of
@@ -93,7 +93,7 @@ class SparkRelease:
     @property
     def n_groups(self) -> int:
         """Number of groups."""
-        return self.grouped.sums.groups
+        return self.grouped.sums.groups.number
 
     @property
     def information_loss(self) -> float:
@@ -169,16 +169,13 @@ class SparkRelease:
         """Measure; the parameters are as for :func:`microagg.engines.evidence_at_scale.measured_at_scale`."""
         grouped = self.grouped
         with on_spark():
-            linked = _linked(grouped)
             measure = partial(
                 measured_at_scale,
                 plan=self.plan,
                 summary=grouped.summary,
                 sums=grouped.sums,
                 counts=self._count(),
-                alone=linked[None],
-                with_known=linked.get("known"),
-                if_claimed=linked.get("claimed"),
+                linked=_linked(grouped),
                 **measures,
             )
             return measured_in_one_task(grouped, measure)
