@@ -52,6 +52,7 @@ def test_a_median_of_few_values_is_the_mean_of_all():
     row = summaries(both, 5)[0]
     assert row.total == pytest.approx((6.0, 6.0))
     assert row.median == pytest.approx((3.0, 3.0))
+    assert row.sd == pytest.approx((math.sqrt(8), 0.0))
 
 
 def test_a_column_without_any_value_has_zeros():

@@ -189,6 +189,12 @@ def _plural_of(noun: str) -> str:
 def narrowed_down(below: float, k: int, units: UnitWords = RECORDS) -> str:
     """Say that an attacker can narrow down the share ``below`` of the records to fewer than k ``units``.
 
+    Parameters
+    ----------
+    below : share of the records, 0 to 1
+    k : smallest number that is promised
+    units : the words for what k counts
+
     >>> narrowed_down(1.0, 5)
     'every record can be narrowed down to fewer than 5'
     >>> narrowed_down(0.169, 5, unit_words("db030", "household"))

@@ -138,6 +138,11 @@ def part(state: State, share: float) -> Iterator[None]:
 
     So a method can run another one in the same state: a stop request also reaches the inner method,
     and progress keeps increasing. The writes are ordered so that a watcher never sees too many records.
+
+    Parameters
+    ----------
+    state : the counters of a running method
+    share : of one record's work that a record of this part takes
     """
     values = state.view(np.float64)
     done, before, weight = int(state[DONE]), values[BEFORE], values[SHARE]

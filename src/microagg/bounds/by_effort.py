@@ -88,6 +88,11 @@ def _priceable(n: int, k: int) -> bool:
 def expected_seconds(n: int, k: int) -> float:
     """Estimate the seconds of the balanced bound for n records and k, measured with 11 to 13 columns.
 
+    Parameters
+    ----------
+    n : number of records
+    k : least number of records in a group
+
     >>> expected_seconds(1000, 3) < expected_seconds(1000, 10)
     True
     """

@@ -182,6 +182,11 @@ _BINDS = 1e-7  # a box's column used this much binds
 def costs_of(X: Floats, members: Members) -> Floats:
     """Return the SSE, (m,), of groups of the records X, whose ``members`` (m, w) are filled up with −1.
 
+    Parameters
+    ----------
+    X : (n, d) scaled records
+    members : (m, w) records of each group
+
     >>> costs_of(np.array([[0.0], [2.0], [7.0]]), np.array([[0, 1, -1]], dtype=np.int32)).tolist()
     [2.0]
     """

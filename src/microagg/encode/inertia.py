@@ -52,6 +52,12 @@ class LevelCounts(NamedTuple):
 def count_levels(levels: Labels, m: int, weights: Floats | None = None) -> LevelCounts:
     """Count the m levels of records, −1 where missing.
 
+    Parameters
+    ----------
+    levels : (n,) number of each record's level, −1 where missing
+    m : number of levels
+    weights : (n,) of the records; None: each counts as one
+
     >>> count_levels(np.array([0, 0, 1, -1]), 2)
     LevelCounts(often=array([2, 1]), present=3)
     """

@@ -207,7 +207,13 @@ def recode_table(
 
 
 def recoded_columns(table: Frame, recoders: Mapping[Any, Recoder]) -> dict[Any, Recoded]:
-    """Return the columns of a table, not yet recoded, that ``recoders`` recode, by name."""
+    """Return the columns of a table, not yet recoded, that ``recoders`` recode, by name.
+
+    Parameters
+    ----------
+    table : as read
+    recoders : column to how it is recoded
+    """
     return {name: Recoded(recoder, before_of(table, recoder)) for name, recoder in recoders.items()}
 
 

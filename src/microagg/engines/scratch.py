@@ -286,6 +286,11 @@ def opened_scratch(target: Path, owner: dict[str, Any]) -> Iterator[Scratch]:
     Only a killed run leaves it behind. Its successor goes on from it if ``owner``, which tells the input
     and the plan, is the same, and else begins anew. A run that does not get the folder leaves it alone:
     another run works in it.
+
+    Parameters
+    ----------
+    target : the file that the run will write
+    owner : what kept work belongs to, see :func:`owner_of`
     """
     folder = target.with_name(f".{target.name[:30]}.scratch")
     with _enough_room(folder), _locked_folder(folder, target):

@@ -47,7 +47,13 @@ class JobResult:
 
 
 def run(job: Job, observer: Observer | None = None) -> JobResult:
-    """Do a job. Whatever fails before all files are complete, none of them takes its name."""
+    """Do a job. Whatever fails before all files are complete, none of them takes its name.
+
+    Parameters
+    ----------
+    job : what to read, do and write
+    observer : hears of stages, progress and cautions; None: nobody does
+    """
     observer = observer or Observer()
     job.check()
     observer.stage("reading")

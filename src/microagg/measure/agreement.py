@@ -120,7 +120,14 @@ class Diversity:
 
 
 def diversity(frame: Frame, name: Any, labels: Labels) -> Diversity:
-    """Measure a confidential column; ``labels`` (n,) are the classes of the records."""
+    """Measure a confidential column; ``labels`` (n,) are the classes of the records.
+
+    Parameters
+    ----------
+    frame : the table as released
+    name : its confidential column
+    labels : (n,) class of each record, any numbers
+    """
     codes, levels = frame.levels(name)
     labels = canonical_labels(labels)
     sizes = group_sizes(labels)

@@ -229,7 +229,13 @@ def risk_of(
 
 
 def individual_of(both: Pair, units: Labels | None) -> IndividualRisk | None:
-    """Measure the risks of the records of ``both`` tables, as for :func:`risk_of`; None without weights."""
+    """Measure the risks of the records of ``both`` tables, as for :func:`risk_of`; None without weights.
+
+    Parameters
+    ----------
+    both : the table before and after
+    units : (n,) unit of each record; None: each is one of its own
+    """
     if both.weights is None:
         return None
     return sample_risk(both.classes, both.weights * both.mean_weight, units)

@@ -120,7 +120,16 @@ def serve(
     limits: RequestLimits,
     say: Say,
 ) -> None:
-    """Start the page, say where it is, and stay until it ends."""
+    """Start the page, say where it is, and stay until it ends.
+
+    Parameters
+    ----------
+    paths : files whose first screen is opened, with the table or plan in them
+    port : 0 takes one that is free
+    open_browser : whether to open the system's browser at the address
+    limits : how large a request may be, and how many run at once
+    say : is told the address and what goes wrong, a title and a sentence
+    """
     with _logging(say):
         server = Server(paths, port=port, limits=limits, say=say)
         try:

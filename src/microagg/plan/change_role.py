@@ -79,6 +79,11 @@ _ASKS = {
 def decision_words(decision: str, name: Any = None) -> str:
     """Say what a decision does with a column; without a name, with "it".
 
+    Parameters
+    ----------
+    decision : a word and, after a space, its value, as in prices: "coarsen bands:5"
+    name : the column
+
     >>> decision_words("stratum", "region"), decision_words("coarsen bands:5")
     ('make region a stratum', 'make it coarser: bands of 5')
     """

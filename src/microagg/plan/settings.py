@@ -118,7 +118,13 @@ def check_time_limit(seconds: object) -> None:
 
 
 def check_options(method: Method, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Refuse options that the method does not have; return those it has, with their defaults."""
+    """Refuse options that the method does not have; return those it has, with their defaults.
+
+    Parameters
+    ----------
+    method : as registered
+    options : as given by the user, name to value
+    """
     known = {option.name: option.default for option in method.options}
     for name in options:
         if name == "random_state":

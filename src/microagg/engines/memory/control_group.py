@@ -148,7 +148,14 @@ def attacks_for_evidence(
 
 
 def seconds_for_evidence(records: int, columns: int, grouping: float) -> float:
-    """Estimate how long :func:`attacks_for_evidence` takes if all records took so long to group."""
+    """Estimate how long :func:`attacks_for_evidence` takes if all records took so long to group.
+
+    Parameters
+    ----------
+    records : all of the table
+    columns : those that are attacked
+    grouping : seconds that groups of all records took
+    """
     some = min(records, MOST_RECORDS)
     controls = round(CONTROL_SHARE * some)
     once = grouping * some / max(records, 1)
@@ -159,7 +166,14 @@ def seconds_for_evidence(records: int, columns: int, grouping: float) -> float:
 
 
 def part_of(progress: OnProgress | None, trial: int, trials: int) -> OnProgress | None:
-    """Return a listener for one of several trials that reports to the listener of all."""
+    """Return a listener for one of several trials that reports to the listener of all.
+
+    Parameters
+    ----------
+    progress : listener of all trials; None: nobody listens
+    trial : number of this one, from 0
+    trials : how many there are
+    """
     if progress is None:
         return None
     return lambda done, total: progress(trial * total + done, trials * total)

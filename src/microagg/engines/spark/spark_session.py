@@ -68,8 +68,12 @@ def is_local(master: str | None) -> bool:
 def session_on(master: str | None = None, records: int | None = None) -> Iterator[SparkSession]:
     """Yield the session there is, or one on a master that ends with the block; workers use this very Python.
 
-    A session on this machine alone is for its owner; see the head of this file. ``records`` is the size of
-    the table that it is for, where that is known.
+    A session on this machine alone is for its owner; see the head of this file.
+
+    Parameters
+    ----------
+    master : address as Spark writes it; None: the session there is, else this machine
+    records : of the table, where known
     """
     from pyspark.sql import SparkSession
 

@@ -29,6 +29,11 @@ def warm_executors(session: SparkSession, plan: Plan) -> int:
 
     Spark spreads the tasks over its executors as it likes, most often over all; a machine that got none
     compiles when its work begins.
+
+    Parameters
+    ----------
+    session : runs here or on a cluster
+    plan : whose kernels are compiled
     """
     context = session.sparkContext
     tasks = context.defaultParallelism

@@ -119,6 +119,11 @@ def steering_requirements(block: Block, requirements: Sequence[Requirement]) -> 
     """Return the requirements of a block that look at columns which it does not protect.
 
     Groups that are searched by such columns say something about whose values these are.
+
+    Parameters
+    ----------
+    block : which columns are protected, and what is required
+    requirements : of this block, as made from the table
     """
     untouched = {names([column]) for column in block.require.columns} - {
         names([column]) for column in block.columns or ()
@@ -217,7 +222,13 @@ class Within(Requirement):
 
 
 def whole_of(requirement: Requirement, kind: type[Requirement]) -> bool:
-    """Return whether a requirement, or that of the whole table that it is part of, is of a kind."""
+    """Return whether a requirement, or that of the whole table that it is part of, is of a kind.
+
+    Parameters
+    ----------
+    requirement : of a table, or of some of its records
+    kind : a class of requirements
+    """
     whole = requirement
     while isinstance(whole, Within):
         whole = whole.whole

@@ -91,7 +91,13 @@ def column_words(column: str) -> str:
 
 
 def demands_of(requirements: Sequence[Requirement], n: int | None = None) -> Demands:
-    """Put requirements into one set of arrays; n is the number of records where there is none."""
+    """Put requirements into one set of arrays; n is the number of records where there is none.
+
+    Parameters
+    ----------
+    requirements : of one block, all for the same records
+    n : number of records; None: as many as the first requirement has
+    """
     wanted = [requirement.demand() for requirement in requirements]
     n = len(wanted[0].codes) if n is None else n
     codes, amounts = np.zeros((len(wanted), n), np.intp), np.ones((len(wanted), n))

@@ -191,6 +191,12 @@ def is_common(records: Any, of: int, numbers: bool = False) -> Any:
     """Tell which values are no news, here as counted: at least half of all records have them.
 
     Of numbers, which have many values, a value is common that more than a tenth have.
+
+    Parameters
+    ----------
+    records : number of records that have the value, one or an array
+    of : number of all records
+    numbers : whether the column holds numbers
     """
     return 10 * records > of if numbers else 2 * records >= of
 
