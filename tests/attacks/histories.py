@@ -5,18 +5,10 @@ for what follows about fewer than k units: by the intersection of classes, known
 linear algebra over all numbers that were released, in exact arithmetic. Nothing here is taken from src but
 the command under attack: classes are equal rows of a file, and a number is an equation about what its rows
 hold now, or, class by class of any file, about what these held in an earlier file; else it is a fault.
-
-``python tests/attacks/histories.py FIRST LAST`` runs the histories of these seeds in several processes, names
-those that are broken with a ledger, and says how many are broken with one and without.
 """
 
-import argparse
 import itertools
-import multiprocessing
-import os
-import sys
 import tempfile
-import time
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
@@ -409,39 +401,3 @@ def attacked(seed: int, ledger: bool) -> tuple[list[str], int, int]:
         found = released(history, files, Path(folder), ledger)
     refused = sum("refused" in one for one in found)
     return faults(history, found, ledger), len(found) - refused, refused
-
-
-def _outcome(seed: int) -> tuple[int, list[tuple[list[str], int, int]], float]:
-    """Attack the history of a seed with a ledger and without; return also the CPU seconds."""
-    start = time.process_time()
-    found = [attacked(seed, ledger) for ledger in (True, False)]
-    return seed, found, time.process_time() - start
-
-
-def main(first: int, last: int, processes: int) -> bool:
-    """Attack the histories of some seeds; return whether none is broken with a ledger."""
-    totals, seconds = np.zeros((2, 4), int), 0.0
-    with multiprocessing.get_context("spawn").Pool(processes, maxtasksperchild=50) as pool:
-        for seed, found, took in pool.imap_unordered(_outcome, range(first, last)):
-            seconds += took
-            for at, (wrong, files, refused) in enumerate(found):
-                totals[at] += bool(wrong), files, refused, 1
-            if found[0][0]:
-                print(f"seed {seed} is broken with a ledger: {found[0][0]}", flush=True)
-    for words, (broken, files, refused, histories) in zip(
-        ("with a ledger", "without"), totals, strict=True
-    ):
-        print(
-            f"{words}: {broken} of {histories} histories broken; {files} files, {refused} refused"
-        )
-    print(f"{seconds / (last - first):.1f} CPU seconds for each history")
-    return not totals[0, 0]
-
-
-if __name__ == "__main__":
-    words = argparse.ArgumentParser(description="Attack random histories of tables.")
-    words.add_argument("first", type=int, help="first seed")
-    words.add_argument("last", type=int, help="the seed after the last")
-    words.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    asked = words.parse_args()
-    sys.exit(not main(asked.first, asked.last, asked.processes))
