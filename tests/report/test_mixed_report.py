@@ -2,30 +2,18 @@
 
 import json
 import re
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import microagg
-from microagg.encode.space import names_of_levels, released_values, space_of
-from microagg.evidence import Evidence, Measured, Part
-from microagg.evidence.measured import Signs
-from microagg.measure.before_and_after import bars, column, pictures_of, summaries
-from microagg.measure.both_tables import Pair
-from microagg.measure.fidelity import columns_of, fidelity_of
-from microagg.measure.known_columns import known_risk
-from microagg.measure.risk import risk_of
-from microagg.measure.utility import utility_of
+from microagg.measure.before_and_after import bars
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.report.html import render, report_texts
-from microagg.report.model import release_model
 from microagg.report.public import Bands, public_model
-from microagg.tables.dates import to_arrow
 from microagg.tables.frame import Frame
-from microagg.tables.variable import variable_of
 
 K = 4
 KINDS = {
@@ -55,74 +43,21 @@ def survey(n=160, seed=0):
     return frame
 
 
-def protected(frame, weighted=False):
-    """Groups by the encoded columns, released as they should be; a pair and the released table."""
-    before = Frame(frame)
-    variables = [variable_of(before, name, KINDS.get(name)) for name in NAMES]
-    space = space_of(variables, states=True)
-    found = microagg.partition(space.scaled, K, method="mdav", scale="none")
-    labels = found.labels
-    values = [released_values(v, labels, found.n_groups)[labels] for v in variables]
-    after = frame.copy()
-    for variable, column_values in zip(variables, values, strict=True):
-        after[variable.name] = native(frame, variable, column_values)
-    w = frame["w"].to_numpy()
-    both = Pair(
-        variables,
-        np.column_stack(values),
-        before,
-        Frame(after),
-        weights=w / w.mean() if weighted else None,
-        mean_weight=float(w.mean()) if weighted else 1.0,
-        labels=labels,
-    )
-    return both, after, found
-
-
-def native(frame, variable, values):
-    if variable.is_category:
-        names = names_of_levels(variable)
-        return [None if np.isnan(v) else names[int(v)] for v in values]
-    if variable.kind == "date":
-        kind = Frame(frame).arrow_column(variable.name).type
-        return to_arrow(values, kind, variable.origin, variable.format).to_pandas()
-    return values
-
-
-def evidence_of(frame, **settings):
-    both, after, found = protected(frame, **settings)
-    plan = Plan.of(k=K, columns=NAMES, confidential=["w"])
-    measured = Measured(
-        roles=plan.roles(list(frame.columns)),
-        parts=[Part(np.arange(len(frame)), NAMES, found, len(NAMES))],
-        utility=utility_of(both, ["income by job", "income ~ benefit"]),
-        fidelity=fidelity_of(columns_of(both)),
-        alone=risk_of(both, K, units=np.arange(len(frame)) // 2),
-        with_known=known_risk(both, {}, K),
-        if_confidential_known=known_risk(both, {}, K),
-        harms=[],
-        stakes={},
-        summaries=summaries(both, K),
-        signs=Signs(records=len(frame), looked_at=len(frame)),
-        weighted=both.weights is not None,
-        pictures=pictures_of(both, K),
-    )
-    return Evidence.of(plan, measured), after
-
-
-def public_of(evidence, after):
-    plan = replace(evidence.plan, columns=KINDS)
-    return public_model(Frame(after), plan, evidence.roles, Bands.of(evidence), None)
-
-
 @pytest.fixture(scope="module")
-def made():
-    return evidence_of(survey(), weighted=True)
+def release():
+    return microagg.protect(
+        survey(),
+        k=K,
+        columns=NAMES,
+        kinds=KINDS,
+        weight="w",
+        method="mdav",
+        analyses=["income by job", "income ~ benefit"],
+    )
 
 
-def test_the_board_sees_every_kind(made):
-    evidence, _ = made
-    page, twin_text = report_texts(release_model(evidence))
+def test_the_board_sees_every_kind(release):
+    page, twin_text = report_texts(release.report_model())
     twin = json.loads(twin_text)
     text = " ".join(re.sub(r"<[^>]*>|&nbsp;", " ", page).split())
     for words in (
@@ -147,34 +82,26 @@ def test_the_board_sees_every_kind(made):
     assert set(twin["utility"]["changed"]) == {"job", "school"}
 
 
-def test_no_level_of_few_records_is_shown(made):
+def test_no_level_of_few_records_is_shown(release):
     """Not in the board's report, and not in the public one."""
-    evidence, after = made
-    both, _, _ = protected(survey(), weighted=True)
     frame = survey()
     assert 0 < (frame["job"] == "rare one").sum() < K
-    public = public_of(evidence, after)
-    for model in (release_model(evidence), public):
+    board = release.report_model()
+    for model in (board, release.report_model(public=True)):
         assert "rare one" not in render(model)
         assert "rare one" not in json.dumps(model)
-    j = NAMES.index("job")
-    found = column(both.variables[j], [both.original[:, j], both.protected[:, j]], K, both.before)
+    found = board["pictures"]["distributions"]["job"]
     assert found["levels"][-1] == "others"
     assert min(found["before"]) >= K
     assert sum(found["before"]) == int(frame["job"].notna().sum())
 
 
-def test_public_report_of_every_kind(made):
-    evidence, after = made
-    model = public_of(evidence, after)
-    page = render(model)
+def test_public_report_of_every_kind(release):
+    model = release.report_model(public=True)
     assert "ticks" in model["pictures"]["distributions"]["born"]
     assert model["pictures"]["distributions"]["school"]["levels"] == ["low", "middle", "high"]
     assert all("before" not in d for d in model["pictures"]["distributions"].values())
-    assert model["classes"]["alone"]["smallest_class"] == evidence.alone.smallest_class
-    # It is a function of the released table: that of another original is byte by byte the same.
-    again = public_of(evidence, after.copy())
-    assert render(again) == page
+    assert model["classes"]["alone"]["smallest_class"] == release.risk.smallest_class
 
 
 def test_codes_of_missing_values_are_no_numbers_of_the_public_report():
