@@ -227,14 +227,15 @@ with replacing(Path(sys.argv[1])) as part:
 """
 
 
+def another_run(target: Path) -> subprocess.Popen[str]:
+    """Write a file in another process, which says its name and waits for a line."""
+    words = [sys.executable, "-c", HOLDER, str(target)]
+    return subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
 def test_the_file_of_another_run_is_left_until_that_run_is_killed(tmp_path):
     target = tmp_path / "out.csv"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, target],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
+    with another_run(target) as other:
         part = other.stdout.readline().strip()
         write(target)
         assert names(tmp_path) == sorted([part, "out.csv"])
@@ -246,12 +247,7 @@ def test_the_file_of_another_run_is_left_until_that_run_is_killed(tmp_path):
 
 def test_the_file_of_another_run_takes_its_name_though_we_wrote_meanwhile(tmp_path):
     target = tmp_path / "out.csv"
-    with subprocess.Popen(
-        [sys.executable, "-c", HOLDER, target],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as other:
+    with another_run(target) as other:
         other.stdout.readline()
         write(target)
         other.communicate("go on\n")

@@ -93,26 +93,6 @@ def test_what_no_groups_can_satisfy_is_refused_with_the_reason():
         microagg.protect(SURVEY, k=3, columns=COLUMNS, method="optimal", unit="household")
 
 
-def test_households_move_together(tmp_path):
-    frame = SURVEY.assign(rent=SURVEY.groupby("household").income.transform("mean"))
-    with pytest.warns(microagg.DisclosureRiskWarning):
-        release = microagg.protect(
-            frame,
-            k=4,
-            columns=["age", "income", "rent"],
-            unit={"column": "household", "mode": "together"},
-            effort="fast",
-            keep_order=True,
-        )
-    found = written(release, tmp_path)
-    # A value of the household stays one; its members are at the same places of the same households.
-    assert (found.groupby("household").rent.nunique() == 1).all()
-    labels = pd.Series(release.partition.labels)
-    mates = labels.groupby(labels).apply(lambda group: frozenset(found.household[group.index]))
-    assert mates.map(len).min() >= 4
-    assert (labels.map(mates).groupby(found.household).nunique() == 1).all()
-
-
 TOGETHER = {"column": "household", "mode": "together"}
 
 
@@ -121,6 +101,8 @@ def test_what_is_required_holds_for_members_of_whole_households(tmp_path, rule):
     # Some households have one member more, so that there are sizes with few households.
     frame = pd.concat([SURVEY, SURVEY.iloc[:9:3]], ignore_index=True)
     frame["turnover"] = np.random.default_rng(2).gamma(2, 10, len(frame))
+    frame["rent"] = frame.groupby("household").income.transform("mean")
+    columns = [*COLUMNS, "rent"]
     asked = {
         "distinct": {"diagnosis": 3},
         "entropy": {"diagnosis": 2},
@@ -131,7 +113,7 @@ def test_what_is_required_holds_for_members_of_whole_households(tmp_path, rule):
         release = microagg.protect(
             frame,
             k=3,
-            columns=COLUMNS,
+            columns=columns,
             unit=TOGETHER,
             require={rule: asked},
             effort="fast",
@@ -141,7 +123,9 @@ def test_what_is_required_holds_for_members_of_whole_households(tmp_path, rule):
     codes = pd.factorize(frame.diagnosis)[0]
     units, amounts = frame.household.to_numpy(), frame.turnover.to_numpy()
     labels = pd.Series(release.partition.labels)
-    for rows in found.groupby(COLUMNS).indices.values():
+    # A value of the household stays one.
+    assert (found.groupby("household").rent.nunique() == 1).all()
+    for rows in found.groupby(columns).indices.values():
         assert frame.household[rows].nunique() >= 3
         if rule == "distinct":
             assert len(set(codes[rows])) >= 3
@@ -151,6 +135,7 @@ def test_what_is_required_holds_for_members_of_whole_households(tmp_path, rule):
             assert naive.closeness(codes, 0.3, False, rows) < 1e-9
         else:
             assert naive.p_percent_margin(amounts, 30, units, rows) < 1e-9
+    # Members of a household are at the same places of the same households.
     mates = labels.groupby(labels).apply(lambda group: frozenset(found.household[group.index]))
     assert (labels.map(mates).groupby(found.household).nunique() == 1).all()
 
