@@ -7,9 +7,10 @@ columns of their own type.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -89,19 +90,22 @@ def n_released(encoding: Encoding) -> int:
     return len(encoding.coders) + encoding.releases_weight + len(dealt_columns(encoding))
 
 
-def dealt_columns(encoding: Encoding) -> list[Any]:
+def dealt_columns(
+    encoding: Encoding, written: Mapping[Any, Any] = MappingProxyType({})
+) -> list[Any]:
     """Name what travels with each row of swapped values, since no file tells it.
 
     :data:`GROUP` is the number of the row's group. If k counts units, ``(unit, column)`` is, for each
     promise, the key of the unit whose value the row got in the promise's first column: a value stands for the
-    units that had it, whatever rows it was dealt to.
+    units that had it, whatever rows it was dealt to. Names are those of a file, as for
+    :meth:`microagg.plan.plan.Plan.promises`.
     """
     if not encoding.is_swapped:
         return []
     if encoding.unit is None:
         return [GROUP]
-    first = (next(iter(promise.columns or ())) for promise in encoding.plan.promises())
-    return [GROUP, *((encoding.unit, name) for name in first)]
+    promises = encoding.plan.promises(written)
+    return [GROUP, *((promise.unit, *list(promise.columns or ())[:1]) for promise in promises)]
 
 
 def shared_values(

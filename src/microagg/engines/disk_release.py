@@ -28,7 +28,7 @@ from microagg.engines.encoding import PackedRows
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
 from microagg.engines.release_counts import CountedColumns, CountsOnDisk, count_release
 from microagg.engines.scratch import Scratch, check_room, in_random_order
-from microagg.engines.write_and_count import refuse_broken
+from microagg.engines.write_and_count import counted_file
 from microagg.errors import VerificationError, shown
 from microagg.evidence.measured import CountedFile, Counts, Measured
 from microagg.formats.atomic import sha256
@@ -205,12 +205,12 @@ class DiskRelease:
         VerificationError
             If what was read back does not keep what was promised.
         """
-        self._begin_gathering()
         schema = self.released_schema()
         names = schema.names
         if escape:
             schema = with_escaped_formulas(schema.empty_table()).schema
         written_names = dict(zip(names, schema.names, strict=True))
+        self._begin_gathering(written_names)
         encoding = self.encoding
         to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
         changed = [*dict.fromkeys([*(coder.name for coder in encoding.coders), *encoding.recoders])]
@@ -230,9 +230,9 @@ class DiskRelease:
                 len({piece.keys for piece in folder.pieces}) if by_folder else 1,
             )
         done, columns = self.records, len(schema.names)
-        promised = (name for promise in self.plan.promises() for name in promise.columns or ())
+        promises = self.plan.promises(written_names)
         lists = _GroupLists(
-            [*dict.fromkeys(written_names[name] for name in promised)],
+            [*dict.fromkeys(name for promise in promises for name in promise.columns or ())],
             completed_csv(part, target_format.csv) if to_csv else None,
         )
         with BatchWriter(part, form, schema, rows=self.records, changed=changed) as writer:
@@ -251,9 +251,7 @@ class DiskRelease:
                 "dealt. The file was removed."
             )
         met = required(encoding, self.run.sums)
-        counted = CountedFile(str(target), tuple(verified), sha256(part), met)
-        refuse_broken(counted, target, self.records)
-        return counted
+        return counted_file(target, verified, sha256(part), met, self.records)
 
     def _checked_tables(
         self, schema: pa.Schema, to_csv: bool, escape: bool, on_progress: OnProgress
@@ -280,8 +278,11 @@ class DiskRelease:
             done += written.num_rows
             on_progress("writing", done, 2 * self.records)
 
-    def _begin_gathering(self) -> None:
-        """Get ready to look at the table while it is written: a sample, keys for counts and for linkage."""
+    def _begin_gathering(self, written: Mapping[str, str]) -> None:
+        """Get ready to look at the table while it is written: a sample, keys for counts and for linkage.
+
+        ``written`` has the names of the columns in the file.
+        """
         self._formulas: dict[str, int] = collections.Counter()
         self._before: list[pa.Table] = []
         self._after: list[pa.Table] = []
@@ -291,7 +292,7 @@ class DiskRelease:
         self._sample_keys: dict[str, list[Any]] = {view: [] for view in self._views}
         self._dropped = [name for name in self.plan.units if name in self.roles.dropped]
         # What is kept of each row and not written, in the order of the columns that :meth:`_gather` returns.
-        self._unwritten = [*self._dropped, *dealt_columns(self.encoding)]
+        self._unwritten = [*self._dropped, *dealt_columns(self.encoding, written)]
         self._key_files = {
             name: self.scratch.folder / f"keys-{j}" for j, name in enumerate(self._unwritten)
         }
@@ -383,14 +384,7 @@ class DiskRelease:
         """
         csv = self.source.format.csv if self.source.is_text else None
         encoding = self.encoding
-        promises = []
-        for promise in self.plan.promises():
-            columns, unit = list(promise.columns or ()), written.get(promise.unit, promise.unit)
-            if encoding.is_swapped and unit is not None:
-                unit = (promise.unit, columns[0])  # the units that had the values
-            names = [written[name] for name in columns]
-            promises.append(promise._replace(columns=names, unit=unit))
-        back = open_batches(part, csv)
+        promises, back = self.plan.promises(written), open_batches(part, csv)
         rows = CountsOnDisk(back, self.scratch.folder, self.memory, self._gathered_keys())
         typed = Frame(self.source.schema.empty_table())
         values: list[Any] = [written[coder.name] for coder in encoding.coders]
@@ -406,11 +400,7 @@ class DiskRelease:
             numbers=[name for name in self.roles.confidential if typed.is_numeric(name)],
             unit=written.get(encoding.unit, encoding.unit),
         )
-        verified, counts = count_release(
-            rows, at, encoding.k, self._uniques.sizes().unique, promises
-        )
-        unit = written.get(encoding.unit, encoding.unit)
-        return [replace(verification, unit=unit) for verification in verified], counts
+        return count_release(rows, at, encoding.k, self._uniques.sizes().unique, promises)
 
     def _has_lists(self, part: Path, written: _GroupLists) -> bool:
         """Return whether the file has in each group the values that were written to it."""

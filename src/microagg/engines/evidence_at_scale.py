@@ -140,7 +140,6 @@ def measured_at_scale(
     linked: Mapping[str | None, Linkage],
     pictures: bool = False,
     together: Sequence[Any] = (),
-    attack: bool = False,
     progress: OnProgress | None = None,
     should_stop: Callable[[], bool] = lambda: False,
     **measures: Any,
@@ -148,8 +147,9 @@ def measured_at_scale(
     """Measure a release: what was counted in all records as such, all else in the sample.
 
     ``counts``, ``linked`` and ``together`` are fields of :class:`.AllRecords`; ``pictures`` tells whether a
-    report is to be drawn, ``attack`` whether the sample is attacked with controls, to which ``progress`` and
-    ``should_stop`` belong; ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
+    board's report is to be drawn; ``progress`` and ``should_stop`` are of the attacks with controls, made if
+    the plan limits what they find or the board reads about swapping; ``measures`` are as for
+    :meth:`microagg.engines.memory.release.Release.measure`.
     """
     counted = AllRecords(
         records=encoding.records,
@@ -161,7 +161,9 @@ def measured_at_scale(
         together=together,
     )
     measuring = _measuring(plan, encoding, sample, sums, counted)
-    attacked = _attacked(sample, measuring, progress, should_stop) if attack else Attacked(None)
+    attacked = Attacked(None)
+    if plan.accept.inference is not None or (plan.is_swapped and pictures):
+        attacked = _attacked(sample, measuring, progress, should_stop)
     return replace(
         measuring.measured(**measures),
         attacks=attacked.attacks,

@@ -23,7 +23,7 @@ from microagg.grouping.read_table import Intake, PartInput, broken_relation
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import combine
-from microagg.measure.verify import verify_all
+from microagg.measure.verify import Verification, verify_all
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.releasing.dealt import Dealt
@@ -123,27 +123,8 @@ class ReleasedTable:
         written = dict(zip(Frame(self.data).names, table.column_names, strict=False))
         write_file(table, part, form)
         back = read_file(part, csv=None if form is None else form.csv, like=form, hashed=True)
-        promised = [
-            promise._replace(
-                columns=[written[name] for name in promise.columns or ()],
-                unit=written.get(promise.unit, promise.unit),
-            )
-            for promise in self.plan.promises()
-        ]
         units = self._units_not_told(written)
-        by_donors = [
-            promise._replace(unit=(promise.unit, first))
-            if (promise.unit, first) in units
-            else promise
-            for promise in promised
-            for first in list(promise.columns or ())[:1]
-        ]
-        verified = [
-            replace(counted, unit=promise.unit)
-            for counted, promise in zip(
-                verify_all(back, by_donors, units=units), promised, strict=True
-            )
-        ]
+        verified = verify_all(back, self.plan.promises(written), units=units)
         broken = broken_relation(self.plan, Frame(back.table))
         if broken is not None:
             raise VerificationError(
@@ -155,10 +136,8 @@ class ReleasedTable:
             raise VerificationError(
                 f"{shown(str(target), 300)} was read back and {fault}. The file was removed."
             )
-        counted = CountedFile(
-            str(target), tuple(verified), back.sha256, self._required(back, written)
-        )
-        refuse_broken(counted, target, len(self.intake))
+        required = self._required(back, written)
+        counted = counted_file(target, verified, back.sha256, required, len(self.intake))
         same = [written[name] for name in self.roles.released if name in written]
         differs = difference(table, back, same)
         if differs is not None:
@@ -257,8 +236,21 @@ def as_required(rule: Requirement, figure: str, passed: bool) -> Required:
     return Required(rule.describe(), figure, passed, isinstance(rule, Units))
 
 
-def refuse_broken(counted: CountedFile, target: Path, records: int) -> None:
-    """Refuse what was read back and does not keep what was promised, or has not all records."""
+def counted_file(
+    target: Path,
+    verified: Sequence[Verification],
+    sha256: str,
+    required: tuple[Required, ...],
+    records: int,
+) -> CountedFile:
+    """Return what was counted in a file that was read back, by the name that it will have.
+
+    Raises
+    ------
+    VerificationError
+        If it does not keep what was promised, or has not all records.
+    """
+    counted = CountedFile(str(target), tuple(verified), sha256, required)
     what = f"{shown(str(target), 300)} was read back and"
     failed = next((requirement for requirement in counted.required if not requirement.passed), None)
     if failed is not None:
@@ -273,3 +265,4 @@ def refuse_broken(counted: CountedFile, target: Path, records: int) -> None:
             f"{least.records_below_k:,} share their values in {listed(least.columns)} with too few others "
             f"for k = {least.k:,}. The file was removed."
         )
+    return counted

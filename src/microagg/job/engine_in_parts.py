@@ -104,10 +104,8 @@ class EngineInParts(Engine):
     def measure(self) -> Measured:
         """Measure a sample, and take what was counted in all records."""
         attacks = dict[str, Any]()
-        if watched := self.begin_attacks():
-            attacks = {"attack": True}
-            if not self.is_far:
-                attacks |= {"progress": watched[0], "should_stop": watched[1]}
+        if (watched := self.begin_attacks()) and not self.is_far:
+            attacks = {"progress": watched[0], "should_stop": watched[1]}
         return self.release.measured(pictures=self.job.report is not None, **attacks)
 
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:

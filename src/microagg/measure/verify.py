@@ -131,7 +131,11 @@ class Countable(Protocol):
 
     @property
     def units(self) -> Mapping[Any, pa.Array]:
-        """Units of the records that the table itself no longer has, by column."""
+        """Units of the records that the table itself no longer has, by column.
+
+        By unit and column: the units that had the values, which are counted for a promise that begins with
+        this column.
+        """
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count the classes of each question."""
@@ -171,10 +175,10 @@ def count_promises(
         if promise.unit is not None and promise.unit not in table.units:
             choose_columns(table.written, [promise.unit])
     chosen = [_columns_to_count(table, promise) for promise in promises]
-    asked = [
-        Question(columns, promise.unit)
-        for promise, (columns, _) in zip(promises, chosen, strict=True)
-    ]
+    asked = []
+    for promise, (columns, _) in zip(promises, chosen, strict=True):
+        had_values = (promise.unit, *columns[:1])
+        asked.append(Question(columns, had_values if had_values in table.units else promise.unit))
     counted = table.count([*asked, *more])
     if not counted[0].n_records:
         raise _nothing_to_count()

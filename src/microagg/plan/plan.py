@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from microagg.base.formatting import plural
@@ -196,8 +197,10 @@ class Plan(PlanSettings):
         first = next(iter(columns))
         return next(block for block in self.blocks if first in (block.columns or ()))
 
-    def promises(self) -> list[Promise]:
+    def promises(self, written: Mapping[Any, Any] = MappingProxyType({})) -> list[Promise]:
         """Return what is counted in a file: one promise for each partition, or for each swapped column.
+
+        ``written`` has the names of columns in the file, where they differ from those of the table.
 
         >>> Plan.of(k=3, columns=["age", "income"], strata="region").promises()
         [Promise(k=3, columns=['age', 'income', 'region'], unit=None)]
@@ -213,7 +216,9 @@ class Plan(PlanSettings):
                 if self.weight is not None and self.weight.release == "mean":
                     sets.append([self.weight.column])
             shared, unit = self.also_shared(block), self.unit_of(block).column
-            promises += [Promise(_k(block), [*columns, *shared], unit) for columns in sets]
+            for columns in sets:
+                names = [written.get(name, name) for name in (*columns, *shared)]
+                promises.append(Promise(_k(block), names, written.get(unit, unit)))
         return promises
 
     def roles(self, names: Collection[Any]) -> Roles:

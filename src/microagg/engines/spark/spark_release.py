@@ -43,7 +43,7 @@ from microagg.engines.spark.spark_frames import (
     reduced,
     unpack,
 )
-from microagg.engines.write_and_count import refuse_broken
+from microagg.engines.write_and_count import counted_file
 from microagg.errors import InputError
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, Counts, Measured
@@ -162,8 +162,7 @@ class SparkRelease:
     @cached_property
     def evidence(self) -> Evidence:
         """All that is claimed, counted and measured in the released rows before they are written."""
-        limited = self.plan.accept.inference is not None
-        return Evidence.of(self.plan, self.measured(attack=limited))
+        return Evidence.of(self.plan, self.measured())
 
     def measured(self, **measures: Any) -> Measured:
         """Measure; the parameters are as for :func:`microagg.engines.evidence_at_scale.measured_at_scale`."""
@@ -198,10 +197,9 @@ class SparkRelease:
 
     def counted(self, part: Path, target: Path, verified: Sequence[Verification]) -> CountedFile:
         """Return what was counted in a temporary file, with the figures of all requirements, if it holds."""
-        met = required(self.grouped.encoding, self.grouped.sums)
-        counted = CountedFile(str(target), tuple(verified), sha256(part), met)
-        refuse_broken(counted, target, self.grouped.encoding.records)
-        return counted
+        encoding, sums = self.grouped.encoding, self.grouped.sums
+        met = required(encoding, sums)
+        return counted_file(target, verified, sha256(part), met, encoding.records)
 
     def report(self, path: str | Path, **measures: Any) -> None:
         """Write the board's report as an HTML file, and every number of it as JSON next to it.
@@ -209,8 +207,7 @@ class SparkRelease:
         ``measures`` are as for :meth:`microagg.engines.memory.release.Release.measure`.
         """
         check_report_target(Path(path))
-        attacks = self.plan.is_swapped or self.plan.accept.inference is not None
-        evidence = Evidence.of(self.plan, self.measured(pictures=True, attack=attacks, **measures))
+        evidence = Evidence.of(self.plan, self.measured(pictures=True, **measures))
         write_report(release_model(evidence), Path(path))
 
     def unpersist(self) -> None:
