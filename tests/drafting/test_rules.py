@@ -9,6 +9,8 @@ from drafting.test_draft import real_table, release_of
 from microagg.drafting.draft import draft
 from microagg.drafting.infer import guess
 from microagg.drafting.name_words import LANGUAGES, RULES, plain, words
+from microagg.drafting.number_columns import missing_codes
+from microagg.drafting.profile import of_values
 from microagg.drafting.text_columns import order_of
 from microagg.tables.frame import Frame
 
@@ -92,6 +94,8 @@ def test_numbers_with_a_word_for_none_are_a_scale_or_counts_with_their_levels_in
         ("edu", ["HS graduate", "college", "some college"], ("HS graduate", "some college", "college")),
         ("momEd", ["S", "N", "P"], ("N", "P", "S")),
         ("dose", ["B", "A", "C"], ("A", "B", "C")),
+        ("Meal", ["10am", "2am", "2pm"], ("2am", "10am", "2pm")),
+        ("train", ["12:10 p.m.", "12:05 a.m.", "9 am"], ("12:05 a.m.", "9 am", "12:10 p.m.")),
     ],
 )  # fmt: skip
 def test_texts_with_an_order_are_ordinal_and_the_plan_shows_the_order(name, values, levels):
@@ -111,6 +115,42 @@ def test_an_answer_that_is_none_is_kept_apart_from_the_order():
     assert plan.columns["health"].levels == ("poor", "fair", "good")
     assert plan.missing.codes == {"health": ("don't know",)}
     assert "don't know" in set(release_of(frame, k=5, effort="fast").data["health"])
+
+
+def test_the_initial_of_unknown_is_kept_apart_from_the_order():
+    frame = pd.DataFrame({"husEd": RNG.choice(["N", "P", "S", "U"], N), "amount": AMOUNTS})
+    plan = draft(frame)
+    assert plan.columns["husEd"].levels == ("N", "P", "S")
+    assert plan.missing.codes == {"husEd": ("U",)}
+
+
+def test_columns_of_one_range_that_are_mostly_zero_are_counts_and_one_alone_is_codes():
+    """Of three columns one could be codes by accident; of a single one nobody can tell."""
+    thin = [0] * 90 + [1] * 8 + [2] * 2
+    frame = pd.DataFrame({f"ci_{i}": RNG.permutation(thin) for i in range(3)})
+    found = guess(frame)
+    assert {looks.kind for looks in found.values()} == {"ordinal"}
+    assert guess(frame[["ci_0"]])["ci_0"].kind == "nominal"
+    frame["ci_status"], frame["num_ci"] = (
+        frame["ci_0"],
+        frame["ci_1"],
+    )  # sorts of something, and counts
+    found = guess(frame, names=["ci_status", "num_ci", "ci_0", "ci_1", "ci_2"])
+    assert (found["ci_status"].kind, found["num_ci"].kind) == ("nominal", "integer")
+
+
+@pytest.mark.parametrize(
+    ("counts", "codes"),
+    [
+        ({0: 60, 1: 80, 2: 150, 3: 90, 4: 40, 5: 10, 98: 7, 99: 4}, (98.0, 99.0)),
+        ({0: 60, 1: 80, 2: 150, 3: 90, 4: 40, 99: 1}, ()),  # once, it may be a slip
+        ({0: 60, 10: 80, 20: 150, 30: 90, 40: 40, 99: 10}, ()),  # with gaps, 99 may be one more
+        ({1: 30, 2: 30, 99: 30}, ()),
+    ],
+)
+def test_codes_far_above_a_few_whole_numbers_stand_for_missing_ones(counts, codes):
+    values = [value for value, count in counts.items() for _ in range(count)]
+    assert missing_codes(of_values(np.array(values, dtype=float))) == codes
 
 
 @pytest.mark.parametrize(
@@ -247,6 +287,8 @@ def test_subjects_that_are_taught_are_no_persons():
     codes = RNG.choice([f"S{i}" for i in range(21)], N)
     both = [guess(pd.DataFrame({"subject": s, "amount": AMOUNTS})) for s in (taught, codes)]
     assert [one["subject"].role for one in both] == ["protect", "unit"]
+    many = RNG.choice([f"{a}{b} {c}" for a in "ABCDE" for b in "LMNOP" for c in "QRS"], N)
+    assert guess(pd.DataFrame({"subject": many, "amount": AMOUNTS}))["subject"].role == "protect"
 
 
 def test_ids_of_species_with_many_records_each_are_codes():

@@ -44,6 +44,7 @@ _YEARS_AT_SCHOOL = 25  # at most
 _LEAST_RATIO = 1.2  # of the largest weight to the least
 _MOST_WEIGHTS = 200  # different ones of strata
 _MANY_ZEROS = 0.2  # share of records from which on zeros are a spike
+_MOSTLY_ZERO = 0.8  # share of records from which on zeros may be those of counts of something rare
 _RARER = -0.85  # correlation of the rank of a frequency with the number
 _STEPS = 5  # of a scale, at least
 _LONG_SCALE = 8  # steps without a gap from which on they are no codes, whatever their frequencies
@@ -64,6 +65,8 @@ _REPEATED = 3  # records from which on a value is no accident
 _FEWEST = 20  # other values of a quantity, below which the shape says nothing
 _APART = 3.0  # times the largest step between the other values at that end
 _OF_THE_RANGE = 0.1
+_FEWEST_WITHOUT_GAP = 5  # other values, if they are whole numbers without a gap from 0 or 1 on
+_FAR = 3.0  # times the largest of these: a code is beyond
 
 _IF_A_QUANTITY = 'If it is a quantity, say kind = "{}".'
 _IF_CODES = 'If they are codes without an order, say kind = "nominal".'
@@ -359,13 +362,18 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
     measured = column.named(say.MEASURE, say.COUNT)
     if numbers.whole and column.named(say.CODE):
         return _code(f"{words}, codes by their name", numbers)
+    counted = measured or column.named(say.COUNTED)
+    if (
+        column.battery
+        and _are_rare_counts(numbers)
+        and not counted
+        and column.last not in say.SORT | say.PLACE
+    ):
+        fact = f"Counts or steps: mostly 0 and larger ones rarer, {distinct_words(profile)}"
+        return protected("code", "ordinal", f"{fact}, as other columns of this range", _IF_CODES)
     if numbers.whole and column.last in say.PLACE and numbers.low >= 0 and not measured:
         return _code(f"{words}, places by their name", numbers)
-    if (
-        profile.distinct == 3 < profile.present
-        and not (measured or column.named(say.COUNTED))
-        and not is_scale(column, numbers)
-    ):
+    if profile.distinct == 3 < profile.present and not counted and not is_scale(column, numbers):
         three = f"Three different numbers{missing_words(profile)}"
         if numbers.whole:
             return _code(three, numbers)
@@ -402,6 +410,15 @@ def thins_out(numbers: Numbers) -> bool:
         return False
     ranks = np.argsort(np.argsort(often, kind="stable"), kind="stable")
     return bool(np.corrcoef(ranks, np.arange(len(often)))[0, 1] <= _RARER)
+
+
+def _are_rare_counts(numbers: Numbers) -> bool:
+    """Return whether few numbers are counts of what most records have none of: 0, some 1, fewer 2.
+
+    Longer ones are known as counts by how they fall off.
+    """
+    never_more = bool((np.diff(numbers.counts) <= 0).all())
+    return 3 <= len(numbers.levels) < _STEPS and never_more and zeros(numbers) >= _MOSTLY_ZERO
 
 
 def _grows_by_factors(levels: Floats) -> bool:
@@ -469,7 +486,7 @@ def _standing_apart(numbers: Numbers, candidates: Floats) -> set[float]:
     levels, counts = numbers.levels, numbers.counts
     others = levels[~np.isin(levels, candidates)]
     if len(others) < _FEWEST:
-        return set()
+        return _far_from_few(others, candidates)
     span, steps = others[-1] - others[0], np.diff(others)
     tenth = max(len(steps) // 10, 5)
     least = _OF_THE_RANGE * span
@@ -486,3 +503,11 @@ def _standing_apart(numbers: Numbers, candidates: Floats) -> set[float]:
         if apart:
             codes.add(float(code))
     return codes
+
+
+def _far_from_few(others: Floats, candidates: Floats) -> set[float]:
+    """Return candidates far above whole numbers without a gap from 0 or 1 on: 99 after 0 to 10 children."""
+    without_gap = len(others) >= _FEWEST_WITHOUT_GAP and bool((np.diff(others) == 1).all())
+    if not without_gap or others[0] not in (0, 1):
+        return set()
+    return {float(code) for code in candidates if code > _FAR * others[-1]}

@@ -98,6 +98,8 @@ class Texts:
     """The distinct texts, unless there are many."""
     longest: int = 0
     """Words in the longest of those looked at."""
+    with_digits: bool = False
+    """Whether most of those looked at have a digit."""
 
 
 @dataclass(frozen=True)
@@ -300,6 +302,7 @@ def _of_texts(present: Any) -> Texts:
         numbers=of_values(numbers).numbers if len(values) else None,
         levels=_levels(present),
         longest=max(len(text.split()) for text in sample),
+        with_digits=2 * sum(any(c.isdigit() for c in text) for text in sample) > len(sample),
     )
 
 

@@ -41,6 +41,7 @@ _NUMBER = re.compile(r"\d{1,3}(?:[,.]\d{3})+(?![\d])|\d+(?:\.\d+)?")
 _ITEM = re.compile(r"^\(?\d+[.):] +")  # the number of an answer: "1. < HS Grad"
 _AMOUNT = re.compile(r"\d+ ?([a-z]{2,})")
 _QUARTER = re.compile(r"((?:1[89]|20)\d\d)(?: ?[Qq]|:| ?: ?Q)([1-4])")
+_CLOCK = re.compile(r"(1[0-2]|0?[1-9])(?::([0-5]\d))? ?([ap])\.?m\.?")
 _THOUSANDS = {"k": 1e3, "m": 1e6}
 
 _TEXT = "names and texts identify single records. renumber puts random numbers in its place."
@@ -79,8 +80,8 @@ def guess_texts(column: NamedProfile) -> Guess:
     if column.last in say.PLACE:
         return too_many(column, protected("place", "nominal", f"Places by their name, {words}"))
     people = column.last in {*say.HOUSEHOLDS, *say.UNITS}
-    if column.last in say.WITH_DIGITS and texts.levels:
-        people = any(c.isdigit() for text in texts.levels for c in text)
+    if column.last in say.WITH_DIGITS:
+        people = texts.with_digits
     if distinct > FEW and (column.named(say.IDENTIFIER) or people) and not _classifies(column):
         return Guess("unit", "repeated identifier", "nominal", f"Ids that repeat, {words}")
     if distinct > FEW and (called or 2 * distinct > present or texts.longest >= _WORDY):
@@ -205,13 +206,16 @@ def order_of(texts: Sequence[str], called: Sequence[str] = ()) -> tuple[str, ...
     ('< 18', '18-24', '25-64', '65+')
     >>> order_of(["1980:1", "1979:4", "1980 Q2"])
     ('1979:4', '1980:1', '1980 Q2')
+    >>> order_of(["2am", "10pm", "10am", "2pm"])
+    ('2am', '10am', '2pm', '10pm')
     >>> order_of(["A", "B", "C"], called=["dose"])
     ('A', 'B', 'C')
     >>> order_of(["red", "green", "blue"])
     """
     if len(texts) < _FEWEST:
         return None
-    for places in (*_places_by_words(texts, called), _quarters(texts), _places_by_range(texts)):
+    ways = (_quarters(texts), _times_of_day(texts), _places_by_range(texts))
+    for places in (*_places_by_words(texts, called), *ways):
         if places is not None and len(set(places)) == len(texts):
             ranked = sorted(zip(places, texts, strict=True))
             return tuple(text for _, text in ranked)
@@ -254,6 +258,17 @@ def _quarters(texts: Sequence[str]) -> list[tuple[float, float]] | None:
     """Return years and quarters, such as those of "1980:1" and "1980 Q2"; None if texts are no such times."""
     times = [_QUARTER.fullmatch(text.strip()) for text in texts]
     known = [(float(time[1]), float(time[2])) for time in times if time is not None]
+    return known if len(known) == len(texts) else None
+
+
+def _times_of_day(texts: Sequence[str]) -> list[tuple[float, float]] | None:
+    """Return hours and minutes, such as those of "2am" and "10:30 p.m."; None if texts are no such times."""
+    times = [_CLOCK.fullmatch(_key(text)) for text in texts]
+    known = [
+        (float(time[1]) % 12 + 12 * (time[3] == "p"), float(time[2] or 0))
+        for time in times
+        if time is not None
+    ]
     return known if len(known) == len(texts) else None
 
 
