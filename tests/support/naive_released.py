@@ -1,5 +1,7 @@
 """Naive twin of what groups lose by the values that they release: from the definitions, value by value."""
 
+from naive_mixed import loss
+
 
 def released_loss(columns, labels, weights, majority=False):
     """Loss of all columns together, each with an inertia of its importance times m − 1.
@@ -7,49 +9,22 @@ def released_loss(columns, labels, weights, majority=False):
     A column is a dict: kind, values (None: missing), importance, and, where it has them, allowed (levels that
     may be released), spike, release, rounded.
     """
-    return sum(_column(column, labels, weights, majority) for column in columns)
-
-
-def _column(column, labels, weights, majority):
-    values = column["values"]
-    there = [i for i, value in enumerate(values) if value is not None]
-    mass = sum(weights[i] for i in there)
-    place = _places(column, there, weights)
-    spots = {i: place(values[i]) for i in there}
-    width = len(spots[there[0]])
-    centre = [sum(weights[i] * spots[i][c] for i in there) / mass for c in range(width)]
-    total = sum(weights[i] * _square(spots[i], centre) for i in there)
-    if total == 0:
-        return 0.0
-    lost = 0.0
-    for group in set(labels):
-        members = [i for i, label in enumerate(labels) if label == group]
-        mine = [i for i in members if values[i] is not None]
-        if not mine:
-            continue
-        blank = majority and 2 * len(mine) <= len(members)
-        value = None if blank else _released(column, [(values[i], weights[i]) for i in mine])
-        at = centre if value is None else place(value)
-        lost += sum(weights[i] * _square(spots[i], at) for i in mine)
-    return column.get("importance", 1.0) * (len(there) - 1) * lost / total
-
-
-def _places(column, there, weights):
-    """Where a value is, before any scaling."""
-    kind, values = column["kind"], column["values"]
-    if kind == "nominal":
-        levels = sorted({values[i] for i in there})
-        return lambda value: [float(value == level) for level in levels]
-    if kind != "spiked":
-        return lambda value: [float(value)]
-    spike = column["spike"]
-    off = [i for i in there if values[i] != spike]
-    mean = sum(weights[i] * values[i] for i in off) / sum(weights[i] for i in off)
-    return lambda value: [0.0, 0.0] if value == spike else [mean - spike, value - mean]
-
-
-def _square(a, b):
-    return sum((x - y) ** 2 for x, y in zip(a, b, strict=True))
+    total = 0.0
+    for column in columns:
+        x, kind = column["values"], column["kind"]
+        y = [None] * len(x)
+        for group in set(labels):
+            members = [i for i, label in enumerate(labels) if label == group]
+            mine = [i for i in members if x[i] is not None]
+            if mine and not (majority and 2 * len(mine) <= len(members)):
+                value = _released(column, [(x[i], weights[i]) for i in mine])
+                for i in mine:
+                    y[i] = value
+        kind, spike = "number" if kind == "integer" else kind, column.get("spike")
+        _, released = loss(kind, x, y, labels, weights, spike=spike) or (0.0, 0.0)
+        there = len(x) - x.count(None)
+        total += column.get("importance", 1.0) * (there - 1) * released
+    return total
 
 
 def _mean(pairs):

@@ -4,9 +4,11 @@ import math
 from collections import Counter
 from fractions import Fraction
 
+import numpy as np
 from scipy.special import hyp2f1
 
 from naive import least_cost
+from oracles import squares_within
 
 
 def distinct(codes, least, rows):
@@ -92,23 +94,12 @@ def exact_risk(size, population):
     return float(p**size / size * hyp2f1(size, size, size + 1, 1 - p))
 
 
-def squares(X, groups, weights=None):
-    """Weighted SSE by its definition."""
-    total = 0.0
-    for group in groups:
-        w = [1.0 if weights is None else float(weights[i]) for i in group]
-        for j in range(len(X[0])):
-            values = [float(X[i][j]) for i in group]
-            mean = math.fsum(a * v for a, v in zip(w, values, strict=True)) / math.fsum(w)
-            total += math.fsum(a * (v - mean) ** 2 for a, v in zip(w, values, strict=True))
-    return total
-
-
 def best_partition(X, k, requirements, weights=None):
     """Least SSE of all partitions whose groups have k records and satisfy everything."""
 
     def cost(group):
         fits = all(requirement.violation(group) == 0 for requirement in requirements)
-        return squares(X, [group], weights) if fits else math.inf
+        own = None if weights is None else weights[group]
+        return squares_within(X[group], np.zeros(len(group)), own) if fits else math.inf
 
     return least_cost(len(X), k, cost)

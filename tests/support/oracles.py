@@ -1,9 +1,10 @@
 """What must be true of any partition, checked from the data and the labels alone."""
 
 import math
-from fractions import Fraction
 
 import numpy as np
+
+import naive_weighted
 
 
 def check_partition(p, X, k) -> None:
@@ -27,9 +28,12 @@ def check_partition(p, X, k) -> None:
 
 def check_loss(p, X) -> None:
     """SSE, SST and IL recomputed record by record, for z-scored data."""
-    Z = zscored(np.asarray(X, dtype=float).reshape(len(X), -1))
-    sse = squares_within(Z, p.labels.tolist())
-    sst = squares_within(Z, [0] * len(Z))
+    n = len(X)
+    rows = np.asarray(X, dtype=float).reshape(n, -1).tolist()
+    # With rational means and variances, so that offsets cannot hurt the oracle.
+    Z = np.array(naive_weighted.zscored(rows, [1.0] * n))
+    sse = squares_within(Z, p.labels)
+    sst = squares_within(Z, np.zeros(n))
     assert math.isclose(p.sse, sse, rel_tol=1e-9, abs_tol=1e-9 * max(sst, 1e-300))
     assert math.isclose(p.sst, sst, rel_tol=1e-9)
     assert math.isclose(
@@ -37,29 +41,15 @@ def check_loss(p, X) -> None:
     )
 
 
-def squares_within(Z, labels) -> float:
+def squares_within(X, labels, weights=None) -> float:
     """Sum of squared distances to the group means, by its definition."""
+    weights = np.ones(len(X)) if weights is None else weights
     total = 0.0
     for g in set(labels):
-        rows = [Z[i] for i in range(len(Z)) if labels[i] == g]
-        for column in zip(*rows, strict=True):
-            mean = math.fsum(column) / len(column)
-            total += math.fsum((value - mean) ** 2 for value in column)
+        group, heavy = X[labels == g], weights[labels == g]
+        centre = np.average(group, axis=0, weights=heavy)
+        total += float((heavy[:, None] * (group - centre) ** 2).sum())
     return total
-
-
-def zscored(X):
-    """Z-scores with rational means and variances, so that offsets cannot hurt the oracle."""
-    out = np.zeros(X.shape)
-    n = len(X)
-    for j in range(X.shape[1]):
-        values = [Fraction(float(v)) for v in X[:, j]]
-        mean = sum(values) / n
-        variance = sum((v - mean) ** 2 for v in values) / max(n - 1, 1)
-        if variance:
-            sd = math.sqrt(variance)
-            out[:, j] = [float(v - mean) / sd for v in values]
-    return out
 
 
 def same_groups(first, second) -> bool:

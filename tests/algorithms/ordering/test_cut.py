@@ -1,7 +1,5 @@
 """The one cut of any order against exhaustive search, and the public order() and cut()."""
 
-from fractions import Fraction
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 
 import microagg
 import naive
+import naive_weighted
 import oracles
 from microagg.algorithms.ordering.cut import labels_along
 from microagg.base.progress import DONE, STOP, new_state
@@ -17,13 +16,9 @@ from microagg.errors import InputError
 ORDERING = [m for m in microagg.methods() if m.order]
 
 
-def sse(rows) -> Fraction:
+def sse(rows):
     """SSE of a group in rational numbers."""
-    total = Fraction(0)
-    for column in zip(*rows, strict=True):
-        values = [Fraction(v) for v in column]
-        total += sum(v * v for v in values) - sum(values) ** 2 / len(values)
-    return total
+    return naive_weighted.sse(rows, [1.0] * len(rows), [0] * len(rows))
 
 
 @st.composite

@@ -22,6 +22,7 @@ from microagg.encode.scale import fit_scale
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.kernels.random_numbers import draw_exponential as exponential
 from microagg.kernels.require_kinds import no_demands
+from oracles import squares_within
 from strategies import tables
 
 search = importlib.import_module("microagg.algorithms.refine.refine")
@@ -54,17 +55,6 @@ def test_never_worse_than_given(table, seed):
     at_once = microagg.refine(X, labels, k, effort="fast", time_limit=0)
     assert p.sse <= at_once.sse <= sum_of_squares(fit_scale(X).apply(X), canonical_labels(labels))
     assert np.array_equal(labels, before)
-
-
-def loss(X, labels, weights=None):
-    """SSE by its definition, of few records."""
-    weights = np.ones(len(X)) if weights is None else weights
-    total = 0.0
-    for g in np.unique(labels):
-        group, heavy = X[labels == g], weights[labels == g]
-        centre = np.average(group, axis=0, weights=heavy)
-        total += float((heavy[:, None] * (group - centre) ** 2).sum())
-    return total
 
 
 @functools.cache
@@ -103,7 +93,7 @@ def test_every_step_keeps_sizes_and_books(k, weighted):
         count, sse = checked_anneal(weighted)(
             X, weights, demands, labels, k, search, 300, heat, np.uint64(seed), new_state()
         )
-        assert sse == pytest.approx(loss(X, labels, weights))
+        assert sse == pytest.approx(squares_within(X, labels, weights))
         sizes = np.bincount(labels, minlength=count)
         assert len(sizes) == count
         assert sizes.min() >= k
@@ -164,7 +154,7 @@ def _check_books(pool, X, weights, m, q, k):
     assert sizes.tolist() == pool.split.size[:q].tolist()
     assert sizes.min() >= k
     assert sizes.max() <= max(2 * k - 1, 1)
-    assert cost(pool.split, q) == pytest.approx(loss(X, labels, weights), abs=1e-9)
+    assert cost(pool.split, q) == pytest.approx(squares_within(X, labels, weights), abs=1e-9)
     if weights is not None:
         assert pool.split.mass[:q] == pytest.approx(np.bincount(labels, weights, minlength=q))
     return cost(pool.split, q)
@@ -315,11 +305,11 @@ def test_two_large_groups_on_a_line_are_cut_at_one_place(seed):
     X = x.reshape(-1, 1) * 1.0
     labels = canonical_labels(rng.permutation(n) >= n // 2)
     found = search.refine(X, labels, k)
-    cuts = [loss(X, np.arange(n) >= cut) for cut in range(k, n - k + 1)]
+    cuts = [squares_within(X, np.arange(n) >= cut) for cut in range(k, n - k + 1)]
     # 2-means ends at a local optimum: the best place in most cases, but not in all.
-    assert loss(X, found) <= loss(X, labels)
-    assert np.isclose(loss(X, found), cuts, rtol=1e-9, atol=1e-9).any()
-    assert loss(X, found) <= min(cuts) * 1.25
+    assert squares_within(X, found) <= squares_within(X, labels)
+    assert np.isclose(squares_within(X, found), cuts, rtol=1e-9, atol=1e-9).any()
+    assert squares_within(X, found) <= min(cuts) * 1.25
 
 
 @pytest.mark.parametrize("k", [3, 50])
@@ -337,8 +327,8 @@ def test_auto_starts_large_tables_in_blocks():
     for k in (3, 7, 400, 2_000):
         labels = auto.mdav_in_blocks(X, k, new_state(), 500)
         assert np.unique(labels, return_counts=True)[1].min() >= k
-    whole = loss(X, auto.mdav_labels(X, 7, new_state()))
-    assert loss(X, auto.mdav_in_blocks(X, 7, new_state(), 500)) < 1.5 * whole
+    whole = squares_within(X, auto.mdav_labels(X, 7, new_state()))
+    assert squares_within(X, auto.mdav_in_blocks(X, 7, new_state(), 500)) < 1.5 * whole
 
 
 def test_blocks_of_many_columns_are_small_and_part_few_categories(monkeypatch):
