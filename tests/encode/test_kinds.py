@@ -142,14 +142,6 @@ def test_a_released_node_is_the_deepest_common_ancestor(values):
         assert name.startswith(shared[-1])
 
 
-@given(st.lists(st.integers(0, 1), min_size=2, max_size=20))
-def test_one_hot_of_two_levels_is_the_z_score(values):
-    assume(len(set(values)) == 2)
-    as_category = encoder_of(column("nominal", values)).apply(np.array(values, dtype=float))
-    as_number = encoder_of(column("number", values)).apply(np.array(values, dtype=float))
-    assert np.abs(as_category) == pytest.approx(np.abs(as_number), abs=1e-12)
-
-
 @given(st.lists(st.integers(0, 5), min_size=2, max_size=12))
 def test_a_hierarchy_of_one_level_is_nominal(values):
     codes = ("a", "b", "c", "d", "e", "f")

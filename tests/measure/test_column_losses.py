@@ -59,28 +59,6 @@ def test_losses_equal_their_naive_twins(both):
         assert (found.inertia[j] > 0) == (expected is not None)
 
 
-@given(both=mixed_pairs(kinds=("boolean", "nominal")))
-def test_the_mode_loses_at_most_twice_what_the_centroid_does(both):
-    u = utility_of(both)
-    for name in both.names:
-        lost, released = u.group_loss_by_column[name], u.by_column[name]
-        assert lost - 1e-9 <= released <= 2 * lost + 1e-9
-    assert u.group_loss - 1e-9 <= u.information_loss <= 2 * u.group_loss + 1e-9
-
-
-@given(both=mixed_pairs())
-def test_no_release_loses_less_than_the_centroids(both):
-    found = losses(both)
-    assert (found.within <= found.released + 1e-9).all()
-
-
-@given(both=mixed_pairs(kinds=("number", "date")))
-def test_for_means_of_numbers_both_losses_are_one(both):
-    u = utility_of(both)
-    assert u.group_loss == pytest.approx(u.information_loss, abs=1e-9)
-    assert u.group_loss_by_column == pytest.approx(u.by_column, abs=1e-9)
-
-
 @given(both=mixed_pairs())
 def test_equal_weights_are_no_weights(both):
     plain = utility_of(replace(both, weights=None)).as_dict()

@@ -316,14 +316,6 @@ def test_encoded_numbers_are_protected_and_come_out_plain(frame, kind):
         assert getattr(whole, "pyarrow_dtype", whole) == kind
 
 
-@pytest.mark.parametrize("values", [AGE, [float(a) for a in AGE]], ids=["integers", "floats"])
-def test_categories_of_numbers_and_sparse_numbers_are_numbers_in_pandas(values):
-    for column in (pd.Categorical(values), pd.arrays.SparseArray(values)):
-        frame = pd.DataFrame({"age": column, "city": list("ABABBA")})
-        pd.testing.assert_frame_equal(protect(frame), frame.assign(age=MEANS))
-        assert frame["age"].dtype == column.dtype
-
-
 def test_decimals_are_released_in_their_type_rounded_to_its_scale():
     values = [decimal.Decimal(a) / 4 for a in AGE]
     expected = [decimal.Decimal("7.92" if a < 50 else "16.00") for a in AGE]
@@ -410,11 +402,6 @@ def test_reading_a_column_does_not_list_all_names(make, monkeypatch):
 )
 def test_odd_cells_are_found_by_row(make, cells, expected):
     assert Frame(make({"x": cells})).odd_numbers("x") == expected
-
-
-def test_objects_of_pandas_have_odd_cells_too():
-    frame = Frame(pd.DataFrame({"x": pd.Series([1, 2.5, "x", None], dtype=object)}))
-    assert frame.odd_numbers("x") == OddCells(2, 1)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
