@@ -10,7 +10,13 @@ import pytest
 
 import microagg
 from microagg.evidence.measured import History
-from microagg.evidence.usable import MOST_CHANGED, MOST_LOST, about_use, moved_figures
+from microagg.evidence.usable import (
+    MOST_CHANGED,
+    MOST_LOST,
+    about_use,
+    little_use_words,
+    moved_figures,
+)
 from microagg.measure.before_and_after import Summary
 
 
@@ -158,6 +164,9 @@ def test_a_green_file_of_little_use_says_so_and_what_to_do() -> None:
         "another cell. Before you release it, drop columns"
         in replace(evidence, history=history).verdict_words
     )
+    swapped = little_use_words(evidence.fidelity, True, 5, frozen=False)
+    assert "choose a smaller k, or drop columns" in swapped
+    assert "smaller k" not in little_use_words(evidence.fidelity, True, 5, frozen=True)
     x = np.random.default_rng(1).normal(size=(2_000, 2))
     usable = microagg.protect(pd.DataFrame(x, columns=["a", "b"]), k=3).evidence
     assert "little use" not in usable.verdict_words
