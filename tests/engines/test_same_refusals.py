@@ -72,7 +72,6 @@ LACKS = {
     "identifiers that are dropped": {"renumber": ["home"]},
     "all records": {"suppress": 0.05},
     "requirements of a group by itself": {"require": {"closeness": {"ill": 0.9}}},
-    "groups as they were found": {"release": "swap", "standing": 0.5},
     "values or their logarithms": {"kinds": {"age": {"transform": "rank"}}},
     "values rounded one by one": {"round": "totals"},
 }

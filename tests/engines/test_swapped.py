@@ -12,6 +12,7 @@ import pytest
 
 import microagg.spark
 from microagg.engines import disk, disk_release
+from microagg.engines.aggregates import GROUP
 from microagg.errors import VerificationError
 from microagg.evidence import Evidence
 from microagg.job.job import Job
@@ -89,6 +90,48 @@ def test_a_small_table_has_the_groups_and_the_values_of_memory(engine, tmp_path)
     assert said.signs.missing_counts == expected.signs.missing_counts
     for name in after:
         assert Counter(map(str, after[name])) == Counter(map(str, by_memory[name])), name
+
+
+def answers(n: int) -> pd.DataFrame:
+    """Answers of which most are no, so that many rows of a group equal some record."""
+    chance = np.random.default_rng(5)
+    table = pd.DataFrame({f"q{j}": chance.choice(["no", "yes"], n, p=[0.8, 0.2]) for j in range(9)})
+    return table.assign(age=chance.normal(40, 9, n))
+
+
+def expected_standing(table: pd.DataFrame) -> float:
+    """Pairs of a row and a record of one group that are expected to be equal if columns are dealt."""
+    shares = [np.square(table[name].value_counts(normalize=True)).sum() for name in table]
+    return len(table) ** 2 * float(np.prod(shares))
+
+
+def test_groups_that_agree_are_merged_as_in_memory(engine, tmp_path):
+    table = answers(36)
+    plan = Plan.of(k=3, columns=list(table), release="swap", effort="best")
+    before, _ = swapped(tmp_path, engine, plan, table)
+    merging = plan.override(standing=0.3)
+    said, _ = swapped(tmp_path, engine, merging, table)
+    expected, _ = swapped(tmp_path, "memory", merging, table, "expected")
+    n_groups = [each.parts[0].partition.n_groups for each in (before, said, expected)]
+    assert n_groups[0] > n_groups[1] == n_groups[2]
+    assert said.utility.group_loss == pytest.approx(expected.utility.group_loss, rel=1e-9)
+
+
+@pytest.mark.usefixtures("_small_parts")
+def test_every_chunk_merges_groups_that_agree(tmp_path, monkeypatch):
+    count, groups = disk_release.count_release, []
+
+    def counted(rows, *more):
+        groups.append(rows.units[GROUP].to_numpy())
+        return count(rows, *more)
+
+    monkeypatch.setattr(disk_release, "count_release", counted)
+    table, most = answers(400), 0.3
+    settings = {"k": 3, "columns": list(table), "release": "swap", "effort": "fast"}
+    swapped(tmp_path, "disk", Plan.of(**settings, standing=most, keep_order=True), table)
+    assert len({*(groups[0] >> 32)}) > 1  # chunks
+    expected = [expected_standing(each) for _, each in table.groupby(groups[0])]
+    assert sum(expected) <= most * len(table)
 
 
 def test_relations_and_columns_named_together_hold_in_every_row(engine, tmp_path):

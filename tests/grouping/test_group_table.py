@@ -1,7 +1,5 @@
 """Groups over cells: never across them, k in each, bounds that add up, stopped in order."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -129,9 +127,7 @@ def agreeing(seed):
     codes[100:] = rng.integers(0, 9, (100, 10))
     X = codes.astype(float)
     cells = np.arange(200) // 5 % 2
-    partition = microagg.partition(X, 5, method="mdav", scale="none")
-    by_row = dataclasses.replace(partition, labels=np.arange(200) // 5)
-    return by_row, Space(X, "none"), cells, codes
+    return np.arange(200) // 5, X, cells, codes
 
 
 def expected_standing(codes, labels):
@@ -145,49 +141,46 @@ def expected_standing(codes, labels):
 
 
 def test_groups_that_agree_are_merged_until_few_rows_are_records_by_chance():
-    before, space, cells, codes = agreeing(0)
-    assert expected_standing(codes, before.labels) > 0.2 * 200
-    merged = merge_agreeing(before, space, cells, codes, 0.05)
-    assert expected_standing(codes, merged.labels) <= 0.05 * 200
-    assert 2 < merged.n_groups < before.n_groups
-    for rows in (merged.labels[before.labels == label] for label in range(before.n_groups)):
+    before, X, cells, codes = agreeing(0)
+    assert expected_standing(codes, before) > 0.2 * 200
+    merged = merge_agreeing(before, X, cells, codes, 0.05)
+    assert expected_standing(codes, merged) <= 0.05 * 200
+    assert 2 < len({*merged}) < len({*before})
+    for rows in (merged[before == label] for label in {*before}):
         assert len({*rows}) == 1  # whole groups
-    assert all(len({*cells[merged.labels == label]}) == 1 for label in range(merged.n_groups))
-    assert (merge_agreeing(before, space, cells, codes, 5.0).labels == before.labels).all()
+    assert all(len({*cells[merged == label]}) == 1 for label in {*merged})
+    assert (merge_agreeing(before, X, cells, codes, 5.0) == before).all()
 
 
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=10)
 def test_members_that_exchange_their_values_get_the_same_merged_groups(seed):
     """Then the merge says no more than the lists, and the theorem on dealing holds."""
-    before, space, cells, codes = agreeing(1)
+    before, X, cells, codes = agreeing(1)
     rng = np.random.default_rng(seed)
     exchanged = codes.copy()
-    for label in range(before.n_groups):
-        rows = np.flatnonzero(before.labels == label)
+    for label in {*before}:
+        rows = np.flatnonzero(before == label)
         for column in exchanged.T:
             column[rows] = column[rng.permutation(rows)]
-    same = Space(exchanged.astype(float), "none")
-    labels = [
-        merge_agreeing(before, place, cells, values, 0.05).labels.tolist()
-        for place, values in ((space, codes), (same, exchanged))
-    ]
-    assert labels[0] == labels[1]
+    merged = merge_agreeing(before, X, cells, codes, 0.05)
+    same = merge_agreeing(before, exchanged.astype(float), cells, exchanged, 0.05)
+    assert (same == merged).all()
 
 
 def test_groups_of_equal_records_stay_apart_where_others_can_be_merged():
     """Together they would give more equal rows; and a cell of one group keeps no other cell from merging."""
-    before, space, _, codes = agreeing(0)
+    before, X, _, codes = agreeing(0)
     codes[:20] = 0
     codes[20:, 0] = np.arange(20, 200)  # all different
     cells = (np.arange(200) >= 10).astype(int)
-    alone = expected_standing(codes, before.labels)
-    merged = merge_agreeing(before, space, cells, codes, 0.4)
-    assert expected_standing(codes, merged.labels) <= 0.4 * 200 < alone
-    assert merged.labels[:10].tolist() == [0] * 5 + [1] * 5
+    alone = expected_standing(codes, before)
+    merged = merge_agreeing(before, X, cells, codes, 0.4)
+    assert expected_standing(codes, merged) <= 0.4 * 200 < alone
+    assert merged[:10].tolist() == [0] * 5 + [1] * 5
 
 
 def test_a_share_that_no_merge_reaches_is_refused():
-    before, space, cells, codes = agreeing(0)
+    before, X, cells, codes = agreeing(0)
     with pytest.raises(InputError, match=r"standing = 0\.05 is not reached"):
-        merge_agreeing(before, space, cells, np.zeros_like(codes), 0.05)
+        merge_agreeing(before, X, cells, np.zeros_like(codes), 0.05)

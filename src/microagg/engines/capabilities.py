@@ -107,11 +107,6 @@ _IN_PARTS: dict[str, tuple[str, str, Callable[[Plan, Block], object]]] = {
             key for key, rule in RULES.items() if not rule.in_parts and getattr(b.require, key)
         ),
     ),
-    "groups as they were found": (
-        "groups that agree are merged over the whole table",
-        "standing is asked",
-        lambda p, b: b.standing is not None,
-    ),
     "values or their logarithms": (
         "ranks need all values in one order",
         "a transform is rank",

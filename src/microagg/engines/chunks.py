@@ -30,7 +30,7 @@ from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space
 from microagg.engines.encoding import Encoding, PackedRows, Records
 from microagg.errors import InputError
-from microagg.grouping.group_table import group
+from microagg.grouping.group_table import codes_as_dealt, group, merge_agreeing
 from microagg.grouping.one_cell import Problem, is_searched, search_by_release
 from microagg.grouping.require.from_plan import RULES, make_requirements, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
@@ -429,6 +429,8 @@ def work_on_chunk(
     else:
         labels = refine_chunk(encoding, records, groups[order], plan.span(turn))
     chunks = None
+    if turn == plan.rounds and encoding.block.standing is not None:
+        labels = _merged_if_agreeing(encoding, records, labels, encoding.block.standing)
     if turn < plan.rounds:
         cell_of_record, cells = encoding.cell_of(records), None
         if cell_of_record is not None:
@@ -438,6 +440,17 @@ def work_on_chunk(
         means, of_first = centroids(encoding, records, labels), records.keys[first]
         chunks = plan.assign(means, cells, of_first, turn + 1)[labels]
     return Moved(packed, (np.int64(number) << 32) + labels, chunks)
+
+
+def _merged_if_agreeing(
+    encoding: Encoding, records: Records, labels: Labels, most: float
+) -> Labels:
+    """Merge groups as :func:`merge_agreeing` does: where every chunk keeps to a share, the table does."""
+    cells, names = encoding.cell_of(records), [coder.name for coder in encoding.coders]
+    cells = np.zeros(len(records), np.int64) if cells is None else cells
+    states = encoding.states(records)
+    codes = codes_as_dealt(encoding.plan, encoding.block, names, records.values, states)
+    return merge_agreeing(labels, encoding.coordinates(records), cells, codes, most)
 
 
 def sound_chunks(

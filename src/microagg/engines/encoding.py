@@ -225,6 +225,8 @@ class Encoding:
         coder = self.coders[0]
         if coder.axes.states is not None:  # groups mix records with and without a value
             return False
+        if block.standing is not None:  # groups are merged
+            return False
         plain = coder.kind in QUANTITIES[:2] and coder.setting.transform is None
         options = {name: value for name, value in block.options.items() if name != "effort"}
         return bool(

@@ -7,9 +7,10 @@ their SSE, and the bounds on it, add up. A table of one cell is given to the met
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from threading import Event
+from typing import Any
 
 import numpy as np
 
@@ -25,8 +26,9 @@ from microagg.grouping.one_cell import Problem, is_searched, solve, with_least_e
 from microagg.grouping.partition import lower_bound
 from microagg.grouping.require.from_plan import within
 from microagg.grouping.require.requirement import Requirement
-from microagg.kernels.labels import canonical_labels, sum_of_squares
+from microagg.kernels.labels import canonical_labels, combine, sum_of_squares
 from microagg.plan.block import Block
+from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of
 
@@ -116,14 +118,7 @@ def merge_groups(
     return replace(partition, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
 
 
-def merge_agreeing(
-    partition: Partition,
-    space: Space,
-    cells: Labels,
-    codes: Labels,
-    most: float,
-    weights: Floats | None = None,
-) -> Partition:
+def merge_agreeing(labels: Labels, X: Floats, cells: Labels, codes: Labels, most: float) -> Labels:
     """Merge groups that agree in nearly all columns, since rows dealt in them equal records by chance.
 
     Of m rows, if the columns are dealt one by one, m²·Πⱼ Σᵥ pⱼᵥ² are expected to equal one of m records whose
@@ -136,22 +131,25 @@ def merge_agreeing(
 
     Parameters
     ----------
-    partition : groups that do not cross cells
-    space : in which they were found
+    labels : (n,) groups 0, 1, …, which do not cross cells
+    X : (n, c) coordinates in which they were found
     cells : (n,) cell of each record
-    codes : (n, columns) equal where values are equal; columns that are dealt together are one
+    codes : (n, columns) of what is dealt, see :func:`codes_as_dealt`
     most : largest share of all rows that are expected to equal a record
-    weights : (n,) relative ones; None: all records count alike
+
+    Returns
+    -------
+    (n,) the groups, numbered by first appearance
 
     Raises
     ------
     InputError
         If no merge is left that lowers what is expected.
     """
-    members = rows_of_each(partition.labels)
+    members = rows_of_each(labels)
     expected = np.array([_expected_standing(codes[rows]) for rows in members])
     sizes = np.array([len(rows) for rows in members], dtype=np.float64)
-    centres = np.array([space.scaled[rows].mean(axis=0) for rows in members])
+    centres = np.array([X[rows].mean(axis=0) for rows in members])
     cell = np.array([cells[rows[0]] for rows in members])
     may_merge = np.ones(len(members), dtype=bool)
     while expected.sum() > most * len(codes):
@@ -181,11 +179,33 @@ def merge_agreeing(
         sizes[worst], sizes[best] = both.sum(), 0
         expected[worst], expected[best] = least, 0
         may_merge[best] = False
-    labels = np.empty_like(partition.labels)
+    merged = np.empty_like(labels)
     for group in np.flatnonzero(sizes):
-        labels[members[group]] = group
-    labels = canonical_labels(labels)
-    return replace(partition, labels=labels, sse=sum_of_squares(space.scaled, labels, weights))
+        merged[members[group]] = group
+    return canonical_labels(merged)
+
+
+def codes_as_dealt(
+    plan: Plan, block: Block, names: Iterable[Any], values: Floats, states: Labels
+) -> Labels:
+    """Return a number for what each row of a swapped block is dealt: equal for equal values and states.
+
+    Parameters
+    ----------
+    plan, block : which columns are dealt together
+    names : of the block's columns
+    values, states : (n, columns) of the records
+
+    Returns
+    -------
+    int64 (n, columns), in which columns that are dealt together are one
+    """
+    bundle_of = {name: bundle[0] for bundle in plan.bundles_of(block) for name in bundle}
+    columns: dict[Any, list[Labels]] = {}
+    for name, column, state in zip(names, values.T, states.T, strict=True):
+        codes = np.unique(column, return_inverse=True, equal_nan=True)[1].reshape(-1)
+        columns.setdefault(bundle_of.get(name, name), []).extend([codes, state])
+    return np.column_stack([combine(codes) for codes in columns.values()])
 
 
 def _expected_standing(codes: Labels) -> float:

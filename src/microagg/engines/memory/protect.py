@@ -28,12 +28,12 @@ from microagg.evidence.cautions import warn_of
 from microagg.evidence.measured import Part
 from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
-from microagg.grouping.group_table import group, merge_agreeing, merge_groups
+from microagg.grouping.group_table import codes_as_dealt, group, merge_agreeing, merge_groups
 from microagg.grouping.households import group_households
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
 from microagg.grouping.require.from_plan import steering_requirements
 from microagg.grouping.require.requirement import Requirement
-from microagg.kernels.labels import combine
+from microagg.kernels.labels import combine, sum_of_squares
 from microagg.ledger.carry import Carrying
 from microagg.measure.analyses import check_analyses
 from microagg.measure.pairing import largest_share
@@ -387,6 +387,7 @@ def _group_and_release(
     steering = steering_requirements(block, given.requirements) if block.is_swapped else []
     weighted = plan.weight is not None and plan.weight.grouping == "weighted"
     weights, base = intake.relative_weights if weighted else None, None
+    names = [variable.name for variable in given.variables]
 
     def solve(
         space: Space,
@@ -427,11 +428,12 @@ def _group_and_release(
                     partition, given.space, given.cells, given.requirements, weights
                 )
             if block.standing is not None:
-                codes = _codes_as_dealt(given, plan, block)
-                partition = merge_agreeing(
-                    partition, given.space, given.cells, codes, block.standing, weights
+                X, values = given.space.scaled, np.column_stack([v.values for v in given.variables])
+                codes = codes_as_dealt(plan, block, names, values, given.states)
+                labels = merge_agreeing(partition.labels, X, given.cells, codes, block.standing)
+                partition = replace(
+                    partition, labels=labels, sse=sum_of_squares(X, labels, weights)
                 )
-    names = [variable.name for variable in given.variables]
     part = Part(np.arange(len(intake)), names, partition, given.space.matrix.shape[1], base)
     swapping = None
     with clock.time("aggregate"):
@@ -458,16 +460,6 @@ def _group_and_release(
             given.cells,
         )
     return part, released, None if households is None else households[0], swapping
-
-
-def _codes_as_dealt(given: PartInput, plan: Plan, block: Block) -> Labels:
-    """Return codes of what is dealt, (n, columns or bundles): equal where values and states are equal."""
-    bundle_of = {name: bundle[0] for bundle in plan.bundles_of(block) for name in bundle}
-    columns: dict[Any, list[Labels]] = {}
-    for variable, state in zip(given.variables, given.states.T, strict=True):
-        codes = np.unique(variable.values, return_inverse=True, equal_nan=True)[1].reshape(-1)
-        columns.setdefault(bundle_of.get(variable.name, variable.name), []).extend([codes, state])
-    return np.column_stack([combine(codes) for codes in columns.values()])
 
 
 def _check_chance(intake: Intake, parts: Sequence[Part]) -> None:
