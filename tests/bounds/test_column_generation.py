@@ -7,19 +7,11 @@ import pytest
 
 import microagg
 import naive
+from bounds.test_semidefinite import tables
 from microagg.bounds.column_generation import proved
 from microagg.bounds.cuts import NO_CUTS, Cuts, Sets
 from microagg.bounds.program import GroupProgram
 from microagg.bounds.repeated_pricing import Pricer
-
-
-def small_tables(count, seed=0):
-    rng = np.random.default_rng(seed)
-    for case in range(count):
-        k = int(rng.integers(2, 5))
-        n, d = int(rng.integers(2 * k, 11)), int(rng.integers(2, 4))
-        X = rng.normal(size=(n, d)) if case % 2 else rng.integers(0, 3, size=(n, d)).astype(float)
-        yield X, k, rng
 
 
 def bound_of(X, k, duals, cuts=NO_CUTS):
@@ -28,7 +20,8 @@ def bound_of(X, k, duals, cuts=NO_CUTS):
 
 
 def test_any_prices_prove_a_bound_below_the_optimum():
-    for X, k, rng in small_tables(60):
+    rng = np.random.default_rng(0)
+    for X, k in tables(60):
         optimum = naive.least_sse(X.tolist(), k)
         duals = rng.normal(optimum / len(X), optimum / len(X), size=len(X))
         triples = np.array([rng.choice(len(X), 3, replace=False) for _ in range(3)], dtype=np.int32)
@@ -53,7 +46,8 @@ def exact_bound(X, k, duals):
 
 
 def test_is_safe_in_exact_arithmetic():
-    for X, k, rng in small_tables(30, seed=1):
+    rng = np.random.default_rng(1)
+    for X, k in tables(30, seed=1):
         duals = rng.uniform(0.0, 0.6, size=len(X))
         bound, exact = bound_of(X, k, duals), exact_bound(X, k, duals)
         assert Fraction(bound) <= exact
@@ -81,7 +75,7 @@ def test_a_wrong_solver_does_not_prove_too_much(monkeypatch):
         solved = relax(self)
         return None if solved is None else solved._replace(duals=1.1 * solved.duals)
 
-    for X, k, _ in small_tables(10, seed=5):
+    for X, k in tables(10, seed=5):
         optimum = naive.least_sse(X.tolist(), k)
         with monkeypatch.context() as patch:
             patch.setattr(GroupProgram, "relax", wrong)
@@ -91,7 +85,7 @@ def test_a_wrong_solver_does_not_prove_too_much(monkeypatch):
 
 @pytest.mark.parametrize("effort", ["balanced", "best"])
 def test_efforts_order_and_stay_below_the_optimum(effort):
-    for X, k, _ in small_tables(40, seed=2):
+    for X, k in tables(40, seed=2):
         optimum = naive.least_sse(X.tolist(), k)
         fast = microagg.lower_bound(X, k, scale="none")
         bound = microagg.lower_bound(X, k, scale="none", effort=effort)

@@ -45,13 +45,6 @@ def test_is_the_definition_and_safe_against_rounding(table):
     assert bound == pytest.approx(float(exact), rel=1e-9)
 
 
-def test_a_wrong_bound_would_be_found():
-    # Two pairs: the optimum is 1, and so is the bound before it is rounded to the safe side.
-    X = np.array([[0.0], [1.0], [5.0], [6.0]])
-    assert naive.least_sse(X.tolist(), 2) == 1
-    assert 1 - 1e-12 < neighbour_bound(X, 2) < 1
-
-
 @pytest.mark.parametrize(
     ("data", "k", "loss"),
     [("tarragona", 10, 19.2181), ("census", 10, 7.3363), ("eia", 4, 0.3344), ("eia", 10, 1.2737)],
