@@ -1,56 +1,11 @@
-"""The diameter and the centroid method against their naive twins and the published figures."""
+"""The diameter and the centroid method against the published figures."""
 
 import numpy as np
 import pytest
-from hypothesis import given
 
 import microagg
-import naive
-from microagg.algorithms.fixed_size import centroid, diameter
-from oracles import same_groups
+from microagg.algorithms.fixed_size import diameter
 from published import CENTROID, CENTROID_CHECKED, DIAMETER
-from strategies import tables
-
-BOTH = pytest.mark.parametrize(
-    ("method", "twin"),
-    [(diameter, naive.diameter), (centroid, naive.centroid)],
-    ids=["diameter", "centroid"],
-)
-
-
-def check_equal(method, twin, X, k):
-    expected = naive.labels_of(twin(X.tolist(), k), len(X))
-    assert same_groups(method(X, k).labels.tolist(), expected)
-
-
-@BOTH
-@given(table=tables())
-def test_equals_the_naive_twin(method, twin, table):
-    check_equal(method, twin, *table)
-
-
-@BOTH
-@pytest.mark.parametrize("k", [2, 3, 10])
-def test_equals_the_naive_twin_when_outliers_leave_early(method, twin, k):
-    X = np.random.default_rng(k).normal(size=(100, 2))
-    X[:7] *= 1e15
-    check_equal(method, twin, X, k)
-
-
-@BOTH
-@pytest.mark.parametrize("k", [3, 7])
-def test_equals_the_naive_twin_on_a_grid(method, twin, k):
-    # Every distance occurs many times, so that the order of rows decides throughout.
-    X = np.array([[x, y] for x in range(10) for y in range(10)], dtype=float)
-    X = X[np.random.default_rng(k).permutation(100)]
-    check_equal(method, twin, X, k)
-
-
-@BOTH
-@pytest.mark.parametrize("d", [1, 5, 12])
-def test_equals_the_naive_twin_on_clusters(method, twin, d):
-    X, _ = microagg.simulate_clusters(12, d, 5, 15, sigma=0.05, random_state=d)
-    check_equal(method, twin, X, 4)
 
 
 @pytest.mark.parametrize("data", DIAMETER)

@@ -1,34 +1,13 @@
-"""k-means with merging against its naive twin and scikit-learn."""
+"""k-means with merging against scikit-learn."""
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 import microagg
-import naive
 from microagg.algorithms.variable_size.kmeans_merge import kmeans_merge
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from oracles import same_groups
-from strategies import tables
-
-FACTORS = st.sampled_from([0.5, 1, 2, 3.7])
-
-
-@given(table=tables(max_rows=60), factor=FACTORS)
-def test_equals_the_naive_twin(table, factor):
-    X, k = table
-    expected = naive.labels_of(naive.kmeans_merge(X.tolist(), k, factor), len(X))
-    assert same_groups(kmeans_merge(X, k, factor=factor).labels.tolist(), expected)
-
-
-@pytest.mark.parametrize("d", [1, 2, 5])
-@pytest.mark.parametrize("factor", [0.5, 1, 2])
-def test_equals_the_naive_twin_on_larger_data(d, factor):
-    X = np.random.default_rng(d).normal(size=(400, d))
-    expected = naive.labels_of(naive.kmeans_merge(X.tolist(), 4, factor), 400)
-    assert same_groups(kmeans_merge(X, 4, factor=factor).labels.tolist(), expected)
 
 
 @pytest.mark.parametrize("n", [5_000, 10_000])

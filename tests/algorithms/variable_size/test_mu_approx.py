@@ -1,4 +1,4 @@
-"""mu-Approx against its naive twin, the published figures and its bound."""
+"""mu-Approx against the published figures and its bound."""
 
 import numpy as np
 import pytest
@@ -6,27 +6,11 @@ from hypothesis import given, settings
 
 import microagg
 import naive
+from algorithms.test_twins import check_equal
 from microagg.algorithms.variable_size.mu_approx import mu_approx
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from oracles import same_groups
 from published import MU_APPROX
 from strategies import tables
-
-
-def twin(X, k):
-    return naive.labels_of(naive.mu_approx(X.tolist(), k), len(X))
-
-
-@given(table=tables(max_rows=60))
-def test_equals_the_naive_twin(table):
-    X, k = table
-    assert same_groups(mu_approx(X, k).labels.tolist(), twin(X, k))
-
-
-@pytest.mark.parametrize(("k", "d"), [(2, 2), (3, 3), (5, 4), (9, 2)])
-def test_equals_the_naive_twin_on_larger_data(k, d):
-    X = np.random.default_rng(d).normal(size=(130, d))
-    assert same_groups(mu_approx(X, k).labels.tolist(), twin(X, k))
 
 
 @pytest.mark.parametrize("k", [2, 8])
@@ -35,7 +19,7 @@ def test_equals_the_naive_twin_around_a_hub(k):
     rng = np.random.default_rng(k)
     X = np.zeros((90, 90))
     X[np.arange(1, 90), np.arange(1, 90)] = rng.uniform(1, 1.4, 89)
-    assert same_groups(mu_approx(X, k).labels.tolist(), twin(X, k))
+    check_equal("mu-approx", X, k)
 
 
 # How far ours are from the published figures, in points. The paper leaves choices open that move
