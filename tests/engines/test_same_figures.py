@@ -66,6 +66,21 @@ def lost(before, after, importance=None, weight=None):
     return 100 * np.average(shares, weights=parts)
 
 
+@pytest.mark.usefixtures("_small_parts")
+@pytest.mark.parametrize("engine", AT_LENGTH)
+def test_totals_stay_where_whole_numbers_are_rounded(protect, engine):
+    rng = np.random.default_rng(7)
+    n, chunk = 400, 90
+    table = pd.DataFrame({"jobs": rng.poisson(30, n), "age": rng.integers(18, 80, n)})
+    table["row"] = np.arange(n)
+    *_, after = protect(engine, table, k=3, columns=["jobs", "age"], round="totals")
+    for name in ("jobs", "age"):
+        assert pd.api.types.is_integer_dtype(after[name])
+        assert (after[name] != table[name]).any()
+        # Half a step for each chunk, which has at least half as many records as it may have.
+        assert abs(after[name].sum() - table[name].sum()) <= n / chunk
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_group_can_release_medians_and_the_category_of_a_random_member(protect, engine):
     rng = np.random.default_rng(11)

@@ -73,7 +73,6 @@ LACKS = {
     "all records": {"suppress": 0.05},
     "requirements of a group by itself": {"require": {"closeness": {"ill": 0.9}}},
     "values or their logarithms": {"kinds": {"age": {"transform": "rank"}}},
-    "values rounded one by one": {"round": "totals"},
 }
 # Of each kind one, since Spark tries what fails four times: by the plan, in a task, naming a row.
 ON_SPARK = ["a small stratum", "a missing stratum", "too few values"]

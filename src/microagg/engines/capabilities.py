@@ -61,12 +61,6 @@ the engine disk uses it; this job runs on spark. Leave --memory out, or say --en
         )
 
 
-def _columns(plan: Plan, block: Block, **settings: str) -> bool:
-    """Tell whether a protected column has a setting."""
-    (name, value) = next(iter(settings.items()))
-    return any(getattr(plan.column(column), name) == value for column in block.columns or ())
-
-
 # What a table that is read in parts, on disk or Spark, has: why, and what a plan says that asks for more. The
 # last tells whether a plan does; a text that it gives is put into the fact.
 _IN_PARTS: dict[str, tuple[str, str, Callable[[Plan, Block], object]]] = {
@@ -110,12 +104,7 @@ _IN_PARTS: dict[str, tuple[str, str, Callable[[Plan, Block], object]]] = {
     "values or their logarithms": (
         "ranks need all values in one order",
         "a transform is rank",
-        lambda p, b: _columns(p, b, transform="rank"),
-    ),
-    "values rounded one by one": (
-        "a total is kept by rounding one group after the other",
-        "round is totals",
-        lambda p, b: _columns(p, b, round="totals"),
+        lambda p, b: any(p.column(name).transform == "rank" for name in b.columns or ()),
     ),
 }
 
