@@ -106,6 +106,8 @@ def test_first_screen_and_twin(frame, tmp_path):
         "income by region",
         "Confidential columns",
         "Unprotected columns, the most harmful first",
+        "left as it is: confidential, known to nobody outside",
+        "left as it is: an attacker may know it",
         "--plan plan.toml",
         f"microagg {microagg.__version__}",
         hashlib.sha256(source.read_bytes()).hexdigest(),
