@@ -344,6 +344,14 @@ def test_swapping_leaves_a_value_that_k_hold_as_it_is_and_rounds_means():
     assert (rest == rest.round(7)).all()
 
 
+def test_rare_levels_of_an_order_become_the_one_in_their_middle():
+    """Also where it is that of the first record."""
+    grades = pd.Categorical([*"bacddd"], categories=[*"abcd"], ordered=True)
+    frame = pd.DataFrame({"grade": grades})
+    found = microagg.protect(frame, k=3, columns=["grade"], release="swap").data["grade"]
+    assert sorted(found) == [*"bbbddd"]
+
+
 def test_no_secret_is_pooled_where_there_is_but_one():
     rng = np.random.default_rng(1)
     frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.integers(0, 3, 60), "c": [*"ab"] * 30})

@@ -79,6 +79,14 @@ def test_what_the_file_shows_is_amber_in_public_too(tmp_path, column, settings, 
     assert words in (tmp_path / "public.html").read_text()
 
 
+def test_groups_that_agree_in_an_answer_are_amber_in_public_too(tmp_path):
+    groups = microagg.partition(BASE, k=3, method="mdav").labels
+    frame = BASE.assign(illness=[f"illness {group % 8}" for group in groups])
+    evidence, public = both(frame, tmp_path, confidential=["illness"])
+    assert evidence.verdict == public["verdict"] == "amber"
+    assert ["illness"] in [caution["columns"] for caution in public["cautions"]]
+
+
 def test_blocks_and_row_labels_are_amber_in_public_too(tmp_path):
     evidence, public = both(BASE, tmp_path, per_column=True)
     assert evidence.verdict == public["verdict"] == "amber"

@@ -369,7 +369,7 @@ def odds_words(found: float, k: int) -> str:
 
     >>> odds_words(0.178, 5), odds_words(0.2, 5)
     (', one in five or six, as k = 5 means', ', one in five, as k = 5 means')
-    >>> odds_words(0.074, 5), odds_words(0.9, 5)
+    >>> odds_words(0.15, 5), odds_words(0.9, 5)
     (' (k = 5: at most one in five)', '')
     """
     least = _COUNTS[k] if k < len(_COUNTS) - 1 else f"{k:,}"
