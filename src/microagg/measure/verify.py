@@ -130,8 +130,8 @@ class Countable(Protocol):
         """Typed columns, with or without records."""
 
     @property
-    def units(self) -> Mapping[Any, pa.Array]:
-        """Units of the records that the table itself no longer has, by column.
+    def units(self) -> Mapping[Any, Any]:
+        """Units of the records that the table itself no longer has, by column, in the engine's own form.
 
         By unit and column: the units that had the values, which are counted for a promise that begins with
         this column.
@@ -171,14 +171,14 @@ def count_promises(
         check_k(promise.k, sys.maxsize)
     if not (promises or more):
         return [], []
-    for promise in promises:
-        if promise.unit is not None and promise.unit not in table.units:
-            choose_columns(table.written, [promise.unit])
     chosen = [_columns_to_count(table, promise) for promise in promises]
     asked = []
     for promise, (columns, _) in zip(promises, chosen, strict=True):
         had_values = (promise.unit, *columns[:1])
-        asked.append(Question(columns, had_values if had_values in table.units else promise.unit))
+        unit = had_values if had_values in table.units else promise.unit
+        if unit is not None and unit not in table.units:
+            choose_columns(table.written, [unit])
+        asked.append(Question(columns, unit))
     counted = table.count([*asked, *more])
     if not counted[0].n_records:
         raise _nothing_to_count()

@@ -78,7 +78,8 @@ class CountsOnSpark:
     """A Spark DataFrame whose records are counted."""
 
     frame: DataFrame
-    units: Mapping[Any, pa.Array] = field(default_factory=dict)
+    units: Mapping[Any, str] = field(default_factory=dict)
+    """The columns that have units which no file tells, see :func:`.dealt_columns`."""
 
     @cached_property
     def written(self) -> Frame:
@@ -94,6 +95,7 @@ class CountsOnSpark:
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count keys; tasks turn rows into keys, of nested values by their text."""
         whole, rows = positional(self.frame)
+        questions = [q._replace(distinct=self.units.get(q.distinct, q.distinct)) for q in questions]
         layout = Layout(tuple(_names_in(questions)))
         chosen = (rows[whole.place(name)].alias(f"c{j}") for j, name in enumerate(layout.names))
         of_keys = [

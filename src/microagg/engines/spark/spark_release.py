@@ -110,23 +110,18 @@ class SparkRelease:
         """
         promises, extra = self.plan.promises(), self._counted.columns[len(self.data.columns) :]
 
-        def counted_in(frame: DataFrame, named: Sequence[Promise]) -> list[Verification]:
+        units = dict(zip(dealt_columns(self.grouped.encoding)[1:], extra, strict=False))
+
+        def counted_in(frame: DataFrame, promises: Sequence[Promise]) -> list[Verification]:
             with on_spark():
-                return count_promises(CountsOnSpark(frame), named)[0]
+                told = units if frame is self._counted else {}
+                return count_promises(CountsOnSpark(frame, told), promises)[0]
 
         same = data is None or not self.plan.is_swapped or self._has_rows(data)
         if data is not None and not extra:
             verified = counted_in(data, promises)
             return tuple(replace(one, holds=one.holds and same) for one in verified)
-        named = promises
-        if self.plan.is_swapped and extra:
-            named = [p._replace(unit=name) for p, name in zip(promises, extra, strict=True)]
-        counted = [
-            replace(verification, unit=promise.unit)
-            for verification, promise in zip(
-                counted_in(self._counted, named), promises, strict=True
-            )
-        ]
+        counted = counted_in(self._counted, promises)
         if data is None:
             return tuple(counted)
         in_file = counted_in(data, [promise._replace(unit=None) for promise in promises])
