@@ -77,17 +77,6 @@ def test_large_values_have_no_decimals_to_round():
     assert release.risk.smallest_class == 3
 
 
-def test_round_keeps_whole_numbers_whole():
-    frame = pd.DataFrame({"n": np.random.default_rng(0).poisson(200, 60), "x": FRAME["a"]})
-    release = microagg.protect(frame, k=4, columns=["n", "x"], round=True, effort="fast")
-    assert release.data["n"].dtype == frame["n"].dtype
-    exact = frame["n"].groupby(release.partition.labels).transform("mean")
-    assert np.array_equal(release.data["n"], np.rint(exact))
-    assert release.data["x"].dtype == float
-    free = microagg.protect(frame, k=4, columns=["n", "x"], effort="fast")
-    assert free.data["n"].dtype == float
-
-
 def test_types_and_kinds_say_which_columns_are_whole():
     frame = pd.DataFrame({"n": np.random.default_rng(0).poisson(200, 60), "m": np.arange(60) % 17})
     chosen = {"columns": ["n", "m"], "round": True, "effort": "fast"}
