@@ -137,6 +137,9 @@ def test_columns_of_one_range_that_are_mostly_zero_are_counts_and_one_alone_is_c
     )  # sorts of something, and counts
     found = guess(frame, names=["ci_status", "num_ci", "ci_0", "ci_1", "ci_2"])
     assert (found["ci_status"].kind, found["num_ci"].kind) == ("nominal", "integer")
+    longer = [0] * 90 + [1] * 5 + [2] * 2 + [3, 4, 5]
+    frame = pd.DataFrame({f"ci_dept_{i}": RNG.permutation(longer) for i in (1033, 1038, 2548)})
+    assert {looks.kind for looks in guess(frame).values()} == {"integer"}  # of one department each
 
 
 @pytest.mark.parametrize(

@@ -363,12 +363,11 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
     if numbers.whole and column.named(say.CODE):
         return _code(f"{words}, codes by their name", numbers)
     counted = measured or column.named(say.COUNTED)
-    if (
-        column.battery
-        and _are_rare_counts(numbers)
-        and not counted
-        and column.last not in say.SORT | say.PLACE
-    ):
+    which = bool(column.words) and column.words[-1].isdigit()  # ci_dept_1033: of department 1033
+    may_count = not counted and (which or column.last not in say.SORT | say.PLACE)
+    if column.battery and may_count and _are_rare_counts(numbers):
+        if profile.distinct >= _STEPS:
+            return None
         fact = f"Counts or steps: mostly 0 and larger ones rarer, {distinct_words(profile)}"
         return protected("code", "ordinal", f"{fact}, as other columns of this range", _IF_CODES)
     if numbers.whole and column.last in say.PLACE and numbers.low >= 0 and not measured:
@@ -413,12 +412,9 @@ def thins_out(numbers: Numbers) -> bool:
 
 
 def _are_rare_counts(numbers: Numbers) -> bool:
-    """Return whether few numbers are counts of what most records have none of: 0, some 1, fewer 2.
-
-    Longer ones are known as counts by how they fall off.
-    """
-    never_more = bool((np.diff(numbers.counts) <= 0).all())
-    return 3 <= len(numbers.levels) < _STEPS and never_more and zeros(numbers) >= _MOSTLY_ZERO
+    """Return whether few numbers are counts of what most records have none of: 0, some 1, fewer 2."""
+    at_the_top = int(np.argmax(numbers.counts)) == 0 and zeros(numbers) >= _MOSTLY_ZERO
+    return 3 <= len(numbers.levels) <= FEW and at_the_top and _has_one_top(numbers)
 
 
 def _grows_by_factors(levels: Floats) -> bool:
