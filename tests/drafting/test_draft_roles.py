@@ -215,3 +215,39 @@ def test_groups_of_one_unit_are_never_green():
     ambers = [caution.words for caution in evidence.cautions if caution.severity == "amber"]
     assert ["of the groups all records have the same code" in words for words in ambers] == [True]
     assert by_stratum.verdict == "green"
+
+
+@pytest.mark.parametrize(("codes", "unit"), [(30, "code"), (7, None)])
+def test_what_is_seen_again_once_for_each_sex_is_a_unit_or_told(codes, unit):
+    """Deaths of each country, year, sex and age group: the records of a country are its own."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame(
+        [
+            (f"a{code}", year, sex, age)
+            for code in range(codes)
+            for year in range(1990, 2005)
+            for sex in ("f", "m")
+            for age in ("young", "middle", "old")
+        ],
+        columns=["code", "year", "sex", "group"],
+    )
+    own = np.repeat(rng.lognormal(3, 2, codes), len(frame) // codes)
+    frame["deaths"] = (own * rng.uniform(0.9, 1.1, len(frame))).round(2)
+    assert draft(frame).unit == unit
+    if unit is None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            assert microagg.protect(frame, k=5, effort="fast").evidence.verdict == "amber"
+
+
+def test_regions_of_people_who_are_asked_once_are_no_units():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {
+            "code": rng.choice([f"a{i}" for i in range(20)], 3000),
+            "year": rng.integers(2000, 2010, 3000),
+            "sex": rng.choice(["f", "m"], 3000),
+            "income": rng.lognormal(9, 1, 3000).round(2),
+        }
+    )
+    assert draft(frame).unit is None

@@ -29,6 +29,9 @@ _RECORDS_OF_A_TIME = 3  # on average, so that several units are seen at a time
 _OF_THE_GRID = 0.1  # of units and times: the least share that has a record
 _MOMENTS = 60  # different times that are no whole numbers, at most
 _ONCE = 0.98  # of the records: no other has the same unit and time
+_OF_ALL_CELLS = (
+    0.9  # least share that has a record, where each unit and time has one for each sex, say
+)
 _NEARLY_ALL = 0.9  # of the units have a name of their own
 _RECORDS_OF_A_CONTAINER = 12  # at most, where a school, say, is what the records are about
 # Numbers that start again in each school go at most this many times as far as the largest school has records.
@@ -86,7 +89,7 @@ def _seen_again(table: Frame, guesses: Mapping[Any, Guess], k: int) -> tuple[Any
     None if there is none, or if there are fewer than two groups of them and no name says what they are.
 
     Each value stands in several records, each time has several records, and no value stands twice at one
-    time; where the name says person, firm or name, it may.
+    time, unless once for each sex, say; where the name says person, firm or name, it may.
     """
     times = [
         name
@@ -100,11 +103,20 @@ def _seen_again(table: Frame, guesses: Mapping[Any, Guess], k: int) -> tuple[Any
         return None, []
     codes = {name: codes_as_written(table, name, from_csv=False) for name in (*times, *repeated)}
     time = _together([codes[name] for name in times])
+    sorts = {
+        name: codes_as_written(table, name, from_csv=False)
+        for name, looks in guesses.items()
+        if looks.role == "protect"
+        and looks.kind in ("nominal", "ordinal", "boolean")
+        and looks.distinct <= FEW
+        and name not in times
+    }
     able: dict[Any, tuple[int, int]] = {}
     unsure: list[Any] = []
     for name in repeated:
         distinct = guesses[name].distinct
-        again, once = seen_again(codes[name], time)
+        others = [sorts[other] for other in sorts if other != name]
+        again, once = seen_again(codes[name], time, others)
         rank = _rank_of_name(name)
         many = distinct >= 2 * k and (rank == 1 or distinct > FEW)
         if again and (rank == 0 or (once and many)):
@@ -114,19 +126,21 @@ def _seen_again(table: Frame, guesses: Mapping[Any, Guess], k: int) -> tuple[Any
     return (min(able, key=lambda name: able[name]), []) if able else (None, unsure)
 
 
-def seen_again(values: Labels, time: Labels) -> tuple[bool, bool]:
+def seen_again(values: Labels, time: Labels, sorts: Sequence[Labels] = ()) -> tuple[bool, bool]:
     """Tell whether values go on in time, as people and firms do that are asked every year.
 
     Parameters
     ----------
     values, time : int64 (n,)
         Codes of a column of names or codes, −1 where missing, and of the time of each record.
+    sorts : int64 (n,) each
+        Codes of other columns of few categories, by which a table may go on beside time: sexes, ages.
 
     Returns
     -------
     again, once : bool
         Whether each value stands at three times or more and each time has several records; and whether no
-        value stands twice at one time, but for few.
+        value stands twice at one time, but for few, or once for each combination of the other categories.
 
     >>> seen_again(np.repeat(np.arange(6), 5), np.tile(np.arange(5), 6))
     (True, True)
@@ -135,7 +149,12 @@ def seen_again(values: Labels, time: Labels) -> tuple[bool, bool]:
     distinct = len(np.unique(values[values >= 0]))
     pairs = len(np.unique(_together([values, time])))
     dense = rows >= _RECORDS_OF_A_TIME * moments and rows >= _OF_THE_GRID * distinct * moments
-    return dense and pairs >= 3 * distinct, pairs >= _ONCE * rows
+    once = pairs >= _ONCE * rows
+    if not once and sorts:
+        cell = _together(sorts)
+        whole = rows >= _OF_ALL_CELLS * pairs * (int(cell.max()) + 1)
+        once = whole and len(np.unique(_together([values, time, cell]))) >= _ONCE * rows
+    return dense and pairs >= 3 * distinct, once
 
 
 def tells_time(

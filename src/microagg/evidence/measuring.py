@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Labels
+from microagg.drafting.guess import FEW
 from microagg.drafting.unit_and_weight import seen_again, tells_time
 from microagg.encode.steps import Steps
 from microagg.evidence.measured import Measured, Signs
@@ -196,9 +197,20 @@ def _seen_again(table: TableFigures) -> dict[Any, Known]:
     ]
     if not nominal or not times:
         return {}
-    columns = known_columns(table.intake.frame, [*nominal, *times])
+    sorts = [
+        name
+        for name, variable in variables.items()
+        if variable.kind in ("nominal", "ordinal", "boolean") and name not in times
+    ]
+    columns = known_columns(table.intake.frame, list(dict.fromkeys([*nominal, *sorts, *times])))
     time = combine([columns[name].codes for name in times])
-    return {name: columns[name] for name in nominal if all(seen_again(columns[name].codes, time))}
+    sorts = [name for name in sorts if columns[name].distinct <= FEW]
+
+    def is_seen_again(name: Any) -> bool:
+        others = [columns[other].codes for other in sorts if other != name]
+        return all(seen_again(columns[name].codes, time, others))
+
+    return {name: columns[name] for name in nominal if is_seen_again(name)}
 
 
 def _classes_of_records(table: TableFigures) -> list[tuple[Labels, int]]:
