@@ -58,11 +58,8 @@ def outside(tree):
     ]
 
 
-def test_nothing_outside_the_opened_folders(tree):
+def test_ways_that_lead_into_the_opened_folders(tree):
     folders = Folders([tree])
-    for path in outside(tree):
-        with pytest.raises(InputError, match="folders that it was started with"):
-            folders.check(path)
     assert folders.check(tree / "a.csv") == tree / "a.csv"
     assert folders.check(tree / "deep" / ".." / "a.csv") == tree / "a.csv"
     assert folders.check(tree / "inner-link.csv") == tree / "a.csv"
@@ -76,12 +73,13 @@ def test_the_list_shows_tables_and_folders_that_may_be_opened(tree):
     assert Folders([tree]).listing(tree / "deep").above == tree
 
 
-def test_what_lies_outside_is_refused_over_http_too(tree, tmp_path, caplog):
+def test_what_lies_outside_is_refused(tree, tmp_path, caplog):
     with served(tree, temporary=tmp_path) as server:
         visitor = Visitor(server)
         for path in outside(tree):
             answer = visitor.post("open/path", path=str(path))
-            assert len(visitor.problems(answer)) == 1, path
+            (words,) = visitor.problems(answer)
+            assert "folders that it was started with" in words, path
             assert CANARY not in answer.text
         assert server.session.entries == []
         for way in (

@@ -185,7 +185,6 @@ def test_best_is_the_same_for_any_number_of_threads(records, short, monkeypatch)
     found = []
     for threads in (1, 3):
         monkeypatch.setattr("microagg.compile.threads.thread_count", lambda t=threads: t)
-        monkeypatch.setattr(search, "thread_count", lambda t=threads: t)
         found.append(microagg.partition(X, 3, effort="best"))
     assert np.array_equal(found[0].labels, found[1].labels)
     oracles.check_partition(found[0], X, 3)
