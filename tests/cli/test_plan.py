@@ -47,25 +47,6 @@ def test_named_columns_are_kept(survey):
     assert plan == Plan.of(k=4, columns=["age"], known=["id", "income", "region"])
 
 
-def test_columns_with_another_role_are_not_drafted(survey):
-    done = here(
-        *("plan", survey, "--strata", "region", "--weight", "age", "--weight-release", "keep"),
-        *("--missing-code", "income=-8", "--missing-most", 0.05, "--transform", "income=log"),
-    )
-    assert done.returncode == 0, done.stderr
-    assert Plan.from_toml_text(done.stdout) == Plan.of(
-        k=5,
-        columns=["income"],
-        drop=["id"],
-        strata=["region"],
-        weight={"column": "age", "release": "keep"},
-        missing={"most": 0.05, "codes": {"income": -8}},
-        kinds={"income": {"transform": "log"}},
-    )
-    done = here("plan", survey, "--require", "distinct:age=3")
-    assert Plan.from_toml_text(done.stdout).blocks[0].columns == ("income", "region")
-
-
 def test_a_relation_that_the_drafted_plan_breaks_is_refused(survey):
     done = here("plan", survey, "--relation", "age <= income", "--round")
     assert done.returncode == 0, done.stderr

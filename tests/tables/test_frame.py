@@ -511,55 +511,42 @@ def refused(frame, fact):
 
 
 @pytest.mark.parametrize(
-    ("values", "fact"),
+    ("make", "values", "fact"),
     [
-        (pd.Categorical(["a", "b"] * 3), "holds categories"),
-        (pd.to_datetime(DAYS), "holds dates or times"),
-        (pd.to_timedelta(range(6), unit="D"), "holds dates or times"),
-        (pd.period_range("2024-01", periods=6, freq="M"), "values of type period[M]"),
-        (pd.array([1, None] * 3, dtype="Int64"), "has 3, the first in row 2"),
-        (pd.array([True, None] * 3, dtype="boolean"), "holds truth values"),
+        (pd.DataFrame, pd.Categorical(["a", "b"] * 3), "holds categories"),
+        (pd.DataFrame, pd.to_datetime(DAYS), "holds dates or times"),
+        (pd.DataFrame, pd.to_timedelta(range(6), unit="D"), "holds dates or times"),
+        (pd.DataFrame, pd.period_range("2024-01", periods=6, freq="M"), "values of type period[M]"),
+        (pd.DataFrame, pd.array([1, None] * 3, dtype="Int64"), "has 3, the first in row 2"),
+        (pd.DataFrame, pd.array([True, None] * 3, dtype="boolean"), "holds truth values"),
         (
+            pd.DataFrame,
             pd.Series([1, 2, 3, 4, 5, "x"], dtype=object),
             "values of type object (one odd cell in row 6",
         ),
-        (pd.Series([1, 2, 3, 4, 5, 6], dtype=object), "numbers stored as values of type object"),
-        (pd.Categorical([1, 2, None] * 2), "has 2, the first in row 3"),
-        (pd.arrays.SparseArray([1.0, np.nan] * 3), "has 3, the first in row 2"),
-        (pd.Series([decimal.Decimal(1), None] * 3), "has 3, the first in row 2"),
-        (pd.Series([decimal.Decimal(1), "x"] * 3), "values of type object"),
-        ([1j] * 6, "values of type complex128"),
+        (
+            pd.DataFrame,
+            pd.Series([1, 2, 3, 4, 5, 6], dtype=object),
+            "numbers stored as values of type object",
+        ),
+        (pd.DataFrame, pd.Categorical([1, 2, None] * 2), "has 2, the first in row 3"),
+        (pd.DataFrame, pd.arrays.SparseArray([1.0, np.nan] * 3), "has 3, the first in row 2"),
+        (pd.DataFrame, pd.Series([decimal.Decimal(1), None] * 3), "has 3, the first in row 2"),
+        (pd.DataFrame, pd.Series([decimal.Decimal(1), "x"] * 3), "values of type object"),
+        (pd.DataFrame, [1j] * 6, "values of type complex128"),
+        (pl.DataFrame, pl.Series(["a", "b"] * 3, dtype=pl.Categorical), "holds categories"),
+        (pl.DataFrame, pl.Series(DAYS), "holds dates or times"),
+        (pl.DataFrame, pl.Series([{"a": 1}] * 6), "holds values of type Struct"),
+        (pl.DataFrame, pl.Series([None] * 6), "values of type Null"),
+        (pl.DataFrame, pl.Series([b"1"] * 5 + [b"x"]), "values of type Binary"),
+        (pa.table, pa.array(["a", "b"] * 3).dictionary_encode(), "holds categories"),
+        (pa.table, pa.array(DAYS), "holds dates or times"),
+        (pa.table, pa.array(range(6), pa.time64("us")), "holds dates or times"),
+        (pa.table, pa.nulls(6), "values of type null"),
     ],
 )
-def test_what_pandas_alone_has_is_refused_too(values, fact):
-    refused(pd.DataFrame({"age": AGE, "odd": values}), fact)
-
-
-@pytest.mark.parametrize(
-    ("values", "fact"),
-    [
-        (pl.Series(["a", "b"] * 3, dtype=pl.Categorical), "holds categories"),
-        (pl.Series(DAYS), "holds dates or times"),
-        (pl.Series([{"a": 1}] * 6), "holds values of type Struct"),
-        (pl.Series([None] * 6), "values of type Null"),
-        (pl.Series([b"1"] * 5 + [b"x"]), "values of type Binary"),
-    ],
-)
-def test_what_polars_alone_has_is_refused_too(values, fact):
-    refused(pl.DataFrame({"age": AGE, "odd": values}), fact)
-
-
-@pytest.mark.parametrize(
-    ("values", "fact"),
-    [
-        (pa.array(["a", "b"] * 3).dictionary_encode(), "holds categories"),
-        (pa.array(DAYS), "holds dates or times"),
-        (pa.array(range(6), pa.time64("us")), "holds dates or times"),
-        (pa.nulls(6), "values of type null"),
-    ],
-)
-def test_what_arrow_alone_has_is_refused_too(values, fact):
-    refused(pa.table({"age": AGE, "odd": values}), fact)
+def test_what_one_library_alone_has_is_refused_too(make, values, fact):
+    refused(make({"age": AGE, "odd": values}), fact)
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
