@@ -11,6 +11,7 @@ import microagg
 from microagg import Plan
 from microagg.base.formatting import percent
 from microagg.evidence.measured import CountedFile
+from microagg.evidence.sentences import swap_promise
 from microagg.plan.block import Block
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -82,6 +83,15 @@ def test_an_exact_method_proves_nothing_once_groups_are_merged_for_units(tmp_pat
     bounded = of_units.with_bound()
     assert bounded.partition.lower_bound is not None
     assert bounded.evidence.proof(bounded.parts[0])[0].startswith("by at most")
+
+
+def test_swapped_values_stand_for_units_of_their_stratum_where_there_is_one():
+    def promise(**settings):
+        plan = Plan.of(k=3, columns=["a"], release="swap", **settings)
+        return swap_promise(plan, plan.blocks[0])
+
+    assert "stands for at least 3 records of the table." in promise()
+    assert "stands for at least 3 records of its stratum (region)." in promise(strata=["region"])
 
 
 def test_a_bound_says_that_swapped_groups_were_merged_for_more_than_k():
