@@ -129,17 +129,6 @@ def test_what_a_ledger_refuses_is_said_in_words_of_the_page(page):
         assert (page.data / name).read_bytes() == bytes_before
 
 
-def test_an_older_ledger_is_refused(page):
-    opened(page, "first")
-    released(page, new_ledger="older.sqlite")
-    ledger = page.data / "older.sqlite"
-    copy = ledger.read_bytes()
-    released(page, ledger="older.sqlite")
-    ledger.write_bytes(copy)
-    (problem,) = page.problems(released(page, ledger="older.sqlite"))
-    assert "it is an older copy" in problem
-
-
 def test_a_ledger_and_its_key_lie_in_opened_folders(page, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
