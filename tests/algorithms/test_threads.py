@@ -37,18 +37,11 @@ def task(method):
 
 def test_result_does_not_depend_on_the_number_of_threads():
     tasks = json.dumps([task(method) for method in METHODS])
+    code, settings = [sys.executable, "-c", _CODE], {"input": tasks, "text": True}
+    environments = ({**os.environ, **dict.fromkeys(_VARIABLES, count)} for count in ("1", "3"))
     one, three = (
-        json.loads(
-            subprocess.run(
-                [sys.executable, "-c", _CODE],
-                input=tasks,
-                env={**os.environ, **dict.fromkeys(_VARIABLES, threads)},
-                stdout=subprocess.PIPE,
-                text=True,
-                check=True,
-            ).stdout
-        )
-        for threads in ("1", "3")
+        json.loads(subprocess.check_output(code, env=environment, **settings))
+        for environment in environments
     )
     assert set(one) == set(METHODS) <= {method.name for method in microagg.methods()}
     assert [name for name in METHODS if one[name] != three[name]] == []

@@ -73,12 +73,6 @@ def test_the_unit_of_the_values_does_not_matter(factor):
     assert 0.9 * p.sse < least <= p.sse
 
 
-@pytest.mark.parametrize("nodes", ["many", -1, 1.5, True])
-def test_a_number_of_nodes_is_a_whole_number(nodes):
-    with pytest.raises(microagg.InputError, match="nodes must be a whole number of at least 0"):
-        microagg.partition(np.eye(6), 2, method="optimal", nodes=nodes)
-
-
 def test_stopped_at_once_it_still_gives_a_valid_partition():
     X = np.random.default_rng(3).normal(size=(200, 4))
     p = microagg.partition(X, 4, method="optimal", time_limit=0)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 import microagg
-from microagg.algorithms.ordering.projections import component, random_directions, z_direction
-from microagg.errors import InputError
+from microagg.algorithms.ordering.projections import component, z_direction
 
 PROJECTIONS = ["pca", "z-score", "random-projection"]
 
@@ -29,17 +28,6 @@ def test_z_score_orders_by_the_sum_of_z_scores():
         order = microagg.order(X, "z-score", scale=scale)
         assert order.tolist() == np.argsort(z.sum(axis=1)).tolist()
     assert z_direction(np.array([[1.0, 0.0], [-1.0, 0.0]])).tolist() == [pytest.approx(0.5**0.5), 0]
-
-
-def test_more_projections_never_lose_more():
-    X = np.random.default_rng(2).normal(size=(200, 3))
-    losses = [
-        microagg.partition(X, 4, method="random-projection", n_projections=m).sse
-        for m in (1, 5, 20)
-    ]
-    assert losses == sorted(losses, reverse=True)
-    assert losses[0] > losses[-1]
-    assert random_directions(3, 5, 0).tolist() == random_directions(3, 20, 0)[:5].tolist()
 
 
 @pytest.mark.parametrize("method", PROJECTIONS)
@@ -66,11 +54,3 @@ def test_one_column_is_cut_optimally():
     best = microagg.partition(x, 3, method="simple")
     for method in PROJECTIONS:
         assert microagg.partition(x, 3, method=method).sse == pytest.approx(best.sse, rel=1e-12)
-
-
-def test_what_is_refused():
-    with pytest.raises(InputError, match="cut must be 'records' or 'projected'; got 'all'"):
-        microagg.partition([1.0, 2.0], 1, method="pca", cut="all")
-    for count in (0, 1.5, True, "two"):
-        with pytest.raises(InputError, match="n_projections must be a whole number"):
-            microagg.partition([1.0, 2.0], 1, method="random-projection", n_projections=count)

@@ -85,6 +85,12 @@ def lost_by_kernel(space, weights, labels, k=2):
     return last_search._search_once(run, space.releases, groups, 0, 0.0, cold)[1]
 
 
+def searched(space, labels, k, required=(), **settings):
+    """The groups after the search."""
+    given = space.searched, labels, k, space.releases, demands_of([*required], len(labels))
+    return last_search.lower_released_loss(*given, **{"state": new_state(), **settings})
+
+
 CASES = [("pattern", False), ("pattern", True), ("majority", False), ("fill", False)]
 
 
@@ -115,16 +121,7 @@ def test_no_change_that_it_looks_at_lowers_the_loss_any_more(policy, weighted, s
         found = naive.released_loss(columns, labels.tolist(), weights, policy == "majority")
         return found + beside
 
-    found = last_search.lower_released_loss(
-        space.searched,
-        labels,
-        k,
-        space.releases,
-        demands_of([], n),
-        weights=weights,
-        effort="fast",
-        state=new_state(),
-    )
+    found = searched(space, labels, k, weights=weights, effort="fast")
     least = lost(found)
     assert least <= lost(labels) + 1e-9
     for x in range(n):
@@ -147,15 +144,7 @@ def test_never_worse_and_everything_required_holds(policy, weighted, seed):
     labels = np.arange(n) // 5
     diverse = [Distinct(np.arange(n) % 5 // 2, 2)]
     for required in ([], diverse):
-        found = last_search.lower_released_loss(
-            space.searched,
-            labels,
-            k,
-            space.releases,
-            demands_of(required, n),
-            weights=weights,
-            state=new_state(),
-        )
+        found = searched(space, labels, k, required, weights=weights)
         assert lost_by_kernel(space, weights, found) < lost_by_kernel(space, weights, labels)
         assert np.bincount(found).min() >= k
         assert violations_of(found, k, required).sum() == 0
@@ -166,16 +155,7 @@ def test_the_same_for_any_number_of_threads(monkeypatch):
     found = []
     for most in (1, 2, 5):
         monkeypatch.setattr(threads, "thread_count", lambda most=most: most)
-        found.append(
-            last_search.lower_released_loss(
-                space.searched,
-                np.arange(600) // 4,
-                3,
-                space.releases,
-                demands_of([], 600),
-                state=new_state(),
-            )
-        )
+        found.append(searched(space, np.arange(600) // 4, 3))
     assert all(np.array_equal(found[0], other) for other in found)
 
 
@@ -183,10 +163,7 @@ def test_a_stop_is_heard_and_returns_valid_groups():
     _, space, _ = mixed(np.random.default_rng(0), 100)
     state, labels = new_state(), np.arange(100) // 4
     state[STOP] = 1
-    found = last_search.lower_released_loss(
-        space.searched, labels, 3, space.releases, demands_of([], 100), state=state
-    )
-    assert np.array_equal(found, labels)
+    assert np.array_equal(searched(space, labels, 3, state=state), labels)
 
 
 def table(rng, n=300):

@@ -281,11 +281,6 @@ def test_bad_input_is_refused(change, words):
         microagg.refine(**call)
 
 
-def test_bad_effort_in_partition_is_refused():
-    with pytest.raises(microagg.InputError, match="refine is one of"):
-        microagg.partition([[1.0, 2], [2, 3]], 1, method="mdav", refine="heroic")
-
-
 @pytest.mark.parametrize("k", [33, 100, 1_000])
 def test_large_groups_are_parted_two_by_two(k):
     X = np.random.default_rng(0).normal(size=(5_000, 2))

@@ -11,6 +11,8 @@ from rational import COSTS, Groups, best_ends
 
 EACH = ("auto", *ALGORITHMS)
 FAST = ("simple-plus", "halving", "staggered", "wilber", "galil-park")
+FEW = ("simple-plus", "staggered")
+FAR = [10**12, -(10**12)]
 
 
 def _outliers(rng, n, at):
@@ -100,31 +102,30 @@ def test_many_windows(data, cost):
             assert cut_sorted(x, k, method=method, cost=cost).tolist() == best, (method, k)
 
 
-def test_a_long_table_of_few_values():
+LONG = {
     # Partitions of a run of equal values never meet: their costs are carried along.
-    x = np.sort(np.random.default_rng(6).integers(0, 10, 15_000).astype(float))
-    for k in (2, 3, 10):
+    "few values": (lambda rng: rng.integers(0, 10, 15_000), (2, 3, 10), FAST),
+    "carried costs": (lambda rng: np.append(rng.integers(0, 4000, 15_000), FAR), (64,), FAST),
+    "larger groups": (lambda rng: np.append(rng.integers(0, 4000, 15_000), FAR), (100,), FAST),
+    "far from zero": (lambda rng: rng.integers(0, 10**5, 10**5) + 1e9, (2,), FEW),
+    "longer": (lambda rng: rng.integers(0, 10**6, 10**6) + 1e9, (2,), FEW),
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] * (name in ("larger groups", "longer")))
+        for name in LONG
+    ],
+)
+def test_long_tables(name):
+    made, sizes, methods = LONG[name]
+    x = np.sort(made(np.random.default_rng(6)).astype(float))
+    for k in sizes:
         best = best_ends(x, k, "sse")
-        for method in FAST:
-            assert cut_sorted(x, k, method=method).tolist() == best, (method, k)
-
-
-@pytest.mark.parametrize("k", [64, pytest.param(100, marks=pytest.mark.long)])
-def test_carried_costs_over_a_long_table(k):
-    rng = np.random.default_rng(k)
-    x = np.sort(np.concatenate([rng.integers(0, 4000, 15_000), [10**12, -(10**12)]]).astype(float))
-    best = best_ends(x, k, "sse")
-    for method in FAST:
-        assert cut_sorted(x, k, method=method).tolist() == best, method
-
-
-@pytest.mark.parametrize("n", [100_000, pytest.param(1_000_000, marks=pytest.mark.long)])
-def test_many_integers_far_from_zero(n):
-    rng = np.random.default_rng(8)
-    x = np.sort(rng.integers(0, n, n) + 1e9)
-    best = best_ends(x, 2, "sse")
-    for method in ("simple-plus", "staggered"):
-        assert np.array_equal(cut_sorted(x, 2, method=method), best)
+        for method in methods:
+            assert np.array_equal(cut_sorted(x, k, method=method), best), (method, k)
 
 
 def test_what_doubled_precision_cannot_decide_is_asked_in_rational_numbers(monkeypatch):

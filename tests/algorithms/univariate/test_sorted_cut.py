@@ -28,8 +28,9 @@ FUNCTIONS = (
 )
 
 
-def _use(threads, monkeypatch):
-    """Let the package believe that there are this many processors."""
+def _use(threads, monkeypatch, stretch=10_000):
+    """Let the package believe that there are this many processors, in stretches of some values each."""
+    monkeypatch.setattr(chain, "_STRETCH", stretch)
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(threads), raising=False)
 
 
@@ -151,7 +152,6 @@ def test_what_is_refused():
 @pytest.mark.parametrize("cost", COSTS)
 @pytest.mark.parametrize("k", [1, 3])
 def test_all_numbers_of_threads_find_the_same_groups(cost, k, monkeypatch):
-    monkeypatch.setattr(chain, "_STRETCH", 3000)
     rng, n = np.random.default_rng(k), 50_000
     for x in (
         rng.random(n),
@@ -168,7 +168,7 @@ def test_all_numbers_of_threads_find_the_same_groups(cost, k, monkeypatch):
         x.sort()
         found = []
         for threads in (1, 2, 3, 16):
-            _use(threads, monkeypatch)
+            _use(threads, monkeypatch, stretch=3000)
             state = new_state()
             found.append(sorted_cut.fastest(x[:, None], k, cost=cost, state=state).labels)
             assert state[DONE] == n
@@ -180,7 +180,6 @@ def test_a_stretch_that_never_meets_the_one_before_is_not_believed(monkeypatch):
     asked = []
     same = chain._same
     monkeypatch.setattr(chain, "_same", lambda *a: asked.append(same(*a)) or asked[-1])
-    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     _use(3, monkeypatch)
     n = 50_000
     found = {cut_sorted(np.arange(m) * 1.0, 3).tobytes() for m in range(n, n + 6)}
@@ -194,13 +193,9 @@ def test_a_stretch_that_never_meets_the_one_before_is_not_believed(monkeypatch):
 
 def test_a_stretch_goes_on_only_to_where_the_next_one_meets_it(monkeypatch):
     # Even values around the border of two stretches, and a gap soon after, at which partitions meet.
-    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     _use(2, monkeypatch)
-    rng, n, filled = (
-        np.random.default_rng(0),
-        40_002,
-        [],
-    )  # the second begins within a group of the first
+    # The second begins within a group of the first.
+    rng, n, filled = np.random.default_rng(0), 40_002, []
     x = np.sort(np.append(np.arange(n // 2 + 1000), n + n * rng.random(n // 2 - 1000)))
 
     def fill(line, state):
@@ -230,7 +225,6 @@ def test_loss_does_not_depend_on_the_number_of_threads(threads, monkeypatch):
 
 
 def test_progress_counts_all_threads(monkeypatch):
-    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     monkeypatch.setattr(chain, "_SECONDS_BETWEEN_LOOKS", 1e-4)
     _use(4, monkeypatch)
     seen, n = [], 100_000
@@ -264,16 +258,14 @@ def test_a_line_goes_on_where_it_was_made_wider():
     ALGORITHMS["halving"](line, new_state())
     line.widen()
     line.window["until"] = 3000
-    ALGORITHMS["halving"](
-        line, new_state()
-    )  # partitions have nothing in common: costs are carried along
+    # Partitions have nothing in common: costs are carried along.
+    ALGORITHMS["halving"](line, new_state())
     ALGORITHMS["halving"](whole, new_state())
     assert np.array_equal(line.back[70:], whole.back[70:])
 
 
 @pytest.mark.parametrize("kind", ["random", "even"])
 def test_many_threads_stop(kind, monkeypatch):
-    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     _use(4, monkeypatch)
     n = 100_000
     x = np.sort(np.random.default_rng(3).random(n)) if kind == "random" else np.arange(n) * 1.0
@@ -294,7 +286,6 @@ def test_many_threads_stop(kind, monkeypatch):
 
 
 def test_an_error_in_a_stretch_is_raised(monkeypatch):
-    monkeypatch.setattr(chain, "_STRETCH", 10_000)
     _use(4, monkeypatch)
 
     def fill(line, own):

@@ -79,21 +79,6 @@ def test_loses_less_than_mdav_on_small_tables(seed):
     assert ours < theirs
 
 
-def test_more_generations_never_lose_more():
-    X = np.random.default_rng(3).normal(size=(60, 3))
-    losses = [
-        sum_of_squares(X, genetic(X, 3, generations=g, random_state=5).labels) for g in (1, 30, 900)
-    ]
-    assert losses == sorted(losses, reverse=True)
-    assert losses[0] > losses[-1]
-
-
 def test_large_tables_are_refused():
     with pytest.raises(InputError, match=r"at most 1,000 records; this one has 1,001\. Use"):
         microagg.partition(np.zeros((1001, 2)), 3, method="genetic")
-
-
-@pytest.mark.parametrize("generations", [0, 1.5, "many"])
-def test_generations_are_checked(generations):
-    with pytest.raises(InputError, match="generations must be a whole number of at least 1"):
-        microagg.partition(np.zeros((9, 2)), 3, method="genetic", generations=generations)

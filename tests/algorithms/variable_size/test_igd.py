@@ -1,14 +1,12 @@
-"""IGD and IMHM: never worse than where they start, and near the published figures."""
+"""IGD and IMHM: never worse than where they start."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 
 import microagg
 from microagg.algorithms.fixed_size import mdav
 from microagg.algorithms.variable_size.igd import igd
 from microagg.kernels.labels import sum_of_squares
-from published import IGD
 from strategies import tables
 
 
@@ -48,11 +46,3 @@ def test_no_group_is_left_that_could_be_dissolved():
 def test_records_leave_for_nearer_groups():
     X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2], [0.3], [5.3], [9.0], [9.1], [9.2]])
     assert igd(X, 3).labels.tolist() == [0, 0, 0, 1, 1, 1, 0, 1, 2, 2, 2]
-
-
-@pytest.mark.parametrize("data", IGD)
-@pytest.mark.parametrize("k", [3, 5, 10])
-def test_published_information_loss(data, k, reference):
-    # The paper's text leaves steps open; ours come within 4 % of its losses.
-    p = microagg.partition(reference(data), k, method="igd")
-    assert p.information_loss == pytest.approx(IGD[data][k], rel=0.04)

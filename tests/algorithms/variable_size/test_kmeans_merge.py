@@ -51,9 +51,3 @@ def _merged(Z, labels, k):
         a = min(small, key=lambda c: sizes[c])
         b = min((c for c in there if c != a), key=lambda c: np.sum((centres[c] - centres[a]) ** 2))
         labels[labels == a] = b
-
-
-@pytest.mark.parametrize("factor", [0, -1, np.nan, np.inf, "1", None, True])
-def test_factor_must_be_a_number_above_0(factor):
-    with pytest.raises(microagg.InputError, match="factor must be a number above 0"):
-        microagg.partition(np.arange(10.0), 2, method="kmeans-merge", factor=factor)

@@ -1,4 +1,4 @@
-"""M, M-d and M-c: the cutting of any tree against a naive twin, and the published figures."""
+"""M, M-d and M-c: the cutting of any tree against a naive twin, and trees that serve several times."""
 
 import json
 
@@ -9,11 +9,6 @@ import microagg
 import naive
 from microagg.algorithms.variable_size.mst import cut_edges
 from oracles import same_groups
-from published import MST, MST_C, MST_D, MST_OVERSIZED
-
-# M is met to the printed digits. M-d and M-c are not, though M, D and (but for Tarragona) C are:
-# the paper leaves something of the splitting open that we did not find.
-VARIANTS = {"mst": (MST, 0.006), "mst-d": (MST_D, 0.015), "mst-c": (MST_C, 0.075)}
 
 
 def random_tree(rng, n, shape):
@@ -42,26 +37,7 @@ def test_cuts_any_tree_as_the_paper_does(shape, k, n):
     assert same_groups(cut_edges(first, second, n, k).tolist(), expected)
 
 
-@pytest.mark.parametrize("name", VARIANTS)
-@pytest.mark.parametrize("data", MST)
-@pytest.mark.parametrize("k", [3, 4, 5, 10])
-def test_published_information_loss(name, data, k, reference):
-    published, within = VARIANTS[name]
-    p = microagg.partition(reference(data), k, method=name)
-    assert p.information_loss == pytest.approx(published[data][k], abs=within)
-
-
-@pytest.mark.parametrize("data", MST_OVERSIZED)
-@pytest.mark.parametrize("k", [3, 4, 5, 10])
-def test_published_oversized_groups(data, k, reference):
-    sizes = microagg.partition(reference(data), k, method="mst").sizes
-    large = sizes[sizes >= 2 * k]
-    share, average = MST_OVERSIZED[data][k]
-    assert 100 * len(large) / len(sizes) == pytest.approx(share, abs=0.006)
-    assert large.mean() == pytest.approx(average, abs=0.006)
-
-
-@pytest.mark.parametrize("method", VARIANTS)
+@pytest.mark.parametrize("method", ["mst", "mst-d", "mst-c"])
 def test_one_tree_serves_many_k(method):
     X = np.random.default_rng(0).normal(size=(300, 3))
     tree = microagg.minimum_spanning_tree(X)

@@ -1,15 +1,13 @@
-"""mu-Approx against the published figures and its bound."""
+"""mu-Approx against its naive twin and its bound."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
-import microagg
 import naive
 from algorithms.test_twins import check_equal
 from microagg.algorithms.variable_size.mu_approx import mu_approx
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from published import MU_APPROX
 from strategies import tables
 
 
@@ -20,19 +18,6 @@ def test_equals_the_naive_twin_around_a_hub(k):
     X = np.zeros((90, 90))
     X[np.arange(1, 90), np.arange(1, 90)] = rng.uniform(1, 1.4, 89)
     check_equal("mu-approx", X, k)
-
-
-# How far ours are from the published figures, in points. The paper leaves choices open that move
-# the loss by about as much; see the header of the method.
-ABOVE = {("tarragona", 10): 0.07, ("census", 10): 0.30, ("eia", 5): 0.01}
-
-
-@pytest.mark.parametrize("data", MU_APPROX)
-@pytest.mark.parametrize("k", [3, 4, 5, 10])
-def test_published_information_loss(data, k, reference):
-    p = microagg.partition(reference(data), k, method="mu-approx")
-    assert p.information_loss <= MU_APPROX[data][k] + ABOVE.get((data, k), 0)
-    assert p.information_loss >= 0.93 * MU_APPROX[data][k]
 
 
 @given(table=tables(max_rows=60))
