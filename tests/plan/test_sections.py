@@ -1,6 +1,8 @@
 """The parts of a plan: each setting has its rule, and a wrong one its sentence."""
 
 import dataclasses
+import tomllib
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,9 @@ from microagg.plan.column import KINDS, Column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Missing, Strata, Unit, Weight
 from plans import columns
+
+REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text(encoding="utf-8"))
+PARTS = {part.__name__: part for part in (Column, Strata, Weight, Unit, Missing, Require)}
 
 # Of each setting of a column, a value and the kinds that it fits; written down by hand.
 SETTINGS = [
@@ -73,69 +78,25 @@ def test_the_rounding_of_the_plan_is_filled_in_where_it_fits(column, rounding):
     assert Plan().column("y").importance == 1
 
 
-@pytest.mark.parametrize(
-    ("make", "sentence"),
-    [
-        (lambda: Column("ordinal", levels=["a"]), "at least 2 different values; got 1"),
-        (lambda: Column("ordinal", levels=["a", "a"]), "'a' is in it twice"),
-        (lambda: Column("ordinal", levels=[1, 1.0]), "is in it twice"),
-        (lambda: Column("ordinal", levels="ab"), "levels is a list"),
-        (lambda: Column("ordinal", levels=["a", None]), "texts, numbers or truth values; got None"),
-        (lambda: Column(importance=0), "importance is a number above 0"),
-        (lambda: Column(coarsen=5), "coarsen is a table of names and values"),
-        (lambda: Column(coarsen={}), "none is given"),
-        (lambda: Column(coarsen={"band": 5}), r"did you mean bands\?"),
-        (lambda: Column(coarsen={"bands": 0}), "a width above 0, or a list of edges"),
-        (lambda: Column(coarsen={"bands": [5, 5]}), "each above the one before"),
-        (lambda: Column(coarsen={"bands": [1, 2], "top": 3}), "Put it among the edges"),
-        (lambda: Column(coarsen={"bands": 5, "round": 5}), "bands and round do not go together"),
-        (lambda: Column(coarsen={"top": 1, "bottom": 1}), "bottom is below top"),
-        (
-            lambda: Column(coarsen={"rare": 1}),
-            "rare, of coarsen, must be a whole number of at least 2",
-        ),
-        (lambda: Column(coarsen={"to": "hour"}), "to, of coarsen, is one of"),
-        (lambda: Column(importance=True), "importance is a number above 0"),
-        (lambda: Column(importance=1e308), r"importance is a number above 0 and at most 1e100"),
-        (lambda: Block(k=10**30), r"k, .*, is at most 9,223,372,036,854,775,807; got 1000000"),
-        (lambda: Column(transform="sqrt"), "transform is one of 'log', 'rank'"),
-        (lambda: Column("ordinal", release="mode"), "release is one of"),
-        (lambda: Column("spiked", spike="0"), "spike is a number"),
-        (lambda: Column("hierarchy", prefixes=[]), "prefixes is a list of lengths"),
-        (lambda: Column("hierarchy", prefixes=[2, 1]), r"got \[2, 1\]"),
-        (lambda: Column("hierarchy", parents={}), "it names none"),
-        (lambda: Column("hierarchy", parents={"A1": 3}), "which are texts; got 3"),
-        (lambda: Column("hierarchy", parents={"A": "A"}), "'A' leads to 'A' again"),
-        (lambda: Column("hierarchy", prefixes=[1], parents={"a": "b"}), "both are given"),
-        (lambda: Strata(("a", "a")), "named twice in strata"),
-        (lambda: Strata(("a",), small="drop"), "small, of strata, is one of 'error', 'merge'"),
-        (lambda: Strata(small="merge"), "no strata are named"),
-        (lambda: Weight(None), "weight names a column"),
-        (lambda: Weight("w", "median"), "release, of the weight, is one of 'mean'"),
-        (lambda: Unit("a", "apart"), "mode, of the unit, is one of 'count', 'together'"),
-        (lambda: Unit(mode="together"), "no unit is named"),
-        (lambda: Missing("impute"), "missing is one of 'pattern'"),
-        (lambda: Missing(most=2), "most, of missing, is a share of the values from 0 to 1"),
-        (lambda: Missing(codes={"a": []}), "missing.codes of column 'a' is a list of at least 1"),
-        (lambda: Missing(codes={"a": [True]}), "texts or numbers; got True"),
-        (lambda: Require(distinct={"a": 1}), "distinct of column 'a' must be a whole number of at"),
-        (lambda: Require(distinct=3), "require.distinct is a table"),
-        (lambda: Require(entropy={"a": 1}), "entropy of column 'a' is a number above 1"),
-        (lambda: Require(closeness={"a": 0}), "closeness of column 'a' is a share above 0"),
-        (lambda: Require(p_percent={"a": 100}), "percentage above 0 and below 100"),
-        (lambda: Require(n_k={"a": 2}), "n_k of column 'a' has two numbers, n and k; got 2"),
-        (lambda: Require(n_k={"a": {"n": 2, "p": 1}}), "no key of n_k of column 'a' called 'p'"),
-        (
-            lambda: Require(n_k={"a": (0, 85)}),
-            "n_k of column 'a': n, of n_k, must be a whole number",
-        ),
-        (lambda: Require(population=0), "population is a number above 0"),
-        (lambda: Require(individual_risk=0), "individual_risk is a share above 0"),
-    ],
-)
-def test_each_wrong_setting_has_its_sentence(make, sentence):
-    with pytest.raises(InputError, match=sentence):
-        make()
+WRONG = [(PARTS[name], found) for name, several in REFUSED["parts"].items() for found in several]
+WRONG += [
+    (
+        Column,
+        {
+            "kind": "ordinal",
+            "levels": ["a", None],
+            "says": "texts, numbers or truth values; got None",
+        },
+    ),
+    (Block, {"k": 10**30, "says": "k, .*, is at most 9,223,372,036,854,775,807; got 1000000"}),
+    (Weight, {"column": None, "says": "weight names a column"}),
+]
+
+
+@pytest.mark.parametrize(("part", "found"), WRONG)
+def test_each_wrong_setting_has_its_sentence(part, found):
+    with pytest.raises(InputError, match=found["says"]):
+        part(**{key: value for key, value in found.items() if key != "says"})
 
 
 def test_a_cycle_of_codes_is_named_by_a_child_on_it_or_before_it():

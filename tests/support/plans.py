@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from microagg.errors import InputError
 from microagg.plan.block import Block, Require
-from microagg.plan.column import Column
+from microagg.plan.column import KINDS, Column
 from microagg.plan.plan import Plan
 from microagg.plan.registry import METHODS
 from microagg.plan.relations import Relation
@@ -15,34 +15,9 @@ from microagg.plan.settings import AGGREGATES, EFFORTS, SCALES
 
 # Names as people have them, and as they break parsers; lone surrogates have no place in a text file.
 AWKWARD = (
-    *(
-        "age",
-        "a,b",
-        'say "x"',
-        "two\nlines",
-        "\ttab",
-        " lead",
-        "trail ",
-        "",
-        "#",
-        "=",
-        "a=b",
-        "'''",
-    ),
-    *(
-        "größe",
-        "年齢",
-        "🙂",
-        "--k",
-        "-",
-        "\\",
-        "\\n",
-        "[block]",
-        "a\r\nb",
-        "\x00",
-        "\x7f",
-        "\u2028",
-    ),
+    *("age", "a,b", 'say "x"', "two\nlines", "\ttab", " lead", "trail ", "", "#", "=", "a=b"),
+    *("größe", "年齢", "🙂", "--k", "-", "\\", "\\n", "[block]", "a\r\nb", "\x00", "\x7f"),
+    *("'''", "\u2028"),
 )
 NAMES = st.one_of(
     st.sampled_from(AWKWARD),
@@ -152,21 +127,7 @@ RECODINGS = {
 @st.composite
 def columns(draw):
     """Columns of every kind, with settings that fit it."""
-    kind = draw(
-        st.sampled_from(
-            (
-                None,
-                "number",
-                "integer",
-                "boolean",
-                "nominal",
-                "ordinal",
-                "date",
-                "spiked",
-                "hierarchy",
-            )
-        )
-    )
+    kind = draw(st.sampled_from([None, *KINDS]))
     found = {"kind": kind, "importance": draw(st.just(1.0) | NUMBERS)}
     quantity = kind in (None, "number", "integer", "date", "spiked")
     if kind in ("nominal", "ordinal"):
