@@ -349,7 +349,7 @@ def test_other_names_and_types():
 
 
 @pytest.mark.parametrize(
-    "library", [pl.from_pandas, pa.Table.from_pandas, pd.DataFrame.convert_dtypes]
+    "library", [pl.from_pandas, pa.Table.from_pandas, pd.DataFrame.convert_dtypes, Frame]
 )
 def test_all_frame_libraries_give_the_same(library):
     frame = pd.DataFrame(
@@ -360,6 +360,7 @@ def test_all_frame_libraries_give_the_same(library):
             "gap": [None, 2.5, *AMOUNTS[2:]],
             "whole_gap": [None, *RNG.integers(0, 500, N - 1).astype(float)],
             "flag": RNG.random(N) < 0.5,
+            "size": RNG.choice(["small", "medium", "large"], N),
             "day": pd.to_datetime("2020-01-01") + pd.to_timedelta(np.arange(N) % 90, "D"),
         }
     )
