@@ -68,6 +68,30 @@ def _repr(table: pa.Table) -> str:
     return repr(table.to_pydict())  # in which NaN is NaN, and −0 is not 0
 
 
+def write_parts(path: Path, source, table: pa.Table, at_once: int, **settings) -> None:
+    """Write a table in parts of so many records."""
+    with BatchWriter(path, source, table.schema, **settings) as writer:
+        for start in range(0, table.num_rows, at_once):
+            writer.write(table.slice(start, at_once))
+
+
+def copy_parts(source, path: Path, at_once: int) -> None:
+    """Write what is read, in the batches in which it is read."""
+    with BatchWriter(path, source, source.schema) as writer:
+        for batch in source.batches(at_once=at_once):
+            writer.write(batch.table)
+
+
+def same_error(whole, parts) -> None:
+    """Both fail, with the same sentence."""
+    sentences = []
+    for work in (whole, parts):
+        with pytest.raises(TableError) as caught:
+            work()
+        sentences.append(str(caught.value))
+    assert sentences[0] == sentences[1]
+
+
 def written_alike(table: pa.Table, source: Path, target: Path) -> tuple[Path, Path]:
     """Write a table as a whole and in parts of several sizes, in the format of a source."""
     form = read_file(source).format
@@ -81,9 +105,7 @@ def written_alike(table: pa.Table, source: Path, target: Path) -> tuple[Path, Pa
             write_file(table, path, form)
             continue
         paths.append(path)
-        with BatchWriter(path, open_batches(source), table.schema) as writer:
-            for start in range(0, table.num_rows, at_once):
-                writer.write(table.slice(start, at_once))
+        write_parts(path, open_batches(source), table, at_once)
     for path in paths:
         assert bytes_of(path) == bytes_of(whole)
     return paths[0], whole
@@ -112,16 +134,12 @@ def test_a_parquet_file_with_codecs_of_its_own_and_large_pages(tmp_path):
     form = read_file(path).format
     whole, parts = tmp_path / "whole.parquet", tmp_path / "parts.parquet"
     write_file(table, whole, form)
-    with BatchWriter(parts, form, table.schema) as writer:
-        for start in range(0, n, 13_001):
-            writer.write(table.slice(start, 13_001))
+    write_parts(parts, form, table, 13_001)
     assert filecmp.cmp(whole, parts, shallow=False)
     # Also from the batches of the file itself, whose chunks lie elsewhere.
     again = tmp_path / "again.parquet"
     source = open_batches(path)
-    with BatchWriter(again, source, source.schema) as writer:
-        for batch in source.batches(at_once=5003):
-            writer.write(batch.table)
+    copy_parts(source, again, 5003)
     assert filecmp.cmp(whole, again, shallow=False)
     assert open_batches(again).format == source.format
 
@@ -130,9 +148,7 @@ def test_a_row_group_beyond_memory_is_written_as_several(tmp_path):
     table = pa.table({"a": np.arange(10_000.0)})
     path, copy = tmp_path / "in.parquet", tmp_path / "out.parquet"
     pq.write_table(table, path, row_group_size=6000)
-    with BatchWriter(copy, open_batches(path), table.schema, most=16_000) as writer:
-        for start in range(0, len(table), 1000):
-            writer.write(table.slice(start, 1000))
+    write_parts(copy, open_batches(path), table, 1000, most=16_000)
     assert pq.read_table(copy).equals(table)
     assert open_batches(copy).format.parquet.row_group <= 3000
 
@@ -143,9 +159,7 @@ def test_dictionaries_are_the_same_values(tmp_path):
     pq.write_table(table, path, row_group_size=5)
     same_as_read(path)
     source = open_batches(path)
-    with BatchWriter(copy, source, source.schema) as writer:
-        for batch in source.batches(at_once=3):
-            writer.write(batch.table)
+    copy_parts(source, copy, 3)
     assert read_file(copy).table["c"].to_pylist() == table["c"].to_pylist()
     assert open_batches(copy).format == source.format
 
@@ -183,15 +197,10 @@ def test_a_folder_whose_names_would_tell_what_records_no_longer_do(tmp_path):
     for path in (whole, parts, wrong):
         path.mkdir()
     write_file(changed, whole, source.format)
-    with BatchWriter(parts, source, changed.schema, changed=["year"]) as writer:
-        writer.write(changed.slice(0, 7))
-        writer.write(changed.slice(7))
+    write_parts(parts, source, changed, 8, changed=["year"])
     assert bytes_of(whole) == bytes_of(parts)
-    with (
-        pytest.raises(TableError, match="'year', which was changed"),
-        BatchWriter(wrong, source, changed.schema) as writer,
-    ):
-        writer.write(changed)
+    with pytest.raises(TableError, match="'year', which was changed"):
+        write_parts(wrong, source, changed, 15)
 
 
 def test_fewer_records_go_to_one_file(tmp_path):
@@ -201,9 +210,7 @@ def test_fewer_records_go_to_one_file(tmp_path):
     parts.mkdir()
     whole.mkdir()
     write_file(table, whole, source.format)
-    with BatchWriter(parts, source, table.schema, rows=11) as writer:
-        writer.write(table.slice(0, 8))
-        writer.write(table.slice(8))
+    write_parts(parts, source, table, 8, rows=11)
     assert bytes_of(whole) == bytes_of(parts)
 
 
@@ -250,9 +257,7 @@ def test_encodings_and_decimal_commas(tmp_path, encoding):
     source = open_batches(path, form)
     whole, parts = tmp_path / "whole.tsv", tmp_path / "parts.tsv"
     write_file(table, whole, source.format)
-    with BatchWriter(parts, source, table.schema) as writer:
-        for start in range(3):
-            writer.write(table.slice(start, 1))
+    write_parts(parts, source, table, 1)
     assert whole.read_bytes() == parts.read_bytes()
 
 
@@ -264,23 +269,8 @@ def test_codes_are_numbers_where_one_says_so(tmp_path):
 
 
 CELLS = [
-    "1",
-    "-2",
-    "2.5",
-    "1e3",
-    "",
-    "NA",
-    ".",
-    "NaN",
-    "nan",
-    "inf",
-    "x",
-    "007",
-    "0",
-    "-0",
-    "+1",
-    " 4 ",
-    "1,5",
+    *("1", "-2", "2.5", "1e3", "007", "0", "-0", "+1", " 4 ", "1,5", "inf", "x"),
+    *("", "NA", ".", "NaN", "nan"),
 ]
 
 
@@ -355,11 +345,8 @@ def test_errors_are_those_of_the_whole(tmp_path, name, content):
     path = tmp_path / name
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(TableError) as whole:
-        read_file(path)
-    with pytest.raises(TableError) as parts:
-        open_batches(path).schema  # noqa: B018 - the pass over the file is what may fail
-    assert str(parts.value) == str(whole.value)
+    # The pass over the file, for its schema, is what may fail.
+    same_error(lambda: read_file(path), lambda: open_batches(path).schema)
 
 
 def test_errors_of_files_that_are_read_later(tmp_path):
@@ -368,21 +355,13 @@ def test_errors_of_files_that_are_read_later(tmp_path):
     content = bytearray(path.read_bytes())
     content[2000:2100] = bytes(100)
     path.write_bytes(content)
-    with pytest.raises(TableError) as whole:
-        read_file(path)
-    with pytest.raises(TableError) as parts:
-        list(open_batches(path).batches())
-    assert str(whole.value) == str(parts.value)
+    same_error(lambda: read_file(path), lambda: list(open_batches(path).batches()))
 
 
 def test_folders_that_are_no_table(tmp_path):
     pq.write_table(pa.table({"a": [1], "b": [2]}), tmp_path / "1.parquet")
     pq.write_table(pa.table({"a": [1]}), tmp_path / "2.parquet")
-    with pytest.raises(TableError) as whole:
-        read_file(tmp_path)
-    with pytest.raises(TableError) as parts:
-        open_batches(tmp_path)
-    assert str(whole.value) == str(parts.value)
+    same_error(lambda: read_file(tmp_path), lambda: open_batches(tmp_path))
 
 
 def test_wrong_use(tmp_path):
@@ -399,9 +378,7 @@ def test_wrong_use(tmp_path):
         BatchWriter(tmp_path / "out.arrow", source, source.schema).__enter__()
     table = pa.table({"a": [1]})
     with pytest.raises(TableError, match="its 1 record; there were 0"):
-        BatchWriter(tmp_path / "out.csv", source, table.schema).__enter__().__exit__(
-            None, None, None
-        )
+        write_parts(tmp_path / "out.csv", source, table.slice(0, 0), 1)
     with (
         pytest.raises(TableError, match="these differ"),
         BatchWriter(tmp_path / "out.csv", source, table.schema) as writer,
@@ -413,30 +390,19 @@ def test_wrong_use(tmp_path):
     write_file(pa.table({"a": [1]}), tmp_path / "in.arrow")
     with pytest.raises(TableError, match="Parquet and CSV files"):
         open_batches(tmp_path / "in.arrow")
-    with pytest.raises(TableError) as whole:
-        write_file(pa.table({"a": [[1]]}), tmp_path / "nested.csv")
-    nested = pa.table({"a": [[1]]})
-    with (
-        pytest.raises(TableError) as parts,
-        BatchWriter(tmp_path / "nested.csv", source, nested.schema) as writer,
-    ):
-        writer.write(nested)
-    assert str(whole.value) == str(parts.value)
+    nested, target = pa.table({"a": [[1]]}), tmp_path / "nested.csv"
+    same_error(lambda: write_file(nested, target), lambda: write_parts(target, source, nested, 1))
 
 
 def test_what_does_not_fit_into_parquet(tmp_path):
     table = pa.table({"a": pa.array([(1, 2, 3)], pa.month_day_nano_interval())})
-    with pytest.raises(TableError) as whole:
-        write_file(table, tmp_path / "out.parquet")
-    for path in (tmp_path / "out.parquet", tmp_path / "folder"):
-        if not path.suffix:
-            path.mkdir()
-        with (
-            pytest.raises(TableError) as parts,
-            BatchWriter(path, FileFormat(), table.schema, rows=1) as writer,
-        ):
-            writer.write(table)
-        assert str(whole.value) == str(parts.value)
+    file, folder = tmp_path / "out.parquet", tmp_path / "folder"
+    folder.mkdir()
+    for path in (file, folder):
+        same_error(
+            lambda: write_file(table, file),
+            lambda path=path: write_parts(path, FileFormat(), table, 1, rows=1),
+        )
 
 
 _PASS = """

@@ -173,13 +173,6 @@ def test_dates_before_those_of_excel_are_text(tmp_path):
     assert dict(read.format.excel.kinds)["day"] == "text"
 
 
-def test_foreign_content(tmp_path):
-    path = tmp_path / "in.xlsx"
-    path.write_bytes(b"age\n1\n")
-    with pytest.raises(TableError, match="is no complete excel file"):
-        read_file(path)
-
-
 # Files that unpack to more than memory holds
 
 

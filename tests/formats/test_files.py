@@ -308,24 +308,31 @@ def test_a_folder_is_no_file(tmp_path, name):
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
-def test_a_missing_file(tmp_path, ending):
-    with pytest.raises(TableError, match=rf"There is no file '.*gone\.{ending}'"):
-        read_file(tmp_path / f"gone.{ending}")
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
-def test_a_path_below_a_file(tmp_path, ending):
+@pytest.mark.parametrize(
+    ("place", "fact"),
+    [
+        ("gone", r"There is no file '.*gone\."),
+        ("file/table", "Cannot read .*Not a directory"),
+        ("a\0b", "Cannot read .*null byte"),
+    ],
+)
+def test_a_place_without_a_file(tmp_path, ending, place, fact):
     (tmp_path / "file").write_text("")
-    with pytest.raises(TableError, match=r"Cannot read .*Not a directory"):
-        read_file(tmp_path / "file" / f"table.{ending}")
+    with pytest.raises(TableError, match=fact):
+        read_file(tmp_path / f"{place}.{ending}")
 
 
-@pytest.mark.parametrize("ending", ["parquet", "arrow"])
-@pytest.mark.parametrize("content", [b"", b"a,b\n1,2\n", b"PAR1", b"ARROW1\0\0", bytes(1000)])
-def test_files_of_another_kind(tmp_path, ending, content):
+BEGINNINGS = [b"", b"a,b\n1,2\n", b"PAR1", b"ARROW1\0\0", b"$FL2" + bytes(200), b"<stata_dta>"]
+KINDS = {"parquet": "parquet", "arrow": "arrow", "xlsx": "excel", "sav": "spss", "zsav": "spss"}
+KINDS |= {"por": "spss", "dta": "stata", "xpt": "sas", "sas7bdat": "sas"}
+
+
+@pytest.mark.parametrize(("ending", "kind"), KINDS.items())
+@pytest.mark.parametrize("content", [*BEGINNINGS, bytes(1000)])
+def test_files_of_another_kind(tmp_path, ending, kind, content):
     path = tmp_path / f"table.{ending}"
     path.write_bytes(content)
-    with pytest.raises(TableError, match=rf"no complete {ending} file: .*copied whole"):
+    with pytest.raises(TableError, match=rf"no complete {kind} file: .*copied whole"):
         read_file(path)
 
 
@@ -350,12 +357,6 @@ def test_what_is_no_ordinary_file_is_refused_at_once(tmp_path, ending, kind):
         path.symlink_to("/dev/zero")
     with server, pytest.raises(TableError, match=r"read from an ordinary file; .*Copy"):
         read_file(path)
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet", "arrow"])
-def test_a_zero_byte_in_the_name(tmp_path, ending):
-    with pytest.raises(TableError, match=r"Cannot read .*null byte"):
-        read_file(tmp_path / f"a\0b.{ending}")
 
 
 @pytest.mark.parametrize("ending", ["parquet", "arrow"])

@@ -481,15 +481,6 @@ def test_portable_files_are_read(tmp_path):
 # Files that are not what their name says
 
 
-@pytest.mark.parametrize("ending", ["sav", "zsav", "dta", "xpt", "por", "sas7bdat"])
-@pytest.mark.parametrize("content", [b"", b"age,pay\n1,2\n", b"$FL2" + b"\0" * 200, b"<stata_dta>"])
-def test_foreign_content(tmp_path, ending, content):
-    path = tmp_path / f"in.{ending}"
-    path.write_bytes(content)
-    with pytest.raises(TableError, match="is no complete"):
-        read_file(path)
-
-
 @pytest.mark.parametrize("version", [15, 14, 13, 12])
 def test_a_file_that_claims_more_records_than_it_has(tmp_path, version):
     path = stata_file(tmp_path / "in.dta", version)
