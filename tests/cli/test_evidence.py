@@ -170,14 +170,8 @@ def test_a_run_without_a_report_loads_nothing_to_draw_with(files):
         "heavy = {'matplotlib', 'jinja2', 'sklearn'} & set(sys.modules)\n"
         "assert not heavy, heavy\n"
     )
-    arguments = [
-        "protect",
-        str(folder / "survey.csv"),
-        str(folder / "o.csv"),
-        "-k",
-        "5",
-        *["-c", "age", "--known", "person"],
-    ]
+    arguments = ["protect", str(folder / "survey.csv"), str(folder / "o.csv"), "-k", "5"]
+    arguments += ["-c", "age", "--known", "person"]
     subprocess.run([sys.executable, "-c", code, *arguments, "--quiet"], check=True)
 
 

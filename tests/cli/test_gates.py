@@ -245,15 +245,8 @@ def test_quiet_measuring_says_nothing_but_warnings(survey):
 
 def test_verify_reads_the_promise_from_the_report_or_the_plan(survey, tmp_path):
     plan, safe = tmp_path / "plan.toml", tmp_path / "safe.csv"
-    chosen = Plan.of(
-        k=4,
-        columns=["income", "age"],
-        method="mdav",
-        unit="household",
-        renumber=["household"],
-        known=["id"],
-    )
-    plan.write_text(chosen.to_toml())
+    roles = {"unit": "household", "renumber": ["household"], "known": ["id"]}
+    plan.write_text(Plan.of(k=4, columns=["income", "age"], method="mdav", **roles).to_toml())
     report = tmp_path / "report.html"
     here("protect", survey, safe, "--plan", plan, "--report", report, "--quiet")
     for promise in (plan, tmp_path / "report.json"):
@@ -326,13 +319,23 @@ def test_verify_needs_to_know_k(survey, tmp_path):
 # Faults of the program
 
 
+@pytest.fixture
+def failing(monkeypatch):
+    """Let the work fail by an error."""
+
+    def failing_by(error):
+        def fail(*_, **__):
+            raise error
+
+        monkeypatch.setattr("microagg.job.memory_engine.protect_table", fail)
+
+    return failing_by
+
+
 @pytest.mark.parametrize("as_json", [False, True])
 @pytest.mark.parametrize("error", [ValueError, KeyError, RuntimeError, RecursionError])
-def test_a_fault_becomes_one_sentence_without_values(survey, monkeypatch, error, as_json):
-    def fail(*_, **__):
-        raise error("12345.67 is the income of somebody")
-
-    monkeypatch.setattr("microagg.job.memory_engine.protect_table", fail)
+def test_a_fault_becomes_one_sentence_without_values(survey, failing, error, as_json):
+    failing(error("12345.67 is the income of somebody"))
     done = protect(survey, *(["--json"] if as_json else []))
     assert done.returncode == 2
     assert "12345" not in done.stderr + done.stdout
@@ -347,21 +350,15 @@ def test_a_fault_becomes_one_sentence_without_values(survey, monkeypatch, error,
     assert not survey.with_name("safe.csv").exists()
 
 
-def test_who_asks_for_it_sees_the_whole_fault(survey, monkeypatch):
-    def fail(*_, **__):
-        raise KeyError("income")
-
-    monkeypatch.setattr("microagg.job.memory_engine.protect_table", fail)
+def test_who_asks_for_it_sees_the_whole_fault(survey, failing, monkeypatch):
+    failing(KeyError("income"))
     monkeypatch.setenv("MICROAGG_TRACEBACK", "1")
     with pytest.raises(KeyError, match="income"):
         protect(survey)
 
 
-def test_too_little_memory_is_told(survey, monkeypatch):
-    def fail(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr("microagg.job.memory_engine.protect_table", fail)
+def test_too_little_memory_is_told(survey, failing):
+    failing(MemoryError())
     done = protect(survey)
     assert done.returncode == 2
     assert "Error: The table does not fit into memory." in said(done)

@@ -69,14 +69,9 @@ def test_protect_gives_everything_as_json(survey, tmp_path):
     )
     assert done.returncode == 0
     result = json.loads(done.stdout)
-    assert result["columns"] == {
-        "protected": ["income", "age"],
-        "dropped": [],
-        "renumbered": [],
-        "confidential": [],
-        "known": ["id", "region"],
-        "strata": [],
-    }
+    none = {key: [] for key in ("dropped", "renumbered", "confidential", "strata")}
+    named = {"protected": ["income", "age"], "known": ["id", "region"]}
+    assert result["columns"] == {**named, **none}
     assert (result["records"], result["k"], result["verdict"]) == (60, 5, "amber")
     (part,) = result["parts"]
     assert part["columns"] == ["income", "age"]
@@ -269,13 +264,9 @@ def test_a_terminal_that_cannot_show_a_name(tmp_path):
 @pytest.mark.posix
 def test_output_that_cannot_be_written_is_no_verdict():
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [*COMMAND, "methods", "--json"],
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
+        streams = {"stdout": full, "stderr": subprocess.PIPE}
+        asked = [*COMMAND, "methods", "--json"]
+        done = subprocess.run(asked, **streams, text=True, check=False)
     assert done.returncode == 2
     assert "No space left" in done.stderr
 

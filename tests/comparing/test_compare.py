@@ -251,12 +251,8 @@ def test_stopping_keeps_what_is_done(frame, monkeypatch, tmp_path):
     found = microagg.compare(frame, [3, 5], ["mst", "mdav"], workers=1, budget=None, progress=stop)
     assert not at_work()
     assert found.stopped
-    assert [cell.problem for cell in found.cells] == [
-        None,
-        None,
-        "not finished: stopped",
-        "not tried: stopped",
-    ]
+    problems = [cell.problem for cell in found.cells]
+    assert problems == [None, None, "not finished: stopped", "not tried: stopped"]
     assert "since it was stopped: 2 of 4 choices were not tried" in found.partial
     assert found.suggest(max_loss=100).cell.method == "mst"
     found.report(tmp_path / "c.html")
@@ -270,11 +266,7 @@ def test_progress_tells_cells_time_and_compilation(frame, monkeypatch):
     monkeypatch.setattr(module, "_SECONDS_TO_LOAD", -1.0)
     seen = []
     microagg.compare(
-        frame,
-        [3, 5],
-        ["mdav", "mst"],
-        budget=30,
-        progress=lambda done, total: seen.append((done, total)),
+        frame, [3, 5], ["mdav", "mst"], budget=30, progress=lambda *told: seen.append(told)
     )
     assert seen[-1] == (600, 600)
     seen = [done for done, _ in seen]

@@ -33,9 +33,8 @@ def survey(tmp_path_factory):
         {
             "house": np.arange(60) // 2,
             "income": rng.lognormal(8, 1, 60).round(2),
-            "code": [
-                f"{i:04d}" for i in rng.integers(1, 999, 60)
-            ],  # numbers, since the plan says so
+            # Numbers, since the plan says so.
+            "code": [f"{i:04d}" for i in rng.integers(1, 999, 60)],
             "job": rng.choice(["a", "b", "c"], 60),
             "sex": np.arange(60) % 2,
             "w": rng.uniform(1, 3, 60).round(3),
@@ -121,19 +120,13 @@ def test_where_requirements_are_searched_the_method_matters_little_and_it_says_s
     found = microagg.compare(frame, 3, plan=PLAN.override(method="auto"))
     assert [cell.method for cell in found.cells] == ["auto"]
     assert found.about_methods.startswith("Since k counts households, the same search follows")
-    close = {
-        "columns": ["income"],
-        "drop": ["house", "code", "w", "age"],
-        "confidential": ["ill"],
-        "require": {"closeness": {"ill": 0.4}},
-    }
-    found = microagg.compare(frame, 3, **close)
+    roles = {"columns": ["income"], "drop": ["house", "code", "w", "age"], "confidential": ["ill"]}
+    found = microagg.compare(frame, 3, **roles, require={"closeness": {"ill": 0.4}})
     published = [m.name for m in microagg.methods() if m.closeness]
     assert [cell.method for cell in found.cells] == ["auto", *published]
     assert all(cell.problem is None for cell in found.cells)
     assert "every method but those for closeness" in found.about_methods
-    del close["require"]
-    found = microagg.compare(frame, 3, methods="mdav", **close)
+    found = microagg.compare(frame, 3, methods="mdav", **roles)
     assert found.about_methods is None
 
 

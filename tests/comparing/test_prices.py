@@ -78,11 +78,8 @@ def test_a_price_is_what_carrying_it_out_gives(found):
 
 def test_only_roles_that_fit_are_priced(found):
     decisions = {one.column: [p.decision for p in one.decisions] for one in found.columns}
-    assert decisions["age"] == [
-        "coarsen bands:5",
-        "drop",
-        "confidential",
-    ]  # too many values for strata
+    # Too many values for strata.
+    assert decisions["age"] == ["coarsen bands:5", "drop", "confidential"]
     assert decisions["job"] == ["stratum", "drop", "confidential"]
     assert not {"person", "household"} & set(decisions)  # they point to single people
 

@@ -38,14 +38,8 @@ def test_columns_the_file_can_do_without_are_dropped_and_each_step_chains():
     frame = survey()
     before = microagg.protect(frame, plan=START).utility.information_loss
     shares = []
-    found = search(
-        frame,
-        START,
-        max_loss=5,
-        may_drop=["noise", "shoe"],
-        budget=300,
-        progress=lambda done, total: shares.append(done / total),
-    )
+    asked = {"max_loss": 5, "may_drop": ["noise", "shoe"], "budget": 300}
+    found = search(frame, START, **asked, progress=lambda *of: shares.append(of[0] / of[1]))
     after = microagg.protect(frame, plan=found)
     assert after.evidence.verdict == "green"
     assert found.meets

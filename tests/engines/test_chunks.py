@@ -172,14 +172,8 @@ def test_a_requirement_is_made_as_in_memory_or_refused(key):
     """Whatever a plan can ask for, none is dropped or taken for another where a table is read in parts."""
     table = mixed_table(200)
     table = table.append_column("amount", pc.abs(table["wealth"]))
-    plan = Plan.of(
-        k=4,
-        columns=["age", "in.come"],
-        require={key: _ASKED[key]},
-        unit="person",
-        weight="weight",
-        missing="majority",
-    )
+    roles = {"unit": "person", "weight": "weight", "missing": "majority"}
+    plan = Plan.of(k=4, columns=["age", "in.come"], require={key: _ASKED[key]}, **roles)
     if not RULES[key].in_parts:
         with pytest.raises(InputError, match=f"{key} is asked"):
             check_plan_in_parts(plan)

@@ -51,18 +51,6 @@ def test_a_flag_that_the_engine_does_not_use_is_refused(source, engine, flags, w
     assert sorted(path.name for path in source.parent.iterdir()) == ["in.parquet"]
 
 
-@pytest.mark.parametrize("master", ["nosuch", "local[x]", "spark:/host", "", "local[2"])
-def test_a_master_that_does_not_exist_is_refused_before_spark_starts(source, master, monkeypatch):
-    def started(*_):
-        raise AssertionError("Spark was started")
-
-    monkeypatch.setattr("microagg.job.engine_in_parts.session_on", started)
-    asked = ["protect", source, source.with_name("out"), "-k", 3, "--engine", "spark"]
-    done = here(*asked, "--master", master)
-    assert done.returncode == 2
-    assert "Error: master is where Spark runs: local, local[2]" in said(done)
-
-
 def test_disk_that_nobody_asked_for_refuses_what_it_does_not_use(source):
     """The engine is chosen by the size of the table; what it would ignore is said then."""
     asked = ["protect", source, source.with_name("out.parquet"), "-k", 3, "-c", "x,y"]
@@ -71,12 +59,19 @@ def test_disk_that_nobody_asked_for_refuses_what_it_does_not_use(source):
     assert "this job runs on disk. Leave --time-limit out" in said(done)
 
 
+NO_MASTER = "Error: master is where Spark runs: local, local[2]"
+
+
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
         (["-c", "x,nix"], "nix"),
         (["-c", "x,y", "--keep-order"], "keep_order is true"),
         (["-c", "x,y", "--analysis", "x by nix"], "nix"),
+        *(
+            (["--master", m], NO_MASTER)
+            for m in ("nosuch", "local[x]", "spark:/host", "", "local[2")
+        ),
     ],
 )
 def test_what_cannot_work_on_spark_is_said_before_it_starts(source, flags, words, monkeypatch):

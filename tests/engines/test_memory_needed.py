@@ -38,15 +38,10 @@ def test_the_model_is_what_was_measured(tmp_path, kind, rows, columns, peak):
 
 def test_large_tables_grow_by_their_values(tmp_path):
     """2·10⁶ records of 8 columns took 2.93 GB in memory where 1 GiB was given."""
-    few, many = (
-        expected(tmp_path, pa.table({f"x{j}": np.zeros(n) for j in range(8)}), columns=["x0"])
-        for n in (1_000, 21_000)
-    )
-    one = (few, many)
-    few, many = (
-        expected(tmp_path, pa.table({f"x{j}": np.zeros(n) for j in range(8)}))
-        for n in (1_000, 21_000)
-    )
+    sizes = (1_000, 21_000)
+    tables = [pa.table({f"x{j}": np.zeros(n) for j in range(8)}) for n in sizes]
+    one = [expected(tmp_path, table, columns=["x0"]) for table in tables]
+    few, many = (expected(tmp_path, table) for table in tables)
     whole = few + (many - few) * 100
     assert 2.93e9 / MIB <= whole * 1.05 <= 2.93e9 / MIB * 1.2
     assert one[1] - one[0] < many - few  # columns that stay as they are take less

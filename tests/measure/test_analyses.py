@@ -180,35 +180,26 @@ def test_analyses_are_part_of_the_plan(survey):
     )
 
 
+def told(table, *analyses):
+    """What the evidence of a release tells of analyses."""
+    columns = [name for name in table if name not in ("sex", "status", "w")]
+    chosen = {"columns": columns, "drop": ["sex", "status", "w"], "method": "mdav"}
+    release = microagg.protect(table, k=3, analyses=list(analyses), **chosen)
+    return [one["estimates"] for one in release.evidence.as_dict()["utility"]["analyses"]]
+
+
 def test_values_around_quantiles_are_told_once(survey):
     """The means of two windows that differ by one record would tell of two records."""
     wanted = ["median(income)", "quantile(income, 0.5025)", "quantile(income, 0.9)"]
-    release = microagg.protect(
-        survey,
-        k=3,
-        columns=["income", "age"],
-        drop=["sex", "status", "w"],
-        analyses=wanted,
-        method="mdav",
-    )
-    told = release.evidence.as_dict()["utility"]["analyses"]
-    assert [len(one["estimates"]) for one in told] == [1, 0, 1]
-    ordered = np.sort(survey["income"])
-    assert told[0]["estimates"][0]["original"] not in ordered
+    found = told(survey, *wanted)
+    assert [len(estimates) for estimates in found] == [1, 0, 1]
+    assert found[0][0]["original"] not in np.sort(survey["income"])
 
 
 def test_a_share_of_few_is_not_told(survey):
     survey["rare"] = np.repeat(["a", "b", "c"], [380, 15, 5])
-    release = microagg.protect(
-        survey,
-        k=3,
-        columns=["income", "age", "rare"],
-        drop=["sex", "status", "w"],
-        method="mdav",
-        analyses=["share(rare)"],
-    )
-    (told,) = release.evidence.as_dict()["utility"]["analyses"]
-    assert [one["name"] for one in told["estimates"]] == ["a"]
+    (found,) = told(survey, "share(rare)")
+    assert [one["name"] for one in found] == ["a"]
 
 
 def test_two_records_make_a_group_and_one_does_not():

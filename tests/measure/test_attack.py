@@ -95,19 +95,9 @@ def test_inference_takes_one_of_the_nearest_records_by_gower():
         least, most = 0, 0
         for person in truth:
             distances = [gower(person, row, others, spans) for row in among]
-            tied = [
-                row
-                for row, distance in zip(among, distances, strict=True)
-                if distance < min(distances) + 1e-9
-            ]
-            right = [
-                bool(
-                    is_right(np.array([row[secret]]), np.array([person[secret]]), tables.kinds[j])[
-                        0
-                    ]
-                )
-                for row in tied
-            ]
+            tied = np.flatnonzero(np.array(distances) < min(distances) + 1e-9)
+            guessed = np.array([among[row][secret] for row in tied])
+            right = is_right(guessed, np.full(len(tied), person[secret]), tables.kinds[j])
             least, most = least + all(right), most + any(right)
         assert least <= round(figures[j].attack.share * 25) <= most
 
@@ -149,13 +139,7 @@ def test_predicates_hold_for_the_records_that_satisfy_them():
             for j, operator, value in zip(columns[q], operators[q], values[q], strict=True):
                 x = rows[r, j]
                 if j >= 0:
-                    checks.append(
-                        x == value
-                        if operator == 0
-                        else x >= value
-                        if operator == 2
-                        else -10 < x <= value
-                    )
+                    checks.append((x == value, -10 < x <= value, x >= value)[operator])
             holds.append(all(checks))
         assert found[q, : count[q]].tolist() == np.flatnonzero(holds).tolist()
 
@@ -421,15 +405,9 @@ def test_columns_of_lists_and_infinite_numbers_are_left_out_and_named(no_model):
 
 def test_no_value_of_a_record_is_in_any_output():
     rng = np.random.default_rng(0)
-    frames = [
-        pd.DataFrame(
-            {
-                "salary": rng.integers(10**8, 10**9, 60),
-                "town": [f"secret-town-{value}" for value in rng.integers(0, 40, 60)],
-            }
-        )
-        for _ in range(3)
-    ]
+    frames = [pd.DataFrame({"salary": rng.integers(10**8, 10**9, 60)}) for _ in range(3)]
+    for frame in frames:
+        frame["town"] = [f"secret-town-{value}" for value in rng.integers(0, 40, 60)]
     result = attack_released(*frames)
     text = json.dumps(result.as_dict(), allow_nan=False) + str(result) + repr(result)
     assert "secret-town" not in text

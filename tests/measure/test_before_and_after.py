@@ -83,9 +83,8 @@ def test_categories_by_hand(weighted):
     assert (row.levels, row.missing, row.moved) == ((3, 2), (1, 1), "b")
     if weighted:
         assert row.moved_share == pytest.approx((1 / 8, 9 / 10))
-        assert row.changed == pytest.approx(
-            4 / 6
-        )  # the third and the fifth record, of those with both
+        # The third and the fifth record, of those with both.
+        assert row.changed == pytest.approx(4 / 6)
     else:
         assert row.moved_share == pytest.approx((1 / 5, 4 / 5))
         assert row.changed == pytest.approx(2 / 4)

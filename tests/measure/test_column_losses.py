@@ -37,24 +37,11 @@ def test_losses_equal_their_naive_twins(both):
     w = np.ones(len(both)) if both.weights is None else both.weights
     for j, variable in enumerate(both.variables):
         kind = "nominal" if variable.kind == "boolean" else variable.kind
-        expected = (
-            naive.loss(
-                kind,
-                listed(variable, variable.levels),
-                listed(both.protected[:, j], variable.levels),
-                both.labels.tolist(),
-                w.tolist(),
-                prefixes=(1, 2) if kind == "hierarchy" else (),
-            )
-            if kind != "ordinal"
-            else naive.loss(
-                kind,
-                listed(variable),
-                listed(both.protected[:, j]),
-                both.labels.tolist(),
-                w.tolist(),
-            )
-        )
+        levels = () if kind == "ordinal" else (variable.levels,)
+        before, after = (listed(x, *levels) for x in (variable, both.protected[:, j]))
+        prefixes = (1, 2) if kind == "hierarchy" else ()
+        labels, mass = both.labels.tolist(), w.tolist()
+        expected = naive.loss(kind, before, after, labels, mass, prefixes=prefixes)
         assert (found.within[j], found.released[j]) == pytest.approx(expected or (0, 0), abs=1e-9)
         assert (found.inertia[j] > 0) == (expected is not None)
 
@@ -116,9 +103,8 @@ def test_a_released_node_is_the_mean_of_its_codes():
     C = encoder_of(variable).apply(variable.values)
     R = encoder_of(variable).apply(np.array([at, at, 3, 5], dtype=float))
     assert found.released[0] == pytest.approx(np.square(C - R).sum() / 3)
-    assert found.released[0] == pytest.approx(
-        found.within[0]
-    )  # both codes of the node, equally often
+    # Both codes of the node, equally often.
+    assert found.released[0] == pytest.approx(found.within[0])
 
 
 def test_importance_and_values_that_are_there_decide_how_much_a_column_counts():

@@ -46,10 +46,8 @@ def test_the_unit_is_not_compared():
 def test_others_are_shown_if_they_are_k():
     codes = np.repeat([0, 1, 2], [6, 2, 1])
     assert bars([codes], [*"abc"], 3) == {"levels": ["a", "others"], "after": [6, 3]}
-    assert bars([codes], [*"abc"], 4) == {
-        "levels": ["others"],
-        "after": [9],
-    }  # three would be too few
+    # Three would be too few.
+    assert bars([codes], [*"abc"], 4) == {"levels": ["others"], "after": [9]}
 
 
 def test_levels_that_have_no_name_are_others():
@@ -65,17 +63,10 @@ def test_texts_number_values_and_leave_missing_ones_apart():
 
 def test_measurements_may_differ_nearly_everywhere_and_names_may_not():
     nearly, all_differ = np.append(np.arange(19), 0), np.arange(20)
-    found = identifiers(
-        {
-            "height": Known(nearly, "real"),
-            "name": Known(nearly),
-            "weight": Known(all_differ, "real"),
-        }
-    )
-    assert {name: sign.how for name, sign in found.items()} == {
-        "name": "nearly distinct",
-        "weight": "distinct",
-    }
+    columns = {"height": Known(nearly, "real"), "name": Known(nearly)}
+    found = identifiers({**columns, "weight": Known(all_differ, "real")})
+    signs = {name: sign.how for name, sign in found.items()}
+    assert signs == {"name": "nearly distinct", "weight": "distinct"}
 
 
 def test_a_mean_near_zero_has_moved_only_if_the_column_shows_it():

@@ -13,6 +13,9 @@ from conftest import reference_table
 from microagg.measure.known_columns import Known
 from microagg.measure.linked_rows import count_row_sets, linking_columns, row_sets
 
+TOGETHER = {"k": 3, "columns": ["age", "income"], "renumber": ["home"]}
+TOGETHER["unit"] = {"column": "home", "mode": "together"}
+
 
 def protected(frame, **settings):
     with warnings.catch_warnings():
@@ -85,13 +88,7 @@ def test_a_household_of_a_rare_size_is_told_by_its_number_of_rows_though_it_move
     frame = households(1)
     large = frame.iloc[:7].assign(home=1000)
     frame = pd.concat([frame, large], ignore_index=True)
-    release = protected(
-        frame,
-        k=3,
-        columns=["age", "income"],
-        unit={"column": "home", "mode": "together"},
-        renumber=["home"],
-    )
+    release = protected(frame, **TOGETHER)
     (found,) = release.evidence.signs.linked_rows
     assert found.below_k_by_size == 1
     (caution,) = (c for c in release.evidence.cautions if c.severity == "amber")
@@ -102,17 +99,11 @@ def test_a_household_of_a_rare_size_is_told_by_its_number_of_rows_though_it_move
 def test_known_columns_are_part_of_a_row():
     frame = households(2, sizes=(2,))
     frame["sex"] = np.random.default_rng(0).choice(["f", "m"], len(frame))
-    settings = {
-        "k": 3,
-        "columns": ["age", "income"],
-        "unit": {"column": "home", "mode": "together"},
-        "renumber": ["home"],
-    }
-    release = protected(frame, **settings)
+    release = protected(frame, **TOGETHER)
     (found,) = release.evidence.signs.linked_rows
     kinds = sets_of_rows(cells(release.data), "home", ["age", "income", "sex"])
     assert found.below_k == rare(kinds, 3)[1] > 0
-    secret = protected(frame, **settings, confidential=["sex"])
+    secret = protected(frame, **TOGETHER, confidential=["sex"])
     assert secret.evidence.signs.linked_rows[0].below_k == 0
 
 

@@ -103,9 +103,8 @@ def test_the_error_is_the_spread_of_all_ways_to_own_the_rows():
         released = group_mean_rows(original, classes)
         pairing = pairing_attack(classes, classes, original, released, untouched)
         rates.append(pairing.rate)
-    assert np.mean(rates) == pytest.approx(
-        (1 + 5) / 10
-    )  # the second group is always paired rightly
+    # The second group is always paired rightly.
+    assert np.mean(rates) == pytest.approx((1 + 5) / 10)
     spread_of_the_second = 1.0
     assert pairing.error**2 * 100 == pytest.approx(
         np.var(rates) * 100 + spread_of_the_second, abs=1e-9

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning"
 
 # For tests in which the groups do not matter: the default searches, and proves a bound.
 QUICK = {"method": "mdav", "bound": False}
+CLAIMED = {"k": 5, "columns": ["income", "age"], "confidential": ["illness"], "method": "mdav"}
 
 
 @pytest.fixture
@@ -75,22 +76,10 @@ def written(release, path, **settings):
 def test_first_screen_and_twin(frame, tmp_path):
     source = tmp_path / "in.csv"
     frame.to_csv(source, index=False)
-    release = microagg.protect(
-        frame,
-        k=5,
-        columns=["income", "age"],
-        method="mdav",
-        confidential=["illness"],
-        max_loss=50,
-        max_linkage=0.01,
-    )
+    release = microagg.protect(frame, **CLAIMED, max_loss=50, max_linkage=0.01)
     release.write(tmp_path / "safe.csv")
-    page, twin = written(
-        release,
-        tmp_path / "report.html",
-        source=source,
-        analyses=["income ~ age", "income by region"],
-    )
+    settings = {"source": source, "analyses": ["income ~ age", "income by region"]}
+    page, twin = written(release, tmp_path / "report.html", **settings)
     seen = Texts(page).text
     for words in (
         "Protected by microaggregation, k = 5",
@@ -142,6 +131,9 @@ def test_the_plan_in_the_report_is_the_plan(frame, tmp_path, monkeypatch):
     pd.testing.assert_frame_equal(again.data, release.data)
 
 
+FORMS = ("g", ".1g", ".2g", ".3g", ".1f", ".2f", ".3f")
+
+
 def test_every_number_of_the_page_is_in_the_twin(usual):
     """Numbers of the tables, as far as they have a decimal point, come from the model."""
     _, page, twin = usual
@@ -156,18 +148,8 @@ def test_every_number_of_the_page_is_in_the_twin(usual):
                 gather(inner)
         elif isinstance(value, int | float):
             for number in (abs(value), 100 * abs(value)):
-                known.update(
-                    {
-                        f"{float(f'{number:.3g}'):,.0f}",
-                        f"{number:.3g}",
-                        f"{number:.1f}",
-                        f"{number:.2f}",
-                        f"{number:.3f}",
-                        f"{number:.1g}",
-                        f"{number:.2g}",
-                        f"{number:g}",
-                    }
-                )
+                known.add(f"{float(f'{number:.3g}'):,.0f}")
+                known.update(f"{number:{form}}" for form in FORMS)
 
     gather(twin)
     cells = re.findall(r"<td[^>]*class=\"n\"[^>]*>(.*?)</td>", page)
@@ -200,15 +182,7 @@ def test_public_holds_what_is_listed_and_nothing_else(frame, tmp_path):
     source.parent.mkdir()
     frame.to_csv(source, index=False)
     frame.loc[0, "income"] = 1e6
-    release = microagg.protect(
-        frame,
-        k=5,
-        columns=["income", "age"],
-        confidential=["illness"],
-        method="mdav",
-        random_state=4711,
-        max_loss=17,
-    )
+    release = microagg.protect(frame, **CLAIMED, random_state=4711, max_loss=17)
     release.write(tmp_path / "safe.csv")
     settings = {"source": source, "analyses": ["income by region"]}
     page, twin = written(release, tmp_path / "p.html", public=True, **settings)

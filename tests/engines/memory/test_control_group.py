@@ -41,6 +41,12 @@ def plan_of(**settings):
     return Plan.of(k=4, columns=columns, drop=["home"], release="swap", **settings)
 
 
+def job_of(folder, engine, **more):
+    """A job that swaps the values of some people."""
+    people().to_csv(folder / "in.csv", index=False)
+    return Job(folder / "in.csv", folder / "out.csv", plan_of(), engine=engine, **more)
+
+
 def sentence(figures):
     """S6, word by word."""
     rates = figures["inference"]["nearest"]
@@ -53,10 +59,8 @@ def sentence(figures):
 
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_the_board_reads_what_attacks_guess(tmp_path, engine):
-    people().to_csv(tmp_path / "in.csv", index=False)
     report = tmp_path / "report.html"
-    job = Job(tmp_path / "in.csv", tmp_path / "out.csv", plan_of(), report=report, engine=engine)
-    run(job)
+    run(job_of(tmp_path, engine, report=report))
     model = json.loads(report.with_suffix(".json").read_text())
     attacks = model["attacks"]
     assert attacks["records"] == 216
@@ -72,10 +76,7 @@ def test_the_board_reads_what_attacks_guess(tmp_path, engine):
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_without_a_reader_or_a_limit_nobody_waits_for_attacks(tmp_path, engine, monkeypatch):
     monkeypatch.setattr(control_group, "attack_released", None)  # which cannot be called
-    people().to_csv(tmp_path / "in.csv", index=False)
-    evidence = run(
-        Job(tmp_path / "in.csv", tmp_path / "out.csv", plan_of(), engine=engine)
-    ).evidence
+    evidence = run(job_of(tmp_path, engine)).evidence
     assert evidence.as_dict()["attacks"] is None
     assert not evidence.guessed_words
     assert protect(people(), k=4, release="swap").evidence.attacks is None
@@ -144,15 +145,8 @@ def test_seconds_are_told_ahead_and_who_does_not_wait_has_what_was_measured(
     tmp_path, engine, monkeypatch
 ):
     monkeypatch.setattr(control_group, "seconds_needed", lambda *_, **__: 7.4)
-    people().to_csv(tmp_path / "in.csv", index=False)
-    job = Job(
-        tmp_path / "in.csv",
-        tmp_path / "out.csv",
-        plan_of(),
-        report=tmp_path / "report.html",
-        engine=engine,
-    )
     observer = _Impatient()
+    job = job_of(tmp_path, engine, report=tmp_path / "report.html")
     evidence = run(job, observer).evidence
     (words,) = observer.ahead
     told = re.fullmatch(

@@ -174,10 +174,8 @@ def test_what_the_user_says_wins_over_the_draft():
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DisclosureRiskWarning)
-        assert completed(unit="person").drop == (
-            "hid",
-            "person",
-        )  # a unit is dropped unless renumbered
+        # A unit is dropped unless renumbered.
+        assert completed(unit="person").drop == ("hid", "person")
         renumbered = completed(unit="hid", renumber=["hid"])
         assert (renumbered.drop, renumbered.renumber) == (("person",), ("hid",))
         assert completed(weight="weight").drop == ("person", "hid", "wgt")
