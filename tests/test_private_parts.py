@@ -16,48 +16,14 @@ import pytest
 ROOT = Path(__file__).parents[1]
 _EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
-# Module and name, the file of ours that uses it, what for, and what to do when it is gone.
-PARTS = {
-    ("numba.core.caching", "FunctionCache"): (
-        "compile/disk_cache.py",
-        "keeps machine code on disk by a digest of all kernels; without it njit(cache=True) would do, "
-        "which does not see changes in the kernels that a kernel calls",
-    ),
-    ("numba.core.caching", "IndexDataCacheFile"): (
-        "compile/disk_cache.py",
-        "the file of one kernel; we override load and save and use _data_path, _open_for_write and _dump",
-    ),
-    ("numba.core.runtime.nrt", "rtsys"): (
-        "compile/disk_cache.py",
-        "numba's memory management, which kept code needs; without it the whole compiler is loaded first",
-    ),
-    ("numba.core.codegen", "JITCodeLibrary"): (
-        "compile/jit.py",
-        "code of a subkernel before optimisation; without it subkernels compile as kernels, twice as long",
-    ),
-    ("numba.core.compiler", "Compiler"): (
-        "compile/jit.py",
-        "puts a subkernel's code into our library class; see JITCodeLibrary",
-    ),
-    ("numba.core.types", "unliteral"): (
-        "compile/jit.py",
-        "a call with a constant shares the code of any number; without it more is compiled",
-    ),
-    ("pyreadstat._readstat_parser", "parser_entry_point"): (
-        "formats/statistical.py",
-        "reads .por and .xpt with the codes they declare as missing; read_por and read_xport drop these",
-    ),
-    ("pyreadstat._readstat_writer", "writer_entry_point"): (
-        "formats/spss.py",
-        "writes the alignment of columns, which pyreadstat.write_sav leaves out",
-    ),
-}
+_FOUND = tomllib.loads(Path(__file__).with_name("private_parts.toml").read_text(encoding="utf-8"))
+PARTS = {(module, name): part for module, own in _FOUND.items() for name, part in own.items()}
 _PRIVATE = re.compile(r"(?:from (numba\.core[\w.]*)|needed\(\"(pyreadstat\._\w+)\")")
 
 
 @pytest.mark.parametrize(("module", "name"), PARTS, ids=lambda part: part)
 def test_the_part_is_where_we_look_for_it(module, name):
-    what = PARTS[module, name][1]
+    what = PARTS[module, name]["what_for"]
     assert hasattr(import_module(module), name), f"{module}.{name} moved. It {what}."
 
 
@@ -70,7 +36,7 @@ def test_no_other_private_part_is_used():
         for path in (ROOT / "src").rglob("*.py")
         for numba, pyreadstat in _PRIVATE.findall(path.read_text(encoding="utf-8"))
     }
-    assert used == {(module, where) for (module, _), (where, _) in PARTS.items()}
+    assert used == {(module, part["used_by"]) for (module, _), part in PARTS.items()}
 
 
 @pytest.mark.parametrize(

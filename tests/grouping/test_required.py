@@ -112,16 +112,7 @@ def test_what_is_required_holds_for_members_of_whole_households(tmp_path, rule):
         "closeness": {"diagnosis": 0.3},
         "p_percent": {"turnover": 30},
     }[rule]
-    with pytest.warns(microagg.DisclosureRiskWarning):
-        release = microagg.protect(
-            frame,
-            k=3,
-            columns=columns,
-            unit=TOGETHER,
-            require={rule: asked},
-            effort="fast",
-            keep_order=True,
-        )
+    release = protected(frame, columns=columns, unit=TOGETHER, require={rule: asked})
     found = written(release, tmp_path)
     codes = pd.factorize(frame.diagnosis)[0]
     units, amounts = frame.household.to_numpy(), frame.turnover.to_numpy()
@@ -151,15 +142,8 @@ def test_pooled_sizes_satisfy_with_all_their_members(tmp_path):
     place = np.concatenate([np.arange(size) for size in sizes])
     diagnosis = np.where(place == 1, "flu", np.where(household % 2 == 0, "cold", "none"))
     frame = pd.DataFrame({"household": household, "age": age, "diagnosis": diagnosis})
-    with pytest.warns(microagg.DisclosureRiskWarning):
-        release = microagg.protect(
-            frame,
-            k=4,
-            columns=["age"],
-            unit=TOGETHER,
-            require={"distinct": {"diagnosis": 2}},
-            keep_order=True,
-        )
+    asked = {"distinct": {"diagnosis": 2}}
+    release = protected(frame, k=4, columns=["age"], unit=TOGETHER, require=asked)
     found = written(release, tmp_path)
     assert frame.diagnosis.groupby(found.age).nunique().min() >= 2
     assert frame.household.groupby(found.age).nunique().min() >= 4
@@ -169,17 +153,9 @@ def test_small_strata_of_whole_households_are_merged(tmp_path):
     region = np.where(SURVEY.household < 2, "islands", SURVEY.region)
     frame = SURVEY.assign(region=region)
     frame["region"] = frame.groupby("household").region.transform("first")
-    with pytest.warns(microagg.DisclosureRiskWarning) as told:
-        release = microagg.protect(
-            frame,
-            k=4,
-            columns=COLUMNS,
-            unit=TOGETHER,
-            strata={"columns": ["region"], "small": "merge"},
-            effort="fast",
-            keep_order=True,
-        )
-    assert any("Small strata were merged" in str(one.message) for one in told)
+    strata = {"columns": ["region"], "small": "merge"}
+    release = protected(frame, k=4, unit=TOGETHER, strata=strata)
+    assert any("Small strata were merged" in caution.words for caution in release.cautions)
     found = written(release, tmp_path)
     assert "islands" not in set(found.region)
     assert (found.groupby("household").region.nunique() == 1).all()
@@ -198,13 +174,7 @@ def test_what_members_at_one_place_do_not_have_is_refused():
 def test_a_household_in_two_strata_is_refused():
     frame = SURVEY.assign(region=np.where(np.arange(N) == 1, "south", SURVEY.region))
     with pytest.raises(InputError, match=r"of row 2 .* has records in two strata"):
-        microagg.protect(
-            frame,
-            k=3,
-            columns=COLUMNS,
-            strata="region",
-            unit={"column": "household", "mode": "together"},
-        )
+        microagg.protect(frame, k=3, columns=COLUMNS, strata="region", unit=TOGETHER)
 
 
 SMALL = SURVEY.sample(40, random_state=1).reset_index(drop=True)

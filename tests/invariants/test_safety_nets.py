@@ -236,14 +236,8 @@ def _about_ids(one_value):
             ),
             "a is unprotected and gives b away; c is unprotected and gives d away",
         ),
-        (
-            _about_ids(0.01),
-            "In 1.0 % of the groups all",
-        ),
-        (
-            _about_ids(0.009),
-            "50.0 % of the groups have",
-        ),
+        (_about_ids(0.01), "In 1.0 % of the groups all"),
+        (_about_ids(0.009), "50.0 % of the groups have"),
     ],
 )
 def test_a_caution_states_the_fact_that_it_was_given(cautions, expected):
