@@ -105,24 +105,17 @@ def test_roles_with_strata_and_weight():
     assert Plan.of(columns=["a"]).roles(names).weight is None
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"strata": ["regin"]},
-        {"weight": "regin"},
-        {"unit": "regin"},
-        {"missing": {"codes": {"regin": 9}}},
-        {"require": {"distinct": {"regin": 3}}},
-        {"require": {"p_percent": {"regin": 3}}},
-        {"relations": ["regin <= region"]},
-        {"kinds": {"regin": "nominal"}},
-    ],
-)
+@pytest.mark.parametrize("settings", REFUSED["unknown_names"])
 def test_every_name_must_be_in_the_table(settings):
     with pytest.raises(InputError, match=r"no column 'regin'.*Did you mean 'region'"):
-        Plan.of(columns=["a"] if "relations" not in settings else None, **settings).roles(
-            ["a", "region"]
-        )
+        Plan.of(**settings).roles(["a", "region"])
+
+
+@pytest.mark.parametrize("found", REFUSED["swapping"])
+def test_what_cannot_be_swapped_is_refused(found):
+    settings = {key: value for key, value in found.items() if key != "says"}
+    with pytest.raises(InputError, match=found["says"]):
+        Plan.of(**{"k": 3, "columns": ["age", "income"], "release": "swap", **settings})
 
 
 def test_columns_that_cannot_be_drafted():
@@ -153,26 +146,11 @@ def test_small_strata_are_not_merged_where_a_record_has_several_groups():
             Plan(**settings)
 
 
-TWO = """microagg = 1
-unit = "hid"
-strata = ["region"]
-[[block]]
-columns = ["a", "b"]
-k = 3
-[[block]]
-columns = ["c"]
-k = 5
-unit = { column = "firm", mode = "together" }
-strata = []
-[[block]]
-columns = ["d"]
-k = 2
-strata = { columns = ["region", "sector"] }
-"""
+BLOCKS = Path(__file__).with_name("blocks.toml").read_text(encoding="utf-8")
 
 
 def test_blocks_have_units_and_strata_of_their_own():
-    plan = Plan.from_toml_text(TWO)
+    plan = Plan.from_toml_text(BLOCKS)
     assert plan.promises() == [
         Promise(3, ["a", "b", "region"], "hid"),
         Promise(5, ["c"], "firm"),
@@ -205,7 +183,7 @@ def test_what_the_one_block_has_is_the_plans():
 )
 def test_what_blocks_have_of_their_own_is_not_overridden(settings, words):
     with pytest.raises(InputError, match=words):
-        Plan.from_toml_text(TWO).override(**settings)
+        Plan.from_toml_text(BLOCKS).override(**settings)
 
 
 @pytest.mark.parametrize(
@@ -222,7 +200,7 @@ def test_what_blocks_have_of_their_own_is_not_overridden(settings, words):
 )
 def test_what_is_wrong_with_the_part_of_a_block(old, new, words):
     with pytest.raises(InputError, match=words):
-        Plan.from_toml_text(TWO.replace(old, new))
+        Plan.from_toml_text(BLOCKS.replace(old, new))
 
 
 RELATED = [(text, found) for text, several in REFUSED["relations"].items() for found in several]

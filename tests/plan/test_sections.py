@@ -229,48 +229,8 @@ def test_names_that_are_no_texts_are_for_keywords_alone():
         plan.to_toml()
 
 
-WHOLE = """
-microagg = 1
-drop = ["name"]
-confidential = ["diagnosis"]
-strata = { columns = ["region"], small = "merge" }
-weight = { column = "w", release = "mean" }
-unit = "household"
-missing = { policy = "pattern", most = 0.02, codes = { income = [-8, -9], "job title" = "?" } }
-
-[columns.education]
-kind = "ordinal"
-levels = ["low", "middle", "high"]
-[columns.income]
-kind = "spiked"
-transform = "log"
-round = "nearest"
-[columns.nace]
-kind = "hierarchy"
-prefixes = [1, 2, 4]
-[columns.isco]
-kind = "hierarchy"
-parents = { 21 = "2", 22 = "2" }
-release = "node"
-[columns.age]
-
-[[block]]
-columns = ["age", "education", "income", "nace", "isco"]
-k = 5
-[block.require]
-distinct = { diagnosis = 3 }
-n_k = { turnover = { n = 2, k = 85 } }
-population = 100
-
-[[relation]]
-holds = "gross = net + tax"
-[[relation]]
-holds = "`net wage` <= gross"
-"""
-
-
 def test_a_plan_file_as_people_write_it():
-    plan = Plan.from_toml_text(WHOLE)
+    plan = Plan.from_toml(Path(__file__).with_name("whole_plan.toml"))
     assert plan == Plan.of(
         k=5,
         columns=["age", "education", "income", "nace", "isco"],

@@ -395,27 +395,6 @@ def test_drawn_categories_keep_the_share_of_rare_ones_and_k_equal_rows(tmp_path)
     assert abs(shares["draw"] - 1) < 1.5
 
 
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"per_column": True}, "per_column"),
-        ({"aggregate": "median"}, "aggregate"),
-        ({"categories": "draw"}, "categories"),
-        ({"together": [["age"]]}, "two columns or more"),
-        ({"together": [["age", "rent"]]}, "not one"),
-        ({"together": [["age", "income"]]}, "bind all columns"),
-        ({"unit": {"column": "household", "mode": "together"}}, "Households that move together"),
-        ({"release": "mean", "together": [["age", "income"]]}, "release = .swap."),
-        ({"release": "mean", "standing": 0.1}, "release = .swap."),
-        ({"standing": 2}, "above 0 and up to 1"),
-        ({"release": "median"}, "release"),
-    ],
-)
-def test_what_cannot_be_swapped_is_refused(settings, words):
-    with pytest.raises(InputError, match=words):
-        microagg.Plan.of(**{"k": 3, "columns": ["age", "income"], "release": "swap", **settings})
-
-
 def test_few_rows_equal_a_record_where_groups_that_agree_are_merged():
     chance = np.random.default_rng(5)
     n = 600
