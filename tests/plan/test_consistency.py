@@ -15,6 +15,7 @@ from microagg.plan.plan import Plan, Promise
 from microagg.plan.relations import Relation
 from microagg.plan.sections import Strata
 from microagg.plan.settings import AGGREGATES
+from plans import settings_in
 
 REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text(encoding="utf-8"))
 
@@ -113,9 +114,9 @@ def test_every_name_must_be_in_the_table(settings):
 
 @pytest.mark.parametrize("found", REFUSED["swapping"])
 def test_what_cannot_be_swapped_is_refused(found):
-    settings = {key: value for key, value in found.items() if key != "says"}
+    swapped = {"k": 3, "columns": ["age", "income"], "release": "swap"}
     with pytest.raises(InputError, match=found["says"]):
-        Plan.of(**{"k": 3, "columns": ["age", "income"], "release": "swap", **settings})
+        Plan.of(**{**swapped, **settings_in(found)})
 
 
 def test_columns_that_cannot_be_drafted():
@@ -210,8 +211,8 @@ RELATED = [(text, found) for text, several in REFUSED["relations"].items() for f
     ("relation", "found"), [*RELATED, ("gross = net + tax", {"round": True, "columns": None})]
 )
 def test_a_plan_that_would_break_a_relation_is_refused(relation, found):
-    settings = {key: value for key, value in found.items() if key != "says"}
-    whole = {"columns": ["gross", "net", "tax"], "k": 3, **settings, "relations": [relation]}
+    taxes = {"columns": ["gross", "net", "tax"], "k": 3, "relations": [relation]}
+    whole = {**taxes, **settings_in(found)}
     if "says" not in found:
         plan = Plan.of(**whole)
         assert plan.relations == (Relation(relation),)

@@ -16,14 +16,9 @@ from microagg.plan.forms import join_names, split_names
 from microagg.plan.plan import UNSET, Plan
 from microagg.plan.sections import Accept, Missing, Strata, Suppress, Unit, Weight
 from microagg.plan.settings_table import rows_of
-from plans import NAMES, plans
+from plans import NAMES, plans, settings_in
 
 REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text(encoding="utf-8"))
-
-
-def without(given_: dict, word: str) -> dict:
-    """Settings without what the file says about them."""
-    return {key: value for key, value in given_.items() if key != word}
 
 
 @given(plans())
@@ -65,7 +60,7 @@ def test_a_plan_is_frozen_and_equal_by_value(plan):
 @pytest.mark.parametrize("given_", REFUSED["unknown_keys"])
 def test_unknown_keys_are_refused_with_the_nearest(given_):
     with pytest.raises(InputError, match=rf"did you mean {given_['near']}\?"):
-        Plan.from_dict({"microagg": 1, **without(given_, "near")})
+        Plan.from_dict({"microagg": 1, **settings_in(given_)})
 
 
 @pytest.mark.parametrize("word", ["mehtod", "colums", "droop", "seed"])
@@ -147,7 +142,7 @@ def test_wrong_types_are_input_errors_and_what_is_accepted_leads_back(data):
 )
 def test_each_wrong_setting_has_its_sentence(given_):
     with pytest.raises(InputError, match=given_["says"]):
-        Plan.from_dict({"microagg": 1, **without(given_, "says")})
+        Plan.from_dict({"microagg": 1, **settings_in(given_)})
 
 
 @pytest.mark.parametrize("version", [None, 0, 2, "1", True, 1.5, [1]])

@@ -14,7 +14,7 @@ from microagg.plan.block import Block, Dominance, Require
 from microagg.plan.column import KINDS, Column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Missing, Strata, Unit, Weight
-from plans import columns
+from plans import columns, settings_in
 
 REFUSED = tomllib.loads(Path(__file__).with_name("refused.toml").read_text(encoding="utf-8"))
 PARTS = {part.__name__: part for part in (Column, Strata, Weight, Unit, Missing, Require)}
@@ -96,7 +96,7 @@ WRONG += [
 @pytest.mark.parametrize(("part", "found"), WRONG)
 def test_each_wrong_setting_has_its_sentence(part, found):
     with pytest.raises(InputError, match=found["says"]):
-        part(**{key: value for key, value in found.items() if key != "says"})
+        part(**settings_in(found))
 
 
 def test_a_cycle_of_codes_is_named_by_a_child_on_it_or_before_it():

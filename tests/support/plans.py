@@ -28,6 +28,11 @@ NUMBERS = st.one_of(
 )
 
 
+def settings_in(entry):
+    """Settings of an entry of a data file, without what the file says about them."""
+    return {key: value for key, value in entry.items() if key not in ("says", "near")}
+
+
 @st.composite
 def options(draw, method):
     found = {}
