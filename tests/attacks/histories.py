@@ -19,6 +19,9 @@ import numpy as np
 import pandas as pd
 
 PRIME = 2**61 - 1
+# What happens between two releases, and how often.
+STEPS = "enter leave correct revert wave move rows weights same column"
+OFTEN = [0.2, 0.1, 0.2, 0.1, 0.1, 0.05, 0.1, 0.05, 0.05, 0.05]
 
 
 class History:
@@ -61,21 +64,7 @@ class History:
     def step(self) -> None:
         """Let something happen between two releases."""
         chance, table = self.chance, self.table
-        what = chance.choice(
-            [
-                "enter",
-                "leave",
-                "correct",
-                "revert",
-                "wave",
-                "move",
-                "rows",
-                "weights",
-                "same",
-                "column",
-            ],
-            p=[0.2, 0.1, 0.2, 0.1, 0.1, 0.05, 0.1, 0.05, 0.05, 0.05],
-        )
+        what = chance.choice(STEPS.split(), p=OFTEN)
         units = table["id"].unique()
         some = chance.choice(units, int(chance.integers(1, max(2, len(units) // 3))), replace=False)
         hit = table["id"].isin(some)
@@ -235,14 +224,9 @@ def _alone_without_links(of_unit: dict[str, list[Any]], k: int) -> int:
         presence = {unit: tuple(map(bool, of_unit[unit])) for unit in part}
         often = Counter(presence.values())
         for unit in part:
-            alike = [
-                other
-                for other in part
-                if all(
-                    a == b for a, b in zip(of_unit[unit], of_unit[other], strict=True) if a and b
-                )
-            ]
-            few += often[presence[unit]] < k or len(alike) < k
+            both = (zip(of_unit[unit], of_unit[other], strict=True) for other in part)
+            alike = sum(all(a == b for a, b in pairs if a and b) for pairs in both)
+            few += often[presence[unit]] < k or alike < k
     return few
 
 

@@ -54,13 +54,8 @@ def leaks(text: str) -> list[str]:
     """Planted values that a text holds, in any of the forms that numbers are written in."""
     found = [word for word in WORDS if word in text]
     for value in NUMBERS:
-        forms = {
-            repr(value),
-            f"{value:.7g}",
-            f"{value:.6g}",
-            f"{abs(value):,.0f}",
-            f"{abs(value):.0f}",
-        }
+        rounded = f"{abs(value):,.0f}", f"{abs(value):.0f}"
+        forms = {repr(value), f"{value:.7g}", f"{value:.6g}", *rounded}
         found += [f for f in forms if re.search(rf"(?<![\d.]){re.escape(f)}(?!\d)", text)]
     return found
 
@@ -112,15 +107,9 @@ def test_the_canary_is_seen_where_it_is():
 def test_no_planted_value_in_what_a_notebook_shows():
     with pytest.warns(microagg.DisclosureRiskWarning) as said:
         release = microagg.protect(planted(), k=5, columns=COLUMNS, drop=["name", "mail"])
-    texts = [
-        release._repr_html_(),
-        repr(release),
-        repr(release.evidence),
-        repr(release.utility),
-        repr(release.risk),
-        repr(release.plan),
-        *(str(warning.message) for warning in said),
-    ]
+    shown = release, release.evidence, release.utility, release.risk, release.plan
+    warned = [str(warning.message) for warning in said]
+    texts = [release._repr_html_(), *map(repr, shown), *warned]
     assert [leaks(text) for text in texts] == [[]] * len(texts)
 
 

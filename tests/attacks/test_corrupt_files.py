@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -62,9 +63,9 @@ def table() -> pa.Table:
     )
 
 
-def as_csv(path: Path) -> None:
-    names = ["age", "pay", "text", "paid", "seen", "flag"]
-    write_file(table().select(names), path)
+def with_columns(*names: str) -> Callable[[Path], None]:
+    """Write some columns of the table."""
+    return lambda path: write_file(table().select(list(names)), path)
 
 
 def as_parquet(path: Path) -> None:
@@ -100,37 +101,18 @@ def _survey() -> pd.DataFrame:
     )
 
 
-_LABELS = {"SEX": {1: "männlich", 2: "weiblich"}}
+_LABELS = {"variable_value_labels": {"SEX": {1: "männlich", 2: "weiblich"}}}
+_MISSING = {"missing_ranges": {"AGE": [{"lo": 88, "hi": 99}]}}
 
 
-def as_spss(path: Path) -> None:
-    pyreadstat.write_sav(
-        _survey(),
-        path,
-        variable_value_labels=_LABELS,
-        missing_ranges={"AGE": [{"lo": 88, "hi": 99}]},
-    )
-
-
-def as_zipped_spss(path: Path) -> None:
-    pyreadstat.write_sav(_survey(), path, variable_value_labels=_LABELS, compress=True)
+def surveyed(write: Callable[..., None], **settings: Any) -> Callable[[Path], None]:
+    """Write the survey with pyreadstat."""
+    return lambda path: write(_survey(), path, **settings)
 
 
 def as_portable(path: Path) -> None:
     plain = _survey().replace({"Zürich": "Zurich", "Łódź": "Lodz"})
     pyreadstat.write_por(plain, path, column_labels={"AGE": "Age"})
-
-
-def as_stata(path: Path) -> None:
-    pyreadstat.write_dta(_survey(), path, variable_value_labels=_LABELS)
-
-
-def as_transport(path: Path) -> None:
-    pyreadstat.write_xport(_survey(), path)
-
-
-def as_workbook(path: Path) -> None:
-    write_file(table().select(["age", "pay", "text", "flag"]), path)
 
 
 def as_folder(path: Path) -> None:
@@ -161,16 +143,16 @@ def as_beginning_of_sas(path: Path) -> None:
 
 
 WRITERS: dict[str, tuple[str, Callable[[Path], None]]] = {
-    "csv": ("csv", as_csv),
+    "csv": ("csv", with_columns("age", "pay", "text", "paid", "seen", "flag")),
     "parquet": ("parquet", as_parquet),
     "arrow": ("arrow", as_plain_arrow),
     "zipped arrow": ("arrow", as_zipped_arrow),
-    "spss": ("sav", as_spss),
-    "zipped spss": ("zsav", as_zipped_spss),
+    "spss": ("sav", surveyed(pyreadstat.write_sav, **_LABELS, **_MISSING)),
+    "zipped spss": ("zsav", surveyed(pyreadstat.write_sav, **_LABELS, compress=True)),
     "portable": ("por", as_portable),
-    "stata": ("dta", as_stata),
-    "transport": ("xpt", as_transport),
-    "workbook": ("xlsx", as_workbook),
+    "stata": ("dta", surveyed(pyreadstat.write_dta, **_LABELS)),
+    "transport": ("xpt", surveyed(pyreadstat.write_xport)),
+    "workbook": ("xlsx", with_columns("age", "pay", "text", "flag")),
     "folder": ("", as_folder),
     "csv in utf-16": ("csv", in_encoding("utf-16")),
     "csv in latin-1": ("csv", in_encoding("latin-1")),

@@ -92,14 +92,9 @@ QUICK = [
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_extreme_numbers_are_protected_or_refused_in_words():
-    found = try_all(QUICK)
-    assert found["done"] >= 4
-
-
-@pytest.mark.long
-def test_all_pairs_of_extreme_numbers():
-    found = try_all(all_cases())
+@pytest.mark.parametrize("cases", [QUICK, pytest.param(all_cases(), marks=pytest.mark.long)])
+def test_extreme_numbers_are_protected_or_refused_in_words(cases):
+    found = try_all(cases)
     print(found)
     assert found["done"] > found["refused"]
 
@@ -153,17 +148,10 @@ def test_disk_protects_or_says_which_numbers_it_cannot_hold(tmp_path, name, word
     table = pa.table({"a": columns()[name], "b": columns()["usual"]})
     pq.write_table(table, tmp_path / "in.parquet")
 
-    def job() -> Any:
-        return protect_file(
-            tmp_path / "in.parquet",
-            tmp_path / "out.parquet",
-            k=3,
-            columns=["a", "b"],
-            engine="disk",
-        )
-
+    files = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    chosen = {"k": 3, "columns": ["a", "b"], "engine": "disk"}
     if words is None:
-        assert job().counted.holds
+        assert protect_file(*files, **chosen).counted.holds
     else:
         with pytest.raises(InputError, match=f"read in parts hold numbers .*{words}"):
-            job()
+            protect_file(*files, **chosen)

@@ -64,14 +64,9 @@ def test_a_green_verdict_over_households_that_can_be_told_apart_is_noticed(tmp_p
     ],
 )
 def test_a_value_that_is_no_aggregate_is_noticed(tmp_path, name, check, words):
-    cases = (draw_linked(seed) for seed in range(60))
-    case = next(
-        case
-        for case in cases
-        if name in case.frame
-        and case.plan.unit_section.mode == "count"
-        and case.ending == ".parquet"
-    )
+    cases = (case for case in map(draw_linked, range(60)) if name in case.frame)
+    counting = (case for case in cases if case.plan.unit_section.mode == "count")
+    case = next(case for case in counting if case.ending == ".parquet")
     claims = carry_out(tmp_path, case).claims
     assert claims is not None
     table = pd.read_parquet(tmp_path / "out.parquet")

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ending import attack, end_at
+from ending import attack, end_at, working_in
 from microagg.cli.main import main as command
 from microagg.engines import disk
 from microagg.formats.files import write_file
@@ -76,16 +76,8 @@ def start(
 
 
 def asked(source: Path, target: Path, engine: str) -> list[str]:
-    words = [
-        "microagg",
-        "protect",
-        str(source),
-        str(target),
-        "--k",
-        str(K),
-        "-c",
-        ",".join(COLUMNS),
-    ]
+    words = ["microagg", "protect", str(source), str(target)]
+    words += ["--k", str(K), "-c", ",".join(COLUMNS)]
     words += ["--method", "mdav", "--engine", engine]
     return [*words, *(["--master", "local[2]"] if engine == "spark" else ["--keep-order"])]
 
@@ -126,11 +118,7 @@ def put_nothing(target: Path) -> None:
 def still_running(folder: Path) -> list[str]:
     """Processes of runs on Spark, after some time to end in."""
     for _ in range(6_000):
-        found = []
-        for path in Path("/proc").glob("[0-9]*/environ"):
-            with contextlib.suppress(OSError):
-                if f"TMPDIR={folder / 'tmp'}\0".encode() in path.read_bytes():
-                    found.append(path.parent.name)
+        found = working_in(folder / "tmp")
         if not found:
             break
         time.sleep(0.1)

@@ -193,12 +193,8 @@ def test_what_pandas_needs_is_written_anew(tmp_path):
     frame.to_parquet(tmp_path / "in.parquet")
     notes = pq.read_schema(tmp_path / "in.parquet").metadata[b"pandas"]
     assert CANARY.encode() in notes
-    plan = Plan.of(
-        k=3,
-        columns=["age", "pay"],
-        confidential=["code", "flag", "text", "wide"],
-        keep_order=True,
-    )
+    secret = ["code", "flag", "text", "wide"]
+    plan = Plan.of(k=3, columns=["age", "pay"], confidential=secret, keep_order=True)
     outcome = run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan))
     after = pd.read_parquet(tmp_path / "out.parquet")
     assert after.attrs == {}

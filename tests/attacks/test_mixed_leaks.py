@@ -31,13 +31,8 @@ def public(release: Release):
 
 
 def test_green_counts_the_released_weight_together_with_known_columns():
-    frame = pd.DataFrame(
-        {
-            "a": [1.0] * 4 + [9.0] * 4,
-            "w": [1.0, 1, 3, 3, 2, 2, 2, 2],
-            "sex": ["f", "m"] * 4,
-        }
-    )
+    frame = pd.DataFrame({"a": [1.0] * 4 + [9.0] * 4, "sex": ["f", "m"] * 4})
+    frame.insert(1, "w", [1.0, 1, 3, 3, 2, 2, 2, 2])
     found = released(frame, k=2, columns=["a"], weight="w", method="mdav")
     assert smallest_class(found.data, ["a", "sex"]) == 2
     assert smallest_class(found.data, ["a", "w", "sex"]) == 1

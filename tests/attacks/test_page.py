@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 
 from microagg.page.uploads import RequestLimits
 from microagg.plan.plan import Plan
-from visitor import Visitor, served
+from visitor import Visitor, line_to, served
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
 
@@ -62,10 +61,7 @@ def test_hostile_labels_are_text(tmp_path):
             assert not re.search(r"<script>window|<img src=x|<svg onload", text)
 
 
-def open_line(server: object, words: bytes) -> socket.socket:
-    line = socket.create_connection(("127.0.0.1", server.port))
-    line.sendall(words)
-    return line
+HALVES = [b"", b"G", b"GET / HTTP/1.1\r\nHost: ", b"POST /x HTTP/1.1\r\nContent-Length: 99\r\n"]
 
 
 def test_slow_senders_keep_nobody_waiting(tmp_path):
@@ -79,15 +75,7 @@ def test_slow_senders_keep_nobody_waiting(tmp_path):
         served(tmp_path / "in.csv", temporary=tmp_path, limits=patient) as server,
         contextlib.ExitStack() as open_,
     ):
-        lines = []
-        for i in range(40):
-            half = [
-                b"",
-                b"G",
-                b"GET / HTTP/1.1\r\nHost: ",
-                b"POST /x HTTP/1.1\r\nContent-Length: 99\r\n",
-            ]
-            lines.append(open_.enter_context(contextlib.closing(open_line(server, half[i % 4]))))
+        lines = [open_.enter_context(line_to(server, HALVES[i % 4])) for i in range(40)]
         visitor = Visitor(server)
         for line in lines[:20]:
             with contextlib.suppress(OSError):

@@ -16,45 +16,29 @@ from microagg.errors import DisclosureRiskWarning, InputError
 
 K = 5
 MOST = 600  # records of a table
-# Package, table: up to five numbers that vary are protected, the last one is left as it is.
-TABLES = [
-    *("AER/CPS1985", "AER/CPS1988", "AER/CASchools", "AER/CollegeDistance", "AER/DoctorVisits"),
-    *("AER/Fatalities", "AER/HMDA", "AER/NMES1988", "AER/PSID1982", "AER/CreditCard"),
-    *(
-        "AER/PhDPublications",
-        "AER/RecreationDemand",
-        "AER/Guns",
-        "AER/MASchools",
-        "AER/Medicaid1986",
+# By package: up to five numbers of each table that vary are protected, the last one is left as it is.
+NAMES = {
+    "AER": (
+        "CPS1985 CPS1988 CASchools CollegeDistance DoctorVisits Fatalities HMDA "
+        "NMES1988 PSID1982 CreditCard PhDPublications RecreationDemand Guns MASchools "
+        "Medicaid1986 SwissLabor USCrudes GSOEP9402 HealthInsurance Municipalities"
     ),
-    *(
-        "AER/SwissLabor",
-        "AER/USCrudes",
-        "AER/GSOEP9402",
-        "AER/HealthInsurance",
-        "AER/Municipalities",
+    "carData": "Salaries SLID Mroz Ornstein Chile MplsStops Baumann Vocab States CanPop",
+    "Ecdat": (
+        "Wages1 Wages Fair Computers Cigar Doctor Schooling Males BudgetFood Caschool "
+        "Star Workinghours Hdma Airline Produc Crime University VietNamI Tobacco Train "
+        "RetSchool"
     ),
-    *("carData/Salaries", "carData/SLID", "carData/Mroz", "carData/Ornstein", "carData/Chile"),
-    *("carData/MplsStops", "carData/Baumann", "carData/Vocab", "carData/States", "carData/CanPop"),
-    *(
-        "Ecdat/Wages1",
-        "Ecdat/Wages",
-        "Ecdat/Fair",
-        "Ecdat/Computers",
-        "Ecdat/Cigar",
-        "Ecdat/Doctor",
+    "wooldridge": (
+        "wage1 wage2 bwght card gpa2 hprice2 attend ceosal1 k401ksubs lawsch85 loanapp "
+        "nbasal ezunem mlb1 jtrain fertil2 kielmc sleep75 htv twoyear"
     ),
-    *("Ecdat/Schooling", "Ecdat/Males", "Ecdat/BudgetFood", "Ecdat/Caschool", "Ecdat/Star"),
-    *("Ecdat/Workinghours", "Ecdat/Hdma", "Ecdat/Airline", "Ecdat/Produc", "Ecdat/Crime"),
-    *("Ecdat/University", "Ecdat/VietNamI", "Ecdat/Tobacco", "Ecdat/Train", "Ecdat/RetSchool"),
-    *("wooldridge/wage1", "wooldridge/wage2", "wooldridge/bwght", "wooldridge/card"),
-    *("wooldridge/gpa2", "wooldridge/hprice2", "wooldridge/attend", "wooldridge/ceosal1"),
-    *("wooldridge/k401ksubs", "wooldridge/lawsch85", "wooldridge/loanapp", "wooldridge/nbasal"),
-    *("wooldridge/ezunem", "wooldridge/mlb1", "wooldridge/jtrain", "wooldridge/fertil2"),
-    *("wooldridge/kielmc", "wooldridge/sleep75", "wooldridge/htv", "wooldridge/twoyear"),
-    *("ISLR/Wage", "ISLR/Credit", "ISLR/College", "ISLR/Auto", "ISLR/Hitters", "ISLR/Default"),
-    *("MASS/Boston", "MASS/Pima.tr", "ggplot2/diamonds", "ggplot2/midwest", "survival/flchain"),
-]
+    "ISLR": "Wage Credit College Auto Hitters Default",
+    "MASS": "Boston Pima.tr",
+    "ggplot2": "diamonds midwest",
+    "survival": "flchain",
+}
+TABLES = [f"{package}/{name}" for package, names in NAMES.items() for name in names.split()]
 
 
 def numbers_of(name: str) -> pd.DataFrame | None:

@@ -135,9 +135,8 @@ def test_the_first_question_says_what_a_claim_wins_and_stakes(visitor):
         assert price.words in text
     visitor.post("plan", what="decide", column=places, decision="confidential")
     assert {"rent", "age"} == set(session.plan.confidential)
-    assert (
-        "Call rent confidential" not in visitor.part("plan/answers").text
-    )  # it was of another plan
+    # It was of another plan.
+    assert "Call rent confidential" not in visitor.part("plan/answers").text
     visitor.post("plan/undo")
 
 

@@ -17,42 +17,42 @@ def after(*edits, plan=PLAN):
     return plan
 
 
+def edit(what, column=None, **fields):
+    """The fields that a form sends, of a column its place."""
+    place = {} if column is None else {"column": NAMES.index(column)}
+    return {"what": what, **place, **fields}
+
+
 def role(name, what):
-    return {"what": "role", "column": NAMES.index(name), "role": what}
+    return edit("role", name, role=what)
 
 
 def decide(name, what):
-    return {"what": "decide", "column": NAMES.index(name), "decision": what}
+    return edit("decide", name, decision=what)
 
 
-BLOCK = {"what": "block", "block": 0, "k": 5, "method": "auto"}
+BLOCK = edit("block", block=0, k=5, method="auto")
+REASON = edit("reason", "illness", reason="in no register")
+LIMITS = {"loss": 10, "linkage": 0.1, "agreeing": 0.2, "moved": 0.5, "tables": 2, "inference": 0.3}
 
 CASES = {
     "stratum no more": ([role("region", "strata"), role("region", "known")], {"known": "region"}),
     "known no more": ([role("region", "known"), role("region", "drop")], {"drop": "region"}),
     "confidential with a reason": (
-        [
-            role("illness", "confidential"),
-            {"what": "reason", "column": 7, "reason": "in no register"},
-            role("job", "confidential"),
-        ],
+        [role("illness", "confidential"), REASON, role("job", "confidential")],
         {"confidential": {"illness": "in no register", "job": ""}},
     ),
     "confidential no more": (
-        [
-            role("illness", "confidential"),
-            {"what": "reason", "column": 7, "reason": "in no register"},
-            role("illness", "drop"),
-        ],
+        [role("illness", "confidential"), REASON, role("illness", "drop")],
         {"drop": "illness"},
     ),
     "unit with its noun": (
-        [role("house", "unit"), {"what": "unit", "name": "household"}],
+        [role("house", "unit"), edit("unit", name="household")],
         {"unit": {"column": "house", "name": "household"}, "drop": "house"},
     ),
     "protected no more": ([role("job", "block-0"), role("job", "known")], {"known": "job"}),
     "unit, renumbered": (
-        [role("house", "unit"), {"what": "unit", "release": "renumber"}],
+        [role("house", "unit"), edit("unit", release="renumber")],
         {"unit": "house", "renumber": "house"},
     ),
     "another unit": (
@@ -64,95 +64,66 @@ CASES = {
         [{**BLOCK, "effort": "fast"}, {**BLOCK, "method": "mdav"}],
         {"method": "mdav"},
     ),
-    "a choice of the map": ([{"what": "k", "k": 9, "method": "mst"}], {"k": 9, "method": "mst"}),
+    "a choice of the map": ([edit("k", k=9, method="mst")], {"k": 9, "method": "mst"}),
     "column": (
-        [
-            {
-                "what": "column",
-                "column": 3,
-                "kind": "spiked",
-                "importance": 2,
-                "spike": 0,
-                "codes": "-8, -9",
-            }
-        ],
+        [edit("column", "income", kind="spiked", importance=2, spike=0, codes="-8, -9")],
         {
             "kinds": {"income": {"kind": "spiked", "importance": 2, "spike": 0}},
             "missing": {"codes": {"income": [-8, -9]}},
         },
     ),
     "coarser": (
-        [{"what": "column", "column": 3, "kind": "", "coarsen": "round:100, top:9000"}],
+        [edit("column", "income", kind="", coarsen="round:100, top:9000")],
         {"coarsen": {"income": {"round": 100, "top": 9000}}},
     ),
     "no longer coarser": (
         [
             role("region", "strata"),
-            {"what": "coarsen", "column": 2, "coarsen": "rare:20"},
-            {"what": "coarsen", "column": 2, "coarsen": ""},
+            edit("coarsen", "region", coarsen="rare:20"),
+            edit("coarsen", "region", coarsen=""),
         ],
         {"strata": ["region"]},
     ),
     "levels": (
-        [
-            role("job", "block-0"),
-            {"what": "column", "column": 5, "kind": "ordinal", "levels": "low,\nhigh"},
-        ],
+        [role("job", "block-0"), edit("column", "job", kind="ordinal", levels="low,\nhigh")],
         {"columns": ["income", "rent", "job"], "kinds": {"job": ["low", "high"]}},
     ),
     "kind that has no spike": (
         [
-            {"what": "column", "column": 3, "kind": "spiked", "spike": 1},
-            {"what": "column", "column": 3, "kind": "number", "spike": 1},
+            edit("column", "income", kind="spiked", spike=1),
+            edit("column", "income", kind="number", spike=1),
         ],
         {"kinds": {"income": "number"}},
     ),
     "weight released": (
-        [role("w", "weight"), {"what": "weight", "release": "keep", "grouping": "plain"}],
+        [role("w", "weight"), edit("weight", release="keep", grouping="plain")],
         {"weight": {"column": "w", "release": "keep", "grouping": "plain"}},
     ),
     "missing": (
-        [{"what": "missing", "policy": "majority", "most": "0.05"}],
+        [edit("missing", policy="majority", most="0.05")],
         {"missing": {"policy": "majority", "most": 0.05}},
     ),
     "required, two numbers": (
-        [{"what": "require", "block": 0, "rule": "n_k", "column": 4, "value": "2, 85"}],
+        [edit("require", "rent", block=0, rule="n_k", value="2, 85")],
         {"require": {"n_k": {"rent": (2, 85)}}},
     ),
     "required no more": (
         [
-            {"what": "require", "block": 0, "rule": "distinct", "column": 7, "value": 3},
-            {"what": "no_longer_require", "block": 0, "rule": "distinct", "column": 7},
+            edit("require", "illness", block=0, rule="distinct", value=3),
+            edit("no_longer_require", "illness", block=0, rule="distinct"),
         ],
         {},
     ),
     "accepted": (
-        [
-            {
-                "what": "accept",
-                "loss": 10,
-                "linkage": "0.1",
-                "agreeing": "0.2",
-                "moved": "0.5",
-                "tables": 2,
-                "inference": 0.3,
-            }
-        ],
-        {
-            "max_loss": 10,
-            "max_linkage": 0.1,
-            "max_agreeing": 0.2,
-            "max_moved": 0.5,
-            "max_tables": 2,
-            "max_inference": 0.3,
-        },
+        [edit("accept", **LIMITS)],
+        {f"max_{name}": limit for name, limit in LIMITS.items()},
     ),
     "whole": (
-        [{"what": "whole", "round": "totals", "digits": 2, "seed": 7, "keep_order": "yes"}],
+        [edit("whole", round="totals", digits=2, seed=7, keep_order="yes")],
         {"round": "totals", "digits": 2, "random_state": 7, "keep_order": True},
     ),
     "analyses": (
-        [{"what": "whole", "analyses": "income ~ rent\ngini(income)\n"}],
+        [edit("whole", analyses="income ~ rent\ngini(income)\n")],
         {"analyses": ["income ~ rent", "gini(income)"]},
     ),
 }

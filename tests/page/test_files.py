@@ -15,7 +15,7 @@ from microagg.errors import InputError
 from microagg.page.opened_folders import Folders
 from microagg.page.serve import Server
 from microagg.page.uploads import RequestLimits
-from visitor import Visitor, served
+from visitor import Visitor, line_to, served
 
 CANARY = "canary-5512"
 
@@ -141,25 +141,19 @@ def test_names_that_are_none(strict, name):
     assert uploads(strict) == []
 
 
-def test_a_huge_upload_is_refused_before_it_is_sent(strict, caplog):
-    visitor = Visitor(strict)
-    with contextlib.closing(socket.create_connection(("127.0.0.1", strict.port))) as line:
-        line.sendall(head(visitor, f"Content-Length: {10**12}"))
-        assert line.recv(100).startswith(b"HTTP/1.1 413")
-    assert uploads(strict) == []
-    assert "At most" in caplog.text
-
-
-def test_a_huge_upload_that_does_not_say_so(strict):
-    visitor = Visitor(strict)
-    with contextlib.closing(socket.create_connection(("127.0.0.1", strict.port))) as line:
-        line.sendall(head(visitor, "Transfer-Encoding: chunked"))
-        piece = b"x" * 1000
+@pytest.mark.parametrize(
+    ("size", "pieces"),
+    [(f"Content-Length: {10**12}", 0), ("Transfer-Encoding: chunked", 5)],
+    ids=["said", "not said"],
+)
+def test_a_huge_upload_is_refused_before_all_of_it_is_sent(strict, caplog, size, pieces):
+    with line_to(strict, head(Visitor(strict), size)) as line:
         with contextlib.suppress(OSError):
-            for _ in range(5):
-                line.sendall(b"%x\r\n%s\r\n" % (len(piece), piece))
+            for _ in range(pieces):
+                line.sendall(b"%x\r\n%s\r\n" % (1000, b"x" * 1000))
         assert line.recv(100).startswith(b"HTTP/1.1 413")
     assert uploads(strict) == []
+    assert pieces or "At most" in caplog.text
 
 
 @pytest.mark.parametrize("pause", [0.1, 10.0])
@@ -168,9 +162,8 @@ def test_a_slow_upload_is_dropped(tmp_path, pause):
     hasty = RequestLimits(silent=0.3, seconds=1.0)
     with contextlib.ExitStack() as open_:
         server = open_.enter_context(served(tmp_path, temporary=tmp_path, limits=hasty))
-        line = socket.create_connection(("127.0.0.1", server.port))
-        open_.enter_context(contextlib.closing(line))
-        line.sendall(head(Visitor(server), "Content-Length: 1000"))
+        sent = head(Visitor(server), "Content-Length: 1000")
+        line = open_.enter_context(line_to(server, sent))
         line.settimeout(pause)
         answer = b""
         ends = time.monotonic() + 600
@@ -184,9 +177,8 @@ def test_a_slow_upload_is_dropped(tmp_path, pause):
 
 
 def test_an_upload_that_is_cut_off(strict):
-    visitor = Visitor(strict)
-    with contextlib.closing(socket.create_connection(("127.0.0.1", strict.port))) as line:
-        line.sendall(head(visitor, "Content-Length: 1000") + b"x,y\n")
+    with line_to(strict, head(Visitor(strict), "Content-Length: 1000") + b"x,y\n"):
+        pass
     ends = time.monotonic() + 600
     while uploads(strict):
         assert time.monotonic() < ends

@@ -113,9 +113,8 @@ def test_what_a_ledger_refuses_is_said_in_words_of_the_page(page):
     with opened_key(page.data / "people.sqlite", make=False):
         refused("One run at a time", ledger="people.sqlite")
     refused("is another file of the job", new_ledger="first.csv")
-    refused(
-        "A ledger is read with its key", new_ledger="second.csv"
-    )  # nothing else is written over
+    # Nothing else is written over.
+    refused("A ledger is read with its key", new_ledger="second.csv")
     (page.data / "people.sqlite").write_bytes(kept["people.sqlite"][:3000])
     refused("damaged", ledger="people.sqlite")
     (page.data / "people.sqlite").unlink()

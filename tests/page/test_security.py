@@ -16,7 +16,7 @@ import pytest
 
 from microagg.page.serve import Server, _open_browser, serve
 from microagg.page.uploads import RequestLimits
-from visitor import Visitor, served
+from visitor import Visitor, line_to, served
 
 CANARY = "canary-7391"
 
@@ -46,16 +46,22 @@ def test_without_token_nothing(server, caplog):
         assert server.keys.place not in answer.text
 
 
-@pytest.mark.parametrize("cookie", ["microagg=", f"microagg={CANARY}", "microagg=é", "other=1"])
-def test_a_wrong_cookie(server, caplog, cookie):
-    stranger = Visitor(server, enter=False)
-    assert refused(stranger.get("open", Cookie=cookie.encode("latin-1")), caplog)
-
-
-def test_the_cookie_elsewhere_than_in_its_folder(server, caplog):
-    visitor = Visitor(server)
+@pytest.mark.parametrize(
+    ("way", "cookie"),
+    [
+        *(
+            ("open", cookie)
+            for cookie in ("microagg=", f"microagg={CANARY}", "microagg=é", "other=1")
+        ),
+        *((f"/enter?token={token}", None) for token in ("", CANARY, "%C3%A9", "%00", "%FF")),
+        ("/0123456789abcdef/open", "its own"),  # elsewhere than in its folder
+    ],
+)
+def test_a_wrong_cookie_token_or_place(server, caplog, way, cookie):
+    stranger = Visitor(server, enter=cookie == "its own")
     caplog.clear()
-    assert refused(visitor.ask("GET", "/0123456789abcdef/open", whole=True), caplog)
+    given = {} if cookie in (None, "its own") else {"Cookie": cookie.encode("latin-1")}
+    assert refused(stranger.ask("GET", way, headers=given, whole=way.startswith("/")), caplog)
 
 
 def test_a_token_works_once(server, caplog):
@@ -77,12 +83,6 @@ def test_what_a_browser_fetches_ahead_does_not_use_the_token_up(server, headers)
     way = server.address.partition(stranger.host)[2]
     assert stranger.ask("GET", way, headers=headers, whole=True).status == 403
     assert stranger.ask("GET", way, whole=True).status == 200
-
-
-@pytest.mark.parametrize("token", ["", CANARY, "%C3%A9", "%00", "%FF"])
-def test_a_wrong_token(server, caplog, token):
-    stranger = Visitor(server, enter=False)
-    assert refused(stranger.ask("GET", f"/enter?token={token}", whole=True), caplog)
 
 
 @pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "evil.example:{port}", "", None])
@@ -124,12 +124,11 @@ def test_what_another_site_or_port_makes_a_browser_ask(server, caplog, site):
 
 def test_a_header_twice_is_not_trusted(server):
     visitor = Visitor(server)
-    with contextlib.closing(socket.create_connection(("127.0.0.1", server.port))) as line:
-        request = (
-            f"POST {visitor.home}plan/undo HTTP/1.1\r\nHost: {visitor.host}\r\nCookie: {visitor.cookie}\r\n"
-            f"Origin: http://{visitor.host}\r\nOrigin: http://evil.example\r\nContent-Length: 0\r\n\r\n"
-        )
-        line.sendall(request.encode())
+    request = (
+        f"POST {visitor.home}plan/undo HTTP/1.1\r\nHost: {visitor.host}\r\nCookie: {visitor.cookie}\r\n"
+        f"Origin: http://{visitor.host}\r\nOrigin: http://evil.example\r\nContent-Length: 0\r\n\r\n"
+    )
+    with line_to(server, request.encode()) as line:
         assert line.recv(100).startswith(b"HTTP/1.1 403")
 
 

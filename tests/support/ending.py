@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 
@@ -41,3 +43,13 @@ def end_at(call: int, sent: signal.Signals) -> Callable[[], int]:
 
     sys.setprofile(count)
     return lambda: calls
+
+
+def working_in(folder: Path) -> list[str]:
+    """Numbers of the processes whose folder for temporary files this is."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with suppress(OSError):
+            if f"TMPDIR={folder}\0".encode() in path.read_bytes():
+                found.append(path.parent.name)
+    return found

@@ -3,6 +3,7 @@
 import contextlib
 import http.client
 import re
+import socket
 import threading
 import time
 from urllib.parse import quote, urlencode
@@ -131,3 +132,10 @@ class Visitor:
         """What an answer says is wrong."""
         found = re.findall(r'<p class="problem" role="alert"[^>]*>(.*?)</p>', answer.text, re.S)
         return [text for text in found if "does not answer" not in text]
+
+
+def line_to(server, words):
+    """A line to a server, on which some bytes were sent; with ``with`` it is closed again."""
+    line = socket.create_connection(("127.0.0.1", server.port))
+    line.sendall(words)
+    return contextlib.closing(line)
