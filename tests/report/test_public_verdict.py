@@ -31,6 +31,7 @@ def test_green_where_the_file_tells_all(tmp_path):
     evidence, public = both(BASE, tmp_path)
     assert evidence.verdict == public["verdict"] == "green"
     assert public["cautions"] == []
+    assert "of all protected values is shared by 3 records or more" in public["counted"]
     strata = BASE.assign(region=np.arange(N) % 4)
     assert both(strata, tmp_path, strata=["region"])[1]["verdict"] == "green"
     constant = BASE.assign(year=2020)
