@@ -9,7 +9,7 @@ import pytest
 
 import microagg
 from command import here
-from microagg.comparing.prices import price_table, prices
+from microagg.comparing.prices import ColumnPrices, Price, price_table, prices
 from microagg.comparing.trials import try_plans
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, StopSearch
@@ -225,3 +225,15 @@ def test_prices_tell_what_becomes_of_analyses():
     told = found.as_dict()["columns"][0]["decisions"][0]["analyses"]
     assert {one["formula"] for one in told} <= {"median(x0)", "x0 ~ x1"}
     assert set(told[0]) == {"formula", "moved"}
+
+
+def test_what_a_column_wins_is_told_by_safe_decisions_alone():
+    """A larger saving that rests on a claim, or narrows records down to fewer than k, wins nothing."""
+    tried = [
+        Price(decision="kind spiked", change=-1.0, below_k=0.0),
+        Price(decision="confidential", change=-5.0, below_k=0.0, at_stake=0.2),
+        Price(decision="drop", change=-9.0, below_k=0.1),
+        Price(decision="stratum", change=-12.0, below_k=0.0, problem="too few"),
+    ]
+    assert ColumnPrices("age", "protect", 20.0, tried).most_won == 1.0
+    assert ColumnPrices("age", "protect", 20.0, tried[1:]).most_won == 0.0

@@ -100,7 +100,11 @@ def test_a_bound_says_that_swapped_groups_were_merged_for_more_than_k():
     release = microagg.protect(
         frame, k=3, columns=["a", "b"], release="swap", standing=0.2, bound="fast"
     )
-    assert "whatever else they satisfy" in release.evidence.proof(release.parts[0])[1]
+    groups = release.parts[0]
+    words = release.evidence.proof(groups)[1]
+    assert "whatever else they satisfy" in words
+    least = percent(100 * groups.partition.lower_bound / groups.partition.sst)
+    assert f"lose at least {least}" in words
 
 
 @pytest.mark.filterwarnings("ignore:The DataFrame has column names of mixed type")
