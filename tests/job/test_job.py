@@ -455,3 +455,12 @@ def test_only_one_of_two_files_may_be_compressed(source, tmp_path, endings):
     table.to_csv(given, index=False)
     run(Job(given, wanted, Plan.of(k=3, columns=["age"], drop=[*table.columns.drop("age")])))
     assert len(pd.read_csv(wanted)) == len(table)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_a_file_keeps_its_delimiter(tmp_path, engine):
+    frame = pd.DataFrame({"x": np.arange(9.0) / 2, "y": np.arange(9)})
+    frame.to_csv(tmp_path / "in.csv", sep=";", index=False)
+    plan = Plan.of(k=3, columns=["x", "y"])
+    run(Job(tmp_path / "in.csv", tmp_path / "out.csv", plan, engine=engine))
+    assert (tmp_path / "out.csv").read_text().splitlines()[0] == "x;y"
