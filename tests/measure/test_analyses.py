@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import microagg
-from microagg.measure.estimates import gini, poverty, quantile
+from microagg.measure.estimates import _density, gini, poverty, quantile
 
 N = 400
 
@@ -104,6 +104,14 @@ def test_intervals_hold_what_resampling_says(statistic, weighted):
     spread = np.std([one.value for one in found], ddof=1)
     half = np.median([(one.high - one.low) / 2 for one in found]) / 1.964
     assert half == pytest.approx(spread, rel=0.15)
+
+
+def test_the_density_of_normal_values_is_that_of_the_normal_curve():
+    """The error of a poverty rate rests on it."""
+    x = np.random.default_rng(0).normal(size=20_000)
+    for at in (0.0, 1.0):
+        curve = np.exp(-(at**2) / 2) / np.sqrt(2 * np.pi)
+        assert _density(x, np.ones(len(x)), at) == pytest.approx(curve, rel=0.04)
 
 
 def test_a_category_explains_by_its_values_but_the_most_frequent(survey):
