@@ -29,9 +29,7 @@ _RECORDS_OF_A_TIME = 3  # on average, so that several units are seen at a time
 _OF_THE_GRID = 0.1  # of units and times: the least share that has a record
 _MOMENTS = 60  # different times that are no whole numbers, at most
 _ONCE = 0.98  # of the records: no other has the same unit and time
-_OF_ALL_CELLS = (
-    0.9  # least share that has a record, where each unit and time has one for each sex, say
-)
+_OF_ALL_CELLS = 0.9  # with a record, at least, where each unit has one at a time for each sex, say
 _NEARLY_ALL = 0.9  # of the units have a name of their own
 _RECORDS_OF_A_CONTAINER = 12  # at most, where a school, say, is what the records are about
 # Numbers that start again in each school go at most this many times as far as the largest school has records.
