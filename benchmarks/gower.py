@@ -30,6 +30,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.categories import modes
 from microagg.encode.space import Space, space_of
 from microagg.grouping.group_table import group
+from microagg.grouping.one_cell import Problem
 from microagg.kernels.labels import group_means, sum_of_squares
 from microagg.plan.block import Block
 from microagg.tables.frame import Frame
@@ -162,7 +163,7 @@ def k_member(table: Table, k: int) -> Labels:
 def ours(space: Space, effort: str) -> Labels:
     """Groups by the method auto on the encoded matrix."""
     block = Block(k=K, options={"effort": effort})
-    return group(space, block, np.zeros(len(space.matrix), dtype=np.int64)).labels
+    return group(Problem(space, block), np.zeros(len(space.matrix), dtype=np.int64)).labels
 
 
 def weighed(variables: list[Variable]) -> list[Variable]:

@@ -57,8 +57,7 @@ def release(table: pd.DataFrame, plan: Plan, ledger: Ledger | None, key: bytes) 
     groups[rows] = found.parts[0].partition.labels
     after = Ledger()
     if carrying is not None:
-        carrying.note_file(Frame(found.data), False, np.arange(len(rows)))
-        after = carrying.ledger({})
+        after = carrying.ledger(Frame(found.data), False, np.arange(len(rows)), {})
     return _Released(groups, found.utility.information_loss, after)
 
 

@@ -23,7 +23,7 @@ from microagg.algorithms.required.soria_comas import k_first, merging, t_first
 from microagg.base.typing import Floats, Labels
 from microagg.encode.scale import fit_scale
 from microagg.grouping.households import household_records, person_labels
-from microagg.grouping.require.amount_rules import LargestShare, PPercent
+from microagg.grouping.require.amount_rules import LargestShare, Population, PPercent, RiskLimit
 from microagg.grouping.require.requirement import Requirement, demands_of, violations_of
 from microagg.grouping.require.requirement_search import repair, satisfy
 from microagg.grouping.require.value_rules import (
@@ -32,7 +32,6 @@ from microagg.grouping.require.value_rules import (
     Entropy,
     Units,
 )
-from microagg.grouping.require.weight_rules import Population, RiskLimit
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 
 _T = (0.05, 0.09, 0.13, 0.17, 0.21, 0.25)

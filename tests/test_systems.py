@@ -70,8 +70,8 @@ def test_a_terminal_that_cannot_be_set_or_lacks_letters(monkeypatch):
 def test_names_of_files_are_allowed_everywhere(tmp_path):
     with atomic.replacing(tmp_path / "out.csv") as part:
         names = [part.name, *map(note, PARTS)]
-    with scratch.opened_scratch(tmp_path / "out.parquet", {}) as found:
-        found.shelf("rows").put(0, np.zeros((2, 1), np.uint64), np.zeros(2, np.int64))
+    with scratch.scratch_folder(tmp_path / "out.parquet") as folder:
+        scratch.Shelf(folder / "rows").put(0, np.zeros((2, 1), np.uint64), np.zeros(2, np.int64))
         names += [path.name for path in tmp_path.rglob("*")]
     assert len(names) > len(PARTS) + 3
     assert [name for name in names if _FORBIDDEN.search(name)] == []

@@ -7,91 +7,53 @@ does the same for files. See the README for a tour.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from microagg.errors import (
-    DisclosureRiskWarning,
-    InputError,
-    MicroaggError,
-    RejectedError,
-    StopSearch,
-    TableError,
-    VerificationError,
-)
 from microagg.version import VERSION
 
 if TYPE_CHECKING:
-    from microagg.algorithms.ordering.cut import cut, order
-    from microagg.algorithms.result import Partition
-    from microagg.algorithms.univariate.sorted_cut import cut_sorted
-    from microagg.algorithms.variable_size.spanning_tree import minimum_spanning_tree
-    from microagg.comparing.attack import attack
-    from microagg.comparing.comparison import compare
-    from microagg.comparing.prices import Prices, prices
-    from microagg.comparing.search import search
-    from microagg.datasets import simulate_clusters
-    from microagg.drafting.draft import draft
-    from microagg.engines.memory.protect import protect
-    from microagg.engines.memory.release import Release
-    from microagg.estimator import Microaggregator
-    from microagg.evidence import Evidence
-    from microagg.evidence.sentences import Caution
-    from microagg.formats.layouts import CsvFormat
-    from microagg.grouping.partition import count_partitions, lower_bound, partition, refine
-    from microagg.job.run import protect_file
-    from microagg.measure.fidelity import fidelity
-    from microagg.measure.risk import risk
-    from microagg.measure.utility import utility
-    from microagg.measure.verify import Verification, verify
-    from microagg.plan.block import Block
-    from microagg.plan.column import Column
-    from microagg.plan.plan import Plan
-    from microagg.plan.registry import methods
-    from microagg.plan.sections import Roles
+    from microagg.algorithms.ordering.cut import cut as cut
+    from microagg.algorithms.ordering.cut import order as order
+    from microagg.algorithms.result import Partition as Partition
+    from microagg.algorithms.univariate.sorted_cut import cut_sorted as cut_sorted
+    from microagg.algorithms.variable_size.spanning_tree import (
+        minimum_spanning_tree as minimum_spanning_tree,
+    )
+    from microagg.comparing.attack import attack as attack
+    from microagg.comparing.comparison import compare as compare
+    from microagg.comparing.prices import Prices as Prices
+    from microagg.comparing.prices import prices as prices
+    from microagg.comparing.search import search as search
+    from microagg.datasets import simulate_clusters as simulate_clusters
+    from microagg.drafting.draft import draft as draft
+    from microagg.engines.memory.protect import protect as protect
+    from microagg.engines.memory.release import Release as Release
+    from microagg.errors import DisclosureRiskWarning as DisclosureRiskWarning
+    from microagg.errors import InputError as InputError
+    from microagg.errors import MicroaggError as MicroaggError
+    from microagg.errors import RejectedError as RejectedError
+    from microagg.errors import StopSearch as StopSearch
+    from microagg.errors import TableError as TableError
+    from microagg.errors import VerificationError as VerificationError
+    from microagg.estimator import Microaggregator as Microaggregator
+    from microagg.evidence import Evidence as Evidence
+    from microagg.evidence.sentences import Caution as Caution
+    from microagg.formats.layouts import CsvFormat as CsvFormat
+    from microagg.grouping.partition import count_partitions as count_partitions
+    from microagg.grouping.partition import lower_bound as lower_bound
+    from microagg.grouping.partition import partition as partition
+    from microagg.grouping.partition import refine as refine
+    from microagg.job.run import protect_file as protect_file
+    from microagg.measure.fidelity import fidelity as fidelity
+    from microagg.measure.risk import risk as risk
+    from microagg.measure.utility import utility as utility
+    from microagg.measure.verify import Verification as Verification
+    from microagg.measure.verify import verify as verify
+    from microagg.plan.block import Block as Block
+    from microagg.plan.column import Column as Column
+    from microagg.plan.plan import Plan as Plan
+    from microagg.plan.registry import methods as methods
+    from microagg.plan.sections import Roles as Roles
 
 __version__ = VERSION
-
-__all__ = [
-    "Block",
-    "Caution",
-    "Column",
-    "CsvFormat",
-    "DisclosureRiskWarning",
-    "Evidence",
-    "InputError",
-    "MicroaggError",
-    "Microaggregator",
-    "Partition",
-    "Plan",
-    "Prices",
-    "RejectedError",
-    "Release",
-    "Roles",
-    "StopSearch",
-    "TableError",
-    "Verification",
-    "VerificationError",
-    "attack",
-    "compare",
-    "count_partitions",
-    "cut",
-    "cut_sorted",
-    "draft",
-    "fidelity",
-    "lower_bound",
-    "methods",
-    "minimum_spanning_tree",
-    "order",
-    "partition",
-    "prices",
-    "protect",
-    "protect_file",
-    "refine",
-    "risk",
-    "search",
-    "simulate_clusters",
-    "utility",
-    "verify",
-]
-
 
 # Where each name is; looked up when first used, so that importing stays fast.
 _HOMES = {
@@ -99,14 +61,21 @@ _HOMES = {
     "Caution": "evidence.sentences",
     "Column": "plan.column",
     "CsvFormat": "formats.layouts",
+    "DisclosureRiskWarning": "errors",
     "Evidence": "evidence",
+    "InputError": "errors",
+    "MicroaggError": "errors",
     "Microaggregator": "estimator",
     "Partition": "algorithms.result",
     "Plan": "plan.plan",
     "Prices": "comparing.prices",
+    "RejectedError": "errors",
     "Release": "engines.memory.release",
     "Roles": "plan.sections",
+    "StopSearch": "errors",
+    "TableError": "errors",
     "Verification": "measure.verify",
+    "VerificationError": "errors",
     "attack": "comparing.attack",
     "compare": "comparing.comparison",
     "count_partitions": "grouping.partition",
@@ -129,6 +98,7 @@ _HOMES = {
     "utility": "measure.utility",
     "verify": "measure.verify",
 }
+__all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:

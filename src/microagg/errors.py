@@ -8,16 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = [
-    "DisclosureRiskWarning",
-    "InputError",
-    "MicroaggError",
-    "RejectedError",
-    "StopSearch",
-    "TableError",
-    "VerificationError",
-]
-
 
 class MicroaggError(Exception):
     """Base class of all errors that microagg raises on purpose."""

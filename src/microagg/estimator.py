@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import narwhals as nw
@@ -120,11 +119,11 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
     def transform(self, X: Any) -> Any:
         """Return the fitted table protected; ``new_rows`` decides about any other table."""
         check_is_fitted(self)
-        given = self._given(X, reset=False)
-        if _fingerprint(given.table) == self._fitted:
+        table, given = self._given(X, reset=False)
+        if _fingerprint(table) == self._fitted:
             return self._values_of(self.labels_, given)
         if self.new_rows == "unchanged":
-            return given.as_given
+            return given
         raise InputError(
             "A microaggregated release holds for the table that was fitted, as a whole; these are "
             "other rows. Putting new records into its groups, or releasing a part of them, would "
@@ -138,7 +137,8 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         tags.input_tags.categorical = True
         return tags
 
-    def _fit(self, X: Any, sample_weight: Any) -> _Given:
+    def _fit(self, X: Any, sample_weight: Any) -> Any:
+        """Partition the records, and return them as they were given."""
         check_word("new_rows", self.new_rows, _NEW_ROWS)
         check_word("missing", self.missing, _MISSING)
         options = {} if self.options is None else self.options
@@ -147,12 +147,19 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
                 "options is a dict of settings of the method; those of the estimator itself are "
                 f"its own parameters. Got {shown(options)}."
             )
-        given = self._given(X, reset=True)
-        table, names = given.table, given.table.names
-        settings: dict[str, Any] = {**options, "kinds": self._kinds(given)}
+        fitted, given = self._given(X, reset=True)
+        table, names, weight = fitted, fitted.names, None
         if sample_weight is not None:
-            table, weight = _with_weights(table, sample_weight)
-            settings["weight"] = {"column": weight, "release": "drop"}
+            table, column = _with_weights(table, sample_weight)
+            weight = {"column": column, "release": "drop"}
+        seed = self.random_state
+        if isinstance(seed, np.random.Generator):
+            seed = int(seed.integers(2**31))
+        elif isinstance(seed, np.random.RandomState):
+            seed = int(seed.randint(2**31))
+        # Columns of an array are numbers, even if they look like codes.
+        is_array = isinstance(given, np.ndarray)
+        numbers = dict.fromkeys(names, "number") if is_array else {}
         plan = Plan.of(
             k=self.k,
             columns=names,
@@ -160,26 +167,25 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
             scale=self.scale,
             aggregate=self.aggregate,
             missing=self.missing,
-            random_state=_seed(self.random_state),
-            **settings,
+            random_state=seed,
+            kinds={**numbers, **(self.kinds or {})},
+            weight=weight,
+            **options,
         )
         release = protect_table(table, plan)
         self.partition_: Partition = release.partition
         self.labels_ = self.partition_.labels
         first = np.unique(self.labels_, return_index=True)[1]
         self._released = _rows(nw.from_native(release.data, eager_only=True), first)
-        if given.is_array and sample_weight is None and not np.isnan(given.as_given).any():
-            self._released = self._exactly(given.as_given, names)
-        self._fitted = _fingerprint(given.table)
+        if is_array and sample_weight is None and not np.isnan(given).any():
+            # Unrounded: only files need rounded values.
+            values = (group_aggregates(column, self.labels_, self.aggregate) for column in given.T)
+            self._released = pa.table(dict(zip(names, values, strict=True)))
+        self._fitted = _fingerprint(fitted)
         return given
 
-    def _exactly(self, matrix: Floats, names: list[str]) -> pa.Table:
-        """Return what groups of an array release, unrounded: only files need rounded values."""
-        values = (group_aggregates(column, self.labels_, self.aggregate) for column in matrix.T)
-        return pa.table(dict(zip(names, values, strict=True)))
-
-    def _given(self, X: Any, reset: bool) -> _Given:
-        """Check the records and name their columns."""
+    def _given(self, X: Any, reset: bool) -> tuple[Frame, Any]:
+        """Check the records; return them as a table, and as given: a frame, or a matrix of doubles."""
         least = self.k if isinstance(self.k, int) and self.k > 1 and reset else 1
         if is_frame(X):
             validate_data(self, X, reset=reset, skip_check_array=True)
@@ -189,7 +195,7 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
                     f"Found array with {len(table)} sample(s) (shape={(len(table), len(table.names))}) while "
                     f"a minimum of {least} is required: groups of k = {self.k} need that many records."
                 )
-            return _Given(table, X, is_array=False)
+            return table, X
         if isinstance(X, np.ma.MaskedArray):
             X = np.ma.filled(X.astype(np.float64), np.nan)  # a masked value is a missing one
         matrix: Floats = validate_data(
@@ -208,29 +214,15 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
                 '(both counted from 0). Fill it, or choose another policy, such as missing="majority".'
             )
         columns = {f"x{j}": pa.array(column, from_pandas=True) for j, column in enumerate(matrix.T)}
-        return _Given(Frame(pa.table(columns)), matrix, is_array=True)
+        return Frame(pa.table(columns)), matrix
 
-    def _kinds(self, given: _Given) -> dict[Any, Any]:
-        """Return the kinds of columns: those of an array are numbers, even if they look like codes."""
-        numbers = dict.fromkeys(given.table.names, "number") if given.is_array else {}
-        return {**numbers, **(self.kinds or {})}
-
-    def _values_of(self, groups: Labels, given: _Given) -> Any:
+    def _values_of(self, groups: Labels, given: Any) -> Any:
         """Return what groups release, a row for each record, in the type of the table given."""
         released = _rows(self._released, groups)
-        if given.is_array:
+        if isinstance(given, np.ndarray):
             table = Frame(released)
             return np.column_stack([table.doubles(name) for name in table.names])
-        return _with_index_of(given.as_given, released)
-
-
-@dataclass(frozen=True)
-class _Given:
-    """Records as they were given, and as a table."""
-
-    table: Frame
-    as_given: Any
-    is_array: bool
+        return _with_index_of(given, released)
 
 
 def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:
@@ -260,15 +252,6 @@ def _with_index_of(given: Any, released: Any) -> Any:
 def _rows(native: Any, rows: Labels) -> Any:
     """Return some rows of a frame, in the order given."""
     return nw.to_native(nw.from_native(native, eager_only=True)[rows])
-
-
-def _seed(random_state: Any) -> Any:
-    """Draw one number from a generator; return a seed as it is."""
-    if isinstance(random_state, np.random.Generator):
-        return int(random_state.integers(2**31))
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(2**31))
-    return random_state
 
 
 def _fingerprint(table: Frame) -> str:

@@ -16,6 +16,7 @@ from microagg import InputError
 from microagg.algorithms.nominal_column import best_counts, nominal_exact
 from microagg.encode.space import space_of
 from microagg.grouping.group_table import group
+from microagg.grouping.one_cell import Problem
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
@@ -144,7 +145,7 @@ def nominal(levels):
 def test_grouping_proves_what_it_found(given_table, method):
     levels, k = given_table
     space = space_of([nominal(levels)])
-    found = group(space, Block(k=k, method=method), np.zeros(len(levels), dtype=np.int64))
+    found = group(Problem(space, Block(k=k, method=method)), np.zeros(len(levels), dtype=np.int64))
     assert found.lower_bound == found.sse
     assert found.gap == 0
     assert found.method == method

@@ -11,6 +11,7 @@ import pytest
 from microagg.base.formatting import few_digits
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
+from microagg.evidence.evidence import Evidence
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
@@ -21,7 +22,8 @@ def release_of(table: pa.Table, **settings: Any) -> Release:
 
 def board(release: Release, **measures: Any) -> dict[str, Any]:
     """What the board's JSON holds, as text and back: nothing but what is written counts."""
-    found: dict[str, Any] = json.loads(json.dumps(release.evidence_with(**measures).as_dict()))
+    evidence = Evidence.of(release.plan, release.measured(**measures))
+    found: dict[str, Any] = json.loads(json.dumps(evidence.as_dict()))
     return found
 
 

@@ -170,7 +170,7 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
     """Send one signal to many runs, print the faults by seed and how many runs it ended."""
     source, target = folder / f"in.{ending}", folder / f"out.{ending}"
     (folder / "tmp").mkdir()
-    disk.LEAF, disk.AT_ONCE = 90, 64  # many chunks and batches, so that work is gone on with
+    disk.LEAF, disk.AT_ONCE = 90, 64  # many chunks and batches
     write_file(table(), source)
     sent = signal.Signals[SIGNALS[word]]
     if engine == "spark":
@@ -193,7 +193,7 @@ def main(folder: Path, ending: str, word: str, engine: str, low: int, high: int)
         fault = fault_of(source, target, sent, chance.uniform(0, 1.1 * whole), engine)
         left = content(target)
         ended += left in (None, b"old")
-        if fault is None and left not in (None, b"old", expected):  # of work that was gone on with
+        if fault is None and left not in (None, b"old", expected):
             fault = "the file is not that of a run that nobody ended"
         if fault is not None:
             faults[seed] = fault

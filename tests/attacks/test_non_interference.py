@@ -6,7 +6,7 @@ public reports; where a band's edge lies between them, they must be so but for t
 
 import json
 from collections import Counter
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from attacks.originals import (
 from microagg.cli.main import app
 from microagg.engines.memory.release import Release
 from microagg.errors import InputError
-from microagg.report.public import EDGES, TIMES, Bands
+from microagg.report.public import EDGES, TIMES, bands_of
 
 _TRIES = 16  # changes that are tried on one table in search of one that the file does not show
 
@@ -122,7 +122,7 @@ def hidden_mixed_pair(seed: int) -> tuple[Release, Release, str] | None:
 def check_pair(one: Release, other: Release, folder: Path, pages: bool) -> bool:
     """Check that public output tells the two apart by bands only; return whether it does."""
     twins = [public_twin(release, folder / side) for release, side in ((one, "a"), (other, "b"))]
-    bands = [asdict(Bands.of(release.evidence)) for release in (one, other)]
+    bands = [bands_of(release.evidence) for release in (one, other)]
     if bands[0] == bands[1]:
         assert twins[0] == twins[1]
         if pages:

@@ -10,7 +10,7 @@ import pandas as pd
 import pyreadstat
 import pytest
 
-from microagg.page.uploads import RequestLimits
+from microagg.page.files import RequestLimits
 from microagg.plan.plan import Plan
 from visitor import Visitor, line_to, served
 

@@ -17,7 +17,7 @@ import pytest
 from attacks.originals import Case, released, same_file, with_value
 from microagg.engines.memory.release import Release
 from microagg.plan.plan import Plan
-from microagg.report.public import Bands
+from microagg.report.public import bands_of
 
 Told = Callable[[Release], Any]
 
@@ -42,7 +42,7 @@ def consistent(
 ) -> tuple[int, int, int]:
     """Count the candidates that fit the file, those that also fit what is told, and the bands."""
     truth = released(case)
-    said, bands = told(truth), Bands.of(truth.evidence)
+    said, bands = told(truth), bands_of(truth.evidence)
     by_file = by_told = by_bands = 0
     for values in itertools.product(*grids):
         changed = case
@@ -52,7 +52,7 @@ def consistent(
         if same_file(truth, other):
             by_file += 1
             by_told += told(other) == said
-            by_bands += Bands.of(other.evidence) == bands
+            by_bands += bands_of(other.evidence) == bands
     return by_file, by_told, by_bands
 
 

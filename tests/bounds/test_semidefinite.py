@@ -52,8 +52,7 @@ def solver_of(X, k, size=SMALL):
     state = new_state()
     near, cost = nearest_rows(X, min(size.block, len(X) - 1), state)
     cost /= 2
-    region = semidefinite._region(X, np.arange(len(X)), near, cost, size.block, state)
-    return Solver(region, k, size, state)
+    return Solver(X, np.arange(len(X)), near, cost, k, size, state)
 
 
 def test_no_group_costs_less_than_its_records_pay():

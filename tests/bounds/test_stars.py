@@ -46,12 +46,12 @@ def test_those_that_are_broken_most_are_found():
         share = rng.uniform(size=(m, m)) ** 3
         share = share + share.T
         at_home = np.arange(8)
-        found = np.empty((m * each, 2 + arms), np.int32)
+        found = np.empty((m * each, 3 + arms), np.int32)
         count = inequalities.broken_stars(5, share, at_home, 0.01, arms, each, found)
         expected = []
         for i in at_home.tolist():
             broken = greedy_stars(share, i, arms, 0.01, each)
-            expected += [(5, i, *star, *[-1] * (arms - len(star))) for star in broken]
+            expected += [(5, -1, i, *star, *[-1] * (arms - len(star))) for star in broken]
         assert sorted(map(tuple, found[:count].tolist())) == sorted(expected)
         assert count > 5
 
@@ -70,12 +70,12 @@ def test_they_raise_the_bound():
 
 def some_stars(rng, blocks, count):
     """Stars of any records of a block, with two to four arms."""
-    rows = np.full((count, 2 + inequalities._ARMS), -1, np.int32)
+    rows = np.full((count, 3 + inequalities._ARMS), -1, np.int32)
     for row in rows:
         m = blocks.members.shape[1]
         size = int(rng.integers(2, min(inequalities._ARMS, m - 1) + 1))
         row[0] = rng.integers(len(blocks.members))
-        row[1 : 2 + size] = rng.permutation(m)[: 1 + size]
+        row[2 : 3 + size] = rng.permutation(m)[: 1 + size]
     return rows
 
 
@@ -93,13 +93,13 @@ def test_any_multipliers_prove_something():
 
 def test_a_negative_multiplier_would_be_found_out(monkeypatch):
     # The wrong way round, prices are too high: what the tests above would see.
-    right = inequalities._charge_stars
+    right = inequalities._charge
 
-    def charged_wrongly(rows, multipliers, place, charge):
-        right(rows, multipliers, place, charge)
+    def charged_wrongly(rows, multipliers, weights, place, charge):
+        right(rows, multipliers, weights, place, charge)
         charge.added[:] *= -1
 
-    monkeypatch.setattr(inequalities, "_charge_stars", charged_wrongly)
+    monkeypatch.setattr(inequalities, "_charge", charged_wrongly)
     rng, found = np.random.default_rng(4), 0
     for X, k in tables(30, seed=13):
         solver = solver_of(X, k, EAGER)

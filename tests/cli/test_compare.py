@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from command import here, said
-from microagg.cli.main import _whole_numbers
+from microagg.cli.flags import whole_numbers
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_wrong_use(survey, arguments, message):
 
 
 def test_ranges_of_k():
-    assert _whole_numbers("3, 5,10-12") == [3, 5, 10, 11, 12]
+    assert whole_numbers("3, 5,10-12") == [3, 5, 10, 11, 12]
 
 
 def press_ctrl_c(monkeypatch, first=True):

@@ -207,10 +207,18 @@ def test_what_the_plan_accepts_decides(survey, words, code, told):
         ([], 0, "lost"),
         (["--k", 4], 0, "target k holds"),
         (["--k", 9], 1, "target k does not hold for"),
-        (["--max-loss", 90], 0, "target loss at most 90 %:"),
-        (["--max-loss", 0.01], 1, "target loss at most 0.01 %:"),
-        (["--max-linkage", 1], 0, "target linkage with what is known at most 100 %:"),
-        (["--max-linkage", 0.2], 1, "target linkage with what is known at most 20.0 %: 100 %"),
+        (["--max-loss", 90], 0, "(at most 90 %)"),
+        (["--max-loss", 0.01], 1, "(at most 0.01 %)"),
+        (
+            ["--max-linkage", 1],
+            0,
+            "target record linkage with what an attacker knows 100 % (at most 100 %)",
+        ),
+        (
+            ["--max-linkage", 0.2],
+            1,
+            "target record linkage with what an attacker knows 100 % (at most 20.0 %)",
+        ),
         (["--max-linkage", 20], 2, "for 20 % write 0.2"),
     ],
 )

@@ -9,6 +9,7 @@ import pytest
 
 import microagg
 from command import here
+from microagg.comparing.column_decisions import decisions
 from microagg.comparing.prices import ColumnPrices, Price, price_table, prices
 from microagg.comparing.trials import try_plans
 from microagg.engines.memory.table import Table
@@ -82,6 +83,16 @@ def test_only_roles_that_fit_are_priced(found):
     assert decisions["age"] == ["coarsen bands:5", "drop", "confidential"]
     assert decisions["job"] == ["stratum", "drop", "confidential"]
     assert not {"person", "household"} & set(decisions)  # they point to single people
+
+
+def test_codes_are_cut_to_shorter_ones_and_bands_have_round_widths():
+    columns = {"code": ["111", "112", "131", "211"] * 5, "job": ["cook", "maid"] * 10}
+    records = Table(Frame(pd.DataFrame({**columns, "x": np.arange(20) * 612.0})))
+    kinds = {"code": "nominal", "job": "nominal", "x": "number"}
+    plan = Plan.of(k=2, columns=list(kinds), kinds=kinds)
+    fitting = [decision for _, decision in decisions(records, plan, records.guessed(plan))]
+    coarser = [decision for decision in fitting if decision.startswith("coarsen")]
+    assert coarser == ["coarsen prefix:2", "coarsen prefix:1", "coarsen bands:1000"]
 
 
 def test_neighbouring_levels_of_an_order_can_be_merged():

@@ -94,14 +94,16 @@ def test_holders_are_counted_in_parts_as_in_one(parts):
         merged = one.merge(merged)
     for coder, other in zip(whole.coders, encoding_of(plan, merged).coders, strict=True):
         assert coder.variable.admissible.tolist() == other.variable.admissible.tolist()
-        values = survey(1)[coder.name]
-        held = holders(survey(1), coder.name, "home")
-        assert coder.variable.admissible.tolist() == [held[level] >= 4 for level in coder.levels]
+        values = survey(1)[coder.variable.name]
+        held = holders(survey(1), coder.variable.name, "home")
+        assert coder.variable.admissible.tolist() == [
+            held[level] >= 4 for level in coder.variable.levels
+        ]
         variable = Variable(
-            coder.name,
+            coder.variable.name,
             "nominal",
-            np.array([coder.levels.index(v) for v in values], dtype=float),
-            levels=coder.levels,
+            np.array([coder.variable.levels.index(v) for v in values], dtype=float),
+            levels=coder.variable.levels,
         )
         units = survey(1)["home"].to_numpy()
         assert (

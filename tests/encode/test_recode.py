@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import microagg
 from microagg.encode.bands import ends_of_label, rounded
-from microagg.encode.recode import fit, tally
+from microagg.encode.recode import fit, tally, unfitted
 from microagg.encode.recoded_table import recode_table, recoders_of
 from microagg.errors import InputError
 from microagg.plan.coarsen import Coarsen
@@ -251,10 +251,12 @@ def test_codes_for_missing_stay_what_they_are():
 def test_tallies_of_batches_merge(values):
     plan = Plan.of(k=2, columns=["x"], coarsen={"x": {"rare": 3}})
     table = column(values, pa.string())
-    whole = tally(Frame(table), plan, "x")
+    recoder = unfitted(Frame(table), plan, "x")
+    whole = tally(recoder, Frame(table), plan.k)
     half = len(values) // 2
-    parts = tally(Frame(table[:half]), plan, "x").merge(tally(Frame(table[half:]), plan, "x"))
-    once, merged = (fit(Frame(table), plan, "x", one).becomes for one in (whole, parts))
+    first, second = (tally(recoder, Frame(part), plan.k) for part in (table[:half], table[half:]))
+    parts = first.merge(second)
+    once, merged = (fit(recoder, Frame(table), one).becomes for one in (whole, parts))
     assert once == merged
 
 

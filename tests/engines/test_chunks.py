@@ -133,7 +133,7 @@ def test_equal_rows_are_dealt_out():
     packed = encoding.packed(table)
     chunks = plan_chunks(encoding, packed, 500)
     records = encoding.records_of(packed)
-    places = chunks.assign(encoding.coordinates(records), None, records.keys)
+    places = chunks.assign(encoding.coordinates(records), encoding.cell_of(records), records.keys)
     assert np.bincount(places).max() < 4 * 500
 
 

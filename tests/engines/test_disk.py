@@ -4,8 +4,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -19,10 +17,9 @@ from command import here, said
 from microagg import InputError, TableError
 from microagg.engines import disk
 from microagg.engines import parts as completing
-from microagg.engines.scratch import opened_scratch, owner_of
 from microagg.formats.batches import open_batches
 from microagg.formats.files import write_file
-from microagg.formats.layouts import CsvFormat, FileFormat
+from microagg.formats.layouts import FileFormat
 from microagg.job.job import Job
 from microagg.job.observer import Observer
 from microagg.job.run import run
@@ -95,7 +92,7 @@ def test_a_sample_in_which_most_categories_differ_is_measured(tmp_path, monkeypa
     monkeypatch.setattr("microagg.engines.aggregates._SAMPLED", 200)
     plan = Plan.of(k=3, columns=["pay", "town"], effort="fast")
     found = run(Job(tmp_path / "in.parquet", tmp_path / "out.parquet", plan, engine="disk"))
-    assert found.evidence.sampled < 400
+    assert found.evidence.signs.looked_at < 400
 
 
 def test_one_column_is_cut_as_in_memory(tmp_path, monkeypatch):
@@ -154,23 +151,21 @@ def test_an_interrupt_leaves_nothing(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-def test_a_run_that_is_refused_leaves_the_one_that_works_alone(tmp_path):
-    """Two runs for one target: the second is refused while the first groups, and the first ends well."""
+def test_two_runs_for_one_target_leave_each_other_alone(tmp_path):
+    """The second groups and ends while the first groups; the last one to end has the name."""
     source = written(survey(), tmp_path, "in.parquet")
     target = tmp_path / "out.parquet"
     plan = plan_for(keep_order=True)
     run(Job(source, tmp_path / "alone.parquet", plan, engine="disk"))
-    refused = []
+    ended = []
 
     class Second(Observer):
         def progress(self, stage, done, total):
-            if not refused and stage == "grouping":
-                with pytest.raises(TableError, match="another one does now") as caught:
-                    run(Job(source, target, plan_for(k=7), engine="disk"))
-                refused.append(caught)
+            if not ended and stage == "grouping":
+                ended.append(run(Job(source, target, plan_for(k=7), engine="disk")))
 
     run(Job(source, target, plan, engine="disk"), Second())
-    assert refused
+    assert ended
     assert target.read_bytes() == (tmp_path / "alone.parquet").read_bytes()
     names = ["alone.parquet", "in.parquet", "out.parquet"]
     assert sorted(path.name for path in tmp_path.iterdir()) == names
@@ -207,18 +202,6 @@ def test_a_full_disk_is_named_with_the_way_out(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.parquet"]
 
 
-@pytest.mark.posix
-def test_a_scratch_folder_that_others_can_write_to_is_refused(tmp_path):
-    source = written(survey(200), tmp_path, "in.parquet")
-    foreign = tmp_path / ".out.parquet.scratch"
-    foreign.mkdir()
-    foreign.chmod(0o777)
-    (foreign / "fitted").write_bytes(b"not ours")
-    with pytest.raises(TableError, match="owner alone"):
-        run(Job(source, tmp_path / "out.parquet", plan_for(["number"]), engine="disk"))
-    assert (foreign / "fitted").exists()
-
-
 def test_too_little_room_is_said_before_any_work(tmp_path, monkeypatch):
     import shutil
     from collections import namedtuple
@@ -245,94 +228,20 @@ def test_the_engine_is_chosen_by_the_memory(tmp_path):
     assert wrong.returncode == 2
 
 
-# Runs a job in forked processes: whole, ended at some of its calls one after the other, and whole again.
 @pytest.mark.posix
-def test_what_was_done_is_not_done_again(tmp_path, monkeypatch):
+def test_what_a_killed_run_leaves_is_removed_by_the_next(tmp_path, monkeypatch):
     source = written(survey(), tmp_path, "in.parquet")
     target = tmp_path / "out.parquet"
-    plan = plan_for()
-    work = disk.work_on_chunk
-    killed_while_grouping(source, target, plan)
-    again = []
-    monkeypatch.setattr(disk, "work_on_chunk", lambda *a: again.append((a[2], a[5])) or work(*a))
-    run(Job(source, target, plan, engine="disk"), hears := Stages())
-    assert "goes on with the work" in hears.words
-    first_turn = [number for number, turn in again if turn == 0]
-    assert len(first_turn) > 2
-    assert len(again) == len(set(again))
-    # Another plan begins anew, and leaves nothing of the old one.
-    run(Job(source, target, replace(plan, seed=1), engine="disk"))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
-
-
-def wide(seed):
-    """A survey whose file has the same size whatever its values."""
-    rng = np.random.default_rng(seed)
-    number, spiked = rng.integers(1000, 9999, (2, 4000))
-    return pd.DataFrame({"number": number / 8, "spiked": spiked}).map("{:010.3f}".format)
-
-
-class Stages(Observer):
-    words = ""
-
-    def stage(self, name, words=""):
-        self.words += words
-
-
-def killed_while_grouping(source, target, plan):
-    """Start a run in a process of its own that dies in the middle, its scratch folder left behind."""
     child = os.fork()
     if child == 0:
-        disk.thread_count = lambda: 1
-        work, worked = disk.work_on_chunk, []
-
-        def some(*given):
-            if len(worked) == 3:
-                os._exit(9)
-            worked.append(given)
-            return work(*given)
-
-        disk.work_on_chunk = some
-        run(Job(source, target, plan, engine="disk"))
+        monkeypatch.setattr(disk, "work_on_chunk", lambda *_: os._exit(9))
+        run(Job(source, target, plan_for(), engine="disk"))
         os._exit(0)
     os.waitpid(child, 0)
-    assert list(target.parent.glob(".*scratch"))
-
-
-@pytest.mark.posix
-def test_kept_work_of_another_content_is_not_gone_on_with(tmp_path):
-    """The source is replaced by one of the same size and time: nothing of the killed run is used."""
-    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
-    plan = plan_for(["number", "spiked"], keep_order=True)
-    wide(1).to_csv(source, index=False)
-    killed_while_grouping(source, target, plan)
-    before = source.stat()
-    wide(2).to_csv(source, index=False)
-    os.utime(source, ns=(before.st_atime_ns, before.st_mtime_ns))
-    assert source.stat().st_size == before.st_size
-    hears = Stages()
-    evidence = run(Job(source, target, plan, engine="disk"), hears).evidence
-    assert "starts over" in hears.words
-    run(Job(source, tmp_path / "fresh.csv", plan, engine="disk"), hears := Stages())
-    assert hears.words.endswith("in parts")
-    assert target.read_bytes() == (tmp_path / "fresh.csv").read_bytes()
-    assert evidence.utility.information_loss < 5
-
-
-def test_kept_work_belongs_to_the_way_of_reading(tmp_path):
-    """The same bytes are another table by another decimal sign, encoding, or for an analysis."""
-    source = written(survey(200), tmp_path, "in.csv")
-    plan = plan_for(["number"])
-    owners = [
-        owner_of(open_batches(source, form), plan, numbers, "0")
-        for form, numbers in (
-            (CsvFormat(), ["number"]),
-            (CsvFormat(encoding="latin-1"), ["number"]),
-            (CsvFormat(delimiter=";"), ["number"]),
-            (CsvFormat(), ["number", "note"]),
-        )
-    ]
-    assert all(one != other for at, one in enumerate(owners) for other in owners[:at])
+    (left,) = tmp_path.glob(".out.parquet.scratch-*")
+    assert left.stat().st_mode & 0o77 == 0  # for its owner alone
+    run(Job(source, target, plan_for(), engine="disk"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.parquet", "out.parquet"]
 
 
 @pytest.mark.parametrize(
@@ -369,36 +278,6 @@ def test_a_source_that_changes_during_a_run_is_noticed(tmp_path, ending, when, c
         run(Job(source, target, plan_for(), engine="disk"), Replacing())
     assert not target.exists()
     assert not list(tmp_path.glob(".*"))
-
-
-@pytest.mark.posix
-def test_the_scratch_folder_is_for_its_owner_alone(tmp_path):
-    with opened_scratch(tmp_path / "out.csv", {}) as scratch:
-        assert scratch.folder.stat().st_mode & 0o77 == 0
-        assert Path(scratch.folder).parent == tmp_path
-
-
-@pytest.mark.parametrize("next_owner", [1, 2])
-@pytest.mark.posix
-def test_nobody_goes_on_from_work_whose_removal_was_cut_short(tmp_path, monkeypatch, next_owner):
-    """At its end, or by a run with another plan that empties the folder first."""
-    folder = tmp_path / ".out.csv.scratch"
-    (folder / "released").mkdir(parents=True)
-    folder.chmod(0o700)
-    (folder / "run.json").write_text('{"plan": 1}', encoding="utf-8")
-
-    def killed(*_, **__):
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr("shutil.rmtree", killed)
-        reopened = opened_scratch(tmp_path / "out.csv", {"plan": next_owner})
-        with pytest.raises(KeyboardInterrupt), reopened:
-            pass
-    assert (folder / "released").exists()
-    with opened_scratch(tmp_path / "out.csv", {"plan": 1}) as scratch:
-        assert scratch.found == ""
-        assert not (folder / "released").exists()
 
 
 def test_a_column_that_is_blanked_as_a_whole_has_no_mean(tmp_path):

@@ -386,7 +386,7 @@ def test_what_is_of_a_sample_is_what_is_said_to_be(release, tmp_path, monkeypatc
     pq.write_table(table(), source)
     plan = mixed_plan(unit=None, drop=["person", "row"], known=["note"], release=release)
     ended = work(tmp_path, "disk", plan, source)
-    assert ended.said.sampled < ended.said.records
+    assert ended.said.signs.looked_at < ended.said.records
     check(source, ended, OF_SAMPLE, groups[0])
     assert ended.said.cautions[-1].words.startswith(
         "Promise, loss, classes and totals were counted in all"

@@ -21,14 +21,7 @@ from microagg.engines.memory.protect import protect_table
 from microagg.engines.spark import on_spark as engine
 from microagg.engines.spark import spark_frames
 from microagg.engines.spark.on_spark import group_in_spark
-from microagg.engines.spark.spark_frames import (
-    by_chunk,
-    in_bundles,
-    numbers_of,
-    on_spark,
-    packed_of,
-    word_columns,
-)
+from microagg.engines.spark.spark_frames import by_way, in_bundles, matrix_of, on_spark
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.errors import DisclosureRiskWarning, InputError
 from microagg.tables.frame import Frame
@@ -71,12 +64,12 @@ def test_a_sample_that_is_not_the_whole_table_plans_the_same_chunks(
 
 
 def test_each_chunk_has_a_task_of_its_own(spark):
-    chunks = pa.table({"chunk": np.repeat(np.arange(7), 5)})
+    chunks = pa.table({"way": np.repeat(np.arange(7), 5)})
 
     def arrived(number, rows):
         return pa.table({"chunk": [number], "rows": [rows.num_rows]})
 
-    done = by_chunk(spark.createDataFrame(chunks), 7, arrived, "chunk long, rows long")
+    done = by_way(spark.createDataFrame(chunks), 7, arrived, "chunk long, rows long")
     rows = done.selectExpr("chunk", "rows", "spark_partition_id() AS task").collect()
     assert sorted(tuple(row) for row in rows) == [(chunk, 5, chunk) for chunk in range(7)]
 
@@ -86,13 +79,13 @@ def test_bundles_give_back_what_was_put_in(n):
     chance = np.random.default_rng(n)
     packed = chance.integers(0, 2**64, (n, 5), dtype=np.uint64)
     ways = chance.integers(0, 3, n)
-    table = in_bundles(word_columns(packed), ways)
+    table = in_bundles(ways, packed=packed, group=packed[:, :1])
     assert table.num_rows <= n / 100 + 3  # few rows for many records
     for way in range(3):
-        own = table.filter(pc.equal(table["chunk"], way))
-        assert (packed_of(own) == packed[ways == way]).all()
+        own = table.filter(pc.equal(table["way"], way))
+        assert (matrix_of(own["packed"], 5) == packed[ways == way]).all()
     halves = pa.concat_tables([table.slice(0, 1), table.slice(1)])  # as Spark hands them on
-    assert (numbers_of(halves["w3"]) == numbers_of(table["w3"])).all()
+    assert (matrix_of(halves["group"], 1) == matrix_of(table["packed"], 5)[:, :1]).all()
 
 
 @pytest.mark.posix

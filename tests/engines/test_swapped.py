@@ -249,22 +249,22 @@ def test_a_spark_file_whose_groups_have_other_lists_does_not_hold(spark):
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_file_whose_groups_have_other_lists_is_rejected(ending, tmp_path, monkeypatch):
     """Two rows of different groups change their incomes when they are written: k still holds."""
-    write = disk_release.BatchWriter.write
+    write = disk_release.write_batches
 
-    def exchanged(writer, table):
-        at = table.column_names.index("income")
-        income = table["income"].to_pylist()
-        if not writer._written:
-            first = next(row for row, value in enumerate(income) if value != income[0])
-            income[0], income[first] = income[first], income[0]
-        column = pa.array(income, table.schema.field(at).type)
-        write(writer, table.set_column(at, table.schema.field(at), column))
+    def exchanged(tables, *layout, **settings):
+        first, *others = tables
+        at, income = first.column_names.index("income"), first["income"].to_pylist()
+        row = next(row for row, value in enumerate(income) if value != income[0])
+        income[0], income[row] = income[row], income[0]
+        column = pa.array(income, first.schema.field(at).type)
+        first = first.set_column(at, first.schema.field(at), column)
+        write([first, *others], *layout, **settings)
 
     source, target = tmp_path / "in.parquet", tmp_path / f"out.{ending}"
     pq.write_table(pa.Table.from_pandas(survey(), preserve_index=False), source)
     run(Job(source, target, plan_of(strata=[], drop=["region", "household"]), engine="disk"))
     target.unlink()
-    monkeypatch.setattr(disk_release.BatchWriter, "write", exchanged)
+    monkeypatch.setattr(disk_release, "write_batches", exchanged)
     with pytest.raises(VerificationError, match="do not have the values that were dealt"):
         run(Job(source, target, plan_of(strata=[], drop=["region", "household"]), engine="disk"))
     assert not target.exists()

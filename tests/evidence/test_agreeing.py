@@ -116,12 +116,12 @@ def test_a_known_column_that_tells_records_apart_is_dropped():
 
 
 def test_a_large_table_is_advised_without_a_trial(monkeypatch):
-    monkeypatch.setattr("microagg.evidence.table_figures._EASILY_TRIED", 599)
+    monkeypatch.setattr("microagg.evidence.measuring._EASILY_TRIED", 599)
     advice = told_of(by_patient(screening())).advice
     assert advice == (
         "This prevents it: --require hidden:result=5. It was not tried, because the table is large."
     )
-    monkeypatch.setattr("microagg.evidence.table_figures._EASILY_TRIED", 600)
+    monkeypatch.setattr("microagg.evidence.measuring._EASILY_TRIED", 600)
     assert "The loss would be at most" in told_of(by_patient(screening())).advice
 
 

@@ -264,7 +264,8 @@ def test_numbers_have_three_digits():
             return [x for inner in value for x in gather(inner)]
         return [value] if isinstance(value, float) else []
 
-    evidence = with_column(np.arange(N) % 2).evidence_with(analyses=["income ~ rent"])
+    release = with_column(np.arange(N) % 2)
+    evidence = Evidence.of(release.plan, release.measured(analyses=["income ~ rent"]))
     numbers = gather(evidence.as_dict())
     assert len(numbers) > 50
     assert [x for x in numbers if x != float(f"{x:.3g}")] == []

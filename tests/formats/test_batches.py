@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microagg import InputError, TableError
-from microagg.formats.batches import BatchWriter, open_batches
+from microagg.formats.batches import open_batches, write_batches
 from microagg.formats.files import read_file, write_file
 from microagg.formats.layouts import CsvFormat, FileFormat
 from microagg.tables.file_metadata import ColumnFacts
@@ -70,16 +70,16 @@ def _repr(table: pa.Table) -> str:
 
 def write_parts(path: Path, source, table: pa.Table, at_once: int, **settings) -> None:
     """Write a table in parts of so many records."""
-    with BatchWriter(path, source, table.schema, **settings) as writer:
-        for start in range(0, table.num_rows, at_once):
-            writer.write(table.slice(start, at_once))
+    parts = (table.slice(start, at_once) for start in range(0, table.num_rows, at_once))
+    rows = settings.pop("rows", getattr(source, "rows", table.num_rows))
+    write_batches(parts, path, getattr(source, "format", source), table.schema, rows, **settings)
 
 
 def copy_parts(source, path: Path, at_once: int) -> None:
     """Write what is read, in the batches in which it is read."""
-    with BatchWriter(path, source, source.schema) as writer:
-        for batch in source.batches(at_once=at_once):
-            writer.write(batch.table)
+    batches = source.batches(at_once=at_once)
+    tables = (batch.table for batch in batches)
+    write_batches(tables, path, source.format, source.schema, source.rows)
 
 
 def same_error(whole, parts) -> None:
@@ -375,18 +375,13 @@ def test_wrong_use(tmp_path):
     with pytest.raises(InputError, match="No column was named"):
         list(source.batches([]))
     with pytest.raises(TableError, match="Parquet or CSV"):
-        BatchWriter(tmp_path / "out.arrow", source, source.schema).__enter__()
+        write_batches([], tmp_path / "out.arrow", source.format, source.schema, 0)
     table = pa.table({"a": [1]})
     with pytest.raises(TableError, match="its 1 record; there were 0"):
         write_parts(tmp_path / "out.csv", source, table.slice(0, 0), 1)
-    with (
-        pytest.raises(TableError, match="these differ"),
-        BatchWriter(tmp_path / "out.csv", source, table.schema) as writer,
-    ):
-        writer.write(pa.table({"a": [1.5]}))
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(InputError, match="rows="):
-        BatchWriter(tmp_path / "folder", source.format, table.schema).__enter__()
+    floats = pa.table({"a": [1.5]})
+    with pytest.raises(TableError, match="these differ"):
+        write_batches([floats], tmp_path / "out.csv", source.format, table.schema, 1)
     write_file(pa.table({"a": [1]}), tmp_path / "in.arrow")
     with pytest.raises(TableError, match="Parquet and CSV files"):
         open_batches(tmp_path / "in.arrow")
@@ -409,14 +404,13 @@ _PASS = """
 import resource, sys
 from pathlib import Path
 import pyarrow as pa
-from microagg.formats.batches import BatchWriter, open_batches
+from microagg.formats.batches import open_batches, write_batches
 source = open_batches(Path(sys.argv[1]))
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 before = peak()
-with BatchWriter(Path(sys.argv[2]), source, source.schema) as writer:
-    for batch in source.batches(at_once=1 << 15):
-        writer.write(batch.table)
+tables = (batch.table for batch in source.batches(at_once=1 << 15))
+write_batches(tables, Path(sys.argv[2]), source.format, source.schema, source.rows)
 print((peak() - before) * 1024, source.bytes_in_memory)
 """
 

@@ -20,8 +20,9 @@ ODD_TEXTS = ["00123", "1.50", "9" * 25, "", "  outer blanks ", "NA", "0x1F", "+5
 
 
 def read_csv(path: Path, form: CsvFormat) -> tuple[pa.Table, CsvFormat]:
-    text = CsvText(path, form)
-    return text.read(), text.form
+    with path.open("rb") as file:
+        text = CsvText(path, form, file)
+        return text.read(file), text.form
 
 
 def read(path: Path, data: str | bytes, **form):

@@ -211,8 +211,8 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path, monkeypatch):
     assert read_file(path, hashed=True).sha256
     read = CsvText.read
 
-    def read_and_change(text, how):
-        table = read(text, how)
+    def read_and_change(text, file):
+        table = read(text, file)
         path.write_text("age\n30\n31\n")
         return table
 

@@ -10,7 +10,6 @@ import pytest
 
 from command import here, said
 from microagg import TableError
-from microagg.formats import atomic
 from microagg.formats.atomic import replacing_all, sha256
 from microagg.formats.files import read_file
 
@@ -164,7 +163,7 @@ def test_a_folder_takes_its_name_with_the_files_beside_it_or_not_at_all(tmp_path
 
 def test_folders_of_killed_runs_are_removed(tmp_path):
     target = tmp_path / "safe"
-    orphan = tmp_path / f"{atomic._start_of_part(target)}abcdefgh.part"
+    orphan = tmp_path / ".safe.abcdefgh.part"
     orphan.mkdir()
     (orphan / "1.parquet").write_text("secret")
     with replacing_all([target], True) as parts:

@@ -194,7 +194,7 @@ def test_addresses_that_are_none_keep_their_secrets(text):
     assert isinstance(place, Address)
     assert "pass" not in f"{place} {place!r}"
     with pytest.raises(TableError) as raised:
-        place.opened()
+        place.reached().__enter__()
     assert "pass" not in str(raised.value)
 
 

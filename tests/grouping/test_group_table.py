@@ -10,6 +10,7 @@ import oracles
 from microagg import InputError, StopSearch
 from microagg.encode.space import Space
 from microagg.grouping.group_table import bound_over_cells, group, merge_agreeing
+from microagg.grouping.one_cell import Problem
 from microagg.grouping.require.value_rules import Units
 from microagg.plan.block import Block
 
@@ -35,7 +36,7 @@ def test_groups_never_cross_cells_and_have_k_units(table, more):
         units[np.flatnonzero(cells == cell)[:k]] = np.arange(k)
     wanted = [Units(units, k)] if more == "units" else []
     block = Block(k=k, method="mdav")
-    found = group(Space(X, "none"), block, cells, requirements=wanted, weights=weights)
+    found = group(Problem(Space(X, "none"), block, wanted, weights), cells)
     oracles.check_partition(found, X, k)
     for g in range(found.n_groups):
         assert len(set(cells[found.labels == g].tolist())) == 1
@@ -48,7 +49,7 @@ def test_groups_never_cross_cells_and_have_k_units(table, more):
 def test_the_effort_that_is_told_is_that_of_the_search_under_requirements(given, told):
     X, cells = np.random.default_rng(0).normal(size=(40, 2)), np.zeros(40, dtype=np.int64)
     block = Block(k=3, method="auto", options=given)
-    found = group(Space(X, "none"), block, cells, requirements=[Units(np.arange(40) // 2, 3)])
+    found = group(Problem(Space(X, "none"), block, [Units(np.arange(40) // 2, 3)]), cells)
     assert found.options["effort"] == told
 
 
@@ -58,7 +59,7 @@ def test_the_number_of_cells_and_threads_does_not_change_the_groups(monkeypatch)
     answers = set()
     for count in (1, 2, 7):
         monkeypatch.setattr("microagg.grouping.group_table.thread_count", lambda count=count: count)
-        found = group(Space(X, "none"), Block(k=3), cells)
+        found = group(Problem(Space(X, "none"), Block(k=3)), cells)
         answers.add((tuple(found.labels.tolist()), found.sse))
     assert len(answers) == 1
 
@@ -66,7 +67,7 @@ def test_the_number_of_cells_and_threads_does_not_change_the_groups(monkeypatch)
 def test_bounds_add_up_and_hold():
     rng = np.random.default_rng(1)
     X, cells = rng.normal(size=(36, 2)), np.repeat([0, 1, 2], 12)
-    found = group(Space(X, "none"), Block(k=3, method="optimal"), cells)
+    found = group(Problem(Space(X, "none"), Block(k=3, method="optimal")), cells)
     assert found.gap == 0
     alone = sum(
         microagg.partition(X[cells == cell], 3, method="optimal", scale="none").sse
@@ -83,7 +84,7 @@ def test_bounds_of_cells_with_unlike_weights_hold():
     X, cells = rng.normal(size=(36, 2)), np.repeat([0, 1], [30, 6])
     weights = np.where(cells == 0, 0.1, 5.5) * rng.uniform(0.9, 1.1, 36)
     block = Block(k=3, method="mdav", bound="fast")
-    found = group(Space(X, "none"), block, cells, weights=weights / weights.mean())
+    found = group(Problem(Space(X, "none"), block, (), weights / weights.mean()), cells)
     assert 0 < found.lower_bound < 0.9 * found.sse
 
 
@@ -94,7 +95,7 @@ def test_who_stops_still_gets_groups_of_every_record():
     def stop(done):
         raise StopSearch
 
-    found = group(Space(X, "none"), Block(k=5, options={"effort": "best"}), cells, progress=stop)
+    found = group(Problem(Space(X, "none"), Block(k=5, options={"effort": "best"})), cells, stop)
     assert found.stopped
     assert min(found.sizes) >= 5
     assert len(found.labels) == 4000
@@ -107,15 +108,14 @@ def test_an_error_of_the_listener_comes_out():
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        group(Space(X, "none"), Block(k=5, options={"effort": "best"}), cells, progress=fail)
+        group(Problem(Space(X, "none"), Block(k=5, options={"effort": "best"})), cells, fail)
 
 
 def test_progress_rises_to_all_records():
     X, cells = np.random.default_rng(4).normal(size=(300, 2)), np.repeat([0, 1, 2], 100)
     heard = []
-    group(
-        Space(X, "none"), Block(k=5, method="mdav"), cells, progress=lambda d: heard.append(int(d))
-    )
+    problem = Problem(Space(X, "none"), Block(k=5, method="mdav"))
+    group(problem, cells, lambda d: heard.append(int(d)))
     assert heard == sorted(heard)
     assert heard[-1] == 300
 

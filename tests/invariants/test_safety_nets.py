@@ -16,15 +16,10 @@ from microagg.engines import disk_release, write_and_count
 from microagg.engines.memory import suppress
 from microagg.engines.release_counts import CountsOnDisk
 from microagg.errors import VerificationError
-from microagg.evidence.column_cautions import (
-    about_agreement,
-    about_determined,
-    about_groups,
-    about_linked_rows,
-    about_uncounted_rows,
-)
+from microagg.evidence.cautions import cautions_of
+from microagg.evidence.measured import Signs
+from microagg.evidence.measuring import cure_of
 from microagg.evidence.sentences import required_words, standing_words, thresholds_of
-from microagg.evidence.table_figures import cure_of
 from microagg.formats.batches import open_batches
 from microagg.job.run import protect_file
 from microagg.measure.agreement import Agreement
@@ -38,13 +33,18 @@ from microagg.measure.linked_rows import LinkedRows, count_row_sets, row_sets
 from microagg.measure.verify import Question
 from microagg.plan.block import Require
 from microagg.plan.plan import Plan
-from microagg.plan.sections import Accept
+from microagg.plan.sections import Accept, Roles
 from microagg.releasing.release_values import release_column
 from microagg.releasing.rounding import Rounding, round_related
-from microagg.releasing.swap import Holders, _share_states, share_numbers
+from microagg.releasing.swap import Holders, ReleaseTerms, _share_states, share_numbers
 from microagg.tables.variable import Variable
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
+
+
+def cautions(plan=None, dropped=(), **signs):
+    roles = Roles([], list(dropped), [], [], [])
+    return cautions_of(plan or Plan.of(k=5), roles, Signs(records=9, looked_at=9, **signs))
 
 
 def test_relations_are_checked_in_the_file_that_was_read_back(tmp_path, monkeypatch):
@@ -92,7 +92,7 @@ def test_a_loss_above_what_is_accepted_fails_by_however_little(loss, passed):
 def test_more_disclosed_records_than_accepted_are_amber_by_however_few():
     agreements = {"ill": Agreement(exact=3, close=0, harmless=0, of=1000)}
     severities = {
-        accepted: next(about_agreement(agreements, accepted)).severity
+        accepted: cautions(Plan.of(k=5, max_agreeing=accepted), agreements=agreements)[0].severity
         for accepted in (0.003, 0.002)
     }
     assert severities == {0.003: "note", 0.002: "amber"}
@@ -121,9 +121,9 @@ def test_a_single_set_of_rows_below_k_is_a_caution():
     sets = row_sets(np.zeros(15, np.int64), {"home": home})["home"]
     counted = count_row_sets("home", sets, 6)
     assert (counted.sets, counted.below_k, counted.alone) == (7, 1, 1)
-    (caution,) = about_linked_rows([counted], (), ())
+    (caution,) = cautions(linked_rows=[counted])
     assert caution.severity == "amber"
-    assert not list(about_linked_rows([LinkedRows("home", 3, 9, 0, 0, 0)], (), ()))
+    assert not cautions(linked_rows=[LinkedRows("home", 3, 9, 0, 0, 0)])
 
 
 @pytest.mark.parametrize("alike", [True, False])
@@ -160,7 +160,7 @@ def test_rows_that_belong_together_are_a_caution_if_their_sets_were_not_counted(
         known=["home"],
         engine="disk",
     )
-    assert found.sampled is not None
+    assert found.signs.looked_at < found.records
     assert list(found.signs.uncounted_rows) == ["home"]
     assert not found.signs.linked_rows
     told = [
@@ -175,8 +175,9 @@ def test_a_group_that_misses_a_value_releases_none_and_a_code_only_if_all_have_i
     states = np.array([0, 0, 1, 0, 1, 1, 2, 2, 2, 2, 3, 1])
     variable = Variable("a", "number", values, codes=(-8, -9))
     plan = Plan.of(k=3, columns=["a"], missing={"policy": "majority"})
+    terms = ReleaseTerms(plan.blocks[0], plan)
     released, after = release_column(
-        variable, states, np.repeat(np.arange(4), 3), plan, plan.blocks[0], None, Rounding(), None
+        variable, states, np.repeat(np.arange(4), 3), Rounding(), terms
     )
     assert after.tolist() == [0] * 3 + [1] * 3 + [2] * 3 + [1] * 3
     assert released[:3].tolist() == [1.5] * 3
@@ -217,31 +218,31 @@ def test_rounding_keeps_an_inequality_as_one_and_an_equation_as_one():
     assert round_related(values, ["a", "b"], steps, equation, True)[0].tolist() == [4.0, 5.0]
 
 
-def _about_ids(one_value):
-    return about_groups({"id": (UnitsInGroups(9, one_value, 0.5, 0.0, 0.0, True), 5)}, ())
+def _ids(one_value):
+    return {"id": (UnitsInGroups(9, one_value, 0.5, 0.0, 0.0, True), 5)}
 
 
 @pytest.mark.parametrize(
-    ("cautions", "expected"),
+    ("signs", "dropped", "expected"),
     [
-        (about_uncounted_rows(["home"], ["home"]), "is dropped, but its rows lie together"),
-        (about_uncounted_rows(["home"], []), "shows which rows belong together"),
+        ({"uncounted_rows": ["home"]}, ["home"], "is dropped, but its rows lie together"),
+        ({"uncounted_rows": ["home"]}, [], "shows which rows belong together"),
         (
-            about_determined([Determined("a", "b", 9, None, True)]),
+            {"determined": [Determined("a", "b", 9, None, True)]},
+            [],
             "a is unprotected and gives b away.",
         ),
         (
-            about_determined(
-                [Determined("a", "b", 9, None, True), Determined("c", "d", 9, None, True)]
-            ),
+            {"determined": [Determined(x, y, 9, None, True) for x, y in ("ab", "cd")]},
+            [],
             "a is unprotected and gives b away; c is unprotected and gives d away",
         ),
-        (_about_ids(0.01), "In 1.0 % of the groups all"),
-        (_about_ids(0.009), "50.0 % of the groups have"),
+        ({"unmixed": _ids(0.01)}, [], "In 1.0 % of the groups all"),
+        ({"unmixed": _ids(0.009)}, [], "50.0 % of the groups have"),
     ],
 )
-def test_a_caution_states_the_fact_that_it_was_given(cautions, expected):
-    (caution,) = cautions
+def test_a_caution_states_the_fact_that_it_was_given(signs, dropped, expected):
+    (caution,) = cautions(dropped=dropped, **signs)
     assert expected in caution.words
 
 
@@ -324,8 +325,8 @@ def test_the_density_is_that_of_the_sample_and_the_interval_of_a_quantile_covers
         assert _density(x, w, at) == pytest.approx(true, rel=0.1)
     covered = 0
     for _ in range(200):  # of the intervals of so many samples 95 %
-        found = quantile(rng.normal(10, 2, 200), None, 0.5)
-        covered += found.low <= 10 <= found.high
+        low, high = quantile(rng.normal(10, 2, 200), np.ones(200), 0.5).interval
+        covered += low <= 10 <= high
     assert 180 <= covered <= 198
 
 

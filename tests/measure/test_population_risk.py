@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive_requirements as naive
-from microagg.grouping.require.weight_rules import individual_risk
+from microagg.grouping.require.amount_rules import individual_risk
 from microagg.kernels.labels import combine
 from microagg.measure.risk import household_risk, sample_risk
 

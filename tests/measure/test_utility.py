@@ -6,7 +6,7 @@ import pytest
 
 import microagg
 from microagg import InputError
-from microagg.measure.associations import correlations
+from microagg.measure.fidelity import correlations
 
 
 def protected(X, k):

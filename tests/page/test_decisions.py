@@ -10,7 +10,6 @@ from microagg.base.formatting import percent, share
 from microagg.comparing.offers import price_answers
 from microagg.engines.memory.table import Table
 from microagg.page.screens import cures_of
-from microagg.page.tasks import PriceTask, ProtectTask, SearchTask
 from microagg.plan.change_role import decided, with_role
 from microagg.tables.frame import Frame
 
@@ -100,14 +99,15 @@ def test_a_plan_is_searched_and_taken(visitor):
     assert "max_loss" in words
     visitor.post("plan/search", max_loss="20", keep=str(keep))
     visitor.wait()
-    assert session.latest(SearchTask).task.keep == ("age",)
+    assert session.asked("search")["keep"] == ("age",)
     text = visitor.part("plan/next").text
     assert session.plan == before  # until somebody takes it
-    assert session.found["meets"]
+    found = session.result("search")
+    assert found["meets"]
     assert "Take this plan" in text
-    assert "age" not in session.found["plan"].drop
+    assert "age" not in found["plan"].drop
     visitor.post("plan", what="found")
-    assert session.plan == session.found["plan"] != before
+    assert session.plan == found["plan"] != before
     frame = pd.read_csv(session.table.opened.path)
     assert microagg.protect(frame, plan=session.plan).utility.information_loss <= 20
     visitor.post("plan/undo")
@@ -129,7 +129,7 @@ def test_the_first_question_says_what_a_claim_wins_and_stakes(visitor):
     text = visitor.part("plan/answers").text.replace("\xa0", " ")
     records = Table(Frame(pd.read_csv(session.table.opened.path)))
     claims = price_answers(records, before, ["rent", "age"], sample=2_500)
-    assert [columns for columns, _ in claims] == [["rent"], ["age"], ["rent", "age"]]
+    assert [columns for columns, _ in claims] == [("rent",), ("age",), ("rent", "age")]
     for _, price in claims:
         assert "if an attacker knows it after all" in price.words
         assert price.words in text
@@ -148,7 +148,7 @@ def test_estimates_give_way(visitor):
             session.price((column,))
         session.edit(with_role(session.plan, session.table.names[0], "renumber"))
     visitor.wait()
-    states = [(e.state, e.stopping) for e in session.entries if isinstance(e.task, PriceTask)]
+    states = [(e.state, e.stopping) for e in session.entries if e.task.kind == "price"]
     assert states[-1] == ("cancelled", False)
     assert states[-2][0] == "done" or states[-2] == ("refused", True)
     with session.lock:
@@ -157,7 +157,7 @@ def test_estimates_give_way(visitor):
         session.new_release(session.plan, ".csv")
     visitor.wait()
     assert session.entries[-1].state == "done"
-    assert isinstance(session.entries[-1].task, ProtectTask)
+    assert session.entries[-1].task.kind == "protect"
     assert session.entries[-2].state == "cancelled"
     visitor.get("plan/gives")
     visitor.wait()  # asked for again, it is done

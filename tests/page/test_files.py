@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from microagg.errors import InputError
-from microagg.page.opened_folders import Folders
+from microagg.page.files import Folders, RequestLimits
 from microagg.page.serve import Server
-from microagg.page.uploads import RequestLimits
 from visitor import Visitor, line_to, served
 
 CANARY = "canary-5512"
@@ -67,10 +66,10 @@ def test_ways_that_lead_into_the_opened_folders(tree):
 
 def test_the_list_shows_tables_and_folders_that_may_be_opened(tree):
     found = Folders([tree]).listing(tree)
-    assert [path.name for path in found.folders] == ["deep"]
-    assert [path.name for path, _ in found.files] == ["a.csv", "inner-link.csv"]
-    assert found.above is None
-    assert Folders([tree]).listing(tree / "deep").above == tree
+    assert [path.name for path in found["folders"]] == ["deep"]
+    assert [path.name for path, _ in found["files"]] == ["a.csv", "inner-link.csv"]
+    assert found["above"] is None
+    assert Folders([tree]).listing(tree / "deep")["above"] == tree
 
 
 def test_what_lies_outside_is_refused(tree, tmp_path, caplog):

@@ -10,7 +10,7 @@ import pytest
 from command import here
 from microagg.errors import InputError
 from microagg.ledger.ledger_file import opened_key
-from microagg.page.opened_folders import Folders
+from microagg.page.files import Folders
 from visitor import Visitor, served, survey
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")

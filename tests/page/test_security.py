@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from microagg.page.files import RequestLimits
 from microagg.page.serve import Server, _open_browser, serve
-from microagg.page.uploads import RequestLimits
 from visitor import Visitor, line_to, served
 
 CANARY = "canary-7391"
@@ -108,11 +108,11 @@ ORIGINS = ["http://evil.example", "null", "https://127.0.0.1:{port}", "http://12
 def test_another_origin_changes_nothing(server, caplog, origin):
     visitor = Visitor(server)
     caplog.clear()
-    before = server.session.latest(object)
+    before = server.session.entries
     given = None if origin is None else origin.format(port=server.port)
     answer = visitor.ask("POST", "open/path", b"path=/", {"Origin": given})
     assert refused(answer, caplog)
-    assert server.session.latest(object) is before
+    assert server.session.entries is before
 
 
 @pytest.mark.parametrize("site", ["cross-site", "same-site"])

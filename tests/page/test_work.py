@@ -15,7 +15,6 @@ import microagg
 from command import here
 from microagg import Plan
 from microagg.page.screens import in_page_words
-from microagg.page.tasks import CompareTask, ProtectTask
 from visitor import Visitor, served
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -265,7 +264,7 @@ def test_another_table_takes_the_place_of_the_first(visitor, folder):
     visitor.post("protect", ending=".parquet")
     visitor.wait()
     (release,) = session.releases
-    assert (release.task.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
+    assert (release.folder / "survey-safe.parquet").stat().st_mode & 0o777 == 0o600
     body = (folder / "survey.csv").read_bytes()
     for answer in ("stay", "open"):  # work stands against it, so the page asks
         visitor.put("second.csv", body)
@@ -283,7 +282,7 @@ def test_another_table_takes_the_place_of_the_first(visitor, folder):
     assert session.table.opened.path.name == "second.csv"
     assert session.work == ""  # so the next table is opened at once
     assert session.releases == []
-    assert not release.task.folder.exists()
+    assert not release.folder.exists()
     # A release of an upload names it as the user does.
     visitor.plan(k=3)
     visitor.post("protect", ending=".csv")
@@ -325,7 +324,7 @@ def searching(entry):
 def test_stop_and_keep(slow):
     session = slow.server.session
     slow.post("protect", ending=".csv")
-    entry = session.latest(ProtectTask)
+    entry = session.latest("protect")
     slow.wait(searching(entry))
     text = slow.part("protect").text
     assert "Loss so far" in text
@@ -333,16 +332,14 @@ def test_stop_and_keep(slow):
     slow.wait(lambda: not entry.open)
     assert entry.state == "done", entry.words
     assert "stopped early as asked" in session.releases[-1].model["words"]["parts"][0]
-    assert microagg.verify(
-        session.releases[-1].task.folder / "slow-safe.csv", 3, ["x", "y", "z"]
-    ).holds
+    assert microagg.verify(session.releases[-1].folder / "slow-safe.csv", 3, ["x", "y", "z"]).holds
 
 
 def test_stopped_trials_keep_what_was_tried(slow):
     session = slow.server.session
     # The plan's own method searches for long, with however many threads.
     slow.post("try", methods="mdav,auto", sizes=",".join(map(str, range(3, 33))))
-    entry = session.latest(CompareTask)
+    entry = session.latest("compare")
     slow.wait(lambda: len(entry.news.get("cells", ())) > 1)
     slow.post(f"task/{entry.number}/stop")
     slow.wait(lambda: not entry.open)
@@ -366,7 +363,7 @@ def test_one_at_a_time_cancel_and_go_on(slow):
     slow.post(f"task/{second.number}/cancel")
     slow.wait()
     # What was cancelled left nothing half.
-    assert [p.name for p in second.task.folder.iterdir()] in ([], [".slow-safe.csv"])
+    assert [p.name for p in second.task.settings["folder"].iterdir()] in ([], [".slow-safe.csv"])
     go_on(slow)
 
 
@@ -374,14 +371,14 @@ def go_on(slow):
     """Whether the queue still does what it is asked to."""
     slow.post("try", methods="mdav", sizes="3")
     slow.wait()
-    assert slow.server.session.latest(CompareTask).state == "done"
+    assert slow.server.session.latest("compare").state == "done"
 
 
 @pytest.mark.posix
 def test_a_process_that_dies_is_reported_and_the_server_lives(slow):
     session = slow.server.session
     slow.post("protect", ending=".csv")
-    entry = session.latest(ProtectTask)
+    entry = session.latest("protect")
     slow.wait(searching(entry))
     os.kill(session.worker_pid, signal.SIGKILL)
     slow.wait(lambda: not entry.open)

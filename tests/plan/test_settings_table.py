@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from website.references import keys_of
 
 import microagg
-from microagg.cli.flags import flag_rows, keywords_of_flags, with_plan_flags
+from microagg.cli.flags import flag_of, flag_rows, keywords_of_flags
 from microagg.errors import InputError
 from microagg.page.edits import edited
 from microagg.page.screens import fields_of
@@ -61,13 +61,18 @@ def test_one_row_is_a_flag_with_its_help():
     assert keywords_of_flags(OneMore, {"patience": 5}) == {"patience": 5}
     app = typer.Typer()
     found = []
-    app.command()(with_plan_flags(settings=OneMore)(lambda **flags: found.append(flags)))
+    row = next(row for _, row in flag_rows(OneMore) if row.argument == "patience")
+
+    @app.command()
+    def try_it(patience: row.form.type = flag_of(row)):
+        found.append(patience)
+
     assert (
         "How many times to try."
         in CliRunner().invoke(app, ["--help"], env={"COLUMNS": "200"}).stdout
     )
     CliRunner().invoke(app, ["--patience", "7"], catch_exceptions=False)
-    assert found[0]["patience"] == 7
+    assert found == [7]
 
 
 def test_one_row_is_a_field_of_the_page():

@@ -211,6 +211,7 @@ def test_nanoseconds_of_decades_keep_all_that_a_double_has():
 def test_what_is_counted_of_missing_values():
     from microagg.plan.plan import Plan
     from microagg.releasing.release_values import release_block
+    from microagg.releasing.swap import ReleaseTerms
     from microagg.tables.frame import Frame
     from microagg.tables.variable import variable_of
 
@@ -222,8 +223,7 @@ def test_what_is_counted_of_missing_values():
         [variable],
         variable.states.reshape(-1, 1),
         np.array([0, 0, 0, 1, 1, 1]),
-        plan.blocks[0],
-        plan,
+        ReleaseTerms(plan.blocks[0], plan),
     )
     cells = found.missing_counts["x"]
     assert (cells.missing, cells.blanked, cells.filled, cells.codes_lost) == (3, 1, 1, 1)

@@ -12,6 +12,7 @@ import pytest
 import microagg
 from command import here, said
 from microagg import protect_file
+from microagg.encode.steps import Steps
 from microagg.errors import InputError, VerificationError
 from microagg.job.job import Job
 from microagg.job.run import run
@@ -19,6 +20,7 @@ from microagg.measure.pairing import chance_of
 from microagg.releasing import rounding, swap
 from microagg.releasing.dealt import dealt_rows, is_beyond_chance
 from microagg.releasing.swap import Holders, share_numbers
+from microagg.tables.variable import Variable
 
 
 def a_survey(n: int = 240, seed: int = 1) -> pd.DataFrame:
@@ -493,4 +495,5 @@ def test_a_plan_with_swapping_is_read_as_it_was_written():
         k=20, columns=["age", "year", "sex"], release="swap", together=[["age", "year"]]
     )
     assert microagg.Plan.from_toml_text(plan.to_toml()) == plan
-    assert rounding.keeps_integers(plan, "age", "number", True, True)
+    age, whole = Variable("age", "number", np.array([30.0])), Steps.of_decimals(0)
+    assert rounding.rounding_of(age, plan, plan.blocks[0], whole, 7.0, weighted=True).whole

@@ -12,7 +12,7 @@ from microagg.measure.before_and_after import bars
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.report.html import render, report_texts
-from microagg.report.public import Bands, public_model
+from microagg.report.public import public_model
 from microagg.tables.frame import Frame
 
 K = 4
@@ -107,8 +107,7 @@ def test_public_report_of_every_kind(release):
 def test_codes_of_missing_values_are_no_numbers_of_the_public_report():
     frame = pd.DataFrame({"x": [1.0] * 5 + [2.0] * 5 + [-8.0] * 5})
     plan = Plan.of(k=5, columns=["x"], missing={"codes": {"x": [-8]}})
-    bands = Bands(*["under 1 %"] * 4, "as another sample")
-    model = public_model(Frame(frame), plan, plan.roles(["x"]), bands, None)
+    model = public_model(Frame(frame), plan, plan.roles(["x"]), {}, None)
     assert model["pictures"]["distributions"]["x"]["ends"] == [1.0, 2.0]
     assert model["classes"]["alone"]["classes"] == 3
 

@@ -11,8 +11,8 @@ from urllib.parse import quote, urlencode
 import numpy as np
 import pandas as pd
 
+from microagg.page.files import RequestLimits
 from microagg.page.serve import Server
-from microagg.page.uploads import RequestLimits
 
 
 def survey(n=60):

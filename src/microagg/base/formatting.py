@@ -129,7 +129,12 @@ def names(columns: Iterable[Any], limit: int | None = None) -> str:
     >>> names(["age", "net, gross"]), names("abcd", limit=2)
     ("age, 'net, gross'", 'a, b and 2 more')
     """
-    every = [name if _is_plain(name) else shown(name) for name in columns]
+
+    def is_plain(name: Any) -> bool:
+        fits = isinstance(name, str) and name.isprintable() and 0 < len(name) <= _LONGEST_NAME
+        return fits and name == name.strip() and "," not in name
+
+    every = [name if is_plain(name) else shown(name) for name in columns]
     extra = 0 if limit is None else len(every) - limit
     return ", ".join(every[:limit]) + (f" and {extra} more" if extra > 0 else "")
 
@@ -189,12 +194,6 @@ def _plural_of(noun: str) -> str:
 def narrowed_down(below: float, k: int, units: UnitWords = RECORDS) -> str:
     """Say that an attacker can narrow down the share ``below`` of the records to fewer than k ``units``.
 
-    Parameters
-    ----------
-    below : share of the records, 0 to 1
-    k : smallest number that is promised
-    units : the words for what k counts
-
     >>> narrowed_down(1.0, 5)
     'every record can be narrowed down to fewer than 5'
     >>> narrowed_down(0.169, 5, unit_words("db030", "household"))
@@ -220,16 +219,6 @@ def spread(least: int, most: int, noun: str = "record") -> str:
     ('5 to 9 records', '8 records', '1 record')
     """
     return plural(most, noun) if least == most else f"{least:,} to {plural(most, noun)}"
-
-
-def _is_plain(name: Any) -> bool:
-    return (
-        isinstance(name, str)
-        and name.isprintable()
-        and 0 < len(name) <= _LONGEST_NAME
-        and name == name.strip()
-        and "," not in name
-    )
 
 
 def visible(text: Any) -> str:

@@ -22,10 +22,8 @@ from microagg.plan.settings import EXACT_K
 # Finds a good partition in some seconds (None: in any time), heeding stops: labels of the records.
 Start = Callable[[float | None, State], Labels]
 
-_PRICED_RECORDS = (
-    10_000  # up to this many groups are priced: a round takes the square of their number
-)
-_ROUNDS = 60  # of ascent
+# Up to so many groups are priced: a round takes the square of their number.
+_PRICED_RECORDS = 10_000
 _SMALLEST = 2.0**-1074  # what is smaller than all doubles is off by this at most
 _FIRST = Size(block=60, rounds=40, worth=2e-3)  # where pricing follows
 _WORTH = {"balanced": 2e-3, "best": 3e-4}
@@ -175,7 +173,7 @@ def _priced(
     with stop_after(state, rest_of(time_limit, started)):
         pricer = Pricer(X * unit, k, state)
         width = 32 if k <= 3 else 64
-        best = ascend(pricer, best, upper * unit**2, rounds=_ROUNDS, width=width)
+        best = ascend(pricer, best, upper * unit**2, width=width)
         if effort == "best" and not state[STOP]:
             generation = Generation(pricer, [labels], best)
             generation.run(close=generation.close_to(upper * unit**2))

@@ -148,28 +148,21 @@ class Generation:
 # Idea      Charge records that the cheapest groups do not hold more, those that several hold less;
 #           the step is Polyak's towards a partition's SSE, and is halved when the bound does not rise
 #           (Held & Karp 1971). Pricing looks at few candidates, so that a round takes about n² steps.
-# Cost      The given number of rounds of quick pricing.
 
+_ROUNDS = 60
+_BRANCHES = 300  # of a seed in a round
 _PATIENCE = 4  # rounds without a better bound, after which steps are halved
 _MEMORY = 0.6  # how much of the direction before is kept
 
 
-def ascend(
-    pricer: Pricer,
-    start: DualPrices,
-    upper: float,
-    *,
-    rounds: int,
-    width: int = 32,
-    nodes: int = 300,
-) -> DualPrices:
+def ascend(pricer: Pricer, start: DualPrices, upper: float, *, width: int) -> DualPrices:
     """Raise the bound that prices prove, from some prices on; ``upper`` is the SSE of a partition."""
     n, k = len(pricer.X), pricer.k
     best, duals, direction = start, start.duals, np.zeros(n)
     unit = np.maximum(duals, 0.1 * duals.mean())  # outliers have high prices, and need large steps
     step, idle = 1.0, 0
-    for _ in range(rounds + 1):
-        groups, floors = pricer.price(duals, width=width, nodes=nodes, each=1)
+    for _ in range(_ROUNDS + 1):
+        groups, floors = pricer.price(duals, width=width, nodes=_BRANCHES, each=1)
         if pricer.state[STOP]:
             break
         bound = proved(pricer, duals, NO_CUTS, floors)

@@ -35,17 +35,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.bounds.rows import Blocks, Lists
+from microagg.bounds.rows import Blocks
 from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 
 _FROM, _EVERY = 20, 10  # rounds in which broken ones are sought
 
 
 class Shares(NamedTuple):
-    """What records share, where to look for it, and in what units."""
+    """What records share in blocks, and in what units."""
 
     k: int
-    lists: Lists
     blocks: Blocks
     home: Any  # (n,) a block that holds the record
     tall: Floats  # (n,) the record's unit
@@ -59,54 +58,112 @@ class Charge(NamedTuple):
     terms: Any  # (pairs,) how many numbers were added
 
 
-def no_charge(pairs: int) -> Charge:
-    """Nothing added to any pair."""
-    return Charge(np.zeros(pairs), np.zeros(pairs), np.zeros(pairs, np.int32))
-
-
 @lean_subkernel
-def add(charge, a, value):
+def _add(charge, a, value):
     """Add a value to what a pair costs."""
     charge.added[a] += value
     charge.sizes[a] += abs(value)
     charge.terms[a] += 1
 
 
-@kernel
-def _in_real_units(convex, members, tall):
-    """Return what the records of a block share."""
-    share = np.empty(convex.shape)
-    for p in range(members.size):
-        for q in range(members.size):
-            share[p, q] = convex[p, q] / (tall[members[p]] * tall[members[q]])
-    return share
+@lean_subkernel
+def _factors(c, x):
+    """Return how often the share of the record at x with itself counts, that with others, from which on.
+
+    ``c`` is that of an island; −1: a star, whose centre is at 0.
+    """
+    if c >= 0:
+        return 1.0 + c, 1.0, 0
+    if x == 0:
+        return -1.0, 1.0, 0
+    return 0.0, -0.5, 1  # half on either side
+
+
+@lean_subkernel
+def _size(rows, t):
+    """Return how many records an inequality has."""
+    size = 0
+    while 2 + size < rows.shape[1] and rows[t, 2 + size] >= 0:
+        size += 1
+    return size
+
+
+@lean_kernel
+def _raise(rows, multipliers, moving, blocks, units, weights, sides, step):
+    """Let multipliers follow how much the inequalities are broken; ``units`` are those of shares."""
+    for t in range(multipliers.size):
+        b, w, size = rows[t, 0], rows[t, 1], _size(rows, t)
+        if not moving[b]:
+            continue
+        convex, members = blocks.convex[b], blocks.members[b]
+        c, excess = (weights[w], -sides[w, size]) if w >= 0 else (-1.0, 0.0)
+        length = 0.0
+        for x in range(size):
+            p = rows[t, 2 + x]
+            i = units[members[p]]
+            alone, together, begin = _factors(c, x)
+            excess += alone * convex[p, p] * i * i
+            length += (alone * i * i) ** 2
+            for y in range(begin, size):
+                if y != x:
+                    q = rows[t, 2 + y]
+                    factor = together * i * units[members[q]]
+                    excess += factor * convex[p, q]
+                    length += factor * factor
+        multipliers[t] = max(0.0, multipliers[t] + step * excess / length)
+
+
+@lean_kernel
+def _charge(rows, multipliers, weights, place, charge):
+    """Add what the multipliers make pairs cost."""
+    for t in range(multipliers.size):
+        b, w, value, size = rows[t, 0], rows[t, 1], multipliers[t], _size(rows, t)
+        if value <= 0:
+            continue
+        c = weights[w] if w >= 0 else -1.0
+        for x in range(size):
+            p = rows[t, 2 + x]
+            alone, together, begin = _factors(c, x)
+            if alone != 0:
+                _add(charge, place[b, p, p], alone * value)
+            for y in range(begin, size):
+                if y != x:
+                    _add(charge, place[b, p, rows[t, 2 + y]], together * value)
 
 
 class Inequalities(ABC):
-    """Inequalities of one kind in one region, and their multipliers."""
+    """Inequalities of one kind in one region, and their multipliers.
 
-    def __init__(self, shares: Shares, width: int) -> None:
-        self.shares = shares
-        # One in a row: its block, then what tells it from others, then positions in the block,
-        # filled up with −1.
-        self.rows, self.multipliers = np.empty((0, width), np.int32), np.empty(0)
+    One in a row: its block, the number of its c (−1: it is a star), then positions in the block, filled up
+    with −1.
+    """
+
+    def __init__(
+        self, shares: Shares, width: int, step: float, weights: Floats, sides: Floats
+    ) -> None:
+        self.shares, self._step, self._weights, self._sides = shares, step, weights, sides
+        self.rows, self.multipliers = np.empty((0, 2 + width), np.int32), np.empty(0)
 
     def follow(self, turn: int, rho: float, moving: Any) -> None:
         """Seek in some rounds, and let the multipliers follow what is broken in blocks that move."""
-        if turn >= _FROM:
-            if turn % _EVERY == 0:
-                self._seek(moving)
-            self._raise(rho, moving)
+        if turn < _FROM:
+            return
+        if turn % _EVERY == 0:
+            self._seek(moving)
+        blocks, units = self.shares.blocks, 1 / self.shares.tall
+        how = self._weights, self._sides, rho * self._step
+        _raise(self.rows, self.multipliers, moving, blocks, units, *how)
 
     def _seek(self, moving: Any) -> None:
         """Drop those that cost nothing, and add those that are broken in blocks that move."""
-        blocks, tall = self.shares.blocks, self.shares.tall
+        blocks = self.shares.blocks
         kept = self.multipliers > 0
         pieces = [self.rows[kept]]
         for number in np.flatnonzero(moving):
             members = blocks.members[number]
-            share = _in_real_units(blocks.convex[number], members, tall)
+            tall = self.shares.tall[members]
             at_home = np.flatnonzero(self.shares.home[members] == number)
+            share = blocks.convex[number] / np.outer(tall, tall)
             pieces.append(self._broken(int(number), share, at_home))
         together = np.concatenate(pieces)
         _, first = np.unique(together, axis=0, return_index=True)
@@ -119,13 +176,9 @@ class Inequalities(ABC):
     def _broken(self, number: int, share: Floats, at_home: Any) -> Any:
         """Find the inequalities that shares in a block break, for its records at home."""
 
-    @abstractmethod
-    def _raise(self, rho: float, moving: Any) -> None:
-        """Let multipliers follow how much is broken."""
-
-    @abstractmethod
     def charge(self, charge: Charge) -> None:
         """Add what the multipliers make pairs cost."""
+        _charge(self.rows, self.multipliers, self._weights, self.shares.blocks.place, charge)
 
 
 # Stars.
@@ -178,90 +231,37 @@ def broken_stars(number, share, at_home, least, arms, each, rows):
             for c in range(count, count + have):
                 same = True
                 for a in range(arms):
-                    same &= rows[c, 2 + a] == star[a]
+                    same &= rows[c, 3 + a] == star[a]
                 known |= same
             if known:
                 continue
             a = have if have < each else each - 1
             while a > 0 and best[a - 1] < excess:
                 best[a] = best[a - 1]
-                for s in range(2 + arms):  # assigning a row to a row takes seconds to compile
+                for s in range(3 + arms):  # assigning a row to a row takes seconds to compile
                     rows[count + a, s] = rows[count + a - 1, s]
                 a -= 1
             best[a] = excess
-            rows[count + a, 0], rows[count + a, 1] = number, i
+            rows[count + a, 0], rows[count + a, 1], rows[count + a, 2] = number, -1, i
             for s in range(arms):
-                rows[count + a, 2 + s] = star[s]
+                rows[count + a, 3 + s] = star[s]
             have = min(have + 1, each)
         count += have
     return count
-
-
-@lean_kernel
-def _raise_stars(stars, multipliers, moving, blocks, tall, step):
-    """Let multipliers follow how much the stars are broken."""
-    for t in range(multipliers.size):
-        b, p = stars[t, 0], stars[t, 1]
-        if not moving[b]:
-            continue
-        convex, members = blocks.convex[b], blocks.members[b]
-        i = tall[members[p]]
-        excess, size = -convex[p, p] / (i * i), i**-4
-        for x in range(2, stars.shape[1]):
-            q = stars[t, x]
-            if q < 0:
-                break
-            j = tall[members[q]]
-            excess += convex[p, q] / (i * j)
-            size += (i * j) ** -2
-            for y in range(2, x):
-                r = stars[t, y]
-                h = tall[members[r]]
-                excess -= convex[q, r] / (j * h)
-                size += 0.5 * (j * h) ** -2
-        multipliers[t] = max(0.0, multipliers[t] + step * excess / size)
-
-
-@lean_kernel
-def _charge_stars(stars, multipliers, place, charge):
-    """Add what the multipliers make pairs cost."""
-    for t in range(multipliers.size):
-        b, p, value = stars[t, 0], stars[t, 1], multipliers[t]
-        if value <= 0:
-            continue
-        add(charge, place[b, p, p], -value)
-        for x in range(2, stars.shape[1]):
-            q = stars[t, x]
-            if q < 0:
-                break
-            add(charge, place[b, p, q], value)
-            for y in range(2, x):
-                r = stars[t, y]
-                add(charge, place[b, q, r], -value / 2)  # half on either side
-                add(charge, place[b, r, q], -value / 2)
 
 
 class Stars(Inequalities):
     """The stars of one region, and their multipliers."""
 
     def __init__(self, shares: Shares) -> None:
-        super().__init__(shares, 2 + _ARMS)
-        self._room = np.empty((shares.blocks.members.shape[1] * _OF_A_RECORD, 2 + _ARMS), np.int32)
+        super().__init__(shares, 1 + _ARMS, _STAR_STEP, np.empty(0), np.empty((0, 0)))
+        m = shares.blocks.members.shape[1]
+        self._room = np.empty((m * _OF_A_RECORD, 3 + _ARMS), np.int32)
 
     def _broken(self, number: int, share: Floats, at_home: Any) -> Any:
         least = _STAR_BROKEN / self.shares.k
         count = broken_stars(number, share, at_home, least, _ARMS, _OF_A_RECORD, self._room)
         return self._room[:count].copy()
-
-    def _raise(self, rho: float, moving: Any) -> None:
-        shares = self.shares
-        _raise_stars(
-            self.rows, self.multipliers, moving, shares.blocks, shares.tall, rho * _STAR_STEP
-        )
-
-    def charge(self, charge: Charge) -> None:
-        """Add what the multipliers make pairs cost."""
-        _charge_stars(self.rows, self.multipliers, self.shares.blocks.place, charge)
 
 
 # Islands.
@@ -331,52 +331,6 @@ def broken_islands(number, share, unit, at_home, k, sides, weights, parts, least
     return count
 
 
-@kernel
-def _raise_islands(sets, multipliers, moving, blocks, tall, weights, sides, step):
-    """Let multipliers follow how much the sets are broken."""
-    inverse = np.empty(sets.shape[1])
-    for t in range(multipliers.size):
-        number, c = sets[t, 0], weights[sets[t, 1]]
-        if not moving[number]:
-            continue
-        convex, members = blocks.convex[number], blocks.members[number]
-        excess, length, own_length, size = 0.0, 0.0, 0.0, 0
-        for x in range(2, sets.shape[1]):
-            p = sets[t, x]
-            if p < 0:
-                break
-            i = inverse[size] = 1 / tall[members[p]]
-            row = 0.0
-            for y in range(size):
-                row += convex[p, sets[t, 2 + y]] * inverse[y]
-            size += 1
-            excess += 2 * row * i + (1 + c) * convex[p, p] * i * i
-            length += i**2
-            own_length += i**4
-        length = length * length + ((1 + c) ** 2 - 1) * own_length
-        excess -= sides[sets[t, 1], size]
-        multipliers[t] = max(0.0, multipliers[t] + step * excess / length)
-
-
-@lean_kernel
-def _charge_islands(sets, multipliers, weights, place, charge):
-    """Add what the multipliers make pairs cost."""
-    for t in range(multipliers.size):
-        number, value = sets[t, 0], multipliers[t]
-        if value <= 0:
-            continue
-        for x in range(2, sets.shape[1]):
-            p = sets[t, x]
-            if p < 0:
-                break
-            add(charge, place[number, p, p], weights[sets[t, 1]] * value)
-            for y in range(2, sets.shape[1]):
-                q = sets[t, y]
-                if q < 0:
-                    break
-                add(charge, place[number, p, q], value)
-
-
 def _pairs(sets: Any) -> Any:
     """Count the pairs of each set."""
     return np.count_nonzero(sets[:, 2:] >= 0, axis=1) ** 2
@@ -387,51 +341,20 @@ class Islands(Inequalities):
 
     def __init__(self, shares: Shares) -> None:
         k, m = shares.k, shares.blocks.members.shape[1]
-        largest = min(m, _LARGEST * k)
-        super().__init__(shares, 2 + largest)
-        self._weights = np.geomspace(0.25, 4 * k, _WEIGHTS)
-        self._sides = right_sides(k, largest, self._weights)
+        largest, weights = min(m, _LARGEST * k), np.geomspace(0.25, 4 * k, _WEIGHTS)
+        sides = right_sides(k, largest, weights)
+        super().__init__(shares, largest, _ISLAND_STEP, weights, sides)
         self._room = np.empty((m * len(_PARTS), 2 + largest), np.int32)
         self._by = np.empty(len(self._room))
 
     def _broken(self, number: int, share: Floats, at_home: Any) -> Any:
-        shares = self.shares
-        count = broken_islands(
-            number,
-            share,
-            shares.tall[shares.blocks.members[number]],
-            at_home,
-            shares.k,
-            self._sides,
-            self._weights,
-            _PARTS,
-            _ISLAND_BROKEN,
-            self._room,
-            self._by,
-        )
+        tall, k = self.shares.tall[self.shares.blocks.members[number]], self.shares.k
+        limits = k, self._sides, self._weights, _PARTS, _ISLAND_BROKEN
+        count = broken_islands(number, share, tall, at_home, *limits, self._room, self._by)
         kept = self.rows[(self.rows[:, 0] == number) & (self.multipliers > 0)]
         room = _PAIRS * len(share) ** 2 - _pairs(kept).sum()
         worst = np.argsort(-self._by[:count], kind="stable")
         return self._room[worst[np.cumsum(_pairs(self._room[worst])) <= room]]
-
-    def _raise(self, rho: float, moving: Any) -> None:
-        shares, step = self.shares, rho * _ISLAND_STEP
-        _raise_islands(
-            self.rows,
-            self.multipliers,
-            moving,
-            shares.blocks,
-            shares.tall,
-            self._weights,
-            self._sides,
-            step,
-        )
-
-    def charge(self, charge: Charge) -> None:
-        """Add what the multipliers make pairs cost."""
-        _charge_islands(
-            self.rows, self.multipliers, self._weights, self.shares.blocks.place, charge
-        )
 
     def right_sides(self) -> Floats:
         """Return what the records of the sets are charged for the right sides."""

@@ -49,7 +49,10 @@ class PricedRecords(NamedTuple):
 
 
 class _Levels(NamedTuple):
-    """What is left to choose from at each depth of the search; sorted by key."""
+    """What is left to choose from at each depth of the search; sorted by key.
+
+    Items are numbers of a seed's candidates.
+    """
 
     item: Any  # (depth, candidates)
     so_far: Any  # the key without what is paid among those to come
@@ -58,6 +61,10 @@ class _Levels(NamedTuple):
     at: Any  # the branch to take next
     base: Any  # reduced cost so far of those chosen
     chosen: Any
+    rows: Any  # (candidates,) record of each
+    between: Any  # (candidates, candidates) squared distances
+    among: Any  # (candidates, 2k) sums of the least 0, 1, … of these for each
+    held: Any  # (cuts,) how many of a cut's records the group has
 
 
 class FoundGroups(NamedTuple):
@@ -70,23 +77,13 @@ class FoundGroups(NamedTuple):
 
 @lean_subkernel
 def _pay(table, row, held, step):
-    """Take a record into the group (step 1) or out of it (−1); what it adds in penalties."""
+    """Take a record into the group (step 1), out of it (−1) or neither (0); what it adds in penalties."""
     total = 0.0
     for c in range(table.first[row], table.first[row + 1]):
         cut = table.cut[c]
-        if step > 0 and held[cut] == table.need[cut] - 1:
+        if step >= 0 and held[cut] == table.need[cut] - 1:
             total += table.penalty[cut]
         held[cut] += step
-    return total
-
-
-@lean_subkernel
-def _would_pay(table, row, held):
-    total = 0.0
-    for c in range(table.first[row], table.first[row + 1]):
-        cut = table.cut[c]
-        if held[cut] == table.need[cut] - 1:
-            total += table.penalty[cut]
     return total
 
 
@@ -118,7 +115,7 @@ def _trim(level, depth, r, limit):
 
 
 @lean_subkernel
-def _keep(groups, start, rows, level, size, seed, last, reduced):
+def _keep(groups, start, level, size, seed, last, reduced):
     """Keep a column, in the place of the worst from ``start`` on when there is no room.
 
     Returns the limit from now on: the worst reduced cost that is kept when there is no room left,
@@ -137,8 +134,8 @@ def _keep(groups, start, rows, level, size, seed, last, reduced):
     if size > 1:
         groups.members[at, 0] = seed
     for a in range(size - 2):
-        groups.members[at, a + 1] = rows[level.chosen[a]]
-    groups.members[at, size - 1] = last
+        groups.members[at, a + 1] = level.rows[level.chosen[a]]
+    groups.members[at, size - 1] = level.rows[last]
     for a in range(size, groups.members.shape[1]):
         groups.members[at, a] = -1
     groups.reduced[at] = reduced
@@ -193,8 +190,9 @@ def _gather(table, square, seed, size, limit, level, width, lowest):
 
 
 @lean_subkernel
-def _measure(table, level, rows, between):
+def _measure(table, level):
     """Renumber the candidates of level 0 and compute the distances between them."""
+    rows, between = level.rows, level.between
     for a in range(level.count[0]):
         rows[a] = level.item[0, a]
         level.item[0, a] = a
@@ -204,8 +202,9 @@ def _measure(table, level, rows, between):
 
 
 @lean_subkernel
-def _least_among(level, between, most, among):
+def _least_among(level, most):
     """For each candidate the sums of its least 0, 1, … squared distances to other candidates."""
+    between, among = level.between, level.among
     for p in range(level.count[0]):
         a = level.item[0, p]
         have = 0
@@ -224,16 +223,16 @@ def _least_among(level, between, most, among):
 
 
 @lean_subkernel
-def _sharpen(level, between, size, limit, among):
+def _sharpen(level, size, limit):
     """Let keys count the distances among this seed's candidates, while that drops candidates."""
     r = size - 1
     for _ in range(3):
         before = level.count[0]
         if before < r or r < 2:
             return
-        _least_among(level, between, r - 1, among)
+        _least_among(level, r - 1)
         for a in range(before):
-            level.key[0, a] = level.so_far[0, a] + among[level.item[0, a], r - 1] / (2 * size)
+            level.key[0, a] = level.so_far[0, a] + level.among[level.item[0, a], r - 1] / (2 * size)
             _sink(level, 0, a)
         _trim(level, 0, r, limit)
         if level.count[0] == before:
@@ -241,15 +240,15 @@ def _sharpen(level, between, size, limit, among):
 
 
 @lean_subkernel
-def _branch(level, depth, t, size, r, between, among, limit):
+def _branch(level, depth, t, size, r, limit):
     """Make the list of the next depth from the candidates after the one chosen."""
     chosen = level.item[depth, t]
     for a in range(t + 1, level.count[depth]):
         b = a - t - 1
         item = level.item[depth, a]
-        so_far = level.so_far[depth, a] + between[chosen, item] / size
+        so_far = level.so_far[depth, a] + level.between[chosen, item] / size
         level.item[depth + 1, b], level.so_far[depth + 1, b] = item, so_far
-        level.key[depth + 1, b] = so_far + among[item, r - 1] / (2 * size)
+        level.key[depth + 1, b] = so_far + level.among[item, r - 1] / (2 * size)
         _sink(level, depth + 1, b)
     level.count[depth + 1] = level.count[depth] - t - 1
     _trim(level, depth + 1, r, limit)
@@ -257,12 +256,12 @@ def _branch(level, depth, t, size, r, between, among, limit):
 
 
 @lean_subkernel
-def _search(table, seed, size, limit, level, rows, between, among, held, groups, start, nodes):
+def _search(table, seed, size, limit, level, groups, start, nodes):
     """Search all groups of a seed and size below the limit; return (floor, limit).
 
     The limit falls when there is no room for more columns.
     """
-    depth, floor = 0, limit
+    depth, floor, rows, held = 0, limit, level.rows, level.held
     level.at[0] = 0
     _pay(table, seed, held, 1)
     while depth >= 0:
@@ -287,20 +286,20 @@ def _search(table, seed, size, limit, level, rows, between, among, held, groups,
         if r == 1:
             if base < limit:
                 floor = min(floor, base)
-                limit = min(limit, _keep(groups, start, rows, level, size, seed, rows[item], base))
+                limit = min(limit, _keep(groups, start, level, size, seed, item, base))
         elif r == 2:
             for a in range(t + 1, level.count[depth]):
                 last = level.item[depth, a]
-                reduced = base + level.so_far[depth, a] + between[item, last] / size
+                reduced = base + level.so_far[depth, a] + level.between[item, last] / size
                 if reduced < limit:
-                    reduced += _would_pay(table, rows[last], held)
+                    reduced += _pay(table, rows[last], held, 0)
                     if reduced < limit:
                         floor = min(floor, reduced)
-                        worst = _keep(groups, start, rows, level, size, seed, rows[last], reduced)
+                        worst = _keep(groups, start, level, size, seed, last, reduced)
                         limit = min(limit, worst)
         else:
             level.base[depth + 1] = base
-            _branch(level, depth, t, size, r - 1, between, among, limit)
+            _branch(level, depth, t, size, r - 1, limit)
             depth += 1
             continue
         _pay(table, rows[item], held, -1)
@@ -326,44 +325,28 @@ def price_seeds(table, k, begin, end, limit, width, nodes, each, groups, floors,
         np.empty(2 * k, np.intp),
         np.empty(2 * k),
         np.empty(2 * k, np.intp),
+        np.empty(width, np.intp),
+        np.empty((width, width)),
+        np.empty((width, 2 * k)),
+        np.zeros(table.penalty.size, np.intp),
     )
-    rows, between = np.empty(width, np.intp), np.empty((width, width))
-    among, lowest = np.empty((width, 2 * k)), np.empty(2 * k)
-    square = np.empty(n)
-    held = np.zeros(table.penalty.size, np.intp)
-    room = groups.members.shape[0]
+    square, lowest, room = np.empty(n), np.empty(2 * k), groups.members.shape[0]
     for seed in range(begin, end):
         if state[STOP]:
             return True
         for row in range(seed + 1, n):
             square[row] = squared_distance(table.X, seed, table.X, row)
-        start, last = groups.count[0], room
-        if each > 0:
-            last = min(start + each, room)
-        else:
-            start = -1
+        start = groups.count[0] if each > 0 else -1
+        last = min(start + each, room) if each > 0 else room
         groups_of_seed = FoundGroups(groups.members[:last], groups.reduced[:last], groups.count)
         floor, bar = limit, limit
         for size in range(k, 2 * k):
             out = _gather(table, square, seed, size, bar, level, width, lowest)
             floor = min(floor, out)
-            _measure(table, level, rows, between)
-            _sharpen(level, between, size, bar, among)
+            _measure(table, level)
+            _sharpen(level, size, bar)
             if level.count[0] >= size - 1:
-                low, bar = _search(
-                    table,
-                    seed,
-                    size,
-                    bar,
-                    level,
-                    rows,
-                    between,
-                    among,
-                    held,
-                    groups_of_seed,
-                    start,
-                    nodes,
-                )
+                low, bar = _search(table, seed, size, bar, level, groups_of_seed, start, nodes)
                 floor = min(floor, low)
         floors[seed] = floor
         if bar == -np.inf:

@@ -99,12 +99,7 @@ class Pricer:
         return _joined(pieces, 2 * self.k - 1), floor_of
 
     def within(
-        self,
-        duals: Floats,
-        slack: float,
-        most: int,
-        cuts: Cuts = NO_CUTS,
-        nodes: int = MANY,
+        self, duals: Floats, slack: float, most: int, cuts: Cuts = NO_CUTS, nodes: int = MANY
     ) -> Priced | None:
         """Find all groups of reduced cost below ``slack``; None if there are more than ``most``.
 

@@ -148,9 +148,8 @@ def _nearest_row(target, weight, count, own, k, price, at, value, heavy):
     low, high = 1.0 / (2 * k - 1), 1.0 / k
     step = 0.02 * abs(price) + 1e-6 * weight[own]
     below, above, used = price - step, np.inf, 0
-    for _ in range(
-        _STEPS
-    ):  # a price that is too low: only what it leaves can be in the row at higher ones
+    # A price that is too low: only what it leaves can be in the row at higher ones.
+    for _ in range(_STEPS):
         used = 0
         for a in range(count):
             if a != own and target[a] * weight[a] > below:

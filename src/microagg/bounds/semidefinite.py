@@ -36,7 +36,7 @@ import numpy as np
 
 from microagg.base.progress import DONE, STOP, State, part
 from microagg.base.typing import Floats
-from microagg.bounds.inequalities import Charge, Islands, Shares, Stars, no_charge
+from microagg.bounds.inequalities import Charge, Islands, Shares, Stars
 from microagg.bounds.program import solver_unit
 from microagg.bounds.rows import Blocks, Lists, least_costs, list_pairs, project_rows
 from microagg.compile.threads import share_out
@@ -86,8 +86,7 @@ def semidefinite_prices(X: Floats, k: int, size: Size, seconds: float, state: St
                 break
             members = np.sort(rows[begin:end])
             ends = time.monotonic() + left / (len(first) - 1 - number)
-            region = _region(X, members, near, cost, size.block, state)
-            better = Solver(region, k, size, state).run(ends, int(begin))
+            better = Solver(X, members, near, cost, k, size, state).run(ends, int(begin))
             if better.sum() > prices[members].sum():
                 prices[members] = better
             state[DONE] = end
@@ -98,18 +97,6 @@ def proved_by(prices: Floats) -> float:
     """Return the lower bound on the SSE that such prices prove."""
     rounding = 2.0**-52 * math.fsum(np.abs(prices)) + len(prices) * 2.0**-1074
     return max(0.0, math.fsum(prices) - rounding)
-
-
-def _region(X: Floats, rows: Any, near: Any, cost: Floats, block: int, state: State) -> Region:
-    """Return what is known about some records, and their blocks."""
-    number = np.full(len(X), -1, np.int32)
-    number[rows] = np.arange(len(rows))
-    complete = len(X) <= block or near.shape[1] == len(X) - 1
-    limit = np.full(len(rows), np.inf) if complete else cost[rows, -1]
-    records = np.ascontiguousarray(X[rows])
-    return Region(
-        records, number[near[rows]], cost[rows], limit, *_blocks_of(records, block, state)
-    )
 
 
 def _blocks_of(X: Floats, m: int, state: State) -> tuple[Any, Any]:
@@ -161,10 +148,8 @@ _FEW_POSITIVE = 300  # records of a block from which on its positive eigenvalues
 _ADAPT = 5  # rounds between two looks at the weight of the multipliers
 _SETTLED = 100  # rounds after which the looks are rarer
 _CUT_BY = 60  # rounds that inequalities have before it is asked whether more are worth it
-_DEAR_AFTER, _DEAR = (
-    40,
-    0.97,
-)  # rounds after which only the blocks go on that hold this part of all prices
+# Rounds after which only the blocks go on that hold this part of all prices.
+_DEAR_AFTER, _DEAR = 40, 0.97
 
 
 class Size(NamedTuple):
@@ -175,17 +160,6 @@ class Size(NamedTuple):
     worth: float  # relative gain of _PROVE rounds below which no more are done
     stars: bool = False
     islands: bool = False
-
-
-class Region(NamedTuple):
-    """Records of a table, with what is known of their neighbours in all of it."""
-
-    X: Floats
-    near: Any  # (n, l) numbers of neighbours in the region, −1 for those outside
-    cost: Floats  # (n, l) half their squared distances, rising
-    limit: Floats  # (n,) what all other pairs cost at least
-    members: Any  # (blocks, m) the records of each block, ascending
-    home: Any  # (n,) a block that holds the record
 
 
 def _positive_parts(matrices: Any) -> Any:
@@ -210,20 +184,37 @@ def _positive_parts(matrices: Any) -> Any:
 class Solver:
     """The method of multipliers for one region."""
 
-    def __init__(self, region: Region, k: int, size: Size, state: State) -> None:
-        """List the pairs and lay out the blocks."""
+    def __init__(
+        self, X: Floats, rows: Any, near: Any, near_cost: Floats, k: int, size: Size, state: State
+    ) -> None:
+        """List the pairs of a region and lay out its blocks.
+
+        Parameters
+        ----------
+        X : (n, d) all records
+        rows : those of the region, ascending
+        near, near_cost : (n, l) nearest records of each, and half their squared distances, rising
+        k : least size of a group
+        size : of blocks, and how much work it may be
+        state : the wish to stop, and progress
+        """
         self.k, self.size, self.state = k, size, state
-        self.limit, self.home = region.limit, region.home
-        members = region.members
+        number = np.full(len(X), -1, np.int32)  # in the region; −1: outside
+        number[rows] = np.arange(len(rows))
+        complete = len(X) <= size.block or near.shape[1] == len(X) - 1
+        # What all other pairs cost at least.
+        self.limit = np.full(len(rows), np.inf) if complete else near_cost[rows, -1]
+        X = np.ascontiguousarray(X[rows])
+        members, self.home = _blocks_of(X, size.block, state)
         first, own, count, column, cost, place, first_held, held = list_pairs(
-            members, len(region.X), region.near, region.cost
+            members, len(X), number[near[rows]], near_cost[rows]
         )
-        row = np.repeat(np.arange(len(region.X)), np.diff(first))
+        row = np.repeat(np.arange(len(X)), np.diff(first))
         known = np.zeros(len(row))
-        for values in region.X.T:
+        for values in X.T:
             known += (values[row] - values[column]) ** 2
         cost = np.where(column < 0, cost, known / 2)
-        typical = region.cost[:, : k - 1].mean(axis=1)
+        typical = near_cost[rows, : k - 1].mean(axis=1)
         self.mean = float(typical.mean())
         self.tall = np.maximum(typical / (self.mean or 1.0), _SMALLEST) ** _POWER
         partner = np.where(column < 0, row, column)
@@ -236,13 +227,13 @@ class Solver:
         convex[:, diagonal, diagonal] = (self.tall**2 / k)[members]
         dual = np.zeros(shape, np.float32)
         self.blocks = Blocks(members, place, first_held, held, convex, dual)
-        shares = Shares(k, self.lists, self.blocks, region.home, self.tall)
+        shares = Shares(k, self.blocks, self.home, self.tall)
         self.stars = Stars(shares) if size.stars else None
         self.islands = Islands(shares) if size.islands else None
         self.kinds = [kind for kind in (self.stars, self.islands) if kind is not None]
         self.moving = np.ones(len(members), np.bool_)
-        self.rows = np.arange(len(region.X))  # those in blocks that move
-        self.roundings = region.X.shape[1] + shape[1] + shape[0] + 2 * k + 20
+        self.rows = np.arange(len(X))  # those in blocks that move
+        self.roundings = X.shape[1] + shape[1] + shape[0] + 2 * k + 20
         self.best = self._least(np.zeros(shape), np.zeros(members.shape))
 
     def run(self, deadline: float, done: int = 0) -> Floats:
@@ -266,7 +257,10 @@ class Solver:
             apart, moved = self._project_blocks(rho)
             if self.state[STOP]:
                 break
-            self._follow(turn, rho)
+            for kind in self.kinds:
+                kind.follow(turn, rho, self.moving)
+            if self.kinds:
+                lists.added[:] = self._charge().added
             self.state[DONE] = done + len(prices) * turn // self.size.rounds
             now = time.monotonic()
             late = now + 2 * (now - begun) / turn > deadline  # a proof takes longer than a round
@@ -281,16 +275,10 @@ class Solver:
             if turn % (_ADAPT if turn <= _SETTLED else _PROVE) == 0 and moved > 0:
                 rho *= min(max(math.sqrt(apart / moved), 1 / 1.5), 1.5)
 
-    def _follow(self, turn: int, rho: float) -> None:
-        """Let the inequalities' multipliers follow, and charge the pairs."""
-        for kind in self.kinds:
-            kind.follow(turn, rho, self.moving)
-        if self.kinds:
-            self.lists.added[:] = self._charge().added
-
     def _charge(self) -> Charge:
         """Return what all inequalities add to the costs of pairs."""
-        charge = no_charge(len(self.lists.cost))
+        pairs = len(self.lists.cost)
+        charge = Charge(np.zeros(pairs), np.zeros(pairs), np.zeros(pairs, np.int32))
         for kind in self.kinds:
             kind.charge(charge)
         return charge
@@ -306,12 +294,11 @@ class Solver:
 
     def _each(self, work: Callable[[Any], object], numbers: Any) -> None:
         """Call ``work`` for some of these blocks at a time, in threads."""
-        share_out(
-            lambda begin, end, _: work(numbers[begin:end]),
-            len(numbers),
-            self.state,
-            at_once=_AT_ONCE,
-        )
+
+        def some(begin: int, end: int, _: int) -> None:
+            work(numbers[begin:end])
+
+        share_out(some, len(numbers), self.state, at_once=_AT_ONCE)
 
     def _project_blocks(self, rho: float) -> tuple[float, float]:
         """Make the second copy symmetric and semidefinite; how far the copies are apart, how far it moved."""
@@ -356,19 +343,8 @@ class Solver:
         slack = (self.roundings + int(charge.terms.max(initial=0))) * 2.0**-52
 
         def work(begin: int, end: int, _: int) -> None:
-            least_costs(
-                self.lists,
-                charge,
-                self.blocks,
-                added,
-                reach,
-                slack,
-                self.limit,
-                self.k,
-                costs,
-                begin,
-                end,
-            )
+            terms = self.lists, charge, self.blocks, added, reach
+            least_costs(*terms, slack, self.limit, self.k, costs, begin, end)
 
         share_out(work, len(costs), self.state)
         if self.islands is not None:

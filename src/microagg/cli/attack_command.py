@@ -16,6 +16,7 @@ from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
 from microagg.job.job import numbers_of
 from microagg.measure.attack import ANSWERS, Attacks, seconds_needed
+from microagg.plan.forms import split_names
 from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target, write_report
 from microagg.report.model import now, versions
@@ -27,25 +28,14 @@ def attack_files(
     original: Place,
     released: Place | None,
     control: Place | None,
-    plan: Plan | None,
+    plan: Path | None,
     csv: CsvFormat,
     report: Path | None,
-    *,
     known: list[str] | None,
     secret: str | None,
     attacks: int,
 ) -> None:
-    """Attack a released file, or what a plan would release, and say what was found.
-
-    Parameters
-    ----------
-    original, released, control : files; ``released`` and ``control`` are None with a plan
-    plan : by which a part of ``original`` is protected; None: ``released`` is attacked
-    csv : how CSV files are written
-    report : where to write the card, or None
-    known, secret : columns that the attacker knows, and the one to guess; None: all, each in turn
-    attacks : attempts for each question
-    """
+    """Attack a released file, or what a plan would release, and say what was found."""
     if (plan is None) == (released is None):
         raise InputError(
             "An attack needs either a released file or --plan, by which one is made; "
@@ -53,27 +43,38 @@ def attack_files(
         )
     if plan is not None and control is not None:
         raise InputError("With --plan, controls come from the file itself; leave --control out.")
-    places = [place for place in (original, released, control) if place is not None]
+    decided = None if plan is None else Plan.from_toml(plan)
+    files = {"original": original, "released": released, "control": control}
+    places = {name: place for name, place in files.items() if place is not None}
     if report is not None:
-        check_report_target(report, *(place for place in places if isinstance(place, Path)))
-    with local_copies(*places) as files:
-        tables = [read_file(path, numbers_of(plan or Plan()), csv).table for path in files]
-    for place, table in zip(places, tables, strict=True):
-        speaker.say("read", f"{place}: {table_size(table.num_rows, table.num_columns)}")
-    tables_named = [
-        word for word, place in (("released", released), ("control", control)) if place is not None
-    ]
-    others = dict(zip(tables_named, tables[1:], strict=True))
-    speaker.say("attacking", _ahead(tables[0], others, plan, attacks))
-    if known:
-        speaker.say("known", names(known, 40))
+        check_report_target(report, *(p for p in places.values() if isinstance(p, Path)))
+    with local_copies(*places.values()) as copies:
+        numbers = numbers_of(decided or Plan())
+        tables = {
+            name: read_file(path, numbers, csv).table
+            for name, path in zip(places, copies, strict=True)
+        }
+    for name, place in places.items():
+        size = table_size(tables[name].num_rows, tables[name].num_columns)
+        speaker.say("read", f"{place}: {size}")
+    n, d = tables["original"].num_rows, tables["original"].num_columns
+    records = {name: table.num_rows for name, table in tables.items()}
+    controls = records.get("control", 0) if decided is None else round(CONTROL_SHARE * n)
+    seconds = round(seconds_needed(n, records.get("released", n), controls, d, attacks))
+    time = f"about {plural(max(1, seconds), 'second')}"
+    if decided is not None:
+        trials = plural(TRIALS, "trial")
+        time = f"{trials} with {share(CONTROL_SHARE)} of the people as controls, each {time} after protecting"
+    speaker.say("attacking", f"{time}; Ctrl-C keeps what is done")
+    named = split_names(known)
+    if named:
+        speaker.say("known", names(named, 40))
     with speaker.stoppable() as stopped, speaker.progress("attacking") as bar:
         result = attack(
-            tables[0],
-            **others,
-            known=known,
+            **tables,
+            known=named,
             secret=secret,
-            plan=plan,
+            plan=decided,
             attacks=attacks,
             missing_words=MISSING_WORDS,
             progress=bar,
@@ -82,26 +83,10 @@ def attack_files(
     for label, text in result.lines:
         speaker.say(label, text)
     if report is not None:
-        write_report(
-            _card(result, str(original), str(released or "what the plan would release")), report
-        )
+        attacked = "what the plan would release" if released is None else str(released)
+        write_report(_card(result, str(original), attacked), report)
         speaker.say("card", str(report))
     speaker.give(result.as_dict())
-
-
-def _ahead(original: Any, others: dict[str, Any], plan: Plan | None, attacks: int) -> str:
-    """Say how long it will take."""
-    n, d = original.num_rows, original.num_columns
-    released = others["released"].num_rows if "released" in others else n
-    controls = others["control"].num_rows if "control" in others else 0
-    if plan is not None:
-        controls = round(CONTROL_SHARE * n)
-    seconds = round(seconds_needed(n, released, controls, d, attacks))
-    time = f"about {plural(max(1, seconds), 'second')}"
-    if plan is not None:
-        trials = plural(TRIALS, "trial")
-        time = f"{trials} with {share(CONTROL_SHARE)} of the people as controls, each {time} after protecting"
-    return f"{time}; Ctrl-C keeps what is done"
 
 
 def _card(result: Attacks, original: str, released: str) -> dict[str, Any]:

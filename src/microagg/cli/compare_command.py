@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from microagg.base.formatting import percent, share, table_size
+from microagg.cli.flags import whole_numbers
 from microagg.cli.show import Speaker
+from microagg.comparing.choices import Choice
 from microagg.comparing.comparison import Comparison, Tried, prepare, try_prepared
 from microagg.engines.memory.table import Table
 from microagg.errors import StopSearch
-from microagg.formats.addresses import Place, is_plain
+from microagg.formats.addresses import Place, as_place, is_plain
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
 from microagg.job.job import numbers_of
+from microagg.plan.forms import split_names
 from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target
 
@@ -23,20 +27,31 @@ def compare_file(
     speaker: Speaker,
     source: Place,
     plan: Plan,
-    form: CsvFormat,
+    csv: CsvFormat,
     sheet: str | None,
     report: Path | None,
-    command: list[str],
-    **settings: Any,
+    k: str,
+    methods: list[str] | None,
+    release: str | None,
+    attack_each: bool,
+    budget: float,
 ) -> bool:
     """Carry out a plan with several methods and k, say which to choose, return whether it meets targets."""
+    sizes, named = whole_numbers(k), split_names(methods)
     if report is not None:
         check_report_target(report, *([source] if isinstance(source, Path) else []))
     with local_copies(source) as (file,):
-        read = read_file(file, numbers_of(plan), form, sheet=sheet)
-    records = Table.of(read)
+        records = Table.of(read_file(file, numbers_of(plan), csv, sheet=sheet))
     speaker.say("read", f"{source}: {table_size(len(records), len(records.frame.names))}")
-    trials = prepare(records, plan, **settings)
+    trials = prepare(
+        records,
+        plan,
+        sizes,
+        "all" if named == ["all"] else named,
+        release=None if release is None else split_names([release]),
+        attack=attack_each,
+        budget=budget,
+    )
     speaker.say("trying", f"{trials.announcement}; Ctrl-C ends it and keeps what is done")
     with speaker.progress("comparing") as bar, speaker.stoppable() as asked:
 
@@ -60,6 +75,10 @@ def compare_file(
     speaker.say("choose", suggestion.words)
     if report is not None:
         of = str(source) if is_plain(source) else None  # the hash of a temporary copy helps nobody
+        command = ["microagg"]
+        for word in sys.argv[1:]:
+            place = as_place(word)  # which shows an address without its credentials
+            command.append(word if isinstance(place, Path) else str(place))
         comparison.report(report, source=of, command=command)
         speaker.written = [str(report)]
         speaker.say("report", f"{report}, and every number in {report.with_suffix('.json').name}")
@@ -82,47 +101,40 @@ def _print_table(comparison: Comparison) -> None:
 
     table = Table(box=None)
     with_tables, attacked = len(comparison.settings["release"]) > 1, comparison.settings["attack"]
+    columns: dict[str, Callable[[Choice], str]] = {
+        "method": lambda choice: choice.method,
+        "k": lambda choice: str(choice.k),
+        "groups": lambda choice: f"{choice.groups:,}",
+        "release": lambda choice: choice.release,
+        "tables %": lambda choice: _percent(choice.tables),
+        "× sample": lambda choice: f"{choice.tables_multiple or 0.0:.1f}",
+        "loss %": lambda choice: percent(choice.information_loss or 0.0).removesuffix(" %"),
+        "linked %": lambda choice: _percent(getattr(choice.linkage, "share", None)),
+        "guessed %": lambda choice: _percent(getattr(choice.inference, "share", None)),
+        "below k %": lambda choice: _percent(choice.below_k),
+        "seconds": lambda choice: f"{choice.seconds:.2f}",
+        "worth choosing": lambda choice: " ".join(
+            ["*"] * choice.on_frontier + ["cut short"] * choice.cut_short
+        ),
+    }
     # Groups and seconds give way, so that a terminal has room for all columns.
-    titles = (
-        "method",
-        "k",
-        *(() if attacked else ("groups",)),
-        *(("release", "tables %", "× sample") if with_tables else ()),
-        "loss %",
-        "linked %",
-        *(("guessed %",) if attacked else ()),
-        "below k %",
-        *(() if attacked else ("seconds",)),
-        "worth choosing",
-    )
-    for title in titles:
+    gone = {"groups", "seconds"} if attacked else {"guessed %"}
+    gone |= set() if with_tables else {"release", "tables %", "× sample"}
+    columns = {title: cell for title, cell in columns.items() if title not in gone}
+    for title in columns:
         right = title not in ("method", "release", "worth choosing")
         table.add_column(title, justify="right" if right else "left")
     for choice in comparison.cells:
-        if choice.information_loss is None or choice.linkage is None:
-            why = "cannot" if choice.tried else choice.problem
-            blanks = [choice.release if title == "release" else "–" for title in titles[2:-1]]
-            table.add_row(choice.method, str(choice.k), *blanks, Text(str(why)))
-            continue
-        notes = ["*"] * choice.on_frontier + ["cut short"] * choice.cut_short
-        guessed = None if choice.inference is None else max(choice.inference.share, 0.0)
+        has_figures = choice.information_loss is not None and choice.linkage is not None
         cells = {
-            "method": choice.method,
-            "k": str(choice.k),
-            "groups": f"{choice.groups:,}",
-            "release": choice.release,
-            "tables %": _percent(choice.tables),
-            "× sample": f"{choice.tables_multiple or 0.0:.1f}",
-            "loss %": percent(choice.information_loss).removesuffix(" %"),
-            "linked %": _percent(choice.linkage.share),
-            "guessed %": _percent(guessed),
-            "below k %": _percent(choice.below_k),
-            "seconds": f"{choice.seconds:.2f}",
-            "worth choosing": " ".join(notes),
+            title: cell(choice) if has_figures or title in ("method", "k", "release") else "–"
+            for title, cell in columns.items()
         }
-        table.add_row(*(cells[title] for title in titles))
+        if not has_figures:
+            cells["worth choosing"] = "cannot" if choice.tried else str(choice.problem)
+        table.add_row(*map(Text, cells.values()))
     Console().print(table)
 
 
 def _percent(value: float | None) -> str:
-    return "–" if value is None else share(value).removesuffix(" %")
+    return "–" if value is None else share(max(value, 0.0)).removesuffix(" %")

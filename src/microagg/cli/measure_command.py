@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,35 +10,31 @@ import pyarrow as pa
 
 from microagg.base.formatting import names, number, percent, plural, share, table_size
 from microagg.base.progress import Clock
-from microagg.cli.lines import (
-    analysis_lines,
-    say_caution,
-    say_diversity,
-    say_lines,
-)
+from microagg.cli.lines import say_caution, say_diversity
 from microagg.cli.show import Speaker
-from microagg.evidence.column_cautions import about_agreement, about_known
+from microagg.evidence.cautions import about_agreement, about_known
+from microagg.evidence.measured import Signs
 from microagg.evidence.sentences import (
     attacker_words,
     cases_words,
     fidelity_words,
     loss_words,
-    tables_words,
-    times_words,
+    thresholds_of,
 )
 from microagg.formats.addresses import Place
 from microagg.formats.files import read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
 from microagg.measure.both_tables import Pair, align, pair
-from microagg.measure.fidelity import Fidelity, fidelity
+from microagg.measure.fidelity import fidelity
 from microagg.measure.known_columns import Known, KnownRisk, enough, known_columns, known_risk, rank
 from microagg.measure.linkage import check_sample, sample_for
 from microagg.measure.risk import Risk, risk_of
-from microagg.measure.utility import Utility, utility_of
+from microagg.measure.utility import utility_of
 from microagg.plan.analysis_formulas import computed_with
+from microagg.plan.forms import split_names
 from microagg.plan.plan import Plan
-from microagg.plan.sections import Accept
+from microagg.plan.sections import Roles
 from microagg.tables.frame import Frame
 from microagg.tables.frame_libraries import plain_arrow
 from microagg.tables.variable import QUANTITIES
@@ -50,27 +46,37 @@ def measure_files(
     speaker: Speaker,
     original: Place,
     protected: Place,
+    plan: Plan,
     csv: CsvFormat,
     columns: list[str] | None,
     id_: str | None,
-    plan: Plan,
-    *,
-    confidential: list[str],
+    confidential: list[str] | None,
     sample: int | None,
 ) -> bool:
     """Measure a protected file against its original and say so; return whether all holds."""
-    clock = Clock()
+    clock, k = Clock(), plan.blocks[0].k
+    named, secret = split_names(columns), split_names(confidential) or []
     check_sample(sample)
     with clock.time("read"), local_copies(original, protected) as files:
-        numbers = _numbers(plan, columns or [])
+        # These are read as numbers even if they look like codes.
+        analysed = [str(name) for name in map(computed_with, plan.analyses) if name is not None]
+        numbers = [
+            name
+            for name in (*(named or []), *analysed)
+            if name not in plan.columns or plan.columns[name].kind in QUANTITIES
+        ]
         before, after = (read_file(path, numbers, csv).table for path in files)
     for path, table in ((original, before), (protected, after)):
         speaker.say("read", f"{path}: {table_size(table.num_rows, table.num_columns)}")
+    weight = None if plan.weight is None else str(plan.weight.column)
     with clock.time("match"):
         if id_ is not None:
             after = align(before, after, id_)
-        aside = [*confidential, *([] if id_ is None else [id_])]
-        both, known_names = _columns_to_compare(before, after, columns, plan, aside)
+        aside = [*secret, *(name for name in (id_, weight) if name is not None)]
+        both = pair(before, after, named, aside, kinds=plan.columns, weights=weight)
+        if named is None:
+            both = _changed(both)
+        known_names = _unchanged(before, after, [*both.names, *aside])
         known = known_columns(Frame(after), known_names)
     speaker.say("compared", names(both.names, 40))
     if known:
@@ -80,31 +86,46 @@ def measure_files(
     with clock.time("loss"):
         utility = utility_of(both, plan.analyses)
         lost = utility.as_dict()
-    unmeasured = _say_loss(speaker, both, utility)
+    speaker.say("lost", loss_words(utility))
+    for analysis in utility.analyses:
+        speaker.say("", analysis.words)
+    unmeasured = [name for name, varies in zip(both.names, both.varies, strict=True) if not varies]
+    if unmeasured:
+        speaker.say("", f"{names(unmeasured)}: constant in the original, so its loss has no unit")
     if id_ is None:
         _say_order(speaker, utility.information_loss)
     with clock.time("fidelity"):
-        weight = None if plan.weight is None else plan.weight.column
         shared = [
             n for n in before.column_names if n in after.column_names and n not in (id_, weight)
         ]
         kinds = {name: column for name, column in plan.columns.items() if name in shared}
         usable = fidelity(before, after, shared, kinds=kinds, weight=weight)
     speaker.say("usable", fidelity_words(usable))
-    k = plan.blocks[0].k
-    with clock.time("risk"):
-        alone, with_known = _link(
-            speaker, both, known, k, confidential, sample or sample_for(len(both))
+    with clock.time("risk"), speaker.progress("linking") as bar:
+        linked = sample or sample_for(len(both))
+        alone, n = risk_of(both, k, secret, sample=linked), linked or len(both)
+        alone = alone.linked(bar and (lambda done: bar(done, 2 * n)))
+        with_known = known_risk(
+            both,
+            known,
+            k or alone.smallest_class,
+            sample=linked,
+            progress=bar and (lambda done: bar(n + done, 2 * n)),
         )
-    _say_risk(speaker, both, known, alone, with_known, k)
-    gates = _gates(utility.information_loss, with_known.linkage.high, usable, alone, plan.accept)
+    _say_risk(speaker, both, known, alone, with_known, plan)
+    limits = thresholds_of(
+        plan.accept, utility.information_loss, with_known.linkage, utility.analyses, usable
+    )
+    gates = [(f"{limit.what} {limit.found} ({limit.limit})", limit.passed) for limit in limits]
+    if alone.below_k is not None:
+        holds = not alone.below_k
+        rest = "holds" if holds else f"does not hold for {share(alone.below_k)} of the records"
+        gates.insert(0, (f"k {rest}", holds))
     for text, passed in gates:
         speaker.say("target", text, style="bold" if passed else "bold red")
-    off = (
-        ""
-        if usable.correlations is None
-        else f"correlations off by {number(usable.correlations)} on average; "
-    )
+    off = ""
+    if usable.correlations is not None:
+        off = f"correlations off by {number(usable.correlations)} on average; "
     speaker.say("more", f"{off}all measures with --json")
     speaker.give(
         {
@@ -148,63 +169,13 @@ def _say_order(speaker: Speaker, loss: float) -> None:
         )
 
 
-def _numbers(plan: Plan, named: list[str]) -> list[str]:
-    """List the columns that are read as numbers even if they look like codes."""
-    analysed = [str(name) for name in map(computed_with, plan.analyses) if name is not None]
-    kinds = plan.columns
-    return [n for n in [*named, *analysed] if n not in kinds or kinds[n].kind in QUANTITIES]
-
-
-def _columns_to_compare(
-    before: pa.Table, after: pa.Table, columns: list[str] | None, plan: Plan, aside: list[str]
-) -> tuple[Pair, list[str]]:
-    """Return the columns to compare, in both tables, and the names of those that an attacker knows."""
-    weight = None if plan.weight is None else str(plan.weight.column)
-    aside = [*aside, *([] if weight is None else [weight])]
-    both = pair(before, after, columns, aside, kinds=plan.columns, weights=weight)
-    both = _changed(both, columns is None)
-    return both, _unchanged(before, after, [*both.names, *aside])
-
-
-def _say_loss(speaker: Speaker, both: Pair, utility: Utility) -> list[Any]:
-    """Say what was lost; return the columns whose loss cannot be measured."""
-    unmeasured = [n for n, ok in zip(both.names, both.varies, strict=True) if not ok]
-    speaker.say("lost", loss_words(utility))
-    say_lines(speaker, analysis_lines(utility))
-    if unmeasured:
-        speaker.say("", f"{names(unmeasured)}: constant in the original, so its loss has no unit")
-    return unmeasured
-
-
-def _link(
-    speaker: Speaker,
-    both: Pair,
-    known: Mapping[Any, Known],
-    k: int | None,
-    confidential: list[str],
-    sample: int | None,
-) -> tuple[Risk, KnownRisk]:
-    """Link the records by the protected columns alone, and with the known ones."""
-    with speaker.progress("linking") as bar:
-        alone, n = risk_of(both, k, confidential, sample=sample), sample or len(both)
-        alone = alone.linked(None if bar is None else lambda done: bar(done, 2 * n))
-        with_known = known_risk(
-            both,
-            known,
-            k or alone.smallest_class,
-            sample=sample,
-            progress=None if bar is None else lambda done: bar(n + done, 2 * n),
-        )
-    return alone, with_known
-
-
 def _say_risk(
     speaker: Speaker,
     both: Pair,
-    known: Mapping[Any, Known],
+    known: dict[Any, Known],
     alone: Risk,
     with_known: KnownRisk,
-    k: int | None,
+    plan: Plan,
 ) -> None:
     """Say what an attacker gains, and every caution about it."""
     speaker.say(
@@ -221,23 +192,25 @@ def _say_risk(
             "then unique",
         )
     say_diversity(speaker, alone)
-    agreements = {name: column.agreement for name, column in alone.diversity.items()}
-    cautions = list(about_agreement(agreements))
-    if with_known.below_k and k is not None:
+    signs = Signs(
+        records=len(both),
+        looked_at=len(both),
+        agreements={name: column.agreement for name, column in alone.diversity.items()},
+    )
+    if with_known.below_k and (k := plan.blocks[0].k) is not None:
         harms, drop = rank(both, known, k), enough(both, known, k)
-        cautions = [*about_known(k, len(known), with_known.below_k, harms, drop), *cautions]
-    for caution in cautions:
+        signs = replace(signs, below_k=with_known.below_k, harms=harms, enough=drop)
+    roles = Roles([], [], [], [], list(known))
+    for caution in (*about_known(plan, roles, signs), *about_agreement(plan, roles, signs)):
         say_caution(speaker, caution)
 
 
-def _changed(both: Pair, choose: bool) -> Pair:
-    """Without named columns, compare those that differ; if none does, all."""
+def _changed(both: Pair) -> Pair:
+    """Return the columns that differ; all, if none does."""
     same = both.original == both.protected
     same |= np.isnan(both.original) & np.isnan(both.protected)
     moved = ~same.all(axis=0)
-    if not choose or not moved.any() or moved.all():
-        return both
-    return both.of_columns(np.flatnonzero(moved))
+    return both.of_columns(np.flatnonzero(moved)) if moved.any() else both
 
 
 def _unchanged(before: pa.Table, after: pa.Table, aside: list[str]) -> list[str]:
@@ -261,28 +234,3 @@ def _same(first: pa.ChunkedArray, second: pa.ChunkedArray) -> bool:
         pa.ArrowNotImplementedError,
     ):  # values that the other type does not have
         return False
-
-
-def _gates(
-    loss: float,
-    linkage: float,
-    usable: Fidelity,
-    alone: Any,
-    accept: Accept,
-) -> list[tuple[str, bool]]:
-    """Check the promised k and the targets: a sentence for each, and whether it holds."""
-    gates = []
-    if alone.below_k is not None:
-        holds = not alone.below_k
-        rest = "holds" if holds else f"does not hold for {share(alone.below_k)} of the records"
-        gates.append((f"k {rest}", holds))
-    if accept.loss is not None:
-        gates.append((f"loss at most {accept.loss:g} %: {percent(loss)}", loss <= accept.loss))
-    if accept.linkage is not None:
-        text = f"linkage with what is known at most {share(accept.linkage)}: {share(linkage)}"
-        gates.append((text, linkage <= accept.linkage))
-    if accept.tables is not None:
-        times = usable.multiple(usable.order)
-        text = f"{tables_words(usable.order)} at most {times_words(accept.tables)} as far as"
-        gates.append((f"{text} another sample's: {times_words(times)}", times <= accept.tables))
-    return gates

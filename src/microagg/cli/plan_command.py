@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from microagg.base.formatting import names as listed_names
+from microagg.cli.flags import whole_numbers
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
 from microagg.comparing.freezing import FreezingPrices, freezing_prices
@@ -21,6 +22,7 @@ from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
 from microagg.ledger.checks import with_plain_means
 from microagg.ledger.ledger_file import Ledger, opened_key, read_ledger
+from microagg.plan.forms import split_names
 from microagg.plan.plan import Plan
 
 
@@ -28,17 +30,16 @@ def draft_plan(
     speaker: Speaker,
     source: Place,
     plan: Plan,
-    csv: CsvFormat | None,
-    sheet: str | None = None,
-    *,
-    priced: bool = False,
-    answers: Sequence[str] = (),
-    tables: float | None = None,
-    keep: Sequence[str] = (),
-    may_drop: Sequence[str] | None = None,
-    search_k: Sequence[int] = (),
-    ledger: Path | None = None,
-    key: str | None = None,
+    csv: CsvFormat,
+    sheet: str | None,
+    prices: bool,
+    answers: list[str] | None,
+    tables: float | None,
+    keep: list[str] | None,
+    may_drop: list[str] | None,
+    search_k: str,
+    ledger: Path | None,
+    key: str | None,
 ) -> bool:
     """Print the plan that a table and the flags give, with a reason for each column; prices if asked for.
 
@@ -46,6 +47,11 @@ def draft_plan(
     draft alone ends with a line about swapping.
     """
     searched = bool(plan.accept.targets or plan.analyses)
+    limits: dict[str, Any] = {
+        "keep": split_names(keep) or [],
+        "may_drop": split_names(may_drop),
+        "k": whole_numbers(search_k, "--search-k") if search_k else [],
+    }
     if (keep or may_drop is not None or search_k) and not searched:
         raise InputError(
             "--keep, --may-drop and --search-k tell a search what it may decide; there is no target to "
@@ -53,20 +59,19 @@ def draft_plan(
         )
     if searched and tables is not None:
         raise InputError("--tables searches k by itself. Leave the other targets out, or --tables.")
-    if ledger is not None and not priced:
+    if ledger is not None and not prices:
         raise InputError("Here --ledger is about what a ledger costs. Say --prices too.")
     with local_copies(source) as (file,):
         read = read_file(file, csv=csv, sheet=sheet)
     records = Table.of(read)
     whole = records.completed(plan).plan
-    parts = needed(whole, read.as_written.num_rows, bound=False)
     lines: list[tuple[str, str]] = []
-    meets, more = True, dict[str, object]()
+    meets, more = True, dict[str, Any]()
     with Compiling(speaker) as compiling:
-        compiling.ask(parts)
+        compiling.ask(needed(whole, read.as_written.num_rows, bound=False))
         if searched:
             with compiling.progress("searching") as bar:
-                best = search(records, plan, keep=keep, may_drop=may_drop, k=search_k, progress=bar)
+                best = search(records, plan, **limits, progress=bar)
             whole, meets, lines = best, best.meets, best.lines()
             more["search"] = best.as_json()
         elif tables is not None:
@@ -74,28 +79,22 @@ def draft_plan(
                 largest = largest_k(records, plan, tables, bar)
             whole, meets, lines = largest.plan, largest.meets, largest.lines()
             more["tables"] = {"meets": meets, "k": whole.k, "tried": largest.tried}
-        if answers:
+        if claimed := split_names(answers):
             with compiling.progress("pricing") as bar:
-                claims = price_answers(records, whole, answers, progress=bar)
+                claims = price_answers(records, whole, claimed, progress=bar)
+            more["answers"] = []
             for columns, price in claims:
                 lines.append(("answer", f"{listed_names(columns)}, if confidential: {price.words}"))
-            flag = ",".join(answers)
-            lines.append(
-                ("answers", f"--confidential {flag} makes this claim; nothing is claimed yet")
-            )
-            shown = ("loss", "change", "at_stake", "problem")
-            more["answers"] = [
-                {
-                    "columns": list(columns),
-                    **{name: price.as_dict()[name] for name in shown},
-                }
-                for columns, price in claims
-            ]
-        if priced:
+                facts = price.as_dict()
+                shown = {name: facts[name] for name in ("loss", "change", "at_stake", "problem")}
+                more["answers"].append({"columns": list(columns), **shown})
+            flag = f"--confidential {','.join(claimed)}"
+            lines.append(("answers", f"{flag} makes this claim; nothing is claimed yet"))
+        if prices:
             with compiling.progress("pricing") as bar:
-                prices = price_table(records, whole, progress=bar)
-            more["prices"] = prices.as_dict()
-            lines += prices.lines()
+                priced = price_table(records, whole, progress=bar)
+            more["prices"] = priced.as_dict()
+            lines += priced.lines()
             if ledger is not None:
                 frozen = _price_ledger(records, whole, plan, ledger, key)
                 more["freezing"] = frozen.as_dict()
@@ -106,8 +105,8 @@ def draft_plan(
             if swapping is not None:
                 lines.append(("swapping", swapping))
                 more["swapping"] = swapping
-    notes = dict(whole.notes)
-    speaker.give({"input": str(source), "plan": whole.as_dict(), "notes": notes} | more)
+    facts = {"input": str(source), "plan": whole.as_dict(), "notes": dict(whole.notes)}
+    speaker.give(facts | more)
     if not speaker.as_json:
         print(whole.to_toml(), end="", flush=True)
     for label, words in lines:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from microagg.base.formatting import names
@@ -19,11 +18,10 @@ from microagg.cli.lines import (
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
 from microagg.compile.warm import AFTER_GROUPING, needed
-from microagg.drafting.guess import Guess
 from microagg.engines.spark.spark_session import is_local
-from microagg.errors import StopSearch
-from microagg.evidence import Evidence
-from microagg.formats.addresses import Place
+from microagg.errors import InputError, StopSearch
+from microagg.formats.addresses import STANDARD, Place
+from microagg.formats.layouts import CsvFormat
 from microagg.job.job import Job
 from microagg.job.observer import Observer
 from microagg.job.run import JobResult, run
@@ -85,13 +83,34 @@ def parts_of(job: Job, plan: Plan, records: int | None) -> list[str]:
     return needed(plan, records, bound=job.report is not None and not job.public, engine=job.engine)
 
 
+def protect(
+    speaker: Speaker,
+    source: Place,
+    target: Place,
+    verbose: bool,
+    plan: Plan,
+    csv: CsvFormat,
+    **settings: Any,
+) -> bool:
+    """Protect a file, with settings of the job that are None where no flag gives them."""
+    speaker.verbose = verbose
+    if speaker.as_json and target == STANDARD:
+        raise InputError(
+            "The table goes to standard output, where --json has no place. Write one of them to a file."
+        )
+    flags = {name: value for name, value in settings.items() if value is not None}
+    return protect_file(speaker, Job(source, target, plan, csv=csv, **flags))
+
+
 def protect_file(speaker: Speaker, job: Job) -> bool:
     """Do the job and report on it; return whether the result holds."""
     job.check()  # a mistake is reported before anything is compiled
     with Compiling(speaker) as compiling:
         compiling.ask(parts_of(job, job.plan, job.about_records))  # while the table is read
         listener = _Listener(speaker, job, compiling)
-        with _watching(speaker, listener):
+        stoppable = speaker.stoppable(lambda: listener.searching)
+        with speaker.progress("grouping", of_job=True) as bar, stoppable as asked:
+            listener.bar, listener.asked = bar, asked
             try:
                 outcome = run(job, listener)
             except StopSearch:  # there are no groups yet
@@ -99,42 +118,26 @@ def protect_file(speaker: Speaker, job: Job) -> bool:
     evidence = outcome.evidence
     _say(speaker, job, outcome)
     if speaker.as_json:  # some measures are computed for this alone
-        speaker.give(_as_dict(job, outcome))
+        drafted = ("role", "looks_like", "kind", "reason")
+        speaker.give(
+            {
+                "input": str(job.source),
+                "output": None if evidence.rejected else str(job.target),
+                "report": None if job.report is None else str(job.report),
+                **evidence.as_dict(),
+                "left_out": outcome.left_out,
+                "drafted": None
+                if outcome.guesses is None
+                else {
+                    str(name): {key: getattr(guess, key) for key in drafted}
+                    for name, guess in outcome.guesses.items()
+                },
+                "seconds": outcome.seconds,
+            }
+        )
     if evidence.rejected and speaker.quiet:  # else nothing would say why the exit code is 1
         speaker.warn(evidence.rejected)
     return not evidence.rejected
-
-
-def _as_dict(job: Job, outcome: JobResult) -> dict[str, Any]:
-    return {
-        "input": str(job.source),
-        "output": None if outcome.evidence.rejected else str(job.target),
-        "report": None if job.report is None else str(job.report),
-        **outcome.evidence.as_dict(),
-        "left_out": outcome.left_out,
-        "drafted": None if outcome.guesses is None else _drafted(outcome.guesses),
-        "seconds": outcome.seconds,
-    }
-
-
-@contextlib.contextmanager
-def _watching(speaker: Speaker, listener: _Listener) -> Iterator[None]:
-    stoppable = speaker.stoppable(lambda: listener.searching)
-    with speaker.progress("grouping", of_job=True) as bar, stoppable as asked:
-        listener.bar, listener.asked = bar, asked
-        yield
-
-
-def _drafted(guesses: Mapping[Any, Guess]) -> dict[str, Any]:
-    return {
-        str(name): {
-            "role": guess.role,
-            "looks_like": guess.looks_like,
-            "kind": guess.kind,
-            "reason": guess.reason,
-        }
-        for name, guess in guesses.items()
-    }
 
 
 def _say(speaker: Speaker, job: Job, outcome: JobResult) -> None:
@@ -154,20 +157,15 @@ def _say(speaker: Speaker, job: Job, outcome: JobResult) -> None:
     end.append(MessageLine(evidence.verdict, evidence.verdict_words, _STYLES[evidence.verdict]))
     if speaker.verbose:
         say_lines(speaker, lines)
-        _say_more(speaker, evidence)
+        for part in evidence.parts[1:]:
+            speaker.say("grouped", evidence.part_words(part))
+        speaker.say("hidden", evidence.hidden_words)
+        say_diversity(speaker, evidence.alone)
+        for caution in evidence.cautions:
+            say_caution(speaker, caution)
     else:
         room = MOST_LINES - speaker.lines - len(end)
         cautions = sum(caution.severity != "note" for caution in evidence.cautions)
         say_lines(speaker, lines, room - min(cautions, 2))
         say_decisions(speaker, evidence.cautions, MOST_LINES - speaker.lines - len(end))
     say_lines(speaker, end)
-
-
-def _say_more(speaker: Speaker, evidence: Evidence) -> None:
-    """Say what the short form leaves to --verbose."""
-    for part in evidence.parts[1:]:
-        speaker.say("grouped", evidence.part_words(part))
-    speaker.say("hidden", evidence.hidden_words)
-    say_diversity(speaker, evidence.alone)
-    for caution in evidence.cautions:
-        say_caution(speaker, caution)

@@ -20,17 +20,18 @@ from rich.text import Text
 from microagg.base.formatting import visible
 from microagg.base.progress import RisingShare
 from microagg.errors import MicroaggError, VerificationError, fault_words, system_words
-from microagg.plan.method import Method
+from microagg.plan.registry import METHODS
 
 _SECONDS_BETWEEN_LINES = 30.0  # off a terminal, where a log is kept
 WATCHED = 4.0  # the same where somebody waits: nobody takes the command for dead
 _INTERRUPTED = 130  # what shells report for a command ended by Ctrl-C
 
 
-def print_methods(rows: list[Method]) -> None:
+def list_methods(speaker: Speaker) -> None:
     """Print the registry on stdout, a paragraph a method, so that no name is cut on narrow screens."""
-    out = Console(highlight=False)
-    for row in rows:
+    speaker.give({"methods": [method.as_dict() for method in METHODS.values()]})
+    out = Console(highlight=False, quiet=speaker.as_json)
+    for row in METHODS.values():
         facts = (row.guarantee, row.family, row.time, row.paper)
         lines = [row.summary, *(f"{o.name}={o.default!r}: {o.help}" for o in row.options)]
         out.print(Text(row.name, style="bold"))

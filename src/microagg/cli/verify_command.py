@@ -5,89 +5,87 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from microagg.base.formatting import UnitWords, names, percent, plural, unit_words
 from microagg.cli.show import Speaker
+from microagg.engines.memory_needed import fits, memory_for
+from microagg.engines.release_counts import CountsOnDisk
 from microagg.errors import InputError, TableError, shown
 from microagg.evidence.measured import History
 from microagg.evidence.over_time import history_sentences
 from microagg.formats import FORMATS
 from microagg.formats.addresses import Place, is_plain
 from microagg.formats.atomic import sha256
+from microagg.formats.batches import open_batches
 from microagg.formats.files import kind_of, read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
 from microagg.ledger.ledger_file import Ledger, finish_killed_run, opened_key, read_ledger
 from microagg.ledger.recount import Recount, faults_of_file, recount
 from microagg.measure.verify import Verification, count_promises, verify_all
+from microagg.plan.forms import split_names
 from microagg.plan.plan import Plan, Promise
 from microagg.tables.frame import Frame
 
-_FACTS = [
-    "number",
-    "date",
-    "path",
-    "sha256",
-    "k",
-    "kind",
-    "columns",
-    "records",
-    "loss",
-    "smallest",
+# What is told of a release of a ledger.
+_FACTS = (
+    *("number", "date", "path", "sha256", "k", "kind", "columns", "records", "loss", "smallest"),
     "counts",
-]
-"""What is told of a release of a ledger."""
+)
 
 
-def verify_file(
+def verify_files(
     speaker: Speaker,
-    file: Place,
-    k: int | None,
-    columns: list[str] | None,
-    unit: str | None,
-    promise: Path | None,
+    files: Sequence[Place],
     csv: CsvFormat,
+    k: int | None,
+    unit: str | None,
+    columns: list[str] | None,
+    ledger: Path | None,
+    promise: Path | None,
 ) -> bool:
-    """Count in a file whether a promise holds, and say so."""
-    if promise is None:
-        if k is None:
-            raise InputError(
-                "Which k? Give --k and, if you like, --columns; or --promise with the report's JSON or the "
-                "plan."
-            )
-        plan, counts = Plan(), _counted(file, [Promise(k, columns, unit)], csv)
-    else:
+    """Count whether a promise holds in a file, or in the files of a ledger, and say so."""
+    if ledger is not None:
+        return _verify_releases(speaker, files, ledger, csv)
+    if len(files) > 1:
+        raise InputError(
+            "Several files are counted together by the ledger that they were released with. Name it by "
+            "--ledger, or give one file."
+        )
+    if promise is not None:
         if k is not None or columns is not None or unit is not None:
             raise InputError(
                 "Give the promise by --promise, or by --k, --columns and --unit; not both."
             )
         plan = _read_promise(promise)
-        for unit in plan.units:
-            if unit in plan.drop:
-                who = plan.words_of_unit(unit)
-                speaker.warn(
-                    f"The promise is about {who}, which the plan drops from the file: only records can be "
-                    "counted in it."
-                )
-        counts = _promised(file, plan, csv)
+        for dropped in (name for name in plan.units if name in plan.drop):
+            speaker.warn(
+                f"The promise is about {plan.words_of_unit(dropped)}, which the plan drops from the "
+                "file: only records can be counted in it."
+            )
+        promises = _promises(plan)
+    elif k is not None:
+        plan, promises = Plan(), [Promise(k, split_names(columns), unit)]
+    else:
+        raise InputError(
+            "Which k? Give --k and, if you like, --columns; or --promise with the report's JSON or the plan."
+        )
+    with local_copies(files[0]) as (file,):
+        counts = _counted(file, promises, csv)
     least = min(counts, key=lambda count: (count.holds, count.smallest))
     for count in [least] if plan.is_swapped else counts:
-        _say_count(speaker, file, count, plan.words_of_unit(count.unit))
+        _say_count(speaker, files[0], count, plan.words_of_unit(count.unit))
     if plan.is_swapped:
         speaker.say(
             "note",
             f"Values were swapped within groups: in each of {plural(len(counts), 'column')} it was counted "
             "how many records have each value. Groups, and whose value is whose, cannot be seen in a file.",
         )
-    speaker.give(
-        {
-            "file": str(file),
-            **least.as_dict(),
-            "holds": all(count.holds for count in counts),
-            "parts": [count.as_dict() for count in counts],
-        }
-    )
-    return all(count.holds for count in counts)
+    holds = all(count.holds for count in counts)
+    parts = [count.as_dict() for count in counts]
+    speaker.give({"file": str(files[0]), **least.as_dict(), "holds": holds, "parts": parts})
+    return holds
 
 
 def _read_promise(path: Path) -> Plan:
@@ -106,39 +104,27 @@ def _read_promise(path: Path) -> Plan:
     return Plan.from_dict(plan)
 
 
-def _promised(file: Place, plan: Plan, csv: CsvFormat) -> list[Verification]:
+def _promises(plan: Plan) -> list[Promise]:
+    """Return what is counted in a file that a plan made."""
     plan.check_complete()
     if any(block.columns is None for block in plan.blocks):
         raise InputError(
             "The plan does not name the columns to protect; take that of the report, which does."
         )
-    promises = [
+    # A swapped value stands for the units that had it, which the file does not tell.
+    gone = {None, *plan.drop, *(plan.units if plan.is_swapped else ())}
+    return [
         promise._replace(
             columns=[str(name) for name in promise.columns or ()],
-            # A swapped value stands for the units that had it, which the file does not tell.
-            unit=None
-            if promise.unit is None or promise.unit in plan.drop or plan.is_swapped
-            else str(promise.unit),
+            unit=None if promise.unit in gone else str(promise.unit),
         )
         for promise in plan.promises()
     ]
-    return _counted(file, promises, csv)
 
 
-def _counted(address: Place, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
-    """Count in a file, in parts where it does not fit into memory."""
-    with local_copies(address) as (file,):
-        return _counted_locally(file, promises, csv)
-
-
-def _counted_locally(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
+def _counted(file: Path, promises: list[Promise], csv: CsvFormat) -> list[Verification]:
+    """Count in a local file, in parts where it does not fit into memory."""
     if FORMATS[kind_of(file)].in_batches:
-        from tempfile import TemporaryDirectory
-
-        from microagg.engines.memory_needed import fits, memory_for
-        from microagg.engines.release_counts import CountsOnDisk
-        from microagg.formats.batches import open_batches
-
         source = open_batches(file, csv)
         if not fits(source, None):
             with TemporaryDirectory(prefix="microagg-") as folder:
@@ -165,14 +151,13 @@ def _say_count(speaker: Speaker, file: Place, count: Verification, who: UnitWord
         )
 
 
-def tell_ledger(speaker: Speaker, path: Path) -> None:
+def tell_ledger(speaker: Speaker, file: Path) -> None:
     """Say what a ledger holds, without giving anybody away."""
-    ledger, _ = _read(path)
-    counts = recount(ledger)
-    about = ledger.about
+    ledger, _ = _read(file)
+    counts, about = recount(ledger), ledger.about
     speaker.say(
         "ledger",
-        f"{path}: {plural(len(ledger.releases), 'release')}; "
+        f"{file}: {plural(len(ledger.releases), 'release')}; "
         f"{plural(counts.units, 'unit')} by {names([about['key']])} in "
         f"{plural(counts.groups, 'base group')}; k = {counts.k:,}",
     )
@@ -186,7 +171,7 @@ def tell_ledger(speaker: Speaker, path: Path) -> None:
     _say_sentences(speaker, ledger, counts)
     speaker.give(
         {
-            "ledger": str(path),
+            "ledger": str(file),
             "key": about["key"],
             "strata": about["strata"],
             "weight": about["weight"],
@@ -200,7 +185,7 @@ def tell_ledger(speaker: Speaker, path: Path) -> None:
     )
 
 
-def verify_releases(speaker: Speaker, files: Sequence[Place], path: Path, csv: CsvFormat) -> bool:
+def _verify_releases(speaker: Speaker, files: Sequence[Place], path: Path, csv: CsvFormat) -> bool:
     """Check that the values in files are what a ledger says of its releases, and count over all of them."""
     ledger, key = _read(path)
     number_of = {facts["sha256"]: facts["number"] for facts in ledger.releases}

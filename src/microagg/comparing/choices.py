@@ -99,18 +99,17 @@ class Choice:
         linkage = row.pop("linkage")
         row["record_linkage"] = linkage and linkage["share"]
         row["record_linkage_interval"] = linkage and [linkage["low"], linkage["high"]]
-        row["inference"] = None if self.inference is None else self.inference._asdict()
+        row["inference"] = self.inference and self.inference._asdict()
         return row
 
+    @property
+    def cost_and_risk(self) -> tuple[float, float]:
+        """What it costs the users of the file, in percent, and what an attacker gains.
 
-def _worth(choice: Choice) -> float:
-    """Return what a choice costs the users of the file: how far tables moved, if measured, or the loss."""
-    return choice.loss if choice.tables is None else 100 * choice.tables
-
-
-def _risk(choice: Choice) -> float:
-    """Return what an attacker gains: by inference, if that was attacked, or by linkage."""
-    return choice.linked if choice.inference is None else max(choice.inference.share, 0.0)
+        How far tables moved, if that was measured, or the loss; inference, if it was attacked, or linkage.
+        """
+        cost = self.loss if self.tables is None else 100 * self.tables
+        return cost, self.linked if self.inference is None else max(self.inference.share, 0.0)
 
 
 def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
@@ -121,17 +120,17 @@ def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
     risk is the linkage, or what is guessed beyond controls. The spread is that of the choices that no
     other beats in one respect and equals in the other. Of equal choices the one with the largest k counts.
     """
-    order = sorted(
-        (i for i, choice in enumerate(choices) if choice.problem is None),
-        key=lambda i: (_worth(choices[i]), _risk(choices[i]), -choices[i].k),
-    )
+    done = [
+        (*choice.cost_and_risk, -choice.k, i)
+        for i, choice in enumerate(choices)
+        if choice.problem is None
+    ]
     front: list[int] = []  # beaten by none: each loses more than the one before and links fewer
-    for i in order:
-        if not front or _risk(choices[i]) < _risk(choices[front[-1]]):
-            front.append(i)
-    losses, links = [_worth(choices[i]) for i in front], [_risk(choices[i]) for i in front]
-    worth: set[int] = set()
-    at = 0
+    losses, links = list[float](), list[float]()
+    for cost, risk, _, i in sorted(done):
+        if not front or risk < links[-1]:
+            front, losses, links = [*front, i], [*losses, cost], [*links, risk]
+    worth, at = set[int](), 0
     while at < len(front):
         # Of those that lose hardly more than this one, the last links the fewest, and stands for all.
         limit = losses[at] + TOLERANCE * (losses[-1] - losses[0])
@@ -145,9 +144,7 @@ def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
 def about_methods(plan: Plan) -> str | None:
     """Say that the method matters little, if the same search follows every method; else None.
 
-    Parameters
-    ----------
-    plan : with a role for every column
+    ``plan`` has a role for every column.
     """
     counted = [u.column for u in map(plan.unit_of, plan.blocks) if u.column and u.mode == "count"]
     required = any(block.require for block in plan.blocks)
@@ -165,35 +162,29 @@ def about_methods(plan: Plan) -> str | None:
 def next_k_for(choices: Sequence[Choice], accept: Accept, n: int) -> int | None:
     """Name the k to try next with a method in search of its best choice that meets the targets.
 
-    With a target for the linkage that is the smallest k that meets it, since it loses least; else the
-    largest that meets the loss, since it links least. None when the search is over: also when a
-    choice has no result, and when meeting the linkage would lose too much.
-
-    Parameters
-    ----------
-    choices : those tried with the method
-    accept : the targets
-    n : number of records
+    ``choices`` are those tried with the method, ``accept`` the targets, and ``n`` the number of records. With
+    a target for the linkage the best is the smallest k that meets it, since it loses least; else the largest
+    that meets the loss, since it links least. None when the search is over: also when a choice has no result,
+    and when meeting the linkage would lose too much.
     """
     if not choices or any(choice.problem is not None for choice in choices):
         return None
+    loss_and_linkage = {choice.k: _meets(choice, accept) for choice in choices}
     if accept.linkage is None:
-        return next_k({c.k: _meets_loss(c, accept) for c in choices}, n, largest=True)
-    k = next_k({c.k: _meets_linkage(c, accept) for c in choices}, n, largest=False)
-    lose_too_much = [choice.k for choice in choices if not _meets_loss(choice, accept)]
+        return next_k({k: meets[0] for k, meets in loss_and_linkage.items()}, n, largest=True)
+    k = next_k({k: meets[1] for k, meets in loss_and_linkage.items()}, n, largest=False)
     # Loss rises with k, but for neighbours.
-    hopeless = k is not None and any(other < k - 1 for other in lose_too_much)
-    return None if hopeless else k
+    lose_too_much = [tried for tried, meets in loss_and_linkage.items() if not meets[0]]
+    return None if k is not None and any(tried < k - 1 for tried in lose_too_much) else k
 
 
-def _meets_loss(choice: Choice, accept: Accept) -> bool:
-    return accept.loss is None or choice.loss <= accept.loss
-
-
-def _meets_linkage(choice: Choice, accept: Accept) -> bool:
-    """Return whether a choice keeps to the linkage; an estimated share counts at the end of its interval."""
-    limit, linkage = accept.linkage, choice.linkage
-    return limit is None or (linkage is not None and linkage.high <= limit)
+def _meets(choice: Choice, accept: Accept) -> tuple[bool, bool]:
+    """Return whether a choice keeps to loss and linkage; an estimated share counts at its upper end."""
+    linked = 1.0 if choice.linkage is None else choice.linkage.high
+    return (
+        accept.loss is None or choice.loss <= accept.loss,
+        accept.linkage is None or linked <= accept.linkage,
+    )
 
 
 def next_k(meets: Mapping[int, bool], n: int, *, largest: bool) -> int | None:
@@ -247,15 +238,11 @@ class Suggestion:
 
 
 def suggestion(choices: Sequence[Choice], accept: Accept) -> Suggestion:
-    """Say which of the choices tried is the best that meets the targets.
+    """Say which of the choices tried is the best that meets the targets ``accept``.
 
-    Parameters
-    ----------
-    choices : what was tried, those worth choosing marked
-    accept : the targets; without any, the choices worth choosing are summed up
+    Without targets the ``choices`` worth choosing, which are marked, are summed up.
     """
     asked = accept.targets
-    failed = False if asked else None
     done = [choice for choice in choices if choice.problem is None]
     if not done:
         words = "No method could group this table; see the problems in the table."
@@ -263,13 +250,12 @@ def suggestion(choices: Sequence[Choice], accept: Accept) -> Suggestion:
             words = (
                 "No choice was finished in time. Allow more time (budget), or try fewer methods."
             )
-        return Suggestion(words, None, failed)
+        return Suggestion(words, None, False if asked else None)
     if not asked:
         worth = sorted((c for c in done if c.on_frontier), key=lambda choice: choice.loss)
-        are = "is" if len(worth) == 1 else "are"
-        ends = f": {_in_words(worth[0])}"
+        are, ends = "is", f": {_in_words(worth[0])}"
         if len(worth) > 1:
-            ends = f", from {_in_words(worth[0])} to {_in_words(worth[-1])}"
+            are, ends = "are", f", from {_in_words(worth[0])} to {_in_words(worth[-1])}"
         words = (
             f"No target was given. {len(worth)} of {plural(len(done), 'choice')} {are} worth choosing"
             f"{ends}. Give a target, a largest loss or linkage, to get one answer. {TRADE_OFF}"
@@ -282,22 +268,18 @@ def suggestion(choices: Sequence[Choice], accept: Accept) -> Suggestion:
         linked = 0.0 if accept.linkage is None else choice.linked / max(accept.linkage, 1e-9) - 1
         return max(lost, 0.0) + max(linked, 0.0)
 
-    good = [c for c in done if _meets_loss(c, accept) and _meets_linkage(c, accept)]
+    good = [choice for choice in done if all(_meets(choice, accept))]
     if not good:
         words = (
             f"None of the {plural(len(done), 'choice')} has {' and '.join(asked)}. The nearest is "
             f"{_in_words(min(done, key=excess))}. Try other methods, or relax a target. {TRADE_OFF}"
         )
         return Suggestion(words, None, False)
-    least = "links least" if accept.linkage is None else "loses least"
-    best = min(
-        good,
-        key=lambda c: (
-            *((c.linked, c.loss) if accept.linkage is None else (c.loss, c.linked)),
-            -c.k,
-            c.method,
-        ),
-    )
+    least = "links least"
+    best = min(good, key=lambda c: (c.linked, c.loss, -c.k, c.method))
+    if accept.linkage is not None:
+        least = "loses least"
+        best = min(good, key=lambda c: (c.loss, c.linked, -c.k, c.method))
     lost = "" if accept.loss is None else f" (at most {accept.loss:g} % asked for)"
     linked = "" if accept.linkage is None else f" (at most {100 * accept.linkage:g} % asked for)"
     words = (

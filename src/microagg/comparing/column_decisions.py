@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -35,16 +35,8 @@ def decisions(
 ) -> dict[Decision, Plan | str]:
     """List the other decisions that fit each column, those that keep it first.
 
-    Parameters
-    ----------
-    records : the whole table
-    plan : with a role for every column
-    guesses : of the columns to decide about
-
-    Returns
-    -------
-    dict
-        For each column and decision the plan with it, or why it cannot be made.
+    ``records`` are the whole table, ``plan`` has a role for every column, and ``guesses`` are of the columns
+    to decide about. For each column and decision: the plan with it, or why it cannot be made.
     """
     plans: dict[Decision, Plan | str] = {}
     for name, guessed in guesses.items():
@@ -60,10 +52,9 @@ def decisions(
             if decision == ROLE_WORDS.get(role, "protect"):
                 continue
             try:
-                changed = decided(plan, name, decision, guessed.kind)
+                plans[name, decision] = changed = decided(plan, name, decision, guessed.kind)
                 if decision == "stratum":
                     _check_stratum(records, changed)
-                plans[name, decision] = changed
             except MicroaggError as error:
                 plans[name, decision] = str(error)
     return plans
@@ -74,36 +65,32 @@ def releases(plan: Plan) -> dict[Decision, Plan]:
     changed: dict[Decision, Plan] = {}
     for decision in () if plan.is_swapped else ("release swap", "categories draw"):
         what, value = decision.split()
-        if all(getattr(block, what) == value for block in plan.blocks):
-            continue
-        with suppress(MicroaggError):  # a setting of the plan does not go with it
-            changed[None, decision] = decided(plan, None, decision)
+        if any(getattr(block, what) != value for block in plan.blocks):
+            with suppress(MicroaggError):  # a setting of the plan does not go with it
+                changed[None, decision] = decided(plan, None, decision)
     return changed
 
 
 def more_important(plan: Plan, name: Any) -> float | None:
     """Return a larger importance for a column of an analysis; None: there is none to try."""
     protected = any(name in (block.columns or ()) for block in plan.blocks)
-    if not protected or name not in plan.analysed:
-        return None
-    importance = plan.column(name).importance
-    return next((larger for larger in IMPORTANCES if larger > importance), None)
+    larger = (value for value in IMPORTANCES if value > plan.column(name).importance)
+    return next(larger, None) if protected and name in plan.analysed else None
 
 
 def _other_kinds(records: Table, plan: Plan, name: Any) -> list[str]:
     """List other kinds that fit a protected number: spiked where many records have the same, or not."""
-    kind = plan.column(name).kind
-    if kind not in (None, *QUANTITIES, "spiked") or not records.frame.is_numeric(name):
+    setting = plan.column(name)
+    if setting.kind not in (None, *QUANTITIES, "spiked") or not records.frame.is_numeric(name):
         return []
-    if plan.column(name).coarsen is not None or not role_of(plan, name).startswith("block-"):
+    if setting.coarsen is not None or not role_of(plan, name).startswith("block-"):
         return []
-    if kind == "spiked":
+    if setting.kind == "spiked":
         return ["kind number"]
     values = records.frame.doubles(name)
-    values = values[~np.isnan(values)]
-    if kind == "date" or not len(values) or np.mean(values == 0) < _LEAST_ZEROS:
-        return []
-    return ["kind spiked"]
+    is_zero = values[~np.isnan(values)] == 0
+    many = setting.kind != "date" and len(is_zero) and is_zero.mean() >= _LEAST_ZEROS
+    return ["kind spiked"] if many else []
 
 
 def _recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
@@ -118,9 +105,12 @@ def _recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[st
     if kind in ("number", "integer") and records.frame.is_numeric(name):
         values = records.frame.doubles(name)
         low, high = np.nanquantile(values, [0.05, 0.95]) if len(values) else (0.0, 0.0)
-        width = _round_number((high - low) / _BANDS)
-        whole = bool((values[~np.isnan(values)] % 1 == 0).all())
-        if width <= 0 or (whole and width < 2):
+        width = (high - low) / _BANDS
+        if not 0 < width < math.inf:
+            return []
+        power = 10.0 ** math.floor(math.log10(width))
+        width = max(step * power for step in (1, 2, 5) if step * power <= width)
+        if width < 2 and bool((values[~np.isnan(values)] % 1 == 0).all()):
             return []
         return [f"coarsen bands:{int(width) if width >= 1 else width}"]
     if kind not in ("nominal", "ordinal"):
@@ -128,45 +118,24 @@ def _recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[st
     codes, levels = records.frame.categories(name)
     counts = np.bincount(codes[codes >= 0], minlength=len(levels))
     fewest = 2 if kind == "nominal" else 1  # one rare level of an order has a neighbour to join
-    merged = []
+    coarser = []
     for rare in sorted({2 * plan.k, len(codes) // _RARE_OF}):
         is_rare = (counts > 0) & (counts < rare)
         if rare > 1 and is_rare.sum() >= fewest and (counts >= rare).any():
-            merged.append(f"coarsen rare:{rare}")
+            coarser.append(f"coarsen rare:{rare}")
     texts = [level for level in levels if isinstance(level, str)]
-    return [*merged, *(_prefixes(texts) if kind == "nominal" else [])]
-
-
-def _prefixes(levels: Sequence[str]) -> list[str]:
-    """List recodings of codes, all equally long and with a digit, to their first characters.
-
-    >>> _prefixes(["111", "112", "131", "211"]), _prefixes(["cook", "maid"])
-    (['coarsen prefix:2', 'coarsen prefix:1'], [])
-    """
-    length = len(levels[0]) if levels else 0
-    if any(len(level) != length or not any(map(str.isdigit, level)) for level in levels):
-        return []
-    shorter = range(length - 1, 0, -1)
-    fewer = [cut for cut in shorter if 1 < len({level[:cut] for level in levels}) < len(levels)]
-    return [f"coarsen prefix:{cut}" for cut in fewer]
-
-
-def _round_number(value: float) -> float:
-    """Return the largest of 1, 2, 5, 10, 20, 50 … (or .5, .2 …) up to a value; 0 for none.
-
-    >>> _round_number(7.3), _round_number(1234.0), _round_number(0.0)
-    (5.0, 1000.0, 0.0)
-    """
-    if not 0 < value < math.inf:
-        return 0.0
-    power = 10.0 ** math.floor(math.log10(value))
-    return float(max(step * power for step in (1, 2, 5) if step * power <= value))
+    length = len(texts[0]) if texts else 0
+    # Codes are all equally long and have a digit.
+    if kind == "nominal" and all(len(t) == length and any(map(str.isdigit, t)) for t in texts):
+        left = {cut: len({text[:cut] for text in texts}) for cut in range(length - 1, 0, -1)}
+        coarser += [f"coarsen prefix:{cut}" for cut, n in left.items() if 1 < n < len(texts)]
+    return coarser
 
 
 def _check_stratum(records: Table, plan: Plan) -> None:
     """Refuse strata with fewer than k units; only the whole table shows them."""
     written = None if records.text is None else Frame(records.text)
-    strata, _ = strata_of(records.frame, plan.strata.columns, written)
+    strata = strata_of(records.frame, plan.strata.columns, written)
     if share_below(strata, plan.k, records.units(plan)):
         who = plan.words_of_unit(next(iter(plan.units), None))
         raise InputError(f"some strata have fewer than {who.counted(plan.k)}")

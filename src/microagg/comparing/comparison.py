@@ -5,8 +5,8 @@ The choices named come first and in their order, then those k that the search fo
 
 from __future__ import annotations
 
+import itertools
 import math
-import operator
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -35,13 +35,7 @@ from microagg.plan.registry import methods as registered
 from microagg.plan.sections import Accept
 from microagg.plan.settings import check_k
 from microagg.report.html import write_report
-from microagg.report.model import (
-    FROM_FILE,
-    about_method,
-    file_facts,
-    now,
-    repetition,
-)
+from microagg.report.model import FROM_FILE, file_facts, now, repetition
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import as_matrix, is_frame
 
@@ -107,16 +101,12 @@ class Comparison:
     @property
     def announcement(self) -> str:
         """Number of methods and k, and the time that they take at most."""
-        asked = self.settings
-        limit = "" if asked["budget"] is None else f", at most {asked['budget']:g} s"
-        search = "; then other k in search of the target" if self.plan.accept.targets else ""
-        releases = len(asked["release"])
-        kinds = f" × {releases} kinds of release" if releases > 1 else ""
-        attacks = (
-            "; each is attacked, for which a part is protected anew" if asked["attack"] else ""
-        )
-        methods = plural(len(asked["methods"]), "method")
-        return f"{methods} × {len(asked['k'])} k{kinds}{limit}{attacks}{search}"
+        asked, releases = self.settings, len(self.settings["release"])
+        words = f"{plural(len(asked['methods']), 'method')} × {len(asked['k'])} k"
+        words += f" × {releases} kinds of release" if releases > 1 else ""
+        words += "" if asked["budget"] is None else f", at most {asked['budget']:g} s"
+        words += "; each is attacked, for which a part is protected anew" if asked["attack"] else ""
+        return words + "; then other k in search of the target" * bool(self.plan.accept.targets)
 
     def plan_of(self, choice: Key) -> Plan:
         """Return the plan with a method and a k in every block; nothing is proved about its groups."""
@@ -144,9 +134,6 @@ class Comparison:
         """What was not tried or cut short because of the time, in words; None if nothing was."""
         untried = sum(not choice.tried for choice in self.cells)
         short = sum(choice.cut_short for choice in self.cells)
-        if not untried and not short:
-            return None
-        why = "it was stopped" if self.stopped else "time was over"
         words = []
         if untried:
             were = "was" if untried == 1 else "were"
@@ -154,6 +141,9 @@ class Comparison:
         if short:
             searches = plural(short, "search was", "searches were")
             words.append(f"{searches} cut short and may lose less with more time")
+        if not words:
+            return None
+        why = "it was stopped" if self.stopped else "time was over"
         return f"Partial results, since {why}: {'; '.join(words)}. Allow more time with budget."
 
     def suggest(
@@ -164,10 +154,8 @@ class Comparison:
         Parameters
         ----------
         max_loss : at most this information loss, in percent
-        max_linkage : at most this share of records linked, 0 to 1; an estimated share is
-            taken at the upper end of its interval
-
-        Without either, the targets are those given to :func:`compare`.
+        max_linkage : at most this share of records linked, 0 to 1; an estimated share is taken at the upper
+            end of its interval. Without either, the targets are those given to :func:`compare`.
         """
         return suggestion(self.cells, self._targets(max_loss, max_linkage))
 
@@ -222,12 +210,14 @@ class Comparison:
             "columns": {"protected": [str(name) for name in self.columns]},
             "comparison": self.as_dict(),
             "plan_text": self.plan.to_toml(),
-            "methods": {name: about_method(name) for name in self.settings["methods"]},
-            "suggestion": {
-                **suggestion(self.cells, accept).as_dict(),
-                "max_loss": accept.loss,
-                "max_linkage": accept.linkage,
+            "methods": {
+                name: {
+                    what: getattr(find(name), what) for what in ("paper", "guarantee", "summary")
+                }
+                for name in self.settings["methods"]
             },
+            "suggestion": suggestion(self.cells, accept).as_dict()
+            | {"max_loss": accept.loss, "max_linkage": accept.linkage},
             "trade_off": TRADE_OFF,
             "files": {"input": file_facts(source), "output": None},
             "repeat": repetition(command, f"microagg.compare(frame, plan={FROM_FILE}{settings})"),
@@ -325,11 +315,8 @@ def prepare(
 ) -> Comparison:
     """Check what :func:`compare` is asked before any work; nothing is tried yet.
 
-    Parameters
-    ----------
-    records : the table that was read
-    plan : with all settings that override it
-    k, methods, release, budget, workers, attack : as for :func:`compare`
+    ``records`` are the table that was read, and ``plan`` has all settings that override it; ``k``,
+    ``methods``, ``release``, ``budget``, ``workers`` and ``attack`` are as for :func:`compare`.
     """
     if workers is not None and (not hasattr(workers, "__index__") or workers < 1):
         raise InputError(
@@ -337,17 +324,21 @@ def prepare(
             "Leave it out for as many as there are processors."
         )
     seconds = check_budget(budget)
-    sizes = _sizes(k, len(records))
+    none = "No k was named. Name at least one, such as k=[3, 5, 10]."
+    sizes = list(dict.fromkeys(check_k(size, len(records)) for size in _listed(k, none)))
     plan = replace(plan, blocks=tuple(replace(block, k=sizes[0]) for block in plan.blocks))
     full = records.completed(plan).plan
     about = about_methods(full)
-    kinds = _kinds_of_release(release, plan)
+    none = 'No kind of release was named. Name at least one, such as ["mean", "swap"].'
+    kinds = _listed(plan.blocks[0].release if release is None else release, none)
+    for kind in kinds:
+        plan.override(release=kind)  # refuses a word that is none
+    kinds = list(dict.fromkeys(kinds))
     if methods is None and len(kinds) > 1:
-        methods = list(dict.fromkeys(block.method for block in plan.blocks))
-    chosen = _methods(methods, full, about is not None)
+        methods = [block.method for block in plan.blocks]
     settings = {
         "k": sizes,
-        "methods": chosen,
+        "methods": _methods(methods, full, about is not None),
         "release": kinds,
         "budget": None if seconds == math.inf else seconds,
         "attack": attack,
@@ -360,20 +351,8 @@ def prepare(
 def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> Comparison:
     """Try all choices that :func:`prepare` checked, then search k for the targets.
 
-    Parameters
-    ----------
-    comparison : without cells, and with its table
-    progress : as for :func:`compare`
-
-    Returns
-    -------
-    Comparison
-        With cells, and without the table.
-
-    Raises
-    ------
-    StopSearch
-        If ``progress`` raised it before any choice had a result.
+    ``progress`` is as for :func:`compare`; if it raises :class:`microagg.StopSearch` before any choice has a
+    result, so does this. The result has cells, and no table.
     """
     records, n, asked = comparison.table, comparison.records, comparison.settings
     assert records is not None  # nothing was tried yet
@@ -405,8 +384,6 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
     wanted = [(name, k, release) for name in methods for release in releases for k in asked["k"]]
 
     def report(compiling: bool = False) -> None:
-        if progress is None:
-            return
         seconds, results, done = time.monotonic(), tries.results, tries.records_done
         cells = len(done) or len(wanted)
         state = Tried(
@@ -417,7 +394,8 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
             compiling=compiling and seconds - began > _SECONDS_TO_LOAD,
             choices=list(results.values()),
         )
-        progress(state, n * cells)
+        if progress is not None:
+            progress(state, n * cells)
 
     loading.run([(name, min(asked["k"]), releases[0]) for name in methods], lambda: report(True))
     tries.stop = loading.stop
@@ -425,8 +403,13 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
         tries.ends = time.monotonic() + asked["budget"]
     while wanted:
         tries.run(wanted, report)
-        searching = comparison.plan.accept.targets and not tries.stop.is_set()
-        wanted = _next_in_search(comparison, tries.results) if searching else []
+        wanted = []
+        if not comparison.plan.accept.targets or tries.stop.is_set():
+            break
+        for name, release in itertools.product(methods, releases):  # in search of the targets
+            choices = [c for key, c in tries.results.items() if (key[0], key[2]) == (name, release)]
+            k = next_k_for(choices, comparison.plan.accept, n)
+            wanted += [] if k is None else [(name, k, release)]
     order = sorted(
         tries.results, key=lambda key: (methods.index(key[0]), releases.index(key[2]), key[1])
     )
@@ -437,43 +420,13 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
     return replace(comparison, cells=mark_frontier(cells), stopped=stopped, table=None)
 
 
-def _next_in_search(comparison: Comparison, tried: Mapping[Key, Choice]) -> list[Key]:
-    """List the next choice of each method and kind of release in the search for the targets."""
-    following: list[Key] = []
-    for name in comparison.settings["methods"]:
-        for release in comparison.settings["release"]:
-            choices = [tried[key] for key in sorted(tried) if (key[0], key[2]) == (name, release)]
-            k = next_k_for(choices, comparison.plan.accept, comparison.records)
-            following += [] if k is None else [(name, k, release)]
-    return following
-
-
-def _sizes(k: Any, n: int) -> list[int]:
-    """List the least group sizes, each once."""
-    try:
-        sizes: list[Any] = [operator.index(k)]
-    except TypeError:
-        several = isinstance(k, Iterable) and not isinstance(k, str | bytes)
-        sizes = list(k) if several else [k]
-    if isinstance(k, bool):
-        sizes = [k]
-    if not sizes:
-        raise InputError("No k was named. Name at least one, such as k=[3, 5, 10].")
-    return list(dict.fromkeys(check_k(size, n) for size in sizes))
-
-
-def _kinds_of_release(release: str | Iterable[str] | None, plan: Plan) -> list[str]:
-    """List the kinds of release to try, each once."""
-    if release is None:
-        return list(dict.fromkeys(block.release for block in plan.blocks))[:1]
-    kinds = [release] if isinstance(release, str) else list(release)
-    if not kinds:
-        raise InputError(
-            'No kind of release was named. Name at least one, such as ["mean", "swap"].'
-        )
-    for kind in kinds:
-        plan.override(release=kind)  # refuses a word that is none
-    return list(dict.fromkeys(kinds))
+def _listed(named: Any, what: str) -> list[Any]:
+    """List one or several things that were named; ``what`` is said if none was."""
+    several = isinstance(named, Iterable) and not isinstance(named, str | bytes)
+    several = several and getattr(named, "ndim", 1) > 0  # an array may hold one number
+    if not (chosen := list(named) if several else [named]):
+        raise InputError(what)
+    return chosen
 
 
 def _methods(methods: Any, plan: Plan, moot: bool) -> list[str]:
@@ -489,13 +442,11 @@ def _methods(methods: Any, plan: Plan, moot: bool) -> list[str]:
         # What proves optimality takes all the time that it gets.
         others = sorted((m for m in fit if m.name not in FAST), key=lambda m: m.proves)
         return [*FAST, *(m.name for m in others)]
-    several = isinstance(methods, Iterable) and not isinstance(methods, str)
-    chosen = [find(name) for name in (methods if several else [methods])]
-    if not chosen:
-        raise InputError(
-            "No method was named. Name at least one, leave methods out for auto and the fast classics, "
-            "or ask for 'all'."
-        )
+    none = (
+        "No method was named. Name at least one, leave methods out for auto and the fast classics, or ask "
+        "for 'all'."
+    )
+    chosen = [find(name) for name in _listed(methods, none)]
     for method in chosen:
         if method.one_column and several_columns:
             raise InputError(

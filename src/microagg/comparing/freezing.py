@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,7 +18,6 @@ from microagg.base.formatting import UnitWords, percent, share
 from microagg.comparing.prices import SAMPLE
 from microagg.comparing.trials import TriedSample
 from microagg.engines.memory.protect import protect_table
-from microagg.engines.memory.release import Release
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError
 from microagg.evidence.measured import History
@@ -36,27 +36,23 @@ LEAVING_WAVES = (1, 4, 12)
 class FreezingPrices(NamedTuple):
     """What a ledger costs, in percent of the information of the protected columns."""
 
-    at_once: float
-    """Lost if all records are protected at once; an estimate for the whole table."""
+    at_once: float  # lost if all records are protected at once; an estimate for the whole table
+    # Lost if they enter in so many waves; None: fewer than k would enter in a wave.
     in_waves: Mapping[int, float | None]
-    """Lost if they enter in so many waves; None: fewer than k would enter in a wave."""
-    with_groups: float | None
-    """Lost by this file with the groups of the ledger; None: the ledger has none yet."""
+    # What would become of whom in this file with the groups of the ledger; None: it has none yet.
     history: History | None
-    """What would become of whom in this file."""
-    touched: Mapping[int, float]
-    """Share of the groups of k that somebody left after so many waves."""
+    touched: Mapping[int, float]  # share of the groups of k that somebody left after so many waves
     k: int
     who: UnitWords
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        counts = None if self.history is None else dict(self.history.counts)
+        history = self.history
         return {
             "at_once": self.at_once,
             "in_waves": {str(waves): loss for waves, loss in self.in_waves.items()},
-            "with_groups": self.with_groups,
-            "counts": counts,
+            "with_groups": history and history.losses[-1],
+            "counts": history and dict(history.counts),
             "attrition": ATTRITION,
             "touched": {str(waves): part for waves, part in self.touched.items()},
         }
@@ -64,8 +60,8 @@ class FreezingPrices(NamedTuple):
     def lines(self) -> list[tuple[str, str]]:
         """Return the prices as labels and words."""
         lines = []
-        if self.with_groups is not None:
-            words = f"{percent(self.with_groups)} lost by this file with the groups of the ledger"
+        if self.history is not None:
+            words = f"{percent(self.history.losses[-1])} lost by this file with the groups of the ledger"
             anew = f"about {percent(self.at_once)} if all were grouped anew"
             lines.append(("ledger", f"{words}, {anew}; {history_words(self.history, self.who)}"))
         lines.append(("at once", f"{percent(self.at_once)} lost if all {self.who} are in one file"))
@@ -75,67 +71,45 @@ class FreezingPrices(NamedTuple):
                 words = f"too few {self.who} for {waves} waves: fewer than k would enter in each"
             lines.append((f"  {waves} waves", words))
         shares = ", ".join(share(part) for part in self.touched.values())
-        after = ", ".join(map(str, self.touched))
-        lines.append(
-            (
-                "  leavers",
-                f"if {share(ATTRITION)} of the {self.who} leave before each wave, {shares} of the groups of "
-                f"{self.k} have lost somebody after {after} waves; they are withheld or become one",
-            )
+        words = (
+            f"if {share(ATTRITION)} of the {self.who} leave before each wave, {shares} of the groups of "
+            f"{self.k} have lost somebody after {', '.join(map(str, self.touched))} waves; they are withheld "
+            "or become one"
         )
-        return lines
+        return [*lines, ("  leavers", words)]
 
 
 def freezing_prices(
     records: Table, plan: Plan, ledger: Ledger, key: bytes, column: Any = None
 ) -> FreezingPrices:
-    """Price a ledger for a table.
+    """Price a ledger for a table; refused if the plan asks for what a ledger does not cover.
 
     Parameters
     ----------
-    records : the table
-    plan : with a role for every column
+    records, plan : the table, and a plan with a role for every column
     ledger, key : with the groups of earlier releases; empty: there are none yet
     column : that tells units apart, if the plan has no unit
-
-    Raises
-    ------
-    InputError
-        If the plan asks for what a ledger does not cover.
     """
     check_supported(plan, plan.roles(records.frame.names), column, {}, "withhold")
     quick = plan.with_little_effort()
-    history, with_groups = None, None
+    history = None
     if ledger.releases:
         carrying = Carrying(ledger, key, column)
-        released, after = _release(records, quick, carrying)
-        with_groups, chain = released.utility.information_loss, after.chain
-        sums = not plan.is_swapped
-        losses = [*(facts["loss"] for facts in ledger.releases), with_groups]
-        history = History(
-            len(chain),
-            after.about["k"],
-            carrying.smallest,
-            sums,
-            carrying.counts,
-            "",
-            "",
-            losses,
-            carrying.joining,
-        )
+        history = History.of(_released(records, quick, carrying), carrying, plan.is_swapped)
     tried = TriedSample.followed(records, quick, SAMPLE)
     sample = tried.records
     quick = replace(quick, missing=replace(quick.missing, most=1.0))
-    in_waves: dict[int, float | None] = {}
+    in_waves: dict[int, float | None] = dict.fromkeys(WAVES)
     for waves in WAVES:
-        try:
-            in_waves[waves] = tried.factor * _loss_in_waves(sample, quick, waves, column)
-        except InputError:
-            in_waves[waves] = None
+        rows, new, new_key = sample.shared_out(plan, waves, 1), Ledger(), secrets.token_bytes(32)
+        with suppress(InputError):
+            for wave in range(1, waves + 1):
+                entered = sample.taken(np.sort(np.concatenate(rows[:wave])))
+                new = _released(entered, quick, Carrying(new, new_key, column))
+            in_waves[waves] = tried.factor * new.releases[-1]["loss"]
     return FreezingPrices(
         tried.now.loss * tried.factor,
         in_waves,
-        with_groups,
         history,
         {waves: 1 - (1 - ATTRITION) ** (plan.k * waves) for waves in LEAVING_WAVES},
         plan.k,
@@ -143,20 +117,11 @@ def freezing_prices(
     )
 
 
-def _loss_in_waves(records: Table, plan: Plan, waves: int, column: Any) -> float:
-    """Return what all records lose if some enter in each wave."""
-    ledger, key = Ledger(), secrets.token_bytes(32)
-    rows = records.shared_out(plan, waves, 1)
-    for wave in range(1, waves + 1):
-        entered = records.taken(np.sort(np.concatenate(rows[:wave])))
-        released, ledger = _release(entered, plan, Carrying(ledger, key, column))
-    return released.utility.information_loss
-
-
-def _release(records: Table, plan: Plan, carrying: Carrying) -> tuple[Release, Ledger]:
+def _released(records: Table, plan: Plan, carrying: Carrying) -> Ledger:
+    """Return the ledger with one more release, which is not written."""
     released = protect_table(
         records.frame, plan, None, records.text, records.coded, carrying=carrying
     )
     file = Frame(released.data)
-    carrying.note_file(file, False, np.arange(len(file)))
-    return released, carrying.ledger({})
+    loss = released.utility.information_loss
+    return carrying.ledger(file, False, np.arange(len(file)), {"loss": loss})

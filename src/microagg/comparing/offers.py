@@ -8,20 +8,14 @@ beside a draft is of a sample.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from microagg.base.formatting import plural
 from microagg.comparing.prices import BUDGET, SAMPLE, Price, price_of
-from microagg.comparing.trials import (
-    Figures,
-    TriedSample,
-    check_budget,
-    quickly,
-    try_plan,
-    try_plans,
-)
+from microagg.comparing.trials import Figures, TriedSample, quickly, try_plan, try_plans
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError
 from microagg.plan.change_role import decided
@@ -30,17 +24,14 @@ from microagg.plan.plan import Plan
 
 _SAMPLE = 2_500
 _LEAST_K = 10  # of the swapping that a draft is compared with
-_TIMES = 2.0  # from one k to the next, until tables move too far
+_TIMES = 2  # from one k to the next, until tables move too far
 _BETWEEN = 4  # k that are tried between the last two
 
 
 def swapping_words(records: Table, plan: Plan) -> str | None:
-    """Say what swapping would give instead of the plan; None if it cannot be carried out.
+    """Say what swapping would give instead of a ``plan`` with all roles; None if it cannot be carried out.
 
-    Parameters
-    ----------
-    records : the whole table; at most 2,500 of its records are grouped
-    plan : with a role for every column, and means
+    At most 2,500 of the ``records`` are grouped.
     """
     k, n = max(_LEAST_K, 2 * plan.k), len(records)
     sample = records if n <= _SAMPLE else records.taken(records.some(plan, _SAMPLE))
@@ -48,10 +39,10 @@ def swapping_words(records: Table, plan: Plan) -> str | None:
         return None
     quick = quickly(plan)
     try:
-        swapped = try_plan(sample, quick.override(release="swap", k=k))
+        plans = (quick.override(release="swap", k=k), quick)
     except InputError:
         return None
-    means = try_plan(sample, quick)
+    swapped, means = (try_plan(sample, each) for each in plans)
     if means.problem is not None or swapped.problem is not None:
         return None
     of = plural(n, "record") if sample is records else f"{len(sample):,} of {plural(n, 'record')}"
@@ -67,39 +58,33 @@ def price_answers(
     answers: Sequence[Any],
     *,
     sample: int = SAMPLE,
-    budget: float = BUDGET,
     progress: Callable[[int, int], object] | None = None,
 ) -> list[tuple[Sequence[Any], Price]]:
     """Price the claim that nobody outside knows some columns: what it wins, and what it stakes.
 
     Parameters
     ----------
-    records : the whole table
-    plan : in which the columns are not confidential yet
+    records, plan : the whole table, and a plan in which the columns are not confidential yet
     answers : columns that may be claimed confidential, each by itself and all together
-    sample, budget, progress : see :func:`prices`
+    sample, progress : see :func:`prices`
 
-    Returns
-    -------
-    list of pairs
-        Columns, and the price of calling them confidential; its plan does so.
+    Returns columns, and the price of calling them confidential; its plan does so.
     """
     full = records.checked(plan)
     for name in answers:
         if name not in records.frame.names:
             raise no_column(name, records.frame.names)
-    claims = [[name] for name in answers] + ([list(answers)] if answers[1:] else [])
-    ends = time.monotonic() + check_budget(budget)
-    tried = TriedSample.followed(records, full, sample, len(claims), ends - time.monotonic())
+    ends = time.monotonic() + BUDGET
+    claims = [(name,) for name in answers] + ([tuple(answers)] if answers[1:] else [])
     plans = {}
-    for number, claim in enumerate(claims):
-        plans[number] = full
+    for claim in claims:
+        plans[claim] = full
         for name in claim:
-            plans[number] = decided(plans[number], name, "confidential")
+            plans[claim] = decided(plans[claim], name, "confidential")
+    tried = TriedSample.followed(records, full, sample, len(claims), BUDGET)
     figures = try_plans(tried.records, plans, ends=ends, on_progress=progress)
     return [
-        (claim, price_of("confidential", figures[number], tried, plans[number]))
-        for number, claim in enumerate(claims)
+        (claim, price_of("confidential", figures[claim], tried, plans[claim])) for claim in claims
     ]
 
 
@@ -115,12 +100,13 @@ class LargestK(NamedTuple):
     def lines(self) -> list[tuple[str, str]]:
         """Return what was tried, and the result, as labels and words."""
         tried = ", ".join(f"{k}: {times:.2f}" for k, times in sorted(self.tried.items()))
-        lines = [("tried", f"k and how far tables move, in multiples of another sample: {tried}")]
         k, times = self.plan.k, f"{self.figures.tables_multiple:.2f}"
+        result = ("not found", f"even with k = {k} tables move {times} times as far")
         if self.meets:
             words = f"tables of three columns move {times} times as far as in another sample"
-            return [*lines, ("found", f"k = {k}, values swapped: {words}")]
-        return [*lines, ("not found", f"even with k = {k} tables move {times} times as far")]
+            result = ("found", f"k = {k}, values swapped: {words}")
+        words = f"k and how far tables move, in multiples of another sample: {tried}"
+        return [("tried", words), result]
 
 
 def largest_k(
@@ -133,16 +119,12 @@ def largest_k(
 
     Parameters
     ----------
-    records : the whole table, which is grouped about ten times
-    plan : its values are swapped
+    records, plan : the whole table, which is grouped about ten times, and a plan whose values are swapped
     most : multiple of what another sample of the same size gives, such as 1.0
     progress : called with the number of k tried and the most that will be tried
 
-    Returns
-    -------
-    LargestK
-        With the smallest k tried if none keeps to it. Swapping draws random numbers, so that a k at the
-        limit may come out on either side of it.
+    It is the smallest k tried if none keeps to it. Swapping draws random numbers, so that a k at the limit
+    may come out on either side of it.
     """
     full = records.checked(plan).override(release="swap")
     figures: dict[int, Figures] = {}
@@ -156,24 +138,20 @@ def largest_k(
         problem = figures[k].problem
         if problem is not None and len(figures) == 1:
             raise InputError(problem)
-        return float("inf") if problem is not None else figures[k].tables_multiple
+        return math.inf if problem is not None else figures[k].tables_multiple
 
-    low, high = full.k, None
+    low, high = full.k, len(records)
     while moved(low) > most and low > 2:
-        high, low = low, max(2, int(low / _TIMES))
-    while high is None and _TIMES * low <= len(records) // 2 and len(figures) < total - _BETWEEN:
-        following = int(_TIMES * low)
-        if moved(following) > most:
-            high = following
-        else:
-            low = following
-    for _ in range(_BETWEEN):
-        if high is None or high - low < 2 or moved(low) > most:
+        high, low = low, max(2, low // _TIMES)
+    while high == len(records) and len(figures) < total - _BETWEEN:
+        following = _TIMES * low
+        if following > len(records) // 2:
+            break
+        low, high = (low, following) if moved(following) > most else (following, high)
+    for _ in range(_BETWEEN if high < len(records) else 0):
+        if high - low < 2 or moved(low) > most:
             break
         middle = round((low * high) ** 0.5)
-        if moved(middle) > most:
-            high = middle
-        else:
-            low = middle
+        low, high = (low, middle) if moved(middle) > most else (middle, high)
     tried = {k: each.tables_multiple for k, each in figures.items() if each.problem is None}
     return LargestK(full.override(k=low), figures[low], moved(low) <= most, tried)

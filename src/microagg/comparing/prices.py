@@ -36,6 +36,7 @@ from microagg.tables.frame import Frame
 
 SAMPLE = 5_000
 BUDGET = 20.0
+_NOW = "as it stands"
 # What a decision must save to be shown: points of loss, or a share of the records below k.
 _LEAST_WON, _LEAST_FEWER = 0.1, 0.005
 _SHOWN = ("decision", "loss", "change", "group_loss", "linkage", "below_k", "at_stake", "tables",
@@ -71,28 +72,20 @@ class Price(Figures):
         """The figures in words."""
         if self.problem is not None:
             return self.problem
-        lost = f"{percent(self.loss)} lost ({_points(self.change)})"
-        if self.at_stake is not None:
-            staked = f"if an attacker knows it after all, {_records(self.at_stake)} below k"
-            return f"{lost}; {staked}{self.moved_words}"
-        below = f", {_records(self.below_k)} below k" if self.below_k else ""
-        tables = ""
-        if self.decision.startswith(("release", "categories")):
-            tables = f"; {self.tables_words}"
-        return f"{lost}, {share(self.linkage)} linked{below}{tables}{self.moved_words}"
-
-    @property
-    def tables_words(self) -> str:
-        """How far tables move, beside what another sample would."""
-        return (
-            f"tables of three columns: {share(self.tables)} of the records in another cell, "
-            f"{self.tables_multiple:.1f} times as many as in another sample"
-        )
-
-    @property
-    def moved_words(self) -> str:
-        """How far each analysis moves, in words."""
-        return "".join(f"; {analysis.short}" for analysis in self.analyses)
+        is_now = self.decision == _NOW
+        said = f"{percent(self.loss)} lost" + ("" if is_now else f" ({_points(self.change)})")
+        if self.at_stake is not None and not is_now:
+            said += f"; if an attacker knows it after all, {_records(self.at_stake)} below k"
+        else:
+            said += f", {share(self.linkage)} linked"
+            if self.below_k or is_now:
+                said += f", {_records(self.below_k)} below k"
+            if self.decision.startswith((_NOW, "release", "categories")):
+                said += (
+                    f"; tables of three columns: {share(self.tables)} of the records in another cell, "
+                    f"{self.tables_multiple:.1f} times as many as in another sample"
+                )
+        return said + self.moved_words
 
 
 @dataclass(frozen=True)
@@ -110,8 +103,7 @@ class ColumnPrices:
     def most_won(self) -> float:
         """Points of loss that the best safe decision saves; 0: none does."""
         tried = [price for price in self.decisions if price.problem is None]
-        safe = [price for price in tried if not price.at_stake and not price.below_k]
-        return max((-price.change for price in safe), default=0.0)
+        return max((-p.change for p in tried if not p.at_stake and not p.below_k), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -164,21 +156,14 @@ class Prices:
         """Say which records were tried, and how exact the figures are."""
         if self.sampled == self.records:
             return f"Tried on all {plural(self.records, 'record')}, with effort fast."
-        of_sample = (
-            "Linkage, records below k" + ", analyses" * bool(self.now.analyses) + " and tables"
-        )
-        if self.margin is None:
-            losses = (
-                "Losses are estimates that follow what the plan as it stands loses on all records."
-            )
-        else:
-            losses = (
-                f"Losses are estimates for the whole table, right to about {_margin(self.margin)}; their "
-                "differences are more exact."
-            )
+        losses = "that follow what the plan as it stands loses on all records."
+        if self.margin is not None:
+            right = f"right to about {_margin(self.margin)}; their differences are more exact."
+            losses = f"for the whole table, {right}"
         return (
-            f"Tried on {self.sampled:,} of {plural(self.records, 'record')}, with effort fast. {losses} "
-            f"{of_sample} are of the sample."
+            f"Tried on {self.sampled:,} of {plural(self.records, 'record')}, with effort fast. Losses are "
+            f"estimates {losses} Linkage, records below k{', analyses' * bool(self.now.analyses)} and tables "
+            "are of the sample."
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -265,14 +250,9 @@ class Prices:
     def rows(self) -> list[dict[str, Any]]:
         """One dict a decision; ``pandas.DataFrame(prices.rows)`` makes it a frame."""
         return [
-            {
-                "column": prices.column,
-                "role": prices.role,
-                "column_loss": prices.loss,
-                **price.as_dict(),
-            }
-            for prices in self.columns
-            for price in prices.decisions
+            {"column": c.column, "role": c.role, "column_loss": c.loss, **price.as_dict()}
+            for c in self.columns
+            for price in c.decisions
         ]
 
     def __str__(self) -> str:
@@ -280,9 +260,7 @@ class Prices:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the table as labels and words."""
-        now = self.now
-        stands = f"{percent(now.loss)} lost, {share(now.linkage)} linked, {_records(now.below_k)} below k"
-        lines = [("as it stands", f"{stands}; {now.tables_words}{now.moved_words}")]
+        lines = [(_NOW, self.now.words)]
         lines += [(f"  {price.decision}", price.words) for price in self.releases]
         for column in self.columns:
             lost = "" if column.loss is None else f", {percent(column.loss)} of it lost"
@@ -347,8 +325,9 @@ def prices(
     >>> [(price.decision, round(price.loss, 1)) for price in sex.decisions]
     [('stratum', 91.2), ('drop', 1.4), ('confidential', 1.4)]
     """
-    records = Table(Frame(frame))
-    return price_table(records, plan or Plan(), sample=sample, budget=budget, progress=progress)
+    return price_table(
+        Table(Frame(frame)), plan or Plan(), sample=sample, budget=budget, progress=progress
+    )
 
 
 def price_table(
@@ -362,7 +341,7 @@ def price_table(
     tried: TriedSample | None = None,
     counted_loss: float | None = None,
 ) -> Prices:
-    """Price the decisions about a table that was read; see :func:`prices`.
+    """Estimate the prices of a table that was read.
 
     Parameters
     ----------
@@ -375,19 +354,18 @@ def price_table(
         raise InputError(f"sample is a number of records, 10 or more; got {shown(sample)}.")
     budget = check_budget(budget)
     full = records.checked(plan)
-    wanted: dict[Decision, Plan | str] = {}
-    if columns is None:
-        wanted |= releases(full)
+    wanted: dict[Decision, Plan | str] = {**releases(full)} if columns is None else {}
     wanted |= decisions(records, full, records.guessed(full, columns))
     quick = {key: changed for key, changed in wanted.items() if isinstance(changed, Plan)}
     # Whether a column is dropped or confidential, the others are grouped alike: one trial serves both.
     # But an analysis needs its columns in the released table.
-    twice = {
-        key
-        for key in quick
-        if key[1] == "drop" and (key[0], "confidential") in quick and key[0] not in full.analysed
-    }
-    quick = {key: changed for key, changed in quick.items() if key not in twice}
+    twice = [
+        name
+        for name, decision in quick
+        if decision == "drop" and (name, "confidential") in quick and name not in full.analysed
+    ]
+    for name in twice:
+        del quick[name, "drop"]
     # Loading and compiling kernels is no part of the time.
     try_plan(records.taken(np.arange(min(len(records), 50))), quickly(full))
     started = time.monotonic()
@@ -395,46 +373,32 @@ def price_table(
     if progress is not None:
         progress(0, len(quick))
     if tried is None:
-        seconds = ends - time.monotonic()
-        tried = TriedSample.followed(records, full, sample, len(quick), seconds, counted_loss)
+        tried = TriedSample.followed(records, full, sample, len(quick), budget, counted_loss)
     figures = try_plans(tried.records, quick, ends=ends, on_progress=progress)
-    figures |= {(name, "drop"): figures[name, "confidential"] for name, _ in twice}
+    figures |= {(name, "drop"): figures[name, "confidential"] for name in twice}
     by_name: dict[Any, list[Price]] = {}
     for (name, decision), changed in wanted.items():
+        price = Price(decision=decision, problem=str(changed))
         if isinstance(changed, Plan):
             price = price_of(decision, figures[name, decision], tried, changed)
-        else:
-            price = Price(decision=decision, problem=changed)
         by_name.setdefault(name, []).append(price)
-    now = price_of("as it stands", tried.now, tried, None)
-    now = replace(now, at_stake=tried.now.at_stake)
-    columns = [
+    now = replace(price_of(_NOW, tried.now, tried, None), at_stake=tried.now.at_stake)
+    of_plan = by_name.pop(None, [])
+    priced = [
         ColumnPrices(
-            name, ROLE_WORDS.get(role_of(full, name), "protect"), now.by_column.get(name), prices
+            name, ROLE_WORDS.get(role_of(full, name), "protect"), now.by_column.get(name), each
         )
-        for name, prices in by_name.items()
-        if name is not None
+        for name, each in by_name.items()
     ]
-    return Prices(
-        full,
-        now,
-        sorted(columns, key=lambda column: -column.most_won),
-        by_name.get(None, []),
-        len(records),
-        time.monotonic() - started,
-        budget,
-        tried,
-    )
+    priced.sort(key=lambda column: -column.most_won)
+    seconds = time.monotonic() - started
+    return Prices(full, now, priced, of_plan, len(records), seconds, budget, tried)
 
 
 def price_of(decision: str, figures: Figures, tried: TriedSample, plan: Plan | None) -> Price:
-    """Return the price of a decision by its figures on a sample.
+    """Return the price of a decision by the figures that the plan with it gives on a sample.
 
-    Parameters
-    ----------
-    decision, plan : what was decided, and the plan with it
-    figures : what that plan gives on the sample
-    tried : the sample, and what the plan as it stands gives there
+    ``tried`` is the sample, and what the plan as it stands gives there.
     """
     # A column that counts more lowers the loss by its weight alone: that saves nothing.
     even, now, factor = decision.startswith("importance"), tried.now, tried.factor

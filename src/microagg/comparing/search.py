@@ -20,13 +20,7 @@ from typing import Any
 from microagg.base.formatting import names as listed_names
 from microagg.base.formatting import percent, share
 from microagg.comparing.column_decisions import Decision, decisions, more_important, releases
-from microagg.comparing.trials import (
-    Figures,
-    TriedSample,
-    check_budget,
-    try_plan,
-    try_plans,
-)
+from microagg.comparing.trials import Figures, TriedSample, check_budget, try_plan, try_plans
 from microagg.engines.memory.table import Table
 from microagg.errors import InputError, shown
 from microagg.evidence.sentences import worst_first
@@ -103,8 +97,8 @@ class FoundPlan(Plan):
 
     def lines(self) -> list[tuple[str, str]]:
         """Return the steps and the result as labels and words."""
-        steps = [("step", step.words) for step in self.steps]
-        return [*steps, ("found" if self.meets else "not found", self.words)]
+        result = ("found" if self.meets else "not found", self.words)
+        return [*(("step", step.words) for step in self.steps), result]
 
     def as_json(self) -> dict[str, Any]:
         """Return the result as plain data."""
@@ -189,10 +183,11 @@ def search(
     full = records.checked(plan)
     if decided is None:
         decided = {name for block in plan.blocks for name in block.columns or ()}
+    accept = replace(accept, moved=MOST_MOVED if accept.moved is None else accept.moved)
     return _Search(
         records,
         full,
-        replace(accept, moved=MOST_MOVED if accept.moved is None else accept.moved),
+        accept,
         open=[name for name in _protected(full) if name not in decided],
         keep=kept,
         may_drop=droppable,
@@ -206,16 +201,8 @@ def search(
 def steer(records: Table, plan: Plan) -> Plan:
     """Let columns of analyses count more, until these move no further than the plan accepts.
 
-    Parameters
-    ----------
-    records : the whole table, which is grouped with little effort for each step
-    plan : with a role for every column, and with ``accept.moved``; an importance that it sets stays
-
-    Returns
-    -------
-    Plan
-        With a note for each column that counts more. The importance ends rising where the loss with all
-        columns counted alike would pass ``accept.loss``.
+    ``records`` are the whole table, which is grouped with little effort for each step; ``plan`` has a role
+    for every column, and ``accept.moved``. The plan returned has a note for each column that counts more.
     """
     state = _Search(records, plan, plan.accept)
     state.now = state.counted(plan)
@@ -232,15 +219,12 @@ class _Search:
     """The state of one search: the steps taken, and what the plan gives on the whole table."""
 
     records: Table
-    start: Plan
-    """The plan at the beginning, with a role for every column."""
+    start: Plan  # with a role for every column
     accept: Accept
-    open: Sequence[Any] = ()
-    """Protected columns that the draft decided about, not the user."""
+    open: Sequence[Any] = ()  # protected columns that the draft decided about, not the user
     keep: Sequence[Any] = ()
     may_drop: Sequence[Any] | None = None
-    sizes: Sequence[int] = ()
-    """Other k that may be chosen."""
+    sizes: Sequence[int] = ()  # other k that may be chosen
     sample: int = SAMPLE
     budget: float = math.inf
     progress: Callable[[int, int], object] | None = None
@@ -260,9 +244,9 @@ class _Search:
         self._report(0.1)
         if not self._met():
             self.steer()
-            phases = ((self._gentle, 0.6), (self._releases, 0.8), (self._drops, 0.95))
-            for choices, until in phases:
-                self._take_steps(choices, until)
+            self._take_steps(self._gentle, 0.6)
+            self._take_steps(self._releases, 0.8)
+            self._take_steps(self._drops, 0.95)
         if self._excess(self.now) == 0:
             self._keep_exact()
         counted = try_plan(self.records, self.plan)
@@ -302,15 +286,15 @@ class _Search:
             return math.inf
         if not sample and len(figures.analyses) < len(self.start.analyses):
             return math.inf
-        over, most = 0.0, self.accept
-        if most.loss is not None:
-            loss = self._loss(figures, plan or self.plan)
-            over += max(0.0, loss - most.loss) / max(most.loss, 1.0)
-        if most.linkage is not None:
-            over += max(0.0, figures.linkage - most.linkage) / max(most.linkage, 0.01)
-        if not sample and most.moved is not None:
-            over += max(0.0, figures.moved - most.moved) / max(most.moved, 0.1)
-        return over + figures.below_k
+        over, most = figures.below_k, self.accept
+        for figure, limit, least in (
+            (self._loss(figures, plan or self.plan), most.loss, 1.0),
+            (figures.linkage, most.linkage, 0.01),
+            (figures.moved, None if sample else most.moved, 0.1),
+        ):
+            if limit is not None:
+                over += max(0.0, figure - limit) / max(limit, least)
+        return over
 
     def _met(self) -> bool:
         """Return whether the plan meets the targets; if it is near, with its own effort."""
@@ -347,9 +331,7 @@ class _Search:
             former = [step for step in self.steps if step.column in dict(raised)]
             before = former[0].before if former else self._loss(self.now, self.plan)
             self.steps = [step for step in self.steps if step not in former]
-            self.plan, self.now = plan, figures
-            after, more = self._loss(figures, plan), self._more(figures)
-            self.steps += [Step(*decision, before, after, more) for decision in raised]
+            self._take(raised, plan, figures, before)
 
     def _take_steps(self, choices: Callable[[], Mapping[Decision, Plan]], until: float) -> None:
         """Take the steps of one phase, always that of the best price that the whole table confirms."""
@@ -382,49 +364,42 @@ class _Search:
                 worth[key] = now - self._excess(priced, plans[key], sample=True)
             ranked = sorted(figures, key=lambda key: -worth[key])
             ranked = [key for key in ranked if worth[key] > least or key[0] is None]
-            if not self._take_best(ranked, plans, refuted, least):
+            for key in ranked[:_FAILURES]:
+                counted = self.counted(plans[key])
+                if self._is_nearer(key, plans[key], counted, least):
+                    self._take([key], plans[key], counted)
+                    break
+                refuted.add(key)
+            else:
                 break
         self._report(until)
 
-    def _take_best(
-        self,
-        ranked: Sequence[Decision],
-        plans: Mapping[Decision, Plan],
-        refuted: set[Decision],
-        least: float,
-    ) -> bool:
-        """Take the first of some decisions that brings the whole table nearer to the targets.
+    def _is_nearer(self, key: Decision, plan: Plan, figures: Figures, least: float) -> bool:
+        """Return whether a decision brings the whole table nearer to the targets.
 
         No drop or coarsening raises the loss above its limit, whatever else it brings nearer.
         """
-        for key in ranked[:_FAILURES]:
-            plan = plans[key]
-            figures = self.counted(plan)
-            limit = math.inf
-            if key[1].startswith(("drop", "coarsen")) and self.accept.loss is not None:
-                limit = max(self.accept.loss, self._loss(self.now, self.plan))
-            nearer = self._excess(figures, plan) < self._excess(self.now) - least
-            if nearer and self._loss(figures, plan) <= limit:
-                self._take(key, plan, figures)
-                return True
-            refuted.add(key)
-        return False
+        limit = math.inf
+        if key[1].startswith(("drop", "coarsen")) and self.accept.loss is not None:
+            limit = max(self.accept.loss, self._loss(self.now, self.plan))
+        nearer = self._excess(figures, plan) < self._excess(self.now) - least
+        return nearer and self._loss(figures, plan) <= limit
 
-    def _take(self, key: Decision, plan: Plan, figures: Figures) -> None:
-        before, after = self._loss(self.now, self.plan), self._loss(figures, plan)
-        more = self._more(figures)
-        if key[1] == "release swap":
-            times = f"{figures.tables_multiple:.1f} times as far as in another sample"
-            more += f"; tables of three columns move {times}"
-        self.steps.append(Step(*key, before, after, more))
-        self.plan, self.now = plan, figures
-
-    def _more(self, figures: Figures) -> str:
-        """Say how far analyses move, and how many records are linked where that is limited."""
-        more = "".join(f"; {analysis.short}" for analysis in figures.analyses)
+    def _take(
+        self, keys: Sequence[Decision], plan: Plan, figures: Figures, before: float | None = None
+    ) -> None:
+        """Take a step; say how far analyses move, and how many records are linked where that is limited."""
+        if before is None:
+            before = self._loss(self.now, self.plan)
+        more = figures.moved_words
         if self.accept.linkage is not None:
             more += f"; {share(figures.linkage)} of the records linked"
-        return more
+        if (None, "release swap") in keys:
+            times = f"{figures.tables_multiple:.1f} times as far as in another sample"
+            more += f"; tables of three columns move {times}"
+        after = self._loss(figures, plan)
+        self.steps += [Step(*key, before, after, more) for key in keys]
+        self.plan, self.now = plan, figures
 
     def _gentle(self) -> dict[Decision, Plan]:
         """List the decisions that keep a column: kinds, coarser values, strata.
@@ -445,35 +420,35 @@ class _Search:
 
     def _releases(self) -> dict[Decision, Plan]:
         """List other kinds of release, and other k."""
-        k = self.plan.k
-        larger = [k * times for times in _LARGER] if self.accept.linkage is not None else []
-        sizes = {*self.sizes, *(size for size in larger if size <= len(self.records) // 2)} - {k}
-        plans = {(None, f"k {size}"): self.plan.override(k=size) for size in sorted(sizes)}
+        k, sizes = self.plan.k, set(self.sizes)
+        if self.accept.linkage is not None:
+            sizes |= {k * times for times in _LARGER if k * times <= len(self.records) // 2}
+        plans = {(None, f"k {size}"): self.plan.override(k=size) for size in sorted(sizes - {k})}
         return releases(self.plan) | plans
 
     def _drops(self) -> dict[Decision, Plan]:
         """List the columns that may be dropped; one at least stays protected."""
         protected = _protected(self.plan)
+        may_go = self.open if self.may_drop is None else self.may_drop
         return {
             (name, "drop"): with_decision(self.plan, name, "drop")
             for name in self.open
-            if name in protected
-            and len(protected) > 1
+            if len(protected) > 1
+            and name in protected
+            and name in may_go
             and name not in self.needed
-            and (self.may_drop is None or name in self.may_drop)
         }
 
     def _keep_exact(self) -> None:
         """Make columns to be kept strata, whose values stay exact, if the plan then meets the targets."""
-        for name in self.keep:
-            if name not in _protected(self.plan):
-                continue
-            others = decisions(self.records, self.plan, {name: self.guesses[name]})
-            plan = others.get((name, "stratum"))
+        for name in [name for name in self.keep if name in _protected(self.plan)]:
+            plan = decisions(self.records, self.plan, {name: self.guesses[name]}).get(
+                (name, "stratum")
+            )
             if isinstance(plan, Plan):
                 figures = self.counted(plan)
                 if self._excess(figures, plan) == 0:
-                    self._take((name, "stratum"), plan, figures)
+                    self._take([(name, "stratum")], plan, figures)
 
     def _report(self, part: float) -> None:
         """Report how far the search is; it never goes back."""
@@ -484,8 +459,8 @@ class _Search:
     @property
     def notes(self) -> dict[Any, str]:
         """The notes of the plan, with the steps about columns."""
-        about_columns = [step for step in self.steps if step.column is not None]
-        by_step = {step.column: f"By the search: {step.words}." for step in about_columns}
+        by_step = {step.column: f"By the search: {step.words}." for step in self.steps}
+        by_step.pop(None, None)
         return {**self.plan.notes, **by_step}
 
     def _words(self, counted: Figures) -> str:
@@ -499,10 +474,9 @@ class _Search:
             return f"No plan with {asked} was found, and the nearest cannot be carried out: {counted.problem}"
         drops_count = self.may_drop is None
         is_dropped = any(name in self.plan.drop for name in self.weights)
-        whole = ", dropped columns counted whole," if is_dropped and drops_count else ""
-        loss = percent(self._loss(counted, self.plan))
-        gives = f"{loss} lost{whole} and {share(counted.linkage)} of the records linked"
-        gives += "".join(f"; {analysis.short}" for analysis in counted.analyses)
+        gives = f"{percent(self._loss(counted, self.plan))} lost"
+        gives += ", dropped columns counted whole," if is_dropped and drops_count else ""
+        gives += f" and {share(counted.linkage)} of the records linked{counted.moved_words}"
         if self._excess(counted) == 0:
             return f"Counted on all records: {gives}; {asked} was asked for."
         lost = counted.by_column
@@ -510,10 +484,8 @@ class _Search:
         where = ", ".join(f"{listed_names([name])} ({percent(lost[name])})" for name in worst)
         words = f"No plan with {asked} was found. The nearest: {gives}; most in {where}."
         if drops_count and any(name in self.open and name not in self.needed for name in worst):
-            words += (
-                " Name columns that the file can do without by --may-drop: what is dropped of these does not "
-                "count as lost."
-            )
+            without = "Name columns that the file can do without by --may-drop"
+            words += f" {without}: what is dropped of these does not count as lost."
         if fixed := [name for name in lost if name not in self.open or name in self.keep]:
             words += f" {listed_names(fixed)} must stay, by what you decided."
         if needed := [name for name in self.plan.analysed if name in lost]:

@@ -1,8 +1,7 @@
 """Carry out several plans on one table, or on a sample of it, in threads and within a time limit.
 
-A trial goes the way of every release, :func:`microagg.engines.memory.protect.protect_table`, and keeps only a
-few figures of the release. The comparison of methods, the prices of decisions and the search for a plan are
-made of trials.
+A trial is a release by a plan, of which a few figures are kept. The comparison of methods, the prices of
+decisions and the search for a plan are made of trials.
 
 Records of a sample are farther apart than those of the table, so a sample loses more. The losses of its
 quarters and of the whole sample show how the loss falls with the number of records, n^(−a);
@@ -78,11 +77,20 @@ class Figures:
         """Share of its interval by which the analysis that moved most has moved; 0: there is none."""
         return max((analysis.moved for analysis in self.analyses), default=0.0)
 
+    @property
+    def moved_words(self) -> str:
+        """How far each analysis moves, to be added to other words."""
+        return "".join(f"; {analysis.short}" for analysis in self.analyses)
+
 
 class TimedTries(Generic[Key, Result]):
     """Trials in threads, and their results.
 
     A search that has groups when its time is over returns them; other trials have failed then.
+
+    ``work`` gets the key of a trial and a listener for the records done; ``failed`` the key, the reason, and
+    whether the trial came to its end. ``ends`` is a moment by ``time.monotonic``. With ``fair`` a trial takes
+    at most half of the remaining time while others wait, so that a slow one does not use up the time of all.
     """
 
     def __init__(
@@ -94,13 +102,6 @@ class TimedTries(Generic[Key, Result]):
         workers: int | None = None,
         fair: bool = False,
     ) -> None:
-        """Take the work of a trial, and the result of a failed one.
-
-        ``work`` gets the key of a trial and a listener for the records done; ``failed`` the key, the reason,
-        and whether the trial came to its end. ``ends`` is a moment by ``time.monotonic``. With ``fair`` a
-        trial takes at most half of the remaining time while others wait, so that a slow one does not use up
-        the time of all.
-        """
         self._work, self._failed, self._workers, self._fair = work, failed, workers, fair
         self.ends = ends
         self.results: dict[Key, Result] = {}
@@ -108,7 +109,7 @@ class TimedTries(Generic[Key, Result]):
         self.stop = threading.Event()
         self._waiting: set[Key] = set()
 
-    def run(self, keys: Sequence[Key], on_progress: Callable[[], object] | None = None) -> None:
+    def run(self, keys: Sequence[Key], on_progress: Callable[[], object]) -> None:
         """Do trials, the first ones first.
 
         ``on_progress`` is called whenever a trial is done, and ten times a second; if it raises
@@ -124,10 +125,9 @@ class TimedTries(Generic[Key, Result]):
                     done, trials = wait(trials, _SECONDS_BETWEEN_REPORTS, FIRST_COMPLETED)
                     for trial in done:
                         trial.result()
-                    if on_progress is None or self.stop.is_set():
-                        continue
                     try:
-                        on_progress()
+                        if not self.stop.is_set():
+                            on_progress()
                     except StopSearch:
                         self.stop.set()
             except BaseException:
@@ -136,12 +136,8 @@ class TimedTries(Generic[Key, Result]):
                 raise
 
     def _try(self, key: Key) -> None:
-        self._waiting.discard(key)
-        with at_work():
-            self.results[key] = self._result(key)
-
-    def _result(self, key: Key) -> Result:
         """Do one trial; a failed one has a result too."""
+        self._waiting.discard(key)
         now = time.monotonic()
         ends = now + (self.ends - now) / 2 if self._fair and self._waiting else self.ends
 
@@ -154,12 +150,13 @@ class TimedTries(Generic[Key, Result]):
         try:
             check(0)
             what = "not finished"
-            return self._work(key, check)
+            with at_work():
+                self.results[key] = self._work(key, check)
         except StopSearch:
             why = "stopped" if self.stop.is_set() else "out of time"
-            return self._failed(key, f"{what}: {why}", False)
+            self.results[key] = self._failed(key, f"{what}: {why}", False)
         except MicroaggError as error:
-            return self._failed(key, str(error), True)
+            self.results[key] = self._failed(key, str(error), True)
 
 
 def check_budget(budget: Any) -> float:
@@ -169,18 +166,18 @@ def check_budget(budget: Any) -> float:
     return real("budget", budget, "a number of seconds above 0", lambda seconds: seconds > 0)
 
 
-def try_plan(records: Table, plan: Plan, watch: Listener | None = None) -> Figures:
+def try_plan(records: Table, plan: Plan) -> Figures:
     """Carry out a plan whose columns all have a role; a plan that cannot be carried out has a problem.
 
     An analysis that a sample is too small for is left out.
     """
     try:
-        return _figures(records, plan, watch)
+        return _figures(records, plan)
     except MicroaggError as error:
         return Figures(problem=str(error))
 
 
-def _figures(records: Table, plan: Plan, watch: Listener | None) -> Figures:
+def _figures(records: Table, plan: Plan, watch: Listener | None = None) -> Figures:
     if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
         raise InputError(f"an analysis needs {listed_names(gone)}")
     release = records.protected(Completed(replace(plan, analyses=()), None), watch)
@@ -188,17 +185,16 @@ def _figures(records: Table, plan: Plan, watch: Listener | None) -> Figures:
     for wanted in plan.analyses:
         with suppress(InputError):
             analyses += release.measure(analyses=[wanted])[0].analyses
-    known, fidelity = release.with_known, release.fidelity
-    staked = release.if_confidential_known.below_k if plan.confidential else None
+    utility, known, fidelity = release.utility, release.with_known, release.fidelity
     return Figures(
-        release.utility.information_loss,
-        release.utility.even_loss,
-        release.utility.group_loss,
-        release.utility.by_column,
+        utility.information_loss,
+        utility.even_loss,
+        utility.group_loss,
+        utility.by_column,
         known.linkage.share,
         known.below_k,
-        staked,
-        release.stakes if plan.confidential else {},
+        release.if_confidential_known.below_k if plan.confidential else None,
+        release.stakes,
         tuple(analyses),
         fidelity.tables[fidelity.order - 1] or 0.0,
         fidelity.multiple(fidelity.order),
@@ -212,27 +208,18 @@ def try_plans(
     ends: float = math.inf,
     on_progress: Callable[[int, int], object] | None = None,
 ) -> dict[Key, Figures]:
-    """Try plans on a sample with little effort, the first ones first.
+    """Try plans for the whole table on a sample with little effort, the first ones first.
 
-    Parameters
-    ----------
-    records : the sample
-    plans : for the whole table; see :func:`quickly`
-    ends : a moment by ``time.monotonic``; what is not tried then has the problem :data:`LATE`
-    on_progress : called with the number of plans tried and of all; it may raise
-        :class:`microagg.StopSearch`
+    What is not tried at ``ends``, a moment by ``time.monotonic``, has the problem :data:`LATE`.
+    ``on_progress`` is called with the number of plans tried and of all; it may raise
+    :class:`microagg.StopSearch`.
     """
     tries = TimedTries[Key, Figures](
         lambda key, watch: _figures(records, quickly(plans[key]), watch),
         lambda _, problem, tried: Figures(problem=problem if tried else LATE),
         ends=ends,
     )
-
-    def report() -> None:
-        if on_progress is not None:
-            on_progress(len(tries.results), len(plans))
-
-    tries.run(list(plans), report)
+    tries.run(list(plans), lambda: on_progress and on_progress(len(tries.results), len(plans)))
     if tries.stop.is_set():
         raise StopSearch
     return {key: tries.results[key] for key in plans}
@@ -261,29 +248,20 @@ class TriedSample:
 
     records: Table
     now: Figures
-    factor: float = 1.0
-    """Loss of the whole table over that of the sample."""
-    margin: float | None = None
-    """Points by which the loss of the table may be off (95 %); None: it was counted."""
+    factor: float = 1.0  # loss of the whole table over that of the sample
+    margin: float | None = None  # points by which the loss may be off (95 %); None: it was counted
 
     @classmethod
     def drawn(
         cls, records: Table, plan: Plan, size: int, tries: int = 1, seconds: float = math.inf
     ) -> TriedSample:
-        """Draw whole units until there are enough records, but few enough for some trials to fit into a time.
-
-        Parameters
-        ----------
-        records : the whole table
-        plan : carried out on the sample with little effort
-        size : most records
-        tries, seconds : number of trials that the sample is for, and the time for all of them
-        """
+        """Draw at most ``size`` records in whole units, few enough for some ``tries`` to fit into a time."""
         while True:
-            is_whole = size >= len(records)
-            sample = records if is_whole else records.taken(records.some(plan, size))
+            sample, quick = records, plan.with_little_effort()
+            if size < len(records):
+                sample, quick = records.taken(records.some(plan, size)), quickly(plan)
             began = time.monotonic()
-            now = try_plan(sample, plan.with_little_effort() if is_whole else quickly(plan))
+            now = try_plan(sample, quick)
             if now.problem is not None:
                 raise InputError(
                     f"The plan cannot be carried out on a sample of the table: {now.problem}"
@@ -307,7 +285,10 @@ class TriedSample:
 
         Parameters
         ----------
-        records, plan, size, tries, seconds : as for :meth:`drawn`
+        records : the whole table
+        plan : carried out on the sample with little effort
+        size : most records
+        tries, seconds : number of trials that the sample is for, and the time for all of them
         counted_loss : the percent that the plan loses on the whole table, if it was counted; it is followed
         """
         tried = cls.drawn(records, plan, size, tries, seconds)

@@ -11,6 +11,7 @@ import gc
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import numba
@@ -37,41 +38,9 @@ else:
 
 __all__ = ["inlined_subkernel", "kernel", "lean_kernel", "lean_subkernel", "scan", "subkernel"]
 
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _LEAN: dict[str, Any] = {"error_model": "numpy", "_nrt": False}
 _MIN_SCAN = {"nnan", "nsz", "contract", "reassoc"}
-
-
-def kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function`` when first called, outside the interpreter lock."""
-    return _compiled(function)
-
-
-def subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function``, which only kernels call, as a part of theirs."""
-    return _compiled(function, is_part=True)
-
-
-def lean_kernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function``, which Python calls; it must not make arrays."""
-    return _compiled(function, **_LEAN)
-
-
-def lean_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function``, which only compiled code calls; it must not make arrays."""
-    return _compiled(function, is_part=True, **_LEAN)
-
-
-def inlined_subkernel(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Inline ``function`` into its one or two callers; it must not make arrays.
-
-    To hand over many arrays takes longer than a short function.
-    """
-    return _compiled(function, is_part=True, **_LEAN, forceinline=True)
-
-
-def scan(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile ``function``, a search that may run in any order and round in any way."""
-    return _compiled(function, is_part=True, **_LEAN, fastmath=_MIN_SCAN)
 
 
 def _compiled(
@@ -105,6 +74,19 @@ def _compiled(
         )
     machine_code: Callable[..., Any] = dispatcher
     return machine_code
+
+
+# What Python calls, compiled when first called, outside the interpreter lock.
+kernel: _Decorator = _compiled
+# What only kernels call, compiled as a part of theirs.
+subkernel: _Decorator = partial(_compiled, is_part=True)
+# The same for functions that make no arrays.
+lean_kernel: _Decorator = partial(_compiled, **_LEAN)
+lean_subkernel: _Decorator = partial(_compiled, is_part=True, **_LEAN)
+# Inlined into its one or two callers: to hand over many arrays takes longer than a short function.
+inlined_subkernel: _Decorator = partial(_compiled, is_part=True, **_LEAN, forceinline=True)
+# A search that may run in any order and round in any way.
+scan: _Decorator = partial(_compiled, is_part=True, **_LEAN, fastmath=_MIN_SCAN)
 
 
 class _NoEnvironment:

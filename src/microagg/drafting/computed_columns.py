@@ -13,17 +13,22 @@ O(c² · sample) for c columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from itertools import product
+from itertools import permutations, product
 from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.base.formatting import names
 from microagg.base.typing import Floats, Labels
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import FEW, MANY, Guess
+from microagg.drafting.profile import number_of
 from microagg.errors import InputError
 from microagg.tables.dates import instants
 from microagg.tables.frame import Frame, codes_as_written
@@ -50,32 +55,24 @@ _CURVES: Mapping[str, Callable[[Floats], Floats]] = {
 
 
 def settle_computed(table: Frame, guesses: Mapping[Any, Guess]) -> dict[Any, Guess]:
-    """Drop protected columns that follow from another protected one.
-
-    Parameters
-    ----------
-    table
-        The records.
-    guesses
-        What each column looks like, with its role.
-    """
+    """Drop protected columns of ``table`` that follow from another protected one."""
     settled = dict(guesses)
-    columns = {
-        name: _values(table, name, looks)
+    columns = [
+        _column(table, name, looks)
         for name, looks in guesses.items()
         if looks.role == "protect" and looks.distinct >= 2
-    }
-    for name, (base, how) in _followers(columns, guesses).items():
+    ]
+    for name, (base, how) in _followers(columns).items():
         why = f"it follows from {names([base])} ({how}): compute it from the released one."
-        settled[name] = replace(
-            guesses[name], role="follows", action=f"Dropped: {why}", codes=(), levels=()
-        )
+        settled[name] = replace(guesses[name].dropped(why), role="follows")
     return settled
 
 
-class _Values(NamedTuple):
-    """The values of a column."""
+class _Column(NamedTuple):
+    """A column and its values."""
 
+    name: Any
+    looks: Guess
     ranks: Labels
     """Among the distinct values; −1: missing."""
     numbers: Floats | None
@@ -83,45 +80,40 @@ class _Values(NamedTuple):
     parts: dict[str, Labels]
     """Of dates: the year, month and so on of each record; −1: missing."""
 
+    @property
+    def is_number(self) -> bool:
+        return self.looks.kind in ("number", "integer", "spiked")
 
-def _values(table: Frame, name: Any, looks: Guess) -> _Values:
+
+def _column(table: Frame, name: Any, looks: Guess) -> _Column:
     numbers, parts = None, {}
     if looks.looks_like == "number stored as text" and looks.kind in ("number", "spiked"):
-        numbers = np.array([_number(text) for text in table.arrow_column(name).to_pylist()])
+        texts = map(str, table.arrow_column(name).to_pylist())
+        numbers = np.array([number_of(text) for text in texts], dtype=np.float64)
     elif table.is_numeric(name):
         numbers = table.doubles(name)
         if looks.looks_like == "date" and looks.distinct > MANY:
             parts = _parts_of(86_400 * _days_as_numbers(numbers))
     elif looks.kind == "date":
         numbers, parts = _dates(table, name)
+    elif looks.levels:
+        order = {text: float(at) for at, text in enumerate(looks.levels)}
+        texts = table.arrow_column(name).to_pylist()
+        numbers = np.array([order.get(str(text), np.nan) for text in texts])
     if numbers is None:
         codes = codes_as_written(table, name, from_csv=False)
-        if looks.levels:
-            order = {text: at for at, text in enumerate(looks.levels)}
-            texts = table.arrow_column(name).to_pylist()
-            codes = np.array([order.get(str(text), -1) for text in texts], dtype=np.int64)
-            numbers = np.where(codes < 0, np.nan, codes.astype(np.float64))
-        return _Values(codes, numbers, parts)
+        return _Column(name, looks, codes, None, parts)
     ranks = np.full(len(numbers), -1, dtype=np.int64)
     present = np.isfinite(numbers)
     ranks[present] = np.unique(numbers[present], return_inverse=True)[1]
-    return _Values(ranks, np.where(present, numbers, np.nan), parts)
-
-
-def _number(text: Any) -> float:
-    try:
-        return float(str(text).replace(",", "."))
-    except ValueError:
-        return np.nan
+    return _Column(name, looks, ranks, np.where(present, numbers, np.nan), parts)
 
 
 def _dates(table: Frame, name: Any) -> tuple[Floats | None, dict[str, Labels]]:
     """Return dates as numbers, and their parts."""
-    column = table.arrow_column(name)
-    try:
+    column, read = table.arrow_column(name), None
+    with suppress(InputError, ValueError):
         read = instants(column)
-    except (InputError, ValueError):
-        return None, {}
     if read is None:
         return None, {}
     kind, unit = str(column.type), getattr(column.type, "unit", None)
@@ -147,58 +139,52 @@ def _days_as_numbers(numbers: Floats) -> Floats:
 def _parts_of(values: Floats) -> dict[str, Labels]:
     """Return the parts of moments that are counted in seconds since 1970."""
     present = np.isfinite(values)
-    if not present.any():
-        return {}
     seconds = np.floor(np.where(present, values, 0.0)).astype(np.int64)
-    moments = seconds.astype("M8[s]")
-    days = moments.astype("M8[D]")
-    months = moments.astype("M8[M]").astype(np.int64)
-    day_of_month = (days - moments.astype("M8[M]").astype("M8[D]")).astype(np.int64)
+    moments = pa.array(seconds).cast(pa.timestamp("s"))
+    year, month, day = (part(moments).to_numpy() for part in (pc.year, pc.month, pc.day))
+    of_year = pc.day_of_year(moments).to_numpy()
     parts = {
-        "its year": moments.astype("M8[Y]").astype(np.int64) + 5000,
-        "its month": months % 12,
-        "its quarter": months % 12 // 3,
-        "its year and month": months + 50_000,
-        "its day": day_of_month,
-        "its weekday": (days.astype(np.int64) + 3) % 7,
-        "its month and day": months % 12 * 31 + day_of_month,
-        "its day of the year": (days - moments.astype("M8[Y]").astype("M8[D]")).astype(np.int64),
-        "its hour": seconds // 3600 % 24,
-        "its date": days.astype(np.int64) + 10**6,
+        "its year": year,
+        "its month": month,
+        "its quarter": (month - 1) // 3,
+        "its year and month": 12 * year + month,
+        "its day": day,
+        "its weekday": pc.day_of_week(moments).to_numpy(),
+        "its month and day": 31 * month + day,
+        "its day of the year": of_year,
+        "its hour": pc.hour(moments).to_numpy(),
+        "its date": 366 * year + of_year,
     }
     return {name: np.where(present, numbers, -1) for name, numbers in parts.items()}
 
 
-def _followers(
-    columns: Mapping[Any, _Values], guesses: Mapping[Any, Guess]
-) -> dict[Any, tuple[Any, str]]:
+def _followers(columns: Sequence[_Column]) -> dict[Any, tuple[Any, str]]:
     """Return the columns that follow from another, with that other and how they follow from it."""
     followers: dict[Any, tuple[Any, str]] = {}
     bases: set[Any] = set()
 
-    def add(base: Any, name: Any, how: str) -> None:
-        if how and {name, base}.isdisjoint(followers) and name not in bases:
-            followers[name] = base, how
-            bases.add(base)
+    def add(base: _Column, column: _Column, how: str) -> None:
+        open_pair = {column.name, base.name}.isdisjoint(followers)
+        if how and open_pair and column.name not in bases:
+            followers[column.name] = base.name, how
+            bases.add(base.name)
 
-    order = sorted(columns, key=lambda name: -guesses[name].distinct)
-    for base in (name for name in order if columns[name].parts):
-        for name in columns:
-            if name != base:
-                add(base, name, _part_of_date(columns[base], columns[name]))
-    for name, (weight, height) in _products(columns).items():
-        add(weight, name, f"with {names([height])}")
-    for base, name, how in _formulas(columns, guesses):
-        add(base, name, how)
-    dates = [name for name in order if guesses[name].looks_like == "date"]
-    of_dates = [(base, name) for base in dates for name in dates if base != name]
-    for base, name in (*_determined(columns, order), *of_dates):
-        if {name, base}.isdisjoint(followers):
-            add(*_direction(base, name, columns, guesses))
+    in_order = sorted(columns, key=lambda column: -column.looks.distinct)
+    for base, column in product((date for date in in_order if date.parts), columns):
+        if base is not column:
+            add(base, column, _part_of_date(base, column))
+    for index, weight, height in _body_mass_indexes(columns):
+        add(weight, index, f"with {names([height.name])}")
+    for base, column, how in _formulas(columns):
+        add(base, column, how)
+    dates = [column for column in in_order if column.looks.looks_like == "date"]
+    for base, column in (*_determined(columns), *permutations(dates, 2)):
+        if {column.name, base.name}.isdisjoint(followers):
+            add(*_direction(base, column, columns))
     return followers
 
 
-def _part_of_date(date: _Values, other: _Values) -> str:
+def _part_of_date(date: _Column, other: _Column) -> str:
     """Return which part of a date another column says, in words; nothing if it says none."""
     for how, part in date.parts.items():
         both = np.flatnonzero((part >= 0) & (other.ranks >= 0))
@@ -246,106 +232,89 @@ def _is_banded(base: Floats, other: Labels) -> bool:
     return bool(changes.sum() == len(values) - 1 and not at_ties.any())
 
 
-def _determined(columns: Mapping[Any, _Values], order: Sequence[Any]) -> list[tuple[Any, Any]]:
-    """Return pairs of columns of which the second may follow from the first, by a sample."""
+def _determined(columns: Sequence[_Column]) -> Iterator[tuple[_Column, _Column]]:
+    """Yield pairs of columns of which the second may follow from the first, by a sample."""
     if not 2 <= len(columns) <= _MOST_COLUMNS:
-        return []
-    every = list(columns)
-    place = {name: at for at, name in enumerate(every)}
-    rows = len(columns[every[0]].ranks)
-    size = int(min(_SAMPLE, max(300, _WORK / len(every) ** 2)))
-    sample = np.arange(0, rows, max(rows // size, 1))
-    matrix = np.column_stack([columns[name].ranks[sample] for name in every])
-    distinct = np.array([len(np.unique(column[column >= 0])) for column in matrix.T])
-    pairs = []
-    for base in order:
-        if distinct[place[base]] < 2:
-            continue
-        ordered = np.argsort(columns[base].ranks[sample], kind="stable")
-        ranks, others = columns[base].ranks[sample][ordered], matrix[ordered]
+        return
+    size = int(min(_SAMPLE, max(300, _WORK / len(columns) ** 2)))
+    step = max(len(columns[0].ranks) // size, 1)
+    matrix = np.column_stack([column.ranks[::step] for column in columns])
+    distinct = np.array([len(np.unique(ranks[ranks >= 0])) for ranks in matrix.T])
+    for base in sorted(range(len(columns)), key=lambda at: -columns[at].looks.distinct):
+        others = matrix[np.argsort(matrix[:, base], kind="stable")]
+        ranks = others[:, base]
         ties, present = ranks[1:] == ranks[:-1], (ranks[1:] >= 0) & (ranks[:-1] >= 0)
         there = (others[1:] >= 0) & (others[:-1] >= 0) & present[:, None]
         changes = (others[1:] != others[:-1]) & there
         at_ties = (changes & ties[:, None]).any(axis=0)
         few_changes = changes.sum(axis=0) < distinct
         repeats = ties.sum() > len(ranks) / 2
-        may_follow = (distinct > 1) & ~at_ties & (repeats | few_changes)
-        may_follow[place[base]] = False
-        pairs += [(base, every[at]) for at in np.flatnonzero(may_follow).tolist()]
-    return pairs
+        may_follow = (distinct[base] > 1) & (distinct > 1) & ~at_ties & (repeats | few_changes)
+        may_follow[base] = False
+        yield from ((columns[base], columns[at]) for at in np.flatnonzero(may_follow).tolist())
 
 
 def _direction(
-    base: Any, name: Any, columns: Mapping[Any, _Values], guesses: Mapping[Any, Guess]
-) -> tuple[Any, Any, str]:
+    first: _Column, second: _Column, columns: Sequence[_Column]
+) -> tuple[_Column, _Column, str]:
     """Return which of two columns is kept, which follows from it, and how; no words: neither."""
-    first, second = columns[base], columns[name]
     both = (first.ranks >= 0) & (second.ranks >= 0)
     if both.sum() < max(_FEWEST, len(both) / 2):
-        return base, name, ""
+        return first, second, ""
     ranks, others = first.ranks[both], second.ranks[both]
+    base, follower = first.looks, second.looks
     if _determines(ranks, others):
-        kinds = {guesses[base].kind, guesses[name].kind}
-        is_code = guesses[base].distinct <= FEW or kinds & {"nominal", "ordinal", "boolean"}
+        is_code = base.distinct <= FEW or {base.kind, follower.kind} & {
+            "nominal",
+            "ordinal",
+            "boolean",
+        }
         if is_code and _determines(others, ranks):
-            return _kept(base, name, guesses)
+            # Categories before numbers, what others are computed from, the first of the table.
+            pair = [column for column in columns if column is first or column is second]
+            kept, gone = sorted(
+                pair,
+                key=lambda column: (
+                    column.is_number,
+                    _is_computed_by_name(column.name, (second if column is first else first).name),
+                ),
+            )
+            return kept, gone, "the same in other words"
         # Of a long classification the coarser column keeps what groups lose, so both stay, unless it is
         # called after the finer one, as INDP_CAT after INDP: then a row with both would contradict itself.
         # A measurement of a few values is no reason for another column.
-        most = FEW if guesses[base].kind == "nominal" else MANY
-        few = guesses[base].distinct <= most and guesses[base].kind not in ("number", "spiked")
+        most = FEW if base.kind == "nominal" else MANY
+        few = base.distinct <= most and base.kind not in ("number", "spiked")
         # A school, a place or a team has qualities that are no other words for it.
-        few = few and not set(say.words(base)) & (say.ENTITY | say.PLACE)
-        both_nominal = guesses[base].kind == guesses[name].kind == "nominal"
-        is_called_after = both_nominal and set(say.words(base)) < set(say.words(name))
-        if few or is_called_after or guesses[base].looks_like == guesses[name].looks_like == "date":
-            return base, name, "each of its values has one"
+        few = few and not set(say.words(first.name)) & (say.ENTITY | say.PLACE)
+        both_nominal = base.kind == follower.kind == "nominal"
+        is_called_after = both_nominal and set(say.words(first.name)) < set(say.words(second.name))
+        if few or is_called_after or base.looks_like == follower.looks_like == "date":
+            return first, second, "each of its values has one"
     if first.numbers is not None and _is_banded(first.numbers[both], others):
-        return base, name, "bands of it"
-    return base, name, ""
+        return first, second, "bands of it"
+    return first, second, ""
 
 
-def _kept(first: Any, second: Any, guesses: Mapping[Any, Guess]) -> tuple[Any, Any, str]:
-    """Choose one of two columns that say the same: categories before numbers, the first before the second."""
-    order = list(guesses)
-
-    def rank(name: Any) -> tuple[bool, bool, int]:
-        is_number = guesses[name].kind in ("number", "integer", "spiked")
-        is_computed = _is_computed_by_name(name, first if name == second else second)
-        return is_number, is_computed, order.index(name)
-
-    kept, gone = sorted((first, second), key=rank)
-    return kept, gone, "the same in other words"
-
-
-def _formulas(
-    columns: Mapping[Any, _Values], guesses: Mapping[Any, Guess]
-) -> list[tuple[Any, Any, str]]:
-    """Return pairs of numbers of which the second is a formula of the first, and the formula."""
-    numbers = {
-        name: values.numbers
-        for name, values in columns.items()
-        if values.numbers is not None
-        and guesses[name].distinct > FEW
-        and guesses[name].kind in ("number", "integer", "spiked")
-    }
-    pairs = []
-    every = list(numbers)
-    many = len(every) > _MANY_NUMBERS
-    for at, name in enumerate(every):
-        for other in every[:at]:
-            if many and str(name) not in str(other) and str(other) not in str(name):
+def _formulas(columns: Sequence[_Column]) -> Iterator[tuple[_Column, _Column, str]]:
+    """Yield pairs of numbers of which the second is a formula of the first, and the formula."""
+    numbers = [
+        c for c in columns if c.is_number and c.looks.distinct > FEW and c.numbers is not None
+    ]
+    for at, column in enumerate(numbers):
+        for other in numbers[:at]:
+            one, two = str(column.name), str(other.name)
+            if len(numbers) > _MANY_NUMBERS and one not in two and two not in one:
                 continue
-            base, follower = (other, name)
-            if _is_computed_by_name(other, name) and not _is_computed_by_name(name, other):
-                base, follower = name, other
-            how = _formula(numbers[base], numbers[follower])
-            if not how:
-                base, follower = follower, base
-                how = _formula(numbers[base], numbers[follower])
-            if how:
-                pairs.append((base, follower, how))
-    return pairs
+            pair = (other, column)
+            if _is_computed_by_name(two, one) and not _is_computed_by_name(one, two):
+                pair = (column, other)
+            for base, follower in (pair, pair[::-1]):
+                assert base.numbers is not None
+                assert follower.numbers is not None
+                if how := _formula(base.numbers, follower.numbers):
+                    yield base, follower, how
+                    break
 
 
 def _formula(base: Floats, other: Floats) -> str:
@@ -385,31 +354,21 @@ def _fits(x: Floats, y: Floats, how: str) -> bool:
     return bool(np.abs(away).max() <= digit <= spread / 20)
 
 
-def _products(columns: Mapping[Any, _Values]) -> dict[Any, tuple[Any, Any]]:
-    """Return columns that the table of rules knows as products of two others, if they are."""
-    words_of = {"weight": say.WEIGHT, "height": say.HEIGHT}
-    products: dict[Any, tuple[Any, Any]] = {}
-    numbers = {n: v.numbers for n, v in columns.items() if v.numbers is not None}
-    for word, rule in say.RULES["computed"]["products"].items():
-        (first, power), (second, other_power) = rule["of"].items()
-        for name in (name for name in numbers if word in say.words(name)):
-            factors = [
-                [n for n in numbers if n != name and words_of[role] & set(say.words(n))]
-                for role in (first, second)
-            ]
-            for pair in product(*factors):
-                with np.errstate(all="ignore"):
-                    logs = np.log(numbers[name])
-                    computed = power * np.log(numbers[pair[0]]) + other_power * np.log(
-                        numbers[pair[1]]
-                    )
-                both = np.isfinite(logs) & np.isfinite(computed)
-                if both.sum() < _FEWEST:
-                    continue
-                correlation = np.corrcoef(logs[both], computed[both])[0, 1]
-                if 1 - correlation**2 <= _OF_TWO:
-                    products[name] = pair
-    return products
+def _body_mass_indexes(columns: Sequence[_Column]) -> Iterator[tuple[_Column, _Column, _Column]]:
+    """Yield columns that are, by name and values, a weight divided by the square of a height, with both."""
+    called = (
+        [c for c in columns if c.numbers is not None and nouns & set(say.words(c.name))]
+        for nouns in ({"bmi"}, say.WEIGHT, say.HEIGHT)
+    )
+    for index, weight, height in product(*called):
+        with np.errstate(all="ignore"):
+            logs = [np.log(c.numbers) for c in (index, weight, height) if c.numbers is not None]
+        values, computed = logs[0], logs[1] - 2 * logs[2]
+        both = np.isfinite(values) & np.isfinite(computed)
+        if index is not weight and index is not height and both.sum() >= _FEWEST:
+            correlation = np.corrcoef(values[both], computed[both])[0, 1]
+            if 1 - correlation**2 <= _OF_TWO:
+                yield index, weight, height
 
 
 def _is_computed_by_name(name: Any, other: Any) -> bool:
@@ -418,10 +377,7 @@ def _is_computed_by_name(name: Any, other: Any) -> bool:
     >>> _is_computed_by_name("logwage", "wage"), _is_computed_by_name("wage", "logwage")
     (True, False)
     """
-    computed, base = (
-        say.plain(text).lower().replace("_", "").replace(".", "") for text in (name, other)
-    )
+    computed, base = (re.sub("[_.]", "", say.plain(text).lower()) for text in (name, other))
     rules = say.RULES["computed"]
-    return any(computed == prefix + base for prefix in rules["prefixes"].split()) or any(
-        computed == base + ending for ending in rules["endings"].split()
-    )
+    by_prefix = (prefix + base for prefix in rules["prefixes"].split())
+    return computed in {*by_prefix, *(base + ending for ending in rules["endings"].split())}

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from microagg.base.formatting import names, percent, plural
-from microagg.base.typing import Labels
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import Guess
 from microagg.drafting.infer import guess
@@ -106,9 +105,8 @@ def complete(
     Completed
         The plan with a role for every column, and the guesses behind it.
     """
-    if any(block.k is None for block in plan.blocks):
-        blocks = tuple(replace(b, k=_K) if b.k is None else b for b in plan.blocks)
-        plan = replace(plan, blocks=blocks)
+    blocks = tuple(replace(b, k=_K) if b.k is None else b for b in plan.blocks)
+    plan = replace(plan, blocks=blocks) if blocks != plan.blocks else plan
     if plan.blocks[0].columns is not None:
         plan.roles(table.names)  # names that the table does not have are refused
         check_pointing(table, plan, missing_words)
@@ -150,9 +148,11 @@ def check_pointing(table: Frame, plan: Plan, missing_words: Sequence[str] = ("",
 
     def facts(columns: Sequence[Any]) -> str:
         """Describe columns, without values of records."""
-        first = [(names([name]), looks[name].fact) for name in columns[:_NAMED]]
-        described = [f"{name}: {fact[:1].lower()}{fact[1:]}" for name, fact in first]
-        rest = len(columns) - len(first)
+        described = [
+            f"{names([name])}: {looks[name].fact[:1].lower()}{looks[name].fact[1:]}"
+            for name in columns[:_NAMED]
+        ]
+        rest = len(columns) - len(described)
         return "; ".join([*described, *([f"and {plural(rest, 'more column')}"] if rest else [])])
 
     def ways_out(columns: Sequence[Any]) -> str:
@@ -304,7 +304,16 @@ def _with_policy(
         name: column_of(table, plan, name, missing_words, coded).states
         for name in block.columns or ()
     }
-    blanked = _blanked(table, plan, block, states)
+    strata, blanked = np.zeros(len(table), dtype=np.int64), 0.0
+    if plan.strata_of(block).columns:
+        strata = strata_of(table, plan.strata_of(block).columns)
+    unit = plan.unit_of(block).column
+    units = None if unit is None else codes_as_written(table, unit, from_csv=False)
+    for columns in [[name] for name in states] if block.per_column else [[*states]]:
+        together = np.column_stack([states[name] for name in columns])
+        if together.any():
+            joined = join_patterns(together, strata, block.k or 1, units)
+            blanked = max(blanked, joined.blanked / together.size)
     if blanked <= plan.missing.most:
         return plan
     first = next(name for name, state in states.items() if state.any())
@@ -316,19 +325,3 @@ def _with_policy(
         "with a larger most, or protect fewer columns."
     )
     return replace(plan, missing=replace(plan.missing, policy="majority"), notes=notes)
-
-
-def _blanked(table: Frame, plan: Plan, block: Block, states: Mapping[Any, Labels]) -> float:
-    """Return the share of values that joining rare patterns of missing values would blank."""
-    sets = [[name] for name in states] if block.per_column else [list(states)]
-    worst, strata = 0.0, np.zeros(len(table), dtype=np.int64)
-    if plan.strata_of(block).columns:
-        strata, _ = strata_of(table, plan.strata_of(block).columns)
-    unit = plan.unit_of(block).column
-    units = None if unit is None else codes_as_written(table, unit, from_csv=False)
-    for columns in sets:
-        together = np.column_stack([states[name] for name in columns])
-        if together.any():
-            joined = join_patterns(together, strata, block.k or 1, units)
-            worst = max(worst, joined.blanked / together.size)
-    return worst

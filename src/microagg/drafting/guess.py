@@ -7,10 +7,9 @@ another decision.
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from microagg.base.formatting import plural
 from microagg.drafting.profile import Profile
 from microagg.tables.numbers_in_text import OddCells
 
@@ -37,7 +36,6 @@ FEW = 12  # distinct values that may be codes or small counts, at most
 MANY = 30  # records from which on a shape of the values is no accident
 
 IDENTIFIES = "it identifies single records. renumber puts random numbers in its place."
-_POINTS = ("identifier", "repeated identifier", "name or text")
 
 
 @dataclass(frozen=True)
@@ -77,12 +75,16 @@ class Guess:
     @property
     def points_to_records(self) -> bool:
         """Whether it is an id, a name or a text, which identifies single records or units."""
-        return self.looks_like in _POINTS
+        return self.looks_like in ("identifier", "repeated identifier", "name or text")
+
+    def dropped(self, why: str) -> Guess:
+        """Return the guess of a column that is left out all the same, with the reason."""
+        return replace(self, role="drop", action=f"Dropped: {why}", codes=(), levels=())
 
 
 @dataclass(frozen=True)
 class NamedProfile:
-    """Input of the rules: the profile of a column, the words of its name, and k."""
+    """Input of the rules: the profile of a column, with the words of its name."""
 
     profile: Profile
     words: tuple[str, ...]
@@ -99,12 +101,10 @@ class NamedProfile:
         return any(word in those for those in known for word in self.words)
 
     @property
-    def reads_as_numbers(self) -> bool:
-        """Whether all texts are numbers, except words that stand for missing values."""
-        texts = self.profile.texts
-        if self.odd is None or texts is None or texts.odd is None:
-            return False
-        return self.odd.row is None or (bool(texts.odd_words) and self.odd.count <= texts.odd)
+    def has_too_many(self) -> bool:
+        """Whether there are too many different values for groups of k records to keep them."""
+        profile = self.profile
+        return profile.distinct > FEW and max(self.k, 2) * profile.distinct > profile.present
 
     @property
     def last(self) -> str:
@@ -137,27 +137,3 @@ def protected(looks_like: Looks, kind: Kind, fact: str, hint: str = "") -> Guess
 def dropped(looks_like: Looks, kind: Kind | None, fact: str, why: str) -> Guess:
     """Guess a column that is left out, with the reason."""
     return Guess("drop", looks_like, kind, fact, f"Dropped: {why}")
-
-
-def too_many(column: NamedProfile, looks: Guess) -> Guess:
-    """Drop a column with too many categories for groups of k records to keep."""
-    profile = column.profile
-    if profile.distinct <= FEW or max(column.k, 2) * profile.distinct <= profile.present:
-        return looks
-    return dropped(
-        looks.looks_like,
-        looks.kind,
-        looks.fact,
-        f"with fewer than {plural(max(column.k, 2), 'record')} for each value on average, groups could "
-        "keep few of them. Have coarser categories to protect it, as by --coarsen COLUMN=rare:20.",
-    )
-
-
-def distinct_words(profile: Profile) -> str:
-    """Say how many different values there are."""
-    return f"{profile.distinct:,} distinct in {plural(profile.present, 'record')}{missing_words(profile)}"
-
-
-def missing_words(profile: Profile) -> str:
-    """Say how many values are missing, if any."""
-    return f", {profile.missing:,} missing" if profile.missing else ""

@@ -9,21 +9,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+from microagg.base.formatting import plural
 from microagg.drafting import name_words as say
 from microagg.drafting.computed_columns import settle_computed
-from microagg.drafting.guess import (
-    Guess,
-    NamedProfile,
-    distinct_words,
-    dropped,
-    missing_words,
-    protected,
-)
+from microagg.drafting.guess import Guess, NamedProfile, dropped, protected
 from microagg.drafting.number_columns import guess_numbers
-from microagg.drafting.profile import Profile, profiles
+from microagg.drafting.profile import profiles
 from microagg.drafting.text_columns import guess_texts
 from microagg.drafting.unit_and_weight import settle_units, settle_weights
 from microagg.errors import InputError
@@ -70,11 +65,17 @@ def guess(
     index = set(table.index_columns())
     columns = dict(profiles(table, names, missing_words))
     # Ranges of whole numbers without a gap that several columns share, as answers do.
-    often = Counter(map(_ends, columns.values()))
-    batteries = {ends for ends, count in often.items() if ends and count >= _BATTERY}
+    ends = {
+        name: (profile.numbers.low, profile.numbers.high)
+        for name, profile in columns.items()
+        if profile.numbers is not None and profile.numbers.consecutive
+    }
+    often = Counter(ends.values())
     guesses = {}
     for name, profile in columns.items():
-        looks = _of_column(table, name, profile, k, _ends(profile) in batteries)
+        in_battery = name in ends and often[ends[name]] >= _BATTERY
+        column = NamedProfile(profile, say.words(name), k, profile.ordered, battery=in_battery)
+        looks = _guess(_with_looks_at_texts(table, name, column))
         if name in index:
             fact = "The row labels of a frame of pandas"
             looks = dropped("identifier", None, fact, "they identify records.")
@@ -83,34 +84,20 @@ def guess(
     if names is None:
         undecided = {name: looks for name, looks in guesses.items() if name not in other_roles}
         guesses |= settle_computed(table, undecided)
-    return {
-        name: replace(guesses[name], distinct=profile.distinct, present=profile.present)
-        for name, profile in columns.items()
-    }
+    return guesses
 
 
-def _ends(profile: Profile) -> tuple[float, float] | None:
-    numbers = profile.numbers
-    return None if numbers is None or not numbers.consecutive else (numbers.low, numbers.high)
-
-
-def _of_column(table: Frame, name: Any, profile: Profile, k: int, in_battery: bool) -> Guess:
-    column = NamedProfile(profile, say.words(name), k, profile.ordered, battery=in_battery)
-    if profile.type != "text" or profile.texts is None:
-        return _guess(column)
-    try:
-        readable = profile.texts.dates and dates_in_text(table.arrow_column(name)) is not None
-        column = replace(column, ordered=table.is_ordered(name), readable_dates=readable)
-    except InputError:  # objects of several types have neither an order nor dates
-        return _guess(column)
-    if profile.texts.odd is None:
-        return _guess(column)
-    cells = table.odd_numbers(name)
-    looks = _guess(replace(column, odd=cells))
-    if not looks.unreadable or cells is None or cells.row is None:
-        return looks
-    where = f"There are {cells.in_words()}. {cells.hint}"
-    return replace(looks, action=f"{looks.action} {where}".strip())
+def _with_looks_at_texts(table: Frame, name: Any, column: NamedProfile) -> NamedProfile:
+    """Add what only the texts themselves tell: an order, dates, cells that are no numbers."""
+    texts = column.profile.texts
+    if texts is not None:
+        with suppress(InputError):  # objects of several types have neither an order nor dates
+            readable = texts.dates and dates_in_text(table.arrow_column(name)) is not None
+            ordered, odd = table.is_ordered(name), None
+            if texts.odd is not None:
+                odd = table.odd_numbers(name)
+            return replace(column, ordered=ordered, readable_dates=readable, odd=odd)
+    return column
 
 
 def _guess(column: NamedProfile) -> Guess:
@@ -118,18 +105,22 @@ def _guess(column: NamedProfile) -> Guess:
     if profile.present == 0:
         return dropped("empty", None, "No value at all", "it holds no information.")
     if profile.distinct == 1 and (profile.missing or profile.type == "nested"):
-        fact = f"The same value wherever it is present{missing_words(profile)}"
+        fact = f"The same value wherever it is present{profile.missing_words}"
         return dropped("constant", None, fact, "it only shows where it is missing.")
     if profile.distinct == 1:
         why = "Kept: it is the same for everybody."
         return Guess("known", "constant", None, "The same value in all records", why)
-    if profile.type == "number":
-        return guess_numbers(column)
-    if profile.type == "text":
-        return guess_texts(column)
     if profile.type == "truth":
-        return protected("truth value", "boolean", f"Truth values{missing_words(profile)}")
+        return protected("truth value", "boolean", f"Truth values{profile.missing_words}")
     if profile.type == "date":
-        return protected("date", "date", f"Dates or times, {distinct_words(profile)}")
-    why = "lists and records cannot be averaged. Take it apart into columns to protect it."
-    return dropped("nested", None, f"Lists or records, {distinct_words(profile)}", why)
+        return protected("date", "date", f"Dates or times, {profile.distinct_words}")
+    if profile.type == "nested":
+        why = "lists and records cannot be averaged. Take it apart into columns to protect it."
+        return dropped("nested", None, f"Lists or records, {profile.distinct_words}", why)
+    looks = guess_numbers(column) if profile.type == "number" else guess_texts(column)
+    if looks.role == "protect" and looks.kind == "nominal" and column.has_too_many:
+        return looks.dropped(
+            f"with fewer than {plural(max(column.k, 2), 'record')} for each value on average, groups could "
+            "keep few of them. Have coarser categories to protect it, as by --coarsen COLUMN=rare:20."
+        )
+    return looks

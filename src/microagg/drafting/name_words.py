@@ -44,18 +44,8 @@ IDENTIFIER, NUMBER, COUNT = _NAMES["identifier"], _NAMES["number"], _NAMES["coun
 COUNTED, MEASURE, HEIGHT = _NAMES["counted"], _NAMES["measure"], _NAMES["height"]
 CODE, SORT, SCALE, PLACE = _NAMES["code"], _NAMES["sort"], _NAMES["scale"], _NAMES["place"]
 WEIGHT, WEIGHT_ONLY, SAMPLING = _NAMES["weight"], _NAMES["weight_only"], _NAMES["sampling"]
-YEAR, TIME, NAME, PERSONAL = (
-    _NAMES["year"],
-    _NAMES["time"],
-    _NAMES["name"],
-    _NAMES["personal"],
-)
-WITH_DIGITS = frozenset(
-    word
-    for entry in RULES["units"].values()
-    if entry.get("has_digits")
-    for word in _words_of(entry)
-)
+YEAR, TIME, NAME, PERSONAL = (_NAMES[name] for name in ("year", "time", "name", "personal"))
+WITH_DIGITS = _words_of(RULES["units"]["subject"])
 """Words for units of which a text without a digit is something else."""
 THINGS, RECORDS = _NAMES["thing"], _NAMES["record"]
 HOUSEHOLDS, UNITS, CONTAINERS = _nouns("households"), _nouns("units"), _nouns("containers")
@@ -63,16 +53,18 @@ ENTITY = frozenset({*HOUSEHOLDS, *UNITS, *CONTAINERS, *THINGS, *RECORDS})
 PARTS_OF_DATES, COORDINATE = _ranges("parts_of_dates"), _ranges("coordinates")
 
 _WORD = re.compile(r"ID(?=[a-z]{2})|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
-# An entity written together with what numbers or names it: UTILITYID, custno, utilname.
-_JOINED = re.compile(rf"(.+?)({'|'.join(RULES['joined']['ends'].split())})(k|kn|kg)?")
-_BEGINS = frozenset(RULES["joined"]["begins"].split())
-# A code or sort of anything, written together with it: occcode, indcode, jobkind, hhtype.
-_SORT_OF = re.compile(r"(.+)(code)|(.{2,})(kind|type)")
-# A number of something, written together with it: numlt5.
-_NUMBER_OF = re.compile(r"(num)([a-z]{2,})")
-_NUMERIC = frozenset({"numeric", "numerical", "numerator", "nummer"})
-# What is counted, written together with something: nkids, youngkids, bedrooms.
-_COUNTED_WITHIN = re.compile(r"(.*)(kids|children|visits|rooms)(.*)")
+_ENDS, _BEGINS = RULES["joined"]["ends"], frozenset(RULES["joined"]["begins"].split())
+# How words are written together, which words are so by accident, and which words alone may come first.
+_JOINED: tuple[tuple[str, frozenset[str], frozenset[str] | None], ...] = (
+    # An entity, with what numbers or names it: UTILITYID, custno, utilname.
+    (rf"(.+?)({_ENDS.replace(' ', '|')})(k|kn|kg)?", IDENTIFIER, ENTITY | PLACE | _BEGINS),
+    # A code or sort of anything: occcode, indcode, jobkind, hhtype.
+    (r"(.+)(code)|(.{2,})(kind|type)", CODE | SORT, None),
+    # A number of something: numlt5.
+    (r"(num)([a-z]{2,})", NUMBER | COUNT | {"numeric", "numerical", "numerator", "nummer"}, None),
+    # What is counted, together with something: nkids, youngkids, bedrooms.
+    (r"(.*)(kids|children|visits|rooms)(.*)", frozenset(), None),
+)
 
 
 def plain(text: Any) -> str:
@@ -96,22 +88,12 @@ def words(name: Any) -> tuple[str, ...]:
     (('id', 'unit'), ('num', 'lt', '5'))
     """
     parts: list[str] = []
-    for word in _WORD.findall(plain(name)):
-        word = word.lower()
-        joined = _JOINED.fullmatch(word)
-        if joined and word not in IDENTIFIER and joined[1] in ENTITY | PLACE | _BEGINS:
-            parts += filter(None, joined.groups())
-            continue
-        sort_of = _SORT_OF.fullmatch(word)
-        if sort_of and word not in CODE | SORT:
-            parts += filter(None, sort_of.groups())
-            continue
-        number_of = _NUMBER_OF.fullmatch(word)
-        counted = _COUNTED_WITHIN.fullmatch(word)
-        if number_of and word not in NUMBER | COUNT | _NUMERIC:
-            parts += number_of.groups()
-        elif counted:
-            parts += filter(None, counted.groups())
+    for word in map(str.lower, _WORD.findall(plain(name))):
+        for pattern, by_accident, first in _JOINED:
+            match = re.fullmatch(pattern, word)
+            if match and word not in by_accident and (first is None or match[1] in first):
+                parts += filter(None, match.groups())
+                break
         else:
             parts.append(word)
     return tuple(parts)

@@ -26,13 +26,9 @@ from microagg.drafting.guess import (
     IDENTIFIES,
     MANY,
     Guess,
-    Kind,
     NamedProfile,
-    distinct_words,
     dropped,
-    missing_words,
     protected,
-    too_many,
 )
 from microagg.drafting.profile import Numbers, Profile
 
@@ -44,7 +40,6 @@ _YEARS_AT_SCHOOL = 25  # at most
 _LEAST_RATIO = 1.2  # of the largest weight to the least
 _MOST_WEIGHTS = 200  # different ones of strata
 _MANY_ZEROS = 0.2  # share of records from which on zeros are a spike
-_MOSTLY_ZERO = 0.8  # share of records from which on zeros may be those of counts of something rare
 _RARER = -0.85  # correlation of the rank of a frequency with the number
 _STEPS = 5  # of a scale, at least
 _LONG_SCALE = 8  # steps without a gap from which on they are no codes, whatever their frequencies
@@ -68,7 +63,6 @@ _OF_THE_RANGE = 0.1
 _FEWEST_WITHOUT_GAP = 5  # other values, if they are whole numbers without a gap from 0 or 1 on
 _FAR = 3.0  # times the largest of these: a code is beyond
 
-_IF_A_QUANTITY = 'If it is a quantity, say kind = "{}".'
 _IF_CODES = 'If they are codes without an order, say kind = "nominal".'
 
 
@@ -80,13 +74,14 @@ def guess_numbers(column: NamedProfile) -> Guess:
     codes = missing_codes(profile)
     looks = _guess(replace(column, profile=profile.without(codes)))
     if codes and looks.role == "protect" and looks.kind in ("integer", "number", "ordinal"):
-        many = sum(int(profile.numbers.counts[profile.numbers.levels == c][0]) for c in codes)
-        apart = f"apart in {plural(many, 'record')}"
-        if len(codes) > 1:
-            note = f"{plural(len(codes), 'value')} that stand {apart} are taken as missing (missing.codes)."
-        else:
-            note = f"A value that stands {apart} is taken as missing (missing.codes)."
-        return replace(looks, codes=codes, action=f"{looks.action} {note}".strip())
+        many = int(profile.numbers.counts[np.isin(profile.numbers.levels, codes)].sum())
+        what = (
+            f"{plural(len(codes), 'value')} that stand" if len(codes) > 1 else "A value that stands"
+        )
+        note = f"{what} apart in {plural(many, 'record')}"
+        verb = "are" if len(codes) > 1 else "is"
+        action = f"{looks.action} {note} {verb} taken as missing (missing.codes)."
+        return replace(looks, codes=codes, action=action.strip())
     return _guess(column) if codes else looks
 
 
@@ -99,33 +94,26 @@ def _guess(column: NamedProfile) -> Guess:
     if numbers.infinite and looks.role == "protect":
         way_out = "they have no mean. Replace them, or leave those records out, to protect it."
         fact = f"{looks.fact}, {numbers.infinite} infinite"
-        return replace(dropped(looks.looks_like, looks.kind, fact, way_out), unreadable=True)
-    return too_many(column, looks) if looks.kind == "nominal" else looks
+        return replace(looks.dropped(way_out), fact=fact, unreadable=True)
+    return looks
 
 
 def _quantity(column: NamedProfile, numbers: Numbers) -> Guess:
-    profile = column.profile
-    kind: Kind = "integer" if numbers.whole else "number"
     words = "whole numbers" if numbers.whole else "numbers with decimals"
-    fact = f"A quantity: {words}, {distinct_words(profile)}"
+    fact = f"A quantity: {words}, {column.profile.distinct_words}"
     if is_spiked(numbers):
-        return protected("quantity", "spiked", f"{fact}, {100 * zeros(numbers):.0f} % are 0")
+        return protected("quantity", "spiked", f"{fact}, {100 * numbers.zeros:.0f} % are 0")
     hint = ""
     if column.last in say.WEIGHT:
         hint = "If it is the weight of a sample, name it as weight instead."
-    elif numbers.whole and profile.distinct <= FEW:
+    elif numbers.whole and column.profile.distinct <= FEW:
         hint = 'Taken as counts or amounts; if they are codes, say kind = "nominal".'
-    return Guess("protect", "quantity", kind, fact, hint)
-
-
-def zeros(numbers: Numbers) -> float:
-    """Share of the records that are 0."""
-    return float(numbers.counts[numbers.levels == 0].sum() / numbers.counts.sum())
+    return Guess("protect", "quantity", "integer" if numbers.whole else "number", fact, hint)
 
 
 def is_spiked(numbers: Numbers) -> bool:
     """Return whether so many of the numbers are 0 that these stand apart from the others."""
-    return zeros(numbers) >= _MANY_ZEROS and len(numbers.levels) > FEW
+    return numbers.zeros >= _MANY_ZEROS and len(numbers.levels) > FEW
 
 
 def is_scale(column: NamedProfile, numbers: Numbers) -> bool:
@@ -134,12 +122,7 @@ def is_scale(column: NamedProfile, numbers: Numbers) -> bool:
     They follow each other without a gap, and have a name for it, or a range that several columns share, or
     are many, or their frequencies rise to one top and fall: those of codes have no order.
 
-    Parameters
-    ----------
-    column
-        The column, with its name.
-    numbers
-        Its numbers, without those that stand for missing values.
+    ``numbers`` are those of the ``column``, without those that stand for missing values.
     """
     steps = len(numbers.levels)
     if not numbers.consecutive or column.named(say.CODE, say.PLACE):
@@ -163,59 +146,55 @@ def _has_one_top(numbers: Numbers) -> bool:
 
 def _labelled(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Categories by their type or value labels, unless the file says that they are on a scale; pairs."""
-    profile = column.profile
+    profile, measure = column.profile, column.profile.facts.measure
     if profile.categorical and column.k * profile.distinct <= profile.present:
-        fact = f"Categories by their type, {distinct_words(profile)}"
+        fact = f"Categories by their type, {profile.distinct_words}"
         return protected("category", "ordinal" if column.ordered else "nominal", fact)
     is_pair = profile.distinct <= 2
-    if profile.labelled >= 0.5 and (profile.facts.measure != "scale" or is_pair):
-        fact = f"Codes with value labels, {distinct_words(profile)}"
-        if profile.facts.measure == "ordinal":
-            return protected("code", "ordinal", fact)
-        return _code(fact, numbers)
-    return _code(f"Two different numbers{missing_words(profile)}", numbers) if is_pair else None
+    if profile.labelled >= 0.5 and (measure != "scale" or is_pair):
+        fact = f"Codes with value labels, {profile.distinct_words}"
+        is_ordinal = measure == "ordinal"
+        return protected("code", "ordinal", fact) if is_ordinal else _code(fact, numbers)
+    return _code(f"Two different numbers{profile.missing_words}", numbers) if is_pair else None
 
 
 def _measure_level(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Categories by the measure level that the file states."""
     measure = column.profile.facts.measure
-    fact = f"The file says {measure}, {distinct_words(column.profile)}"
+    fact = f"The file says {measure}, {column.profile.distinct_words}"
     if measure == "nominal":
         return _code(fact, numbers)
     return protected("code", "ordinal", fact) if measure == "ordinal" else None
 
 
-def _code(fact: str, numbers: Numbers, hint: str = "") -> Guess:
+def _code(fact: str, numbers: Numbers) -> Guess:
     kind = "integer" if numbers.whole else "number"
-    return protected("code", "nominal", fact, hint or _IF_A_QUANTITY.format(kind))
+    return protected("code", "nominal", fact, f'If it is a quantity, say kind = "{kind}".')
 
 
 def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Years, months, days, hours, and dates written as one number."""
     if not numbers.whole:
         return None
-    low, high = numbers.low, numbers.high
-    words = distinct_words(column.profile)
-    many = column.profile.present >= 20
-    named_year = column.named(say.YEAR)
-    if (named_year and ((low >= 1000 and high <= 2200) or (low >= 40 and high <= 99))) or (
-        many and low >= 1900 and high <= 2035 and not column.named(say.MEASURE, say.COUNT)
-    ):
-        return protected("date", "integer", f"Years, {words}", "It is rounded to a year.")
+    low, high, levels = numbers.low, numbers.high, numbers.levels
+    count, many = column.profile.distinct_words, column.profile.present >= 20
+    is_year = many and low >= 1900 and high <= 2035 and not column.named(say.MEASURE, say.COUNT)
+    if column.named(say.YEAR):
+        is_year = is_year or (low >= 1000 and high <= 2200) or (low >= 40 and high <= 99)
+    if is_year:
+        return protected("date", "integer", f"Years, {count}", "It is rounded to a year.")
     outer = {column.first, column.last}  # cough in hour 4 is no hour
     ends = [say.PARTS_OF_DATES[word] for word in outer if word in say.PARTS_OF_DATES]
     if any(first <= low and high <= last for first, last in ends):
-        return protected("date", "ordinal", f"Parts of dates or times of day, {words}")
-    levels = numbers.levels
+        return protected("date", "ordinal", f"Parts of dates or times of day, {count}")
     month, day = levels // 100 % 100, levels % 100
     dates = low >= 18000101 and high <= 21001231 and _within(month, 1, 12) and _within(day, 1, 31)
     months = low >= 180001 and high <= 210012 and _within(day, 1, 12)
     clock = low >= 0 and high <= 2400 and _within(day, 0, 59) and (levels >= 100).sum() >= 60
     if many and (dates or months or clock or _goes_on_by_the_clock(levels)):
-        fact = f"Dates or times of day written as numbers, {words}"
-        return protected("date", "ordinal", fact)
+        return protected("date", "ordinal", f"Dates or times of day written as numbers, {count}")
     if len(levels) >= _READABLE and _is_date_with_the_year_last(numbers):
-        fact = f"Dates written as numbers with the year at the end, {words}"
+        fact = f"Dates written as numbers with the year at the end, {count}"
         why = "their numbers have another order than the days. Write them as 2024-03-31 to protect them."
         return replace(dropped("date", "date", fact, why), unreadable=True)
     return None
@@ -233,25 +212,22 @@ def _goes_on_by_the_clock(levels: Floats) -> bool:
 def _is_date_with_the_year_last(numbers: Numbers) -> bool:
     """Return whether all numbers are days, months and years, such as 111597 or 12312016."""
     for years in (100, 10_000):
-        days = numbers.levels // years
-        first, second, year = days // 100, days % 100, numbers.levels % years
-        in_range = years == 100 or _within(year, 1800, 2100)
-        if in_range and (
-            (_within(first, 1, 12) and _within(second, 1, 31) and second.max() > 12)
-            or (_within(first, 1, 31) and _within(second, 1, 12) and first.max() > 12)
-        ):
+        days, year = numbers.levels // years, numbers.levels % years
+        parts = days // 100, days % 100
+        months = any(_within(part, 1, 12) for part in parts)
+        a_day = any(_within(part, 1, 31) and part.max() > 12 for part in parts)
+        if months and a_day and (years == 100 or _within(year, 1800, 2100)):
             return True
     return False
 
 
 def _coordinates(column: NamedProfile, numbers: Numbers) -> Guess | None:
-    called = (column.last,) if numbers.whole else column.words
-    ends = [say.COORDINATE[word] for word in called if word in say.COORDINATE]
-    inside = any(low <= numbers.low and numbers.high <= high for low, high in ends)
-    if not inside:
-        return None
-    fact = f"Coordinates of a place, {distinct_words(column.profile)}"
-    return protected("place", "integer" if numbers.whole else "number", fact)
+    for word in (column.last,) if numbers.whole else column.words:
+        low, high = say.COORDINATE.get(word, (np.inf, -np.inf))
+        if low <= numbers.low and numbers.high <= high:
+            fact = f"Coordinates of a place, {column.profile.distinct_words}"
+            return protected("place", "integer" if numbers.whole else "number", fact)
+    return None
 
 
 def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
@@ -259,7 +235,7 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
     distinct, present = column.profile.distinct, column.profile.present
     if not numbers.whole:
         if column.named(say.IDENTIFIER) and distinct >= _NEARLY_ALL * present:
-            fact = f"Numbers, {distinct_words(column.profile)}, identifiers by their name"
+            fact = f"Numbers, {column.profile.distinct_words}, identifiers by their name"
             return dropped("identifier", "number", fact, IDENTIFIES)
         return None
     years_at_school = column.last in ("school", "schooling") and numbers.high <= _YEARS_AT_SCHOOL
@@ -269,7 +245,6 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
     entity = column.last in say.ENTITY and numbers.low >= 0 and not measured
     if distinct == present:
         from_the_start = numbers.low in (0, 1)
-        fact = "none twice"
         if measured and not called:
             return None
         if numbers.consecutive and from_the_start and present >= 5:
@@ -278,7 +253,9 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
             fact = "none twice and rising from row to row"
         elif present >= MANY and from_the_start and numbers.high < 1.5 * present:
             fact = "none twice, from the first on with few gaps"
-        elif not (called or entity):
+        elif called or entity:
+            fact = "none twice"
+        else:
             return None
         return dropped("identifier", "integer", f"Whole numbers, {fact}", IDENTIFIES)
     # Rising numbers look like groups of rows if they have no gap, or all stand equally often.
@@ -300,13 +277,9 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
         fact = "from the first on without a gap, all equally often"
     else:
         return None
-    return Guess(
-        "unit",
-        "repeated identifier",
-        "integer",
-        f"Whole numbers, {distinct_words(column.profile)}, {fact}",
-        counts_units=identifier or entity or neighbours or bool(in_a_panel),
-    )
+    fact = f"Whole numbers, {column.profile.distinct_words}, {fact}"
+    counts_units = identifier or entity or neighbours or bool(in_a_panel)
+    return Guess("unit", "repeated identifier", "integer", fact, counts_units=counts_units)
 
 
 def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
@@ -327,14 +300,14 @@ def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
         fact = "few fractions of many digits, each shared by many records"
     else:
         return None
-    words = f"Survey weights: {fact}, {distinct_words(profile)}"
+    fact, why = f"Survey weights: {fact}, {profile.distinct_words}", ""
     if probability:
         why = "it looks like the chance to be drawn. One divided by it can be named as weight."
-        return dropped("weight", "number", words, why)
-    if numbers.low <= 0 or profile.missing or numbers.infinite:
+    elif numbers.low <= 0 or profile.missing or numbers.infinite:
         why = "a weight must be above 0 in every record. Correct it to use it as weight."
-        return dropped("weight", "number", words, why)
-    return Guess("weight", "weight", "number", words)
+    if why:
+        return dropped("weight", "number", fact, why)
+    return Guess("weight", "weight", "number", fact)
 
 
 def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
@@ -357,47 +330,50 @@ def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
 
 def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Few distinct numbers that stand for something, and are no small counts."""
-    profile = column.profile
-    words = f"Whole numbers, {distinct_words(profile)}"
+    profile, whole, scale = column.profile, numbers.whole, is_scale(column, numbers)
+    words = f"Whole numbers, {profile.distinct_words}"
     measured = column.named(say.MEASURE, say.COUNT)
-    if numbers.whole and column.named(say.CODE):
+    if whole and column.named(say.CODE):
         return _code(f"{words}, codes by their name", numbers)
     counted = measured or column.named(say.COUNTED)
     which = bool(column.words) and column.words[-1].isdigit()  # ci_dept_1033: of department 1033
     may_count = not counted and (which or column.last not in say.SORT | say.PLACE)
-    if column.battery and may_count and _are_rare_counts(numbers):
+    # Counts of what most records have none of: 0, some 1, fewer 2.
+    mostly_zero = numbers.zeros >= 0.8 and int(np.argmax(numbers.counts)) == 0
+    rare = mostly_zero and 3 <= profile.distinct <= FEW and _has_one_top(numbers)
+    if column.battery and may_count and rare:
         if profile.distinct >= _STEPS:
             return None
-        fact = f"Counts or steps: mostly 0 and larger ones rarer, {distinct_words(profile)}"
+        fact = f"Counts or steps: mostly 0 and larger ones rarer, {profile.distinct_words}"
         return protected("code", "ordinal", f"{fact}, as other columns of this range", _IF_CODES)
-    if numbers.whole and column.last in say.PLACE and numbers.low >= 0 and not measured:
+    if whole and column.last in say.PLACE and numbers.low >= 0 and not measured:
         return _code(f"{words}, places by their name", numbers)
-    if profile.distinct == 3 < profile.present and not counted and not is_scale(column, numbers):
-        three = f"Three different numbers{missing_words(profile)}"
-        if numbers.whole:
+    if profile.distinct == 3 < profile.present and not counted and not scale:
+        three = f"Three different numbers{profile.missing_words}"
+        if whole:
             return _code(three, numbers)
         return protected("code", "ordinal", three, _IF_CODES)  # a dose, a price: codes are whole
-    if not numbers.whole:
-        return None
-    sort = column.last in say.SORT or column.named(say.THINGS)
-    if sort and profile.distinct <= MANY and numbers.low >= 0 and not is_scale(column, numbers):
+    is_sort = column.last in say.SORT or column.named(say.THINGS)
+    if whole and is_sort and profile.distinct <= MANY and numbers.low >= 0 and not scale:
         return _code(f"{words}, sorts of something by their name", numbers)
-    scale = column.last in say.SCALE and is_scale(column, numbers)
-    if profile.distinct > FEW and not scale:
+    scale_by_name = scale and column.last in say.SCALE
+    if not whole or (profile.distinct > FEW and not scale_by_name):
         return None
     if column.named(say.COUNTED, say.MEASURE) or {column.first, column.last} & say.COUNT:
         return None
     from_the_start = numbers.low in (0, 1) and numbers.high <= FEW
-    if from_the_start and falls_off(numbers) and not scale:
+    if from_the_start and falls_off(numbers) and not scale_by_name:
         return None
-    if is_scale(column, numbers):
-        fact = f"A scale: whole numbers without a gap, {distinct_words(profile)}"
+    if scale:
+        fact = f"A scale: whole numbers without a gap, {profile.distinct_words}"
         return protected("code", "ordinal", fact, _IF_CODES)
     if from_the_start:
         return _code(f"{words}, looks like codes", numbers)
-    if _grows_by_factors(numbers.levels):
-        return None
-    if profile.distinct < 6 and profile.present >= MANY:
+    levels = numbers.levels
+    # Amounts that were chosen: multiples in growing steps, as 6, 12, 24.
+    by_factors = len(levels) > 3 and (np.diff(levels, 2) > 0).all()
+    by_factors = by_factors and np.gcd.reduce(levels.astype(np.int64)) > 1
+    if profile.distinct < 6 and profile.present >= MANY and not by_factors:
         return _code(f"{words}, each in many records", numbers)
     return None
 
@@ -409,18 +385,6 @@ def thins_out(numbers: Numbers) -> bool:
         return False
     ranks = np.argsort(np.argsort(often, kind="stable"), kind="stable")
     return bool(np.corrcoef(ranks, np.arange(len(often)))[0, 1] <= _RARER)
-
-
-def _are_rare_counts(numbers: Numbers) -> bool:
-    """Return whether few numbers are counts of what most records have none of: 0, some 1, fewer 2."""
-    at_the_top = int(np.argmax(numbers.counts)) == 0 and zeros(numbers) >= _MOSTLY_ZERO
-    return 3 <= len(numbers.levels) <= FEW and at_the_top and _has_one_top(numbers)
-
-
-def _grows_by_factors(levels: Floats) -> bool:
-    """Return whether numbers are amounts that were chosen: multiples in growing steps, as 6, 12, 24."""
-    growing = bool((np.diff(levels, 2) > 0).all())
-    return len(levels) > 3 and growing and bool(np.gcd.reduce(levels.astype(np.int64)) > 1)
 
 
 def falls_off(numbers: Numbers) -> bool:
@@ -469,41 +433,18 @@ def missing_codes(profile: Profile) -> tuple[float, ...]:
     numbers = profile.numbers
     if numbers is None or len(numbers.levels) < 3:
         return ()
-    labels = {v: text for v, text in profile.facts.value_labels if isinstance(v, int | float)}
     levels, counts = numbers.levels, numbers.counts
-    labelled = np.isin(levels, [float(v) for v, text in labels.items() if says_missing(text)])
-    usual = np.isin(levels, _USUAL) & (counts >= _REPEATED)
-    codes = _standing_apart(numbers, levels[usual | labelled]) | set(levels[labelled].tolist())
-    return tuple(sorted(codes))
-
-
-def _standing_apart(numbers: Numbers, candidates: Floats) -> set[float]:
-    """Return candidates that lie outside all other values, farther than these lie from each other."""
-    levels, counts = numbers.levels, numbers.counts
-    others = levels[~np.isin(levels, candidates)]
-    if len(others) < _FEWEST:
-        return _far_from_few(others, candidates)
-    span, steps = others[-1] - others[0], np.diff(others)
-    tenth = max(len(steps) // 10, 5)
-    least = _OF_THE_RANGE * span
-    codes = set()
-    for code in candidates:
-        often = counts[levels == code][0]
-        if code < 0:
-            apart = others[0] >= 0
-        else:
-            ends = counts[np.isin(levels, others[-tenth:])]
-            apart = (
-                code - others[-1] > max(least, _APART * steps[-tenth:].max()) and often > ends.max()
-            )
-        if apart:
-            codes.add(float(code))
-    return codes
-
-
-def _far_from_few(others: Floats, candidates: Floats) -> set[float]:
-    """Return candidates far above whole numbers without a gap from 0 or 1 on: 99 after 0 to 10 children."""
-    without_gap = len(others) >= _FEWEST_WITHOUT_GAP and bool((np.diff(others) == 1).all())
-    if not without_gap or others[0] not in (0, 1):
-        return set()
-    return {float(code) for code in candidates if code > _FAR * others[-1]}
+    says_so = [v for v, text in profile.facts.value_labels if says_missing(text)]
+    labelled = np.isin(levels, [float(v) for v in says_so if isinstance(v, int | float)])
+    candidates = labelled | (np.isin(levels, _USUAL) & (counts >= _REPEATED))
+    others = levels[~candidates]
+    steps = np.diff(others)
+    if len(others) >= _FEWEST:
+        end = max(len(steps) // 10, 5)
+        apart = max(_OF_THE_RANGE * (others[-1] - others[0]), _APART * steps[-end:].max())
+        often = counts > counts[np.isin(levels, others[-end:])].max()
+        outside = np.where(levels < 0, others[0] >= 0, (levels - others[-1] > apart) & often)
+    else:  # whole numbers without a gap from 0 or 1 on: 99 after 0 to 10 children
+        few = len(others) >= _FEWEST_WITHOUT_GAP and others[0] in (0, 1) and (steps == 1).all()
+        outside = levels > (_FAR * others[-1] if few else np.inf)
+    return tuple(levels[labelled | (candidates & outside)].tolist())

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
 
+from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame import Frame
@@ -22,8 +24,6 @@ from microagg.tables.frame_libraries import plain_arrow
 Type = Literal["number", "truth", "date", "text", "nested"]
 
 _SAMPLE = 1000  # texts that are looked at to see how they are written
-_SINGLE_PRECISION = 1e-7
-_DOUBLE_PRECISION = 1e-12
 _FIFTEEN_DIGITS = 1e-13  # to which files write numbers that were single
 _DATES = (
     r"\d{4}-\d{1,2}(-\d{1,2}([T ]\d{1,2}:\d{2}.*)?)?",
@@ -33,12 +33,10 @@ _DATES = (
     r"\d{4} ?Q[1-4]",
     r"\d{1,2}:\d{2}(:\d{2})?",
 )
-_DATE = re.compile("|".join(_DATES))
 _LEVELS = 60  # distinct texts that may have an order, at most
 _SOME = 0.1  # share of numbers from which on a few words among them stand for missing values
 _FEW_WORDS = 5  # that may stand for missing values among numbers
 _REPEATED = 3  # records from which on a word is a code and no slip
-_UNKNOWN = ColumnFacts()
 
 
 @dataclass(frozen=True)
@@ -59,6 +57,11 @@ class Numbers:
     infinite: int
 
     @property
+    def zeros(self) -> float:
+        """Share of the records that are 0."""
+        return float(self.counts[self.levels == 0].sum() / self.counts.sum())
+
+    @property
     def mean(self) -> float:
         """Mean of the records."""
         return float((self.levels * (self.counts / self.counts.sum())).sum())
@@ -75,7 +78,7 @@ class Numbers:
             single = np.isclose(
                 self.levels.astype(np.float32), self.levels, rtol=_FIFTEEN_DIGITS, atol=0
             )
-        precision = np.where(single, _SINGLE_PRECISION, _DOUBLE_PRECISION)
+        precision = np.where(single, 1e-7, 1e-12)
         away = np.abs(self.levels - np.round(self.levels, 4))
         return float(np.mean(away > precision * np.abs(self.levels)))
 
@@ -117,7 +120,7 @@ class Profile:
     """Whether the type says that the values are categories."""
     ordered: bool = False
     """Whether it says that they have an order."""
-    facts: ColumnFacts = _UNKNOWN
+    facts: ColumnFacts = field(default_factory=ColumnFacts)
     """Metadata of the column in the file of a statistical package."""
 
     @property
@@ -148,6 +151,16 @@ class Profile:
         """Records whose value is not missing."""
         return self.rows - self.missing
 
+    @property
+    def missing_words(self) -> str:
+        """How many values are missing, if any."""
+        return f", {self.missing:,} missing" if self.missing else ""
+
+    @property
+    def distinct_words(self) -> str:
+        """How many different values there are."""
+        return f"{self.distinct:,} distinct in {plural(self.present, 'record')}{self.missing_words}"
+
 
 def profiles(
     frame: Frame, wanted: Collection[Any] | None = None, missing_words: Sequence[str] = ()
@@ -159,11 +172,6 @@ def profiles(
     frame : the records
     wanted : names of columns, by default all
     missing_words : texts that mean missing, such as NA in a CSV file
-
-    Yields
-    ------
-    tuple
-        A name, and the profile of its column.
     """
     import narwhals as nw
     import pyarrow as pa
@@ -184,7 +192,7 @@ def profiles(
             is_whole = frame.is_integer(name) and not encoded.null_count
             profile = of_values(np.asarray(encoded) if is_whole else frame.doubles(name))
             # In Arrow a dictionary is only a way to store numbers; elsewhere they are categories.
-            declared = _is_categorical(column.dtype) and not is_arrow
+            declared = column.dtype in (nw.Categorical, nw.Enum) and not is_arrow
             order = getattr(getattr(column.to_native(), "dtype", None), "ordered", False)
             profile = replace(profile, categorical=declared, ordered=declared and bool(order))
         else:
@@ -199,7 +207,11 @@ def _profile(column: Any, missing_words: Sequence[str]) -> Profile:
 
     dtype = column.dtype
     if dtype.is_numeric():
-        return of_values(_as_numbers(column, dtype))
+        if dtype in (nw.Int128, nw.UInt128):
+            column = column.cast(nw.Float64())  # numpy has no such integers
+        values = np.asarray(column.to_numpy())
+        # Whole numbers stay what they are: as doubles, long ids would be fewer than they are.
+        return of_values(values if values.dtype.kind in "iu" else values.astype(np.float64))
     rows, missing = len(column), int(column.null_count())
     if dtype.is_nested():
         distinct = len({repr(value) for value in column.drop_nulls().to_list()})
@@ -216,25 +228,9 @@ def _profile(column: Any, missing_words: Sequence[str]) -> Profile:
         return Profile("truth", rows, missing, distinct)
     if dtype.is_temporal():
         return Profile("date", rows, missing, distinct)
+    categorical = dtype in (nw.Categorical, nw.Enum)
     texts = _of_texts(present)
-    return Profile("text", rows, missing, distinct, texts=texts, categorical=_is_categorical(dtype))
-
-
-def _is_categorical(dtype: Any) -> bool:
-    import narwhals as nw
-
-    return dtype in (nw.Categorical, nw.Enum)
-
-
-def _as_numbers(column: Any, dtype: Any) -> Any:
-    """Return values as an array of a numeric type, missing ones as NaN."""
-    import narwhals as nw
-
-    if dtype in (nw.Int128, nw.UInt128):
-        column = column.cast(nw.Float64())  # numpy has no such integers
-    values = np.asarray(column.to_numpy())
-    # Whole numbers stay what they are: as doubles, long ids would be fewer than they are.
-    return values if values.dtype.kind in "iu" else values.astype(np.float64)
+    return Profile("text", rows, missing, distinct, texts=texts, categorical=categorical)
 
 
 def of_values(values: Any) -> Profile:
@@ -249,10 +245,7 @@ def of_values(values: Any) -> Profile:
     missing = rows - len(finite) - infinite
     if not len(finite):
         return Profile("number", rows, missing, min(infinite, 1))
-    ordered = np.sort(finite)
-    first = np.flatnonzero(np.concatenate(([True], ordered[1:] != ordered[:-1])))
-    levels = ordered[first]
-    counts = np.diff(np.append(first, len(ordered)))
+    levels, counts = np.unique(finite, return_counts=True)
     doubles = levels.astype(np.float64)
     rising = bool((finite[1:] >= finite[:-1]).all())
     numbers = Numbers(
@@ -274,10 +267,8 @@ def _straight(values: Any) -> float:
     y = values[::step].astype(np.float64)
     if len(y) < 3 or y.min() == y.max():
         return 0.0
-    y = y / np.abs(y).max()  # so that squares do not overflow
-    y -= y.mean()
-    x = np.arange(len(y)) - (len(y) - 1) / 2
-    return float((x * y).sum() / np.sqrt((x * x).sum() * (y * y).sum()))
+    # Divided, so that squares do not overflow.
+    return float(np.corrcoef(y / np.abs(y).max(), np.arange(len(y)))[0, 1])
 
 
 def _of_texts(present: Any) -> Texts:
@@ -287,38 +278,32 @@ def _of_texts(present: Any) -> Texts:
     digits = [text for text in sample if text.isdigit()]
     padded = any(len(text) > 1 and text[0] == "0" for text in digits)
     one_length = len({len(text) for text in digits}) == 1 and len(digits[0]) > 1
-    share = sum(map(_is_number, sample)) / len(sample)
+    share = sum(number_of(text) is not None for text in sample) / len(sample)
     often = Counter(str(v).strip() for v in present.to_list()) if share >= _SOME else Counter()
-    odd = {text: count for text, count in often.items() if not _is_number(text)}
+    parsed = {text: number_of(text) for text in often}
+    odd = {text: often[text] for text, number in parsed.items() if number is None}
     are_codes = len(odd) <= _FEW_WORDS and min(odd.values(), default=0) >= _REPEATED
     mixed = share > 0.5 or (share >= _SOME and are_codes)
-    values = {text: float(text.replace(",", ".")) for text in often if mixed and text not in odd}
+    values = {text: number for text, number in parsed.items() if mixed and number is not None}
     numbers = np.repeat(list(values.values()), [often[text] for text in values])
+    levels: list[Any] = []
+    with suppress(Exception):  # objects of Python that cannot be compared have no order
+        levels = present.unique().to_list()
     return Texts(
-        dates=all(map(_DATE.fullmatch, sample)),
+        dates=all(map(re.compile("|".join(_DATES)).fullmatch, sample)),
         digit_codes=len(digits) == len(sample) and (padded or one_length),
         odd=sum(odd.values()) if mixed else None,
         odd_words=tuple(sorted(odd)) if are_codes else (),
         numbers=of_values(numbers).numbers if len(values) else None,
-        levels=_levels(present),
+        levels=tuple(sorted(map(str, levels))) if len(levels) <= _LEVELS else (),
         longest=max(len(text.split()) for text in sample),
         with_digits=2 * sum(any(c.isdigit() for c in text) for text in sample) > len(sample),
     )
 
 
-def _levels(present: Any) -> tuple[str, ...]:
-    """Return the distinct texts in the order of the alphabet, none if there are many."""
+def number_of(text: str) -> float | None:
+    """Return the number that a text is, with a point or a comma for the decimals; None if it is none."""
     try:
-        distinct = present.unique().to_list()
-    except Exception:  # objects of Python that cannot be compared have no order
-        return ()
-    return tuple(sorted(map(str, distinct))) if len(distinct) <= _LEVELS else ()
-
-
-def _is_number(text: str) -> bool:
-    """Return whether a text is a number, with a point or a comma for the decimals."""
-    try:
-        float(text.replace(",", "."))
+        return float(text.replace(",", "."))
     except ValueError:
-        return False
-    return True
+        return None

@@ -19,10 +19,11 @@ import numpy as np
 from microagg.base.formatting import names, unit_words
 from microagg.base.typing import Labels
 from microagg.drafting import name_words as say
-from microagg.drafting.guess import FEW, Guess, dropped
+from microagg.drafting.guess import FEW, Guess
+from microagg.kernels.labels import combine
 from microagg.tables.frame import Frame, codes_as_written
 
-_HOUSEHOLD, _PERSON, _NO_WORD, _ELSE = range(4)
+_HOUSEHOLD, _NO_WORD, _ELSE = 0, 2, 3  # ranks of what identifiers stand for; 1: a person
 _RECORDS_OF_A_UNIT = 60  # in the middle: five years of months; with more it is a classification
 _FEWEST_UNITS = 5
 _RECORDS_OF_A_TIME = 3  # on average, so that several units are seen at a time
@@ -42,42 +43,38 @@ def settle_units(table: Frame, guesses: Mapping[Any, Guess], k: int, unit: Any) 
     ``unit`` is the column that somebody named, so that none is chosen.
     """
     settled = dict(guesses)
-    candidates = [name for name, looks in guesses.items() if looks.role == "unit"]
-    words = {name: _stands_for(name, guesses[name]) for name in candidates}
-    chosen = _chosen(table, words, k) if unit is None and candidates else None
-    if chosen is None and unit is None:
-        chosen, unsure = _seen_again(table, guesses, k)
-        for name in unsure:
+    candidates = {
+        name: _stands_for(name, looks) for name, looks in guesses.items() if looks.role == "unit"
+    }
+    counted = unit
+    if unit is None:
+        counted = _chosen(table, candidates, k)
+        if counted is None:
+            counted, unsure = _seen_again(table, guesses, k)
             hint = "Each value is seen again at other times: if these are people or firms, name it as unit."
-            settled[name] = replace(guesses[name], action=f"{guesses[name].action} {hint}")
-        if chosen is not None:
-            settled[chosen] = _named_unit(chosen, guesses[chosen])
-    counted = unit if chosen is None else chosen
-    for name in candidates:
-        looks, (rank, word) = guesses[name], words[name]
-        what = _plural_of(word) if word else None
-        if name == chosen and settled[name] is looks:
-            people = [other for other in words if other != name and words[other][0] != _ELSE]
-            why = ""
-            if rank == _HOUSEHOLD and people:
-                why = (
-                    f" rather than {names(people)}, since k {what} are at least k of their members"
-                )
+            for name in unsure:
+                settled[name] = replace(guesses[name], action=f"{guesses[name].action} {hint}")
+            if counted is not None:
+                settled[counted] = _named_unit(counted, guesses[counted])
+    for name, (rank, word) in candidates.items():
+        looks, what = guesses[name], _plural_of(word) if word else None
+        if name == counted != unit and settled[name] is looks:
+            people = [c for c in candidates if c != name and candidates[c][0] != _ELSE]
+            more_than = (
+                f" rather than {names(people)}, since k {what} are at least k of their members"
+            )
+            why = more_than if rank == _HOUSEHOLD and people else ""
             if_not = "that is wrong" if what else "these are no people, households or firms"
             action = (
                 f"The unit: k counts {what or 'its distinct values'}{why}, and the column is dropped. If "
                 f"{if_not}, leave the unit out."
             )
             settled[name] = replace(looks, action=action, stands_for=word)
-        elif name != chosen:
+        elif name != counted or name == unit:
             why = f"it identifies {what or 'records or groups of them'}"
-            if counted is None:
-                why += ". Name it as unit if k should count them."
-            else:
-                why += f", and k counts {names([counted])}."
-            settled[name] = replace(
-                dropped(looks.looks_like, looks.kind, looks.fact, why), stands_for=word
-            )
+            by_name = ". Name it as unit if k should count them."
+            why += by_name if counted is None else f", and k counts {names([counted])}."
+            settled[name] = replace(looks.dropped(why), stands_for=word)
     return settled if counted is None else _without_aliases(table, settled, counted)
 
 
@@ -95,14 +92,17 @@ def _seen_again(table: Frame, guesses: Mapping[Any, Guess], k: int) -> tuple[Any
         if (looks.looks_like == "date" and looks.distinct >= 3)
         or tells_time(name, looks.kind, looks.distinct, say.TIME)
     ]
-    repeated = [name for name, looks in guesses.items() if _may_be_seen_again(looks, k)]
-    repeated = [name for name in repeated if name not in times]
+    repeated = [
+        name
+        for name, looks in guesses.items()
+        if name not in times and _may_be_seen_again(looks, k)
+    ]
     if not times or not repeated:
         return None, []
-    codes = {name: codes_as_written(table, name, from_csv=False) for name in (*times, *repeated)}
-    time = _together([codes[name] for name in times])
+    codes = {name: _codes(table, name) for name in (*times, *repeated)}
+    time = combine([codes[name] for name in times])
     sorts = {
-        name: codes_as_written(table, name, from_csv=False)
+        name: _codes(table, name)
         for name, looks in guesses.items()
         if looks.role == "protect"
         and looks.kind in ("nominal", "ordinal", "boolean")
@@ -115,13 +115,17 @@ def _seen_again(table: Frame, guesses: Mapping[Any, Guess], k: int) -> tuple[Any
         distinct = guesses[name].distinct
         others = [sorts[other] for other in sorts if other != name]
         again, once = seen_again(codes[name], time, others)
-        rank = _rank_of_name(name)
+        words = set(say.words(name))
+        if words & {*say.HOUSEHOLDS, *say.UNITS} or words <= say.NAME:
+            rank = 0
+        else:  # a place or another thing, or no such name
+            rank = 1 if words & (say.ENTITY | say.PLACE | say.NAME | say.IDENTIFIER) else 2
         many = distinct >= 2 * k and (rank == 1 or distinct > FEW)
         if again and (rank == 0 or (once and many)):
             able[name] = rank, -distinct
         elif again and once and guesses[name].role == "protect":
             unsure.append(name)
-    return (min(able, key=lambda name: able[name]), []) if able else (None, unsure)
+    return (min(able, key=able.__getitem__), []) if able else (None, unsure)
 
 
 def seen_again(values: Labels, time: Labels, sorts: Sequence[Labels] = ()) -> tuple[bool, bool]:
@@ -145,13 +149,13 @@ def seen_again(values: Labels, time: Labels, sorts: Sequence[Labels] = ()) -> tu
     """
     rows, moments = len(values), int(time.max()) + 1
     distinct = len(np.unique(values[values >= 0]))
-    pairs = len(np.unique(_together([values, time])))
+    pairs = _count([values, time])
     dense = rows >= _RECORDS_OF_A_TIME * moments and rows >= _OF_THE_GRID * distinct * moments
     once = pairs >= _ONCE * rows
     if not once and sorts:
-        cell = _together(sorts)
+        cell = combine(sorts)
         whole = rows >= _OF_ALL_CELLS * pairs * (int(cell.max()) + 1)
-        once = whole and len(np.unique(_together([values, time, cell]))) >= _ONCE * rows
+        once = whole and _count([values, time, cell]) >= _ONCE * rows
     return dense and pairs >= 3 * distinct, once
 
 
@@ -184,76 +188,55 @@ def _may_be_seen_again(looks: Guess, k: int) -> bool:
     )
 
 
-def _rank_of_name(name: Any) -> int:
-    """Return 0 for a name of people or firms, 1 for a place or another thing, 2 for no such name."""
-    words = say.words(name)
-    if any(word in {*say.HOUSEHOLDS, *say.UNITS} for word in words) or set(words) <= say.NAME:
-        return 0
-    known = say.ENTITY | say.PLACE | say.NAME | say.IDENTIFIER
-    return 1 if any(word in known for word in words) else 2
-
-
 def _named_unit(name: Any, looks: Guess) -> Guess:
-    nouns = {**say.UNITS, **say.HOUSEHOLDS}
-    noun = next((nouns[word] for word in say.words(name) if word in nouns), None)
+    rank, word = _stands_for(name, looks)
+    noun = word if rank < _NO_WORD else None
     what = _plural_of(noun) if noun else "its distinct values"
-    return Guess(
-        "unit",
-        "repeated identifier",
-        looks.kind,
-        f"{looks.fact}, each seen again at other times",
-        f"The unit: k counts {what}, and the column is dropped. If it classifies records of different units, "
-        "leave the unit out and name a kind.",
+    return replace(
+        looks,
+        role="unit",
+        looks_like="repeated identifier",
+        fact=f"{looks.fact}, each seen again at other times",
+        action=f"The unit: k counts {what}, and the column is dropped. If it classifies records of different "
+        "units, leave the unit out and name a kind.",
+        codes=(),
+        levels=(),
         stands_for=noun,
-        distinct=looks.distinct,
-        present=looks.present,
     )
 
 
-def _together(columns: Sequence[Labels]) -> Labels:
-    """Return the number of the combination of values that each record has."""
-    joint = np.zeros(len(columns[0]), dtype=np.int64)
-    for codes in columns:
-        joint = joint * (int(codes.max()) + 2) + codes + 1
-        joint = np.unique(joint, return_inverse=True)[1].astype(np.int64)
-    return joint
+def _codes(table: Frame, name: Any) -> Labels:
+    return codes_as_written(table, name, from_csv=False)
+
+
+def _count(columns: Sequence[Labels]) -> int:
+    """Count the combinations of values that records have."""
+    return int(combine(columns).max(initial=-1)) + 1
 
 
 def _without_aliases(table: Frame, guesses: Mapping[Any, Guess], unit: Any) -> dict[Any, Guess]:
     """Drop categories that are other names of the unit: nearly each unit has its own."""
     settled = dict(guesses)
-    categories = [
-        name
-        for name, looks in guesses.items()
-        if name != unit
-        and looks.role == "protect"
-        and looks.kind == "nominal"
-        and looks.distinct >= 3
-    ]
-    if not categories or unit not in table.names:
+    if unit not in table.names:
         return settled
-    units = codes_as_written(table, unit, from_csv=False)
+    units = _codes(table, unit)
     distinct = len(np.unique(units[units >= 0]))
-    for name in categories:
-        looks = guesses[name]
-        if looks.distinct < _NEARLY_ALL * distinct:
+    for name, looks in guesses.items():
+        is_category = looks.role == "protect" and looks.kind == "nominal" and looks.distinct >= 3
+        if name == unit or not is_category or looks.distinct < _NEARLY_ALL * distinct:
             continue
-        values = codes_as_written(table, name, from_csv=False)
+        values = _codes(table, name)
         both = (values >= 0) & (units >= 0)
-        if len(np.unique(_together([units[both], values[both]]))) <= distinct:
+        if _count([units[both], values[both]]) <= distinct:
             why = f"it is another name of {names([unit])}, which k counts."
-            settled[name] = dropped(looks.looks_like, looks.kind, looks.fact, why)
+            settled[name] = looks.dropped(why)
     return settled
 
 
 def _stands_for(name: Any, looks: Guess) -> tuple[int, str | None]:
     """Return what an identifier stands for by its name: the rank of the word, and the word."""
     words = say.words(name)
-    for rank, known in (
-        (_HOUSEHOLD, say.HOUSEHOLDS),
-        (_PERSON, say.UNITS),
-        (_ELSE, say.CONTAINERS),
-    ):
+    for rank, known in enumerate((say.HOUSEHOLDS, say.UNITS, {}, say.CONTAINERS)):
         for word in words:
             if word in known:
                 return rank, known[word]
@@ -264,12 +247,12 @@ def _stands_for(name: Any, looks: Guess) -> tuple[int, str | None]:
 
 def _chosen(table: Frame, words: Mapping[Any, tuple[int, str | None]], k: int) -> Any:
     """Return the identifier that k should count; None if none can be counted."""
-    values = {name: codes_as_written(table, name, from_csv=False) for name in words}
+    values = {name: _codes(table, name) for name in words}
     sizes = {name: np.bincount(codes[codes >= 0]) for name, codes in values.items()}
     sizes = {name: counts[counts > 0] for name, counts in sizes.items()}
 
     def pairs(name: Any, other: Any) -> int:
-        return len(np.unique(np.column_stack([values[name], values[other]]), axis=0))
+        return _count([values[name], values[other]])
 
     def starts_again(name: Any, other: Any) -> bool:
         """Return whether numbers start again in each value of another: only both identify a record."""
@@ -328,16 +311,13 @@ def settle_weights(guesses: Mapping[Any, Guess], unit: Any, weight: Any) -> dict
         )
     settled = dict(guesses)
     for name in candidates:
-        looks = guesses[name]
-        if name == counted:
-            action = (
-                "The weight: each group releases its mean weight, so that weighted totals are kept. If it "
-                "is a quantity, protect it instead."
-            )
-            settled[name] = replace(looks, action=action)
-        else:
-            why = f"a release has one weight, {names([counted])}."
-            settled[name] = dropped(looks.looks_like, looks.kind, looks.fact, why)
+        settled[name] = guesses[name].dropped(f"a release has one weight, {names([counted])}.")
+    if counted in candidates:
+        action = (
+            "The weight: each group releases its mean weight, so that weighted totals are kept. If it "
+            "is a quantity, protect it instead."
+        )
+        settled[counted] = replace(guesses[counted], action=action)
     return settled
 
 

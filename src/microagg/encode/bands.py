@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -100,9 +101,14 @@ def _signed(value: float) -> str:
     return number_text(value).replace("-", "−")
 
 
-_BAND = re.compile(
-    r"(?P<low>−?[\d.]+)(?:–(?P<last>[\d.]+)| to (?P<to>−?[\d.]+)| to under (?P<high>−?[\d.]+)"
-    r"|(?P<more> or more)|(?P<less> or less)|)|under (?P<under>−?[\d.]+)"
+_END = r"(−?[\d.]+)"
+_ENDS: tuple[tuple[str, Callable[..., tuple[float, float]]], ...] = (
+    (f"{_END} or more", lambda low: (low, np.inf)),
+    (f"{_END} or less", lambda last: (-np.inf, last + 1)),
+    (f"under {_END}", lambda high: (-np.inf, high)),
+    (f"{_END} to under {_END}", lambda low, high: (low, high)),
+    (f"{_END}(?:–| to ){_END}", lambda first, last: (first, last + 1)),
+    (_END, lambda only: (only, only + 1)),
 )
 
 
@@ -112,20 +118,11 @@ def ends_of_label(label: str) -> tuple[float, float] | None:
     >>> [ends_of_label(text) for text in ("20–24", "20 to under 25", "80 or more", "15 or less", "others")]
     [(20.0, 25.0), (20.0, 25.0), (80.0, inf), (-inf, 16.0), None]
     """
-    match = _BAND.fullmatch(label.strip())
-    if match is None:
-        return None
-    texts = {key: text.replace("−", "-") for key, text in match.groupdict().items() if text}
-    try:
-        if "under" in texts:
-            return -np.inf, float(texts["under"])
-        first = float(texts["low"])
-        if "more" in texts:
-            return first, np.inf
-        if "less" in texts:
-            return -np.inf, first + 1
-        if "high" in texts:
-            return first, float(texts["high"])
-        return first, float(texts.get("last") or texts.get("to") or first) + 1
-    except ValueError:
-        return None
+    for pattern, ends in _ENDS:
+        match = re.fullmatch(pattern, label.strip())
+        if match is not None:
+            try:
+                return ends(*(float(text.replace("−", "-")) for text in match.groups()))
+            except ValueError:
+                return None
+    return None

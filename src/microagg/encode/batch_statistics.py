@@ -45,8 +45,7 @@ class Moments:
     count: int = 0
     low: float = np.inf
     high: float = -np.inf
-    steps: Steps = field(default_factory=Steps)
-    """In which the values move."""
+    steps: Steps = field(default_factory=Steps)  # In which the values move
 
     def add(self, values: Floats, weights: Floats | None = None) -> Moments:
         """Count values, none of them missing; the same object comes back.
@@ -118,10 +117,9 @@ class Moments:
     @property
     def deviation(self) -> float:
         """Standard deviation; with weights such that weighted squares of z-scores add up to count − 1."""
-        return self.deviation_by(float(self._sum(0) / self.count) if self.count else 1.0)
+        return self._deviation(float(self._sum(0) / self.count) if self.count else 1.0)
 
-    def deviation_by(self, mean_weight: float) -> float:
-        """Return the standard deviation for a given mean weight, such as that of all records."""
+    def _deviation(self, mean_weight: float) -> float:
         if self.count < 2:
             return 0.0
         return float(np.sqrt(self.squares / mean_weight / (self.count - 1)))
@@ -133,16 +131,16 @@ class Moments:
         """
         if not self.count:
             return None
-        quartiles = None
-        if scale == "robust":
-            quartiles = sketch.quantile(0.25), sketch.quantile(0.75)
-        deviation = self.deviation_by(mean_weight)
+        deviation = self._deviation(mean_weight)
         if not deviation and self.low < self.high:
             raise InputError(
                 f"Tables that are read in parts hold numbers that differ by {1 / _LARGEST:g} or more in "
                 "columns to protect; those of the table differ by less. Multiply the column, or protect the "
                 "table in memory."
             )
+        quartiles = None
+        if scale == "robust":
+            quartiles = sketch.quantile(0.25), sketch.quantile(0.75)
         scaling = scaling_of(scale, self.low, self.high, self.mean, deviation, quartiles)
         return Spread(self.count, self.weight / mean_weight, self.low, self.high, scaling)
 
@@ -200,18 +198,19 @@ class Sketch:
         >>> Sketch.of(np.array([1.0, 2.0]), np.array([3.0, 1.0])).quantile(0.5)
         1.0
         """
-        keys, upto = self.keys, np.cumsum(self.mass)
+        upto = np.cumsum(self.mass)
         if self.weighted:  # a share that is reached but for rounding is reached
-            return self._value(keys[np.searchsorted(upto, share * upto[-1] * (1 - ROUNDING))])
+            return self._value(np.searchsorted(upto, share * upto[-1] * (1 - ROUNDING)))
         rank = share * (upto[-1] - 1)
         low, high = (
-            self._value(keys[np.searchsorted(upto, at, side="right")])
+            self._value(np.searchsorted(upto, at, side="right"))
             for at in (np.floor(rank), np.ceil(rank))
         )
         return float(low + (rank - np.floor(rank)) * (high - low))
 
-    def _value(self, key: Any) -> float:
-        """Return the value of a key, or one in the middle of those that have it."""
+    def _value(self, at: Any) -> float:
+        """Return the value of a key by its position, or one in the middle of those that have it."""
+        key = self.keys[at]
         if not key:
             return 0.0
         middle = (key << self.dropped) + (1 << self.dropped >> 1)
@@ -223,51 +222,41 @@ class Sketch:
 class ColumnStatistics:
     """Statistics of one column of a table."""
 
-    kind: str | None = None
-    """Kind of the column by the types of its batches."""
-    moments: Moments = field(default_factory=Moments)
-    """Of quantities and dates: all values that are there."""
-    outside: Moments = field(default_factory=Moments)
-    """Of spiked numbers: those off the spike."""
-    transform: Transform | None = None
-    """Of numbers that are transformed for the distance, once it is known."""
-    transformed: Moments = field(default_factory=Moments)
-    """Of these numbers, of spiked ones those off the spike."""
-    sizes: Sketch = field(default_factory=Sketch)
-    """Of the same numbers: absolute values above 0, from which that unit comes."""
+    kind: str | None = None  # of the column, by the types of its batches
+    moments: Moments = field(default_factory=Moments)  # of quantities and dates that are there
+    outside: Moments = field(default_factory=Moments)  # of spiked numbers: those off the spike
+    transform: Transform | None = None  # for the distance, once it is known
+    transformed: Moments = field(default_factory=Moments)  # of transformed numbers, off the spike
+    sizes: Sketch = field(default_factory=Sketch)  # absolute values above 0, by which it is fitted
     sketch: Sketch = field(default_factory=Sketch)
-    levels: Counter[Any] = field(default_factory=Counter)
-    """Of categories and texts: how many records have each value."""
-    mass: dict[Any, Fraction] = field(default_factory=dict)
-    """The same in weights, exactly."""
+    levels: Counter[Any] = field(default_factory=Counter)  # records with each category or text
+    mass: dict[Any, Fraction] = field(default_factory=dict)  # the same in weights, exactly
     holders: dict[Any, frozenset[int]] = field(default_factory=dict)
     """If k counts units: the least keys of the units that have each value, at most ``most_holders``."""
     most_holders: int = 0
     missing_mass: dict[int, Fraction] = field(default_factory=dict)
     """With weights: the sum of those of the records in each state of missing (1: missing, 2, …: a code)."""
-    alike: ColumnStatistics | None = None
-    """Of numbers with weights: the same as if every record counted alike."""
+    alike: ColumnStatistics | None = None  # of numbers with weights: as if records counted alike
 
     def merge(self, other: ColumnStatistics) -> ColumnStatistics:
         """Return the summary of both together."""
-        levels, most = self.levels + other.levels, max(self.most_holders, other.most_holders)
-        alike = None
+        most, fields = max(self.most_holders, other.most_holders), dict[str, Any]()
+        for name in ("moments", "outside", "transformed", "sketch", "sizes"):
+            fields[name] = getattr(self, name).merge(getattr(other, name))
+        for name in ("mass", "missing_mass"):
+            first, second = getattr(self, name), getattr(other, name)
+            fields[name] = {
+                key: first.get(key, 0) + second.get(key, 0) for key in {**first, **second}
+            }
         if self.alike is not None and other.alike is not None:
-            alike = self.alike.merge(other.alike)
+            fields["alike"] = self.alike.merge(other.alike)
         return replace(
             self,
             kind=self.kind if self.kind == other.kind else "number",
-            moments=self.moments.merge(other.moments),
-            outside=self.outside.merge(other.outside),
-            transformed=self.transformed.merge(other.transformed),
-            sketch=self.sketch.merge(other.sketch),
-            sizes=self.sizes.merge(other.sizes),
-            levels=levels,
-            mass=_added(self.mass, other.mass),
+            levels=self.levels + other.levels,
             holders=least_keys(self.holders, other.holders, most),
             most_holders=most,
-            missing_mass=_added(self.missing_mass, other.missing_mass),
-            alike=alike,
+            **fields,
         )
 
     def counted(
@@ -287,9 +276,11 @@ class ColumnStatistics:
             return LevelCounts(of_levels / (mean_weight or 1.0), sum(self.levels.values()))
         if mean_weight is None and self.alike is not None:
             return self.alike.counted(levels, None, scale)
-        by = scale, mean_weight or 1.0, self.sketch
-        every, off = self.moments.spread(*by), self.outside.spread(*by)
-        return NumberFigures(every, off, self.transform, self.transformed.spread(*by))
+        every, off, transformed = (
+            moments.spread(scale, mean_weight or 1.0, self.sketch)
+            for moments in (self.moments, self.outside, self.transformed)
+        )
+        return NumberFigures(every, off, self.transform, transformed)
 
     def held(self, levels: Sequence[Any]) -> int:
         """Count the units that hold one of some levels, k or more if there are k; or the records."""
@@ -338,13 +329,6 @@ def mass_by_number(numbers: NDArray[np.int64], weights: Floats) -> dict[int, Fra
     return masses
 
 
-def _added(first: dict[Any, Fraction], second: dict[Any, Fraction]) -> dict[Any, Fraction]:
-    total = dict(first)
-    for value, mass in second.items():
-        total[value] = total.get(value, Fraction(0)) + mass
-    return total
-
-
 @dataclass(eq=False)
 class Share:
     """The records of a band or level: number, weight, and the mean and squares of their values."""
@@ -373,13 +357,13 @@ class Share:
         weight = self.weight + other.weight
         step = other.mean - self.mean
         share = other.weight / weight if weight else 0.0
-        held = sorted(self.holders | other.holders)
+        held = sorted(self.holders | other.holders)[: most or None]
         return Share(
             self.count + other.count,
             weight,
             self.mean + step * share,
             self.squares + other.squares + step * step * self.weight * share,
-            frozenset(held[:most] if most else held),
+            frozenset(held),
         )
 
 
@@ -408,27 +392,25 @@ def least_units(numbers: Labels, units: Labels, m: int, most: int) -> list[froze
 class Tally:
     """Counts of a column, or of a batch of it, by which it is recoded."""
 
-    parts: dict[Any, Share] = field(default_factory=dict)
-    """By band (its ends) or by level."""
-    whole: bool = True
-    """Of numbers: whether all are whole."""
+    parts: dict[Any, Share] = field(default_factory=dict)  # By band (its ends) or by level
+    whole: bool = True  # Of numbers: whether all are whole
     by_units: bool = False
     most: int = 0
-    every: Share = field(default_factory=Share)
-    """All values of numbers and dates."""
-    lost: float = 0.0
-    """Squared distances of numbers and dates to what they become, bands aside."""
+    every: Share = field(default_factory=Share)  # All values of numbers and dates
+    lost: float = 0.0  # Squared distances of numbers and dates to what they become, bands aside
+
+    def number(self, share: Share) -> int:
+        """Return how many units, or records, have a share."""
+        return len(share.holders) if self.by_units else share.count
+
+    def is_rare(self, share: Share) -> bool:
+        """Return whether fewer units, or records, have a share than it takes."""
+        return self.number(share) < self.most
 
     def merge(self, other: Tally) -> Tally:
         """Return the counts of both together."""
         parts = dict(self.parts)
         for key, share in other.parts.items():
             parts[key] = parts.get(key, Share()).merge(share, self.most)
-        return Tally(
-            parts,
-            self.whole and other.whole,
-            self.by_units,
-            self.most,
-            self.every.merge(other.every),
-            self.lost + other.lost,
-        )
+        whole, every = self.whole and other.whole, self.every.merge(other.every)
+        return replace(self, parts=parts, whole=whole, every=every, lost=self.lost + other.lost)

@@ -28,6 +28,7 @@ from microagg.encode.inertia import (
     LevelCounts,
     by_present,
     corners,
+    count_levels,
     present_means,
 )
 from microagg.tables.variable import Variable
@@ -37,14 +38,7 @@ _SEED = 20061  # of the projection: the same for the same number of levels, what
 
 
 def nominal_encoder(levels: int, counts: LevelCounts) -> Encoder:
-    """Make the levels of a category, or the states of values, corners of a simplex.
-
-    ``levels`` is how many there are, ``counts`` how often each occurs. States are: there, missing, missing
-    with a code.
-
-    >>> nominal_encoder(2, LevelCounts(np.array([2, 2]), 4)).apply(np.array([0.0, 1.0])).round(3).tolist()
-    [[-0.866], [0.866]]
-    """
+    """Make the ``levels`` of a category, or states of values, with their ``counts``, corners of a simplex."""
     return corners(simplex(levels), counts)
 
 
@@ -85,25 +79,18 @@ def modes(
 ) -> Floats:
     """Return the most frequent category of each group; ties go by overall frequency, then by order.
 
-    ``often`` is the overall frequency, if these are not all records.
-
     Parameters
     ----------
     codes : (n,) int64, numbers of levels, −1 where missing
     labels : (n,) int64, groups 0..g−1
     g : number of groups
     weights : (n,) above 0
-    often : (levels,)
-
-    Returns
-    -------
-    (g,) doubles, numbers of levels; NaN for a group without any
+    often : (levels,) overall frequency, if these are not all records
 
     >>> modes(np.array([1, 0, 0, 1, 1, -1]), np.array([0, 0, 1, 1, 1, 2]), 3).tolist()
     [1.0, 1.0, nan]
     """
-    groups, levels, mass, overall = levels_of_groups(codes, labels, weights, often)
-    return best_of_groups(groups, levels, mass, overall, g)
+    return best_of_groups(*levels_of_groups(codes, labels, weights, often), g)
 
 
 def levels_of_groups(
@@ -140,8 +127,8 @@ def best_of_groups(
 
 def ordinal_encoder(variable: Variable, counts: LevelCounts) -> Encoder:
     """Encode the place of a level as one coordinate."""
-    points = corners(_places(variable).reshape(-1, 1), counts)
-    return Corners(points.points * np.sqrt(variable.share))
+    points = corners(_places(variable).reshape(-1, 1), counts).points
+    return Corners(points * np.sqrt(variable.share))
 
 
 def _places(variable: Variable) -> Floats:
@@ -165,14 +152,9 @@ def release_level(
     """
     places = _places(variable)
     at = np.append(places, np.nan)[variable.level_numbers]
-    if variable.setting.release == "median":
-        middle = _medians(at, labels, g, weights)
-    else:
-        middle = present_means(at, labels, g, weights)
-    occurs = variable.rows >= 0
-    if variable.admissible is not None:
-        occurs = occurs & variable.admissible
-    occurring = np.flatnonzero(occurs)
+    middle_of = _medians if variable.setting.release == "median" else present_means
+    middle = middle_of(at, labels, g, weights)
+    occurring = np.flatnonzero(variable.releasable)
     released = np.full(g, np.nan)
     there = ~np.isnan(middle)
     if not there.any() or not len(occurring):
@@ -183,10 +165,10 @@ def release_level(
     high = occurring[np.minimum(after, len(occurring) - 1)]
     below, above = np.abs(wanted - places[low]), np.abs(places[high] - wanted)
     tie = np.isclose(below, above, rtol=1e-12, atol=1e-12)
-    w = None if weights is None else weights[~variable.missing]
-    levels = variable.values[~variable.missing].astype(np.int64)
-    counted = np.bincount(levels, weights=w, minlength=len(variable.levels))
-    often = counted if variable.often is None else variable.often
+    often = variable.often
+    if often is None:
+        counts = count_levels(variable.level_numbers, len(variable.levels), weights)
+        often = counts.often.astype(np.float64)
     upper = np.where(tie, often[high] > often[low], above < below)
     released[there] = np.where(upper, high, low)
     return released

@@ -40,14 +40,11 @@ def ancestors(variable: Variable) -> list[list[str]]:
     >>> ancestors(nace)
     [['A', 'A', 'B'], ['A1', 'A2', 'B1']]
     """
-    codes = [str(level) for level in variable.levels]
-    distinct: list[list[str]] = []
+    depths: dict[tuple[int, ...], list[str]] = {}
     for names in _all_depths(variable):
-        if len(set(names)) > 1 and (not distinct or _numbers(names) != _numbers(distinct[-1])):
-            distinct.append(names)
-        elif distinct and _numbers(names) == _numbers(distinct[-1]):
-            distinct[-1] = names  # the more precise name of the same codes
-    return distinct or [codes]
+        if len(set(names)) > 1:  # deeper nodes are more precise names of the same codes
+            depths[tuple(numbered(names).tolist())] = names
+    return list(depths.values()) or [[str(level) for level in variable.levels]]
 
 
 def _all_depths(variable: Variable) -> list[list[str]]:
@@ -65,9 +62,10 @@ def _all_depths(variable: Variable) -> list[list[str]]:
     return [*([code[:length] for code in codes] for length in sorted(lengths)), codes]
 
 
-def _numbers(names: list[str]) -> list[int]:
+def numbered(names: list[str]) -> Labels:
+    """Return numbers for ``names``, by first appearance."""
     number: dict[str, int] = {}
-    return [number.setdefault(name, len(number)) for name in names]
+    return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
 
 
 def _chain(variable: Variable, code: str, row: int) -> list[str]:
@@ -112,7 +110,7 @@ def encoder(variable: Variable, counts: LevelCounts) -> Encoder:
     often, present = counts
     depths = []
     for names in ancestors(variable):
-        number = np.array(_numbers(names))
+        number = numbered(names)
         of_nodes: Floats = np.bincount(number, weights=often).astype(np.float64)
         points_of = corners(simplex(len(of_nodes)), LevelCounts(of_nodes, present)).points
         depths.append(points_of[number])
@@ -145,7 +143,7 @@ def release(variable: Variable, labels: Labels, g: int, weights: Floats | None =
     allowed, tried = _candidates(variable, groups, leaves, overall)
     score = np.zeros(len(allowed))
     for names in ancestors(variable):
-        number = np.array(_numbers(names))
+        number = numbered(names)
         shares = np.bincount(number, weights=overall) / overall.sum()
         gini = 1 - np.square(shares).sum()
         if gini <= 0:
@@ -175,7 +173,7 @@ def _candidates(
     by_frequency = np.lexsort((np.arange(m), -overall))
     by_frequency = by_frequency[fit[by_frequency]]
     for names in ancestors(variable):
-        number = np.array(_numbers(names))
+        number = numbered(names)
         most_frequent = np.full(int(number.max()) + 1, -1)
         most_frequent[number[by_frequency[::-1]]] = by_frequency[::-1]
         other = most_frequent[number[leaves]]
@@ -189,27 +187,22 @@ def _nodes(variable: Variable, labels: Labels, g: int) -> Floats:
     levels = variable.level_numbers
     there = levels >= 0
     group, level = labels[there], levels[there]
-    released = np.full(g, np.nan)
-    if not len(group):
-        return released
-    m = len(variable.levels)
-    fit = np.ones(m + len(inner_nodes(variable)), dtype=bool)
-    fit = fit if variable.admissible is None else variable.admissible
-    if not fit[m]:
+    released, m, inner = np.full(g, np.nan), len(variable.levels), inner_nodes(variable)
+    fit = variable.admissible
+    fit = np.ones(m + len(inner), dtype=bool) if fit is None else fit
+    if not len(group) or not fit[m]:
         return released
     released[np.unique(group)] = m  # the root, which all share
     depths = ancestors(variable)
-    node_number = {name: m + at for at, name in enumerate(inner_nodes(variable))}
-    for names in depths:
-        number = np.array(_numbers(names))
+    node_number = {name: m + at for at, name in enumerate(inner)}
+    above = [np.array([node_number[name] for name in names]) for names in depths[:-1]]
+    for names, node_of_level in zip(depths, [*above, np.arange(m)], strict=True):
+        number = numbered(names)
         low, high = np.full(g, m), np.full(g, -1)
         np.minimum.at(low, group, number[level])
         np.maximum.at(high, group, number[level])
-        leaves_of_names = (
-            np.arange(m) if names is depths[-1] else np.array([node_number[name] for name in names])
-        )
         first = np.unique(number, return_index=True)[1]
         shared = np.flatnonzero(low == high)
-        node = leaves_of_names[first[low[shared]]]
+        node = node_of_level[first[low[shared]]]
         released[shared[fit[node]]] = node[fit[node]]
     return released

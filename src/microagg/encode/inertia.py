@@ -105,8 +105,6 @@ def present_means(values: Floats, labels: Labels, g: int, weights: Floats | None
     """
 
     def means(there: Floats, groups: Labels, rows: Labels) -> Floats:
-        if weights is None:
-            return group_means(there, groups)
-        return group_means(there, groups, weights[rows])
+        return group_means(there, groups, None if weights is None else weights[rows])
 
     return by_present(values, labels, g, means)

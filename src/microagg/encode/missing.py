@@ -20,8 +20,8 @@ Idea      Step by step a pattern that is too rare joins another one: a rare one 
           pattern or the cheapest step first; by what it costs, or less what the other would have to pay
           by itself, where both are helped at once; and whether a rare pattern may lend, too, so that its
           records go to several. The plan that blanks the fewest values is taken.
-Cost      O(r²·p·d) for r rare patterns out of p, d columns, whatever the number of records. With many
-          patterns only the costs of the rarest are looked at in each step, O(r·p·d).
+Cost      O(r²·p·d) for r rare patterns out of p, d columns, whatever the number of records; with many
+          patterns, of which only the rarest is looked at in each step, O(r·p·d).
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.strata import count_units
+from microagg.kernels.labels import combine
 
 _MISSING = 1
-_LARGEST_CODE = 2**62
-_FEW_CODES = 2**20  # that are counted in a table
 _WORK = 30_000_000  # comparisons of values up to which all rules are tried
 
 
@@ -112,21 +112,23 @@ def _join(
     patterns, which = distinct_rows(states)
     if len(patterns) == 1:
         return states, which
-    narrow = which.astype(np.int16) if len(patterns) < 2**15 else which  # is sorted by radix
-    order = np.argsort(narrow, kind="stable")
-    sizes = np.bincount(which)
-    rows = [[cell] for cell in np.split(order, np.cumsum(sizes)[:-1])]
-    shared: Labels = sizes
+    rows, shared = [[cell] for cell in rows_of_each(which)], count_units(which, units)
     people: dict[int, frozenset[int]] = {}
     if units is not None:
-        most = int(units.max()) + 2
-        pairs = np.unique(which * most + units + 1)
-        shared = np.bincount(pairs // most)
         rare = np.flatnonzero(shared < k).tolist()
         people = {p: frozenset(units[rows[p][0]].tolist()) for p in rare}
-    best = Joining.best(Patterns(patterns, sizes, shared, people), k)
+    best = Joining.best(Patterns(patterns, np.bincount(which), shared, people), k)
     for step in best.steps:
-        _follow(step, rows, units, near)
+        moved, rows[step.pattern] = rows[step.pattern], []
+        if step.lent is None:
+            moved, rows[step.other] = moved + rows[step.other], []
+        else:
+            leavers, candidates = np.concatenate(moved), np.sort(np.concatenate(rows[step.other]))
+            lent = _nearest(leavers, candidates, step.lent, units, near)
+            moved, rows[step.other] = [leavers, lent], [candidates[~np.isin(candidates, lent)]]
+        if step.to == len(rows):
+            rows.append([])
+        rows[step.to] = rows[step.to] + moved
     labels = np.empty(len(states), dtype=np.int64)
     for number, cell in enumerate(rows):
         for some in cell:
@@ -141,40 +143,13 @@ def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
     >>> rows.tolist(), which.tolist()
     ([[0, 2], [1, 0]], [1, 0, 1])
     """
-    code, width = np.zeros(len(states), dtype=np.int64), 1
-    for column in states.T:  # each row becomes one number, each column a digit of it
-        base = int(column.max(initial=0)) + 1
-        if width * base > _LARGEST_CODE:
-            distinct, code = np.unique(code, return_inverse=True)
-            code, width = code.reshape(-1), len(distinct)
-        code, width = code * base + column, width * base
-    if width <= _FEW_CODES:
-        number = np.cumsum(np.bincount(code, minlength=width) > 0) - 1
-        which = number[code]
-    else:
-        which = np.unique(code, return_inverse=True)[1].reshape(-1)
-    first = np.empty(int(which.max(initial=-1)) + 1, dtype=np.int64)
-    first[which[::-1]] = np.arange(len(which))[::-1]
-    return states[first], which
-
-
-def _follow(
-    step: Join, rows: list[list[Labels]], units: Labels | None, near: Floats | None
-) -> None:
-    """Move the records of a step: of one pattern all, of the other all or the nearest."""
-    moved = rows[step.pattern]
-    rows[step.pattern] = []
-    if step.lent is None:
-        moved = moved + rows[step.other]
-        rows[step.other] = []
-    else:
-        leavers, candidates = np.concatenate(moved), np.sort(np.concatenate(rows[step.other]))
-        lent = _nearest(leavers, candidates, step.lent, units, near)
-        moved = [leavers, lent]
-        rows[step.other] = [candidates[~np.isin(candidates, lent)]]
-    if step.to == len(rows):
-        rows.append([])
-    rows[step.to] = rows[step.to] + moved
+    if not len(states):
+        return states, np.zeros(0, dtype=np.int64)
+    code = combine(list(states.T))
+    first = np.empty(int(code.max()) + 1, dtype=np.int64)
+    first[code[::-1]] = np.arange(len(code))[::-1]
+    order = np.lexsort(states[first].T[::-1])
+    return states[first[order]], np.argsort(order)[code]
 
 
 def _nearest(
@@ -207,20 +182,18 @@ def _join_further(
         if not len(rows) or (some_of is not None and some_of[rows].any()) or enough(rows):
             continue
         near = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
-        if not len(near):
-            continue
-        pattern, sizes = states[rows[0]], np.bincount(cells)
-        first = np.array([int(np.argmax(cells == other)) for other in near])
+        pattern = states[rows[0]]
+        first = np.array([int(np.argmax(cells == other)) for other in near], dtype=np.int64)
         both = np.where(states[first] == pattern, pattern, _MISSING)
-        cost = (both != pattern).sum(axis=1) * len(rows)
         changes = (both != states[first]).sum(axis=1)
-        cost += changes * sizes[near]
+        cost = (both != pattern).sum(axis=1) * len(rows) + changes * np.bincount(cells)[near]
+        allowed = np.ones(len(near), dtype=bool)
         if some_of is not None:
-            stays = np.array([some_of[cells == other].any() for other in near])
-            cost[stays & (changes > 0)] = np.iinfo(np.int64).max
-            if (cost == np.iinfo(np.int64).max).all():
-                continue
-        best = int(np.argmin(cost))
+            stays = np.array([some_of[cells == other].any() for other in near], dtype=bool)
+            allowed = ~stays | (changes == 0)
+        if not allowed.any():
+            continue
+        best = int(np.argmin(np.where(allowed, cost, np.iinfo(np.int64).max)))
         cells[rows] = near[best]
         states[cells == near[best]] = both[best]
         waiting.append(int(near[best]))
@@ -238,10 +211,6 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
     labels : (n,) int64, groups 0..g−1
     g : number of groups
     policy : of missing values, as in a plan
-
-    Returns
-    -------
-    (g, d) int64
 
     >>> states = np.array([[0], [0], [1], [2], [2]])
     >>> group_states(states, np.array([0, 0, 0, 1, 1]), 2, "majority").tolist()
@@ -266,7 +235,7 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
 
 
 class Patterns(NamedTuple):
-    """The patterns of a stratum: states, records and units."""
+    """The patterns of a stratum."""
 
     states: Labels  # (p, d)
     sizes: Labels  # (p,) records
@@ -288,11 +257,8 @@ class Joining:
 
     def __init__(self, patterns: Patterns, k: int, split: bool = False) -> None:
         self.k, self.split = k, split
-        self.states, self.sizes, self.shared = (
-            patterns.states,
-            patterns.sizes.copy(),
-            patterns.shared.copy(),
-        )
+        self.states = patterns.states
+        self.sizes, self.shared = patterns.sizes.copy(), patterns.shared.copy()
         self.by_units = bool(patterns.people)
         self.people = dict(patterns.people)
         self.steps: list[Join] = []
@@ -322,14 +288,11 @@ class Joining:
         """Take steps until no pattern is too rare; the same object comes back."""
         while True:
             there = self.sizes > 0
-            rare = np.flatnonzero(there & (self.shared < self.k))
+            rare = tried = np.flatnonzero(there & (self.shared < self.k))
             if not len(rare) or there.sum() == 1:
                 return self
             if rarest_first:
-                first = np.lexsort((rare, self.sizes[rare], self.shared[rare]))[0]
-                tried = rare[first : first + 1]
-            else:
-                tried = rare
+                tried = rare[np.lexsort((rare, self.sizes[rare], self.shared[rare]))[:1]]
             costs, lends = self.costs(tried)
             value = costs
             if credit:
@@ -342,7 +305,7 @@ class Joining:
             self.blanked += int(costs[at, other])
             self.join(int(tried[at]), other, bool(lends[at, other]))
 
-    def costs(self, tried: Labels) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    def costs(self, tried: Labels) -> tuple[Floats, NDArray[np.bool_]]:
         """Count the values blanked by joining each of some patterns (rows) with each of all (columns).
 
         Infinite for the pattern itself and for those without records. Also returns whether the other lends
@@ -363,9 +326,7 @@ class Joining:
         total[np.arange(len(tried)), tried] = np.inf
         return total, lends
 
-    def spared(
-        self, tried: Labels, rare: Labels, costs: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
+    def spared(self, tried: Labels, rare: Labels, costs: Floats) -> Floats:
         """Return what the other pattern would have cost by itself, if the join helps it too."""
         saving = np.zeros(costs.shape)
         others = self.costs(rare)[0] if len(tried) < len(rare) else costs
@@ -380,57 +341,43 @@ class Joining:
         return saving
 
     def join(self, p: int, other: int, lends: bool) -> None:
-        """Take a step."""
+        """Take a step: give the records of p, and of the other all or those it lends, their common part."""
         target = np.where(self.states[p] == self.states[other], self.states[p], _MISSING)
         same = np.flatnonzero((self.states == target).all(axis=1))
-        if len(same):
-            to = int(same[0])
-        else:
-            to = len(self.states)
+        to = int(same[0]) if len(same) else len(self.states)
+        if not len(same):
             self.states = np.vstack([self.states, target])
             self.sizes, self.shared = np.append(self.sizes, 0), np.append(self.shared, 0)
             self.people[to] = frozenset()
         need = int(self.k - self.shared[p])
         self.steps.append(Join(p, other, need if lends else None, to))
+        people = None  # of those that move; None: their units are not known one by one
         if lends:
             size, shared = int(self.sizes[p]) + need, self.k
             self.sizes[other] -= need
             self.shared[other] -= need  # at least: a unit may have other records there
-            self.empty(p)
-            self.add(to, size, shared, None)
-            return
-        size = int(self.sizes[p] + self.sizes[other])
-        of_both = [self.people.get(at) for at in (p, other)]
-        shared, people = max(int(self.shared[p]), int(self.shared[other])), None
-        if not self.by_units:
-            shared = size
-        elif of_both[0] is not None and of_both[1] is not None:
-            people = of_both[0] | of_both[1]
-            shared = len(people)
-        self.empty(p)
-        self.empty(other)
-        self.add(to, size, shared, people)
-
-    def empty(self, at: int) -> None:
-        """Take all records from a pattern."""
-        self.sizes[at] = self.shared[at] = 0
-        self.people[at] = frozenset()
-
-    def add(self, to: int, size: int, shared: int, people: frozenset[int] | None) -> None:
-        """Add records to a pattern; ``people`` is None if their units are not known one by one."""
-        before = self.people.get(to)
+        else:
+            size = int(self.sizes[p] + self.sizes[other])
+            shared = max(int(self.shared[p]), int(self.shared[other]))
+            of_both = self.people.get(p), self.people.get(other)
+            if of_both[0] is not None and of_both[1] is not None:
+                people = of_both[0] | of_both[1]
+        for left in (p,) if lends else (p, other):
+            self.sizes[left] = self.shared[left] = 0
+            self.people[left] = frozenset()
         self.sizes[to] += size
+        before = self.people.get(to)
         if not self.by_units:
-            self.shared[to] += shared
+            self.shared[to] = self.sizes[to]
         elif people is not None and before is not None:
             self.people[to] = before | people
             self.shared[to] = len(self.people[to])
         else:
             self.people.pop(to, None)
-            self.shared[to] = max(int(self.shared[to]), shared)
+            self.shared[to] = max(int(self.shared[to]), shared if people is None else len(people))
 
 
-def _two_least(costs: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _two_least(costs: Floats) -> tuple[Floats, Floats]:
     """Least and second least of each row."""
     if costs.shape[1] < 2:
         return costs[:, 0], np.full(len(costs), np.inf)

@@ -29,12 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Corners, Encoder, by_present, present_means
+from microagg.encode.inertia import Corners, Encoder, present_means
 from microagg.encode.scale import Scaling, fit_scale
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import group_means
+from microagg.plan.checks import check_word
 from microagg.plan.column import Column
-from microagg.plan.settings import check_aggregate
+from microagg.plan.settings import AGGREGATES
 from microagg.tables.variable import Variable
 
 _DIGITS = 9  # by which groups are told apart where totals are kept
@@ -47,10 +48,8 @@ class Transform:
     """A transform of numbers, for the distance alone."""
 
     how: str | None
-    unit: float = 1.0
-    """Of logarithms where some values are not positive; 0 where all are."""
-    ordered: Floats | None = None
-    """Of ranks: the original values, ascending."""
+    unit: float = 1.0  # Of logarithms where some values are not positive; 0 where all are
+    ordered: Floats | None = None  # Of ranks: the original values, ascending
 
     def apply(self, values: Floats) -> Floats:
         """Transform numbers, none of them missing."""
@@ -88,8 +87,7 @@ class Spread:
     """Figures of numbers, none of them missing."""
 
     count: int
-    weight: float
-    """Sum of the weights, which have a mean of 1 over the table."""
+    weight: float  # Sum of the weights, which have a mean of 1 over the table
     low: float
     high: float
     scaling: Scaling
@@ -111,14 +109,10 @@ class Spread:
 class NumberFigures(NamedTuple):
     """Figures of a column of numbers, by which it is encoded."""
 
-    every: Spread | None
-    """Of all values that are there; None: there is none."""
-    off_spike: Spread | None = None
-    """Of spiked numbers: those off the spike; None: there is none."""
-    transform: Transform | None = None
-    """For the distance."""
-    transformed: Spread | None = None
-    """Of the same numbers transformed, of spiked ones those off the spike."""
+    every: Spread | None  # of all values that are there; None: there is none
+    off_spike: Spread | None = None  # of spiked numbers: those off the spike
+    transform: Transform | None = None  # for the distance
+    transformed: Spread | None = None  # the same numbers transformed, without the spike
 
     @property
     def inertia(self) -> float:
@@ -132,6 +126,15 @@ class WeightedValues(NamedTuple):
 
     values: Floats
     weights: Floats | None
+
+    def spread(self, scale: str) -> Spread | None:
+        """Return their figures; None: there is no number."""
+        values, weights = self
+        if not len(values):
+            return None
+        weight = float(len(values) if weights is None else weights.sum())
+        scaling = fit_scale(values.reshape(-1, 1), scale, weights)
+        return Spread(len(values), weight, float(scaling.low[0]), float(values.max()), scaling)
 
 
 def spike_of(setting: Column) -> float:
@@ -164,22 +167,13 @@ def figures_of(
     (2, 2.0, 1.414)
     """
     every, used = present(variable, weights)
-    off = _spread(used, scale) if used is not every else None
+    figures = NumberFigures(every.spread(scale), None if used is every else used.spread(scale))
     how = variable.setting.transform
     if how is None or not len(used.values):
-        return NumberFigures(_spread(every, scale), off)
+        return figures
     transform = fit_transform(used.values, how)
-    transformed = _spread(used._replace(values=transform.apply(used.values)), scale)
-    return NumberFigures(_spread(every, scale), off, transform, transformed)
-
-
-def _spread(numbers: WeightedValues, scale: str) -> Spread | None:
-    values, weights = numbers
-    if not len(values):
-        return None
-    weight = float(len(values) if weights is None else weights.sum())
-    scaling = fit_scale(values.reshape(-1, 1), scale, weights)
-    return Spread(len(values), weight, float(scaling.low[0]), float(values.max()), scaling)
+    transformed = used._replace(values=transform.apply(used.values)).spread(scale)
+    return figures._replace(transform=transform, transformed=transformed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,9 +188,8 @@ class NumberEncoder:
         there = ~np.isnan(values)
         coordinates = np.zeros((len(values), 1))
         if there.any():
-            coordinates[there] = self.scaling.apply(
-                self.transform.apply(values[there]).reshape(-1, 1)
-            )
+            numbers = self.transform.apply(values[there])
+            coordinates[there] = self.scaling.apply(numbers.reshape(-1, 1))
         return coordinates
 
 
@@ -206,17 +199,6 @@ def number_encoder(figures: NumberFigures) -> Encoder:
     if used is None:
         return Corners(np.zeros((1, 1)))
     return NumberEncoder(figures.transform or Transform(None), used.scaling)
-
-
-def release_number(
-    variable: Variable, labels: Labels, g: int, how: str = "mean", weights: Floats | None = None
-) -> Floats:
-    """Aggregate the present values of each group, shape (g,); NaN for a group without any."""
-    if how == "mean":
-        return present_means(variable.values, labels, g, weights)
-    return by_present(
-        variable.values, labels, g, lambda values, groups, _: group_aggregates(values, groups, how)
-    )
 
 
 def group_aggregates(column: Floats, labels: Labels, how: str = "mean") -> Floats:
@@ -232,7 +214,7 @@ def group_aggregates(column: Floats, labels: Labels, how: str = "mean") -> Float
     >>> group_aggregates(np.array([5.0, 1.0, 2.0, 8.0]), np.array([0, 0, 0, 1]), "median").tolist()
     [2.0, 8.0]
     """
-    check_aggregate(how)
+    check_word("aggregate", how, AGGREGATES)
     if how == "mean":
         return group_means(column, labels)
     ordered, sizes = column[np.lexsort((column, labels))], np.bincount(labels)
@@ -326,8 +308,7 @@ class SpikedEncoder:
     spike: float
     transform: Transform
     mean: float
-    step: float
-    """Distance of the spike from the mean of the others, once transformed."""
+    step: float  # Distance of the spike from the mean of the others, once transformed
     centre: Floats  # (2,)
     scale: float
 
@@ -379,12 +360,11 @@ def release_spiked(
     variable: Variable, labels: Labels, g: int, weights: Floats | None = None
 ) -> Floats:
     """Return the mean of each group or, with ``release = "spike"``, the nearer of spike and mean off it."""
-    means = present_means(variable.values, labels, g, weights)
+    values, spike = variable.values, spike_of(variable.setting)
+    means = present_means(values, labels, g, weights)
     if variable.setting.release != "spike":
         return means
-    spike = spike_of(variable.setting)
-    off = np.where(variable.missing, np.nan, (variable.values != spike).astype(np.float64))
-    outside = np.where(off == 1.0, variable.values, np.nan)
+    off = np.where(variable.missing, np.nan, values != spike)
     share_off = present_means(off, labels, g, weights)
-    mean_off = present_means(outside, labels, g, weights)
+    mean_off = present_means(np.where(off == 1, values, np.nan), labels, g, weights)
     return np.where(np.isnan(means), np.nan, np.where(share_off > 0.5, mean_off, spike))

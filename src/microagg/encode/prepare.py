@@ -14,7 +14,9 @@ from microagg.base.formatting import plural
 from microagg.base.typing import Floats
 from microagg.encode.scale import fit_scale, total_squares
 from microagg.errors import InputError, shown
-from microagg.plan.settings import check_k, check_scale
+from microagg.plan.checks import check_word
+from microagg.plan.settings import SCALES, check_k
+from microagg.tables.finite import first_row
 from microagg.tables.frame import Frame
 from microagg.tables.matrix import as_matrix, is_frame
 
@@ -60,20 +62,14 @@ def prepare(X: Any, k: Any, scale: str, weights: Any = None) -> Prepared:
     >>> len(records), records.k, records.scaled.tolist(), records.sst
     (3, 2, [[-1.0], [0.0], [1.0]], 2.0)
     """
-    check_scale(scale)
+    check_word("scale", scale, SCALES)
     values = as_matrix(X)
     k = check_k(k, len(values))
     return Prepared(values, k, scale, as_weights(weights, len(values)))
 
 
 def as_weights(weights: Any, n: int) -> Floats | None:
-    """Return the weights of n records with a mean of 1; None if all weights are equal.
-
-    Parameters
-    ----------
-    weights : array-like of shape (n,), or None
-        Finite numbers above 0, in any unit. Never changed.
-    n : int
+    """Return the weights of n records with a mean of 1; None if all are equal, or there are none.
 
     >>> as_weights([2, 4, 6], 3).tolist(), as_weights([7, 7, 7], 3)
     ([0.5, 1.0, 1.5], None)
@@ -105,27 +101,21 @@ def _one_column(weights: Any, n: int) -> Floats:
     else:
         if isinstance(weights, np.ma.MaskedArray):
             weights = np.ma.filled(weights.astype(np.float64), np.nan)
-        array = _doubles(weights)
+        array = np.asarray(weights)
+        values: list[Any] = [] if array.dtype.kind in "iuf" else array.reshape(-1).tolist()
+        for i, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, Real | Decimal | None):
+                raise InputError(
+                    f"Weights must be numbers; row {i + 1} (the first record is row 1) holds a value of type "
+                    f"{type(value).__name__}. Convert the column to numbers."
+                )
+        array = array.astype(np.float64)
     if array.shape != (n,):
         raise InputError(
             f"Weights must be {n} numbers, one for each record; got shape {array.shape}. Pass them in "
             "the order of the rows."
         )
     return array
-
-
-def _doubles(weights: Any) -> Floats:
-    """Convert to doubles; None counts as missing."""
-    array = np.asarray(weights)
-    if array.dtype.kind in "iuf":
-        return array.astype(np.float64)
-    for i, value in enumerate(array.reshape(-1).tolist()):
-        if isinstance(value, bool) or not isinstance(value, Real | Decimal | None):
-            raise InputError(
-                f"Weights must be numbers; row {i + 1} (the first record is row 1) holds a value of type "
-                f"{type(value).__name__}. Convert the column to numbers."
-            )
-    return array.astype(np.float64)
 
 
 def weights_of(table: Frame, name: Any) -> Floats:
@@ -144,11 +134,10 @@ def _check_weights(values: Floats, column: str = "") -> None:
     wrong = ~(np.isfinite(values) & (values > 0))
     if not wrong.any():
         return
-    row = int(np.argmax(wrong))
-    value = values[row]
+    value = values[int(np.argmax(wrong))]
     fact = "missing" if np.isnan(value) else "infinite" if value > 0 else "not above 0"
     more = f", and so are {plural(int(wrong.sum()) - 1, 'other')}" if wrong.sum() > 1 else ""
     raise InputError(
-        f"Weights are finite numbers above 0, one for each record; in {column}row {row + 1} (the first "
-        f"record is row 1), the weight is {fact}{more}. Correct the weights, or leave out those records."
+        f"Weights are finite numbers above 0, one for each record; in {column}{first_row(wrong)}, the weight "
+        f"is {fact}{more}. Correct the weights, or leave out those records."
     )

@@ -15,7 +15,7 @@ Missing values and codes for missing values stay what they are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -41,18 +41,16 @@ _OTHER = ("other", "other levels", "all other levels")
 
 
 def tally(
+    recoder: Recoder,
     frame: Frame,
-    plan: Plan,
-    name: Any,
-    missing_words: Sequence[str] = ("",),
+    k: int,
     units: Labels | None = None,
     weights: Floats | None = None,
 ) -> Tally:
-    """Count in a batch what the recoding of a column needs.
+    """Count in a batch what a recoding needs to be fitted.
 
     ``units`` are keys of whose records these are, the same in all batches.
     """
-    recoder = unfitted(frame, plan, name, missing_words)
     variable, how = before_of(frame, recoder), recoder.how
     there = ~variable.missing
     x = variable.values[there] + variable.origin
@@ -78,7 +76,7 @@ def tally(
     else:
         return Tally(every=every, lost=lost)
     which = which.reshape(-1)
-    most = how.rare or plan.k
+    most = how.rare or k
     held = [frozenset[int]()] * len(keys)
     if units is not None:
         held = least_units(which, units[there], len(keys), most)
@@ -89,16 +87,12 @@ def tally(
     off = x - base[which]
     step = np.bincount(which, weights=w * off, minlength=len(keys)) / mass
     squares = np.bincount(which, weights=w * np.square(off - step[which]), minlength=len(keys))
+    means = (base + step).tolist()
+    shares = map(Share, count.tolist(), mass.tolist(), means, squares.tolist(), held)
     parts = {
-        key: Share(
-            int(count[at]),
-            float(mass[at]),
-            float(base[at] + step[at]),
-            float(squares[at]),
-            held[at],
-        )
-        for at, key in enumerate(keys)
-        if count[at] or variable.kind == "ordinal"  # levels that do not occur keep their place
+        key: share
+        for key, share in zip(keys, shares, strict=True)
+        if share.count or variable.kind == "ordinal"  # levels that do not occur keep their place
     }
     return Tally(parts, whole, units is not None, most, every, lost)
 
@@ -106,11 +100,7 @@ def tally(
 def unfitted(frame: Frame, plan: Plan, name: Any, missing_words: Sequence[str] = ("",)) -> Recoder:
     """Return the recoding of a column before it is fitted; a type with an order makes it ordinal.
 
-    Parameters
-    ----------
-    frame, name : the table, or a batch of it, and the column
-    plan : by which it is recoded
-    missing_words : texts of categories that mean missing
+    ``frame`` is the table or a batch of it; ``missing_words`` are texts of categories that mean missing.
     """
     setting, codes = plan.column(name), tuple(plan.missing.codes.get(name, ()))
     merges_rare = setting.coarsen is not None and setting.coarsen.rare is not None
@@ -145,29 +135,18 @@ class Recoder:
     """A recoding fitted to a column."""
 
     name: Any
-    before: Column
-    """Settings of the column in the plan."""
-    codes: tuple[Any, ...] = ()
-    """Values that mean missing, by the plan."""
+    before: Column  # Settings of the column in the plan
+    codes: tuple[Any, ...] = ()  # Values that mean missing, by the plan
     missing_words: tuple[str, ...] = ("",)
-    lows: Floats = field(default_factory=lambda: np.zeros(0))
-    """Lower ends of the bands that occur, ascending."""
-    labels: tuple[str, ...] = ()
-    """Names of the bands that occur, in order."""
-    places: Floats = field(default_factory=lambda: np.zeros(0))
-    """Mean of the values of each band that occurs."""
-    share: float = 1.0
-    """Share of the inertia that is between bands."""
-    becomes: Mapping[Any, Any] = field(default_factory=dict)
-    """New level of each level that changes."""
-    parts: Mapping[Any, Share] = field(default_factory=dict)
-    """Records of each level of a category before, in their order or that of the alphabet."""
-    other: Any = None
-    """The level that rare ones become; None: they become several, or none is rare."""
-    every: Share = field(default_factory=Share)
-    """All values of numbers and dates before."""
-    lost: float = 0.0
-    """Sum of squared distances of numbers and dates to their new values."""
+    lows: Floats = field(default_factory=lambda: np.zeros(0))  # of the bands, ascending
+    labels: tuple[str, ...] = ()  # Names of the bands that occur, in order
+    places: Floats = field(default_factory=lambda: np.zeros(0))  # means in bands
+    share: float = 1.0  # Share of the inertia that is between bands
+    becomes: Mapping[Any, Any] = field(default_factory=dict)  # New level of each level that changes
+    parts: Mapping[Any, Share] = field(default_factory=dict)  # of levels before
+    other: Any = None  # The level that rare ones become; None: they become several, or none is rare
+    every: Share = field(default_factory=Share)  # All values of numbers and dates before
+    lost: float = 0.0  # Sum of squared distances of numbers and dates to their new values
 
     @property
     def how(self) -> Coarsen:
@@ -220,14 +199,12 @@ class Recoder:
         if self.is_ordinal:
             return [], np.zeros((0, len(self.parts)))
         new = [self.becomes.get(level, level) for level in self.levels]
-        merged = list(
-            dict.fromkeys(self.becomes[level] for level in self.levels if level in self.becomes)
-        )
+        changed = (level for level in self.levels if level in self.becomes)
+        merged = list(dict.fromkeys(self.becomes[level] for level in changed))
         often = np.array([float(self.parts[level].count) for level in self.levels])
-        shares = np.array(
-            [[often[j] * (new[j] == level) for j in range(len(new))] for level in merged]
-        )
-        return merged, shares / shares.sum(axis=1, keepdims=True) if merged else shares
+        shares = np.array([often * [to == level for to in new] for level in merged])
+        shares = shares.reshape(len(merged), len(new))
+        return merged, shares / shares.sum(axis=1, keepdims=True)
 
     def values(self, frame: Frame, before: Variable) -> Floats:
         """Return numbers and dates after their recoding, in the units of the original; NaN: missing."""
@@ -277,7 +254,11 @@ class Recoder:
         if is_text(column.type):
             array = pa.array([number_text(value) for value in values.tolist()], column.type)
         else:
-            _check_whole(self, column, values)
+            if pa.types.is_integer(column.type) and (values != np.rint(values)).any():
+                raise InputError(
+                    f"Values of column {shown(self.name)} are of a type for whole numbers; recoded "
+                    f"({self.how.in_words}) they have fractions. Round to a whole number."
+                )
             array = pa.array(values).cast(column.type)
         return pc.if_else(pa.array(changed), array, column)
 
@@ -302,31 +283,23 @@ class Recoder:
             if self.is_ordinal and column.type.ordered and column.num_chunks:
                 declared = column.unify_dictionaries().chunk(0).dictionary
             column = column.cast(column.type.value_type)
-        new = [self.becomes.get(level, level) for level in variable.levels]
-        moved = np.array([level in self.becomes for level in variable.levels] + [False], dtype=bool)
-        at = variable.level_numbers
-        numbers = not is_text(column.type) and not any(
-            isinstance(v, str) for v in self.becomes.values()
-        )
-        if not numbers:  # a text among numbers turns all into texts
-            new = [level_text(level) for level in new]
+        new = [self.becomes.get(name, name) for name in variable.levels]
+        moved = np.array([name in self.becomes for name in variable.levels] + [False], dtype=bool)
+        level = variable.level_numbers
+        has_text = any(isinstance(new_level, str) for new_level in self.becomes.values())
+        if is_text(column.type) or has_text:  # a text among numbers turns all into texts
+            new = [level_text(name) for name in new]
             if not is_text(column.type):
                 moved[:-1] = True
                 column = column.cast(pa.string())
-        kind = column.type
-        array = pa.array([None if level < 0 else new[level] for level in at.tolist()], kind)
-        recoded = pc.if_else(pa.array(moved[at]), array, column)
+        array = pa.array([None if at < 0 else new[at] for at in level.tolist()], column.type)
+        recoded = pc.if_else(pa.array(moved[level]), array, column)
         if declared is not None:  # an order stays one
-            numbers_of_levels = pc.index_in(recoded, value_set=declared).combine_chunks()
-            return pa.chunked_array(
-                [pa.DictionaryArray.from_arrays(numbers_of_levels, declared, ordered=True)]
-            )
-        if encoded:
-            array_of_levels = (
-                recoded.combine_chunks() if isinstance(recoded, pa.ChunkedArray) else recoded
-            )
-            return pa.chunked_array([array_of_levels.dictionary_encode()])
-        return recoded
+            numbered = pc.index_in(recoded, value_set=declared).combine_chunks()
+            recoded = pa.DictionaryArray.from_arrays(numbered, declared, ordered=True)
+        elif encoded:
+            recoded = recoded.combine_chunks().dictionary_encode()
+        return recoded if isinstance(recoded, pa.ChunkedArray) else pa.chunked_array([recoded])
 
     def _dates(self, frame: Frame) -> Any:
         column = frame.arrow_column(self.name)
@@ -347,13 +320,9 @@ class Recoder:
         return pc.if_else(pc.is_valid(new), new.cast(column.type), column)
 
 
-def fit(
-    frame: Frame, plan: Plan, name: Any, counted: Tally, missing_words: Sequence[str] = ("",)
-) -> Recoder:
-    """Fit the recoding of a column to what was counted in all batches; ``frame`` is any of them."""
-    fitted = unfitted(frame, plan, name, missing_words)
-    fitted = replace(fitted, every=counted.every, lost=counted.lost)
-    how = fitted.how
+def fit(recoder: Recoder, frame: Frame, counted: Tally) -> Recoder:
+    """Fit a recoding to what was counted in all batches; ``frame`` is any of them."""
+    fitted, how = replace(recoder, every=counted.every, lost=counted.lost), recoder.how
     if how.bands is not None:
         ends = sorted(counted.parts)
         parts = [counted.parts[key] for key in ends]
@@ -373,63 +342,41 @@ def fit(
         return replace(fitted, becomes=becomes, parts=counted.parts)
     if how.rare is not None:
         return _fit_rare(fitted, counted, frame)
-    for end in ("top", "bottom"):
-        _check_enough(name, end, counted, plan)
+    for end, beyond in (("top", "above"), ("bottom", "below")):
+        units = counted.number(counted.parts.get(end, Share()))
+        if 0 < units < counted.most:
+            raise InputError(
+                f"{end}, of coarsen, is for at least k = {counted.most} "
+                f"{'units' if counted.by_units else 'records'}, since the loss would reveal the values of "
+                f"fewer; {units} of column {shown(recoder.name)} {'is' if units == 1 else 'are'} {beyond} "
+                "it. Move it, or leave it out."
+            )
     return fitted
 
 
-def _check_enough(name: Any, end: str, counted: Tally, plan: Plan) -> None:
-    """Refuse to cut the values of fewer than k units: the loss would reveal how large they are."""
-    part = counted.parts.get(end, Share())
-    units = len(part.holders) if counted.by_units else part.count
-    if 0 < units < plan.k:
-        who, beyond = (
-            ("units" if counted.by_units else "records"),
-            "above" if end == "top" else "below",
-        )
-        raise InputError(
-            f"{end}, of coarsen, is for at least k = {plan.k} {who}, since the loss would reveal the values "
-            f"of fewer; {units} of column {shown(name)} {'is' if units == 1 else 'are'} {beyond} it. Move "
-            "it, or leave it out."
-        )
-
-
 def _fit_rare(fitted: Recoder, counted: Tally, frame: Frame) -> Recoder:
-    setting, least = fitted.before, fitted.how.rare or 0
-
-    def enough(share: Share) -> bool:
-        return (len(share.holders) if counted.by_units else share.count) >= least
-
-    if setting.kind == "hierarchy":
-        return replace(fitted, becomes=_to_parents(setting, counted, enough), parts=counted.parts)
+    if fitted.before.kind == "hierarchy":
+        return replace(fitted, becomes=_to_parents(fitted.before, counted), parts=counted.parts)
     if fitted.is_ordinal:
-        return _fit_order(fitted, counted, enough)
-    rare = [level for level, share in counted.parts.items() if not enough(share)]
+        return _fit_order(fitted, counted)
+    rare = [level for level, share in counted.parts.items() if counted.is_rare(share)]
     other: Any = None
     if rare:
         known = _facts_of(frame, fitted.name)
         numbers = not any(isinstance(level, str) for level in counted.parts)
         if known is not None and known.value_labels and numbers:
             labelled = [value for value, _ in known.value_labels if not isinstance(value, str)]
-            numbers_in_use = [
-                *counted.parts,
-                *labelled,
-                *known.codes,
-                *(b for _, b in known.ranges),
-            ]
-            other = int(max(float(value) for value in numbers_in_use)) + 1
+            ends = [high for _, high in known.ranges]
+            used = [*counted.parts, *labelled, *known.codes, *ends]
+            other = int(max(map(float, used))) + 1
         else:
-            levels = {
-                level_text(level).strip().lower() for level in [*counted.parts, *fitted.codes]
-            }
-            other = next(
-                (word for word in _OTHER if word not in levels),
-                f"other than {plural(len(levels), 'level')}",
-            )
+            named = {level_text(level).strip().lower() for level in [*counted.parts, *fitted.codes]}
+            more = f"other than {plural(len(named), 'level')}"
+            other = next((word for word in _OTHER if word not in named), more)
     return replace(fitted, becomes=dict.fromkeys(rare, other), parts=counted.parts, other=other)
 
 
-def _fit_order(fitted: Recoder, counted: Tally, enough: Callable[[Share], bool]) -> Recoder:
+def _fit_order(fitted: Recoder, counted: Tally) -> Recoder:
     """Merge each rare level of an order with the rarer of its neighbours, the rarest level first."""
     levels = list(counted.parts)  # in the order of their type, if it has one
     if fitted.before.levels is not None:
@@ -441,7 +388,7 @@ def _fit_order(fitted: Recoder, counted: Tally, enough: Callable[[Share], bool])
     parts = {level: counted.parts.get(level, Share()) for level in levels}
     runs, shares = [[at] for at in range(len(levels))], list(parts.values())
     while len(runs) > 1:
-        rare = [at for at, share in enumerate(shares) if not enough(share)]
+        rare = [at for at, share in enumerate(shares) if counted.is_rare(share)]
         if not rare:
             break
         at = min(rare, key=lambda at: shares[at].count)
@@ -468,33 +415,27 @@ def _fit_order(fitted: Recoder, counted: Tally, enough: Callable[[Share], bool])
     )
 
 
-def _to_parents(setting: Column, counted: Tally, enough: Any) -> dict[Any, str]:
+def _to_parents(setting: Column, counted: Tally) -> dict[Any, str]:
     """Replace rare codes by their ancestors until enough records have the node, or it is a root."""
     parents = None
     if setting.parents is not None:
         parents = {str(child): str(parent) for child, parent in setting.parents.items()}
+
+    def above(node: str) -> str:
+        if parents is not None:
+            return parents.get(node, node)
+        lengths = setting.prefixes or range(1, len(node))
+        return node[: max((length for length in lengths if length < len(node)), default=len(node))]
+
     now = {level: level_text(level) for level in counted.parts}
     while True:
         nodes: dict[str, Share] = {}
         for level, node in now.items():
             nodes[node] = nodes.get(node, Share()).merge(counted.parts[level])
-        up = {
-            node: _parent(node, setting, parents)
-            for node, count in nodes.items()
-            if not enough(count)
-        }
-        up = {node: above for node, above in up.items() if above is not None}
-        if not up:
+        up = {node: above(node) for node, share in nodes.items() if counted.is_rare(share)}
+        if all(node == parent for node, parent in up.items()):
             return {level: node for level, node in now.items() if node != level}
-        now = {level: up.get(node) or node for level, node in now.items()}
-
-
-def _parent(node: str, setting: Column, parents: Mapping[str, str] | None) -> str | None:
-    if parents is not None:
-        return parents.get(node)
-    lengths = setting.prefixes or tuple(range(1, len(node)))
-    shorter = [length for length in lengths if length < len(node)]
-    return node[: max(shorter)] if shorter else None
+        now = {level: up.get(node, node) for level, node in now.items()}
 
 
 def recoded_plan(plan: Plan, recoders: Iterable[Recoder]) -> Plan:
@@ -507,15 +448,6 @@ def recoded_plan(plan: Plan, recoders: Iterable[Recoder]) -> Plan:
         if name in protected or name not in after
     }
     return replace(plan, columns=columns)
-
-
-def _check_whole(recoder: Recoder, column: Any, values: Floats) -> None:
-    if not pa.types.is_integer(column.type) or (values == np.rint(values)).all():
-        return
-    raise InputError(
-        f"Values of column {shown(recoder.name)} are of a type for whole numbers; recoded "
-        f"({recoder.how.in_words}) they have fractions. Round to a whole number."
-    )
 
 
 def _facts_of(frame: Frame, name: Any) -> ColumnFacts | None:

@@ -33,9 +33,7 @@ Tallies = dict[Any, Tally]
 
 
 def tally_columns(frame: Frame, plan: Plan, is_csv: bool, units: Labels | None) -> Tallies:
-    """Count in a batch what the recodings of a plan need.
-
-    Records that the policy ``drop`` leaves out are not counted.
+    """Count in a batch what recodings need, without records that the policy ``drop`` leaves out.
 
     Parameters
     ----------
@@ -50,21 +48,20 @@ def tally_columns(frame: Frame, plan: Plan, is_csv: bool, units: Labels | None) 
         frame, units = Frame(reordered(frame.native, rows)), None if units is None else units[rows]
     weights = None if plan.weight is None else weights_of(frame, plan.weight.column)
     words = missing_words(is_csv)
-    return {name: tally(frame, plan, name, words, units, weights) for name in plan.coarsened}
+    return {
+        name: tally(unfitted(frame, plan, name, words), frame, plan.k, units, weights)
+        for name in plan.coarsened
+    }
 
 
 def complete_rows(frame: Frame, plan: Plan, is_csv: bool) -> NDArray[np.bool_] | None:
-    """Return which records of a batch the policy ``drop`` keeps, those that miss no protected value.
+    """Return which records of a batch the policy ``drop`` keeps, (n,); None: the policy keeps all.
 
     Parameters
     ----------
     frame : the batch, before any recoding, which changes nothing about it
     plan : with a role for every column
     is_csv : whether the batch comes from a CSV file
-
-    Returns
-    -------
-    bool (n,), or None for the other policies, which keep all records
     """
     if plan.missing.policy != "drop":
         return None
@@ -90,7 +87,10 @@ def fit_recoders(plan: Plan, counted: Tallies, frame: Frame, is_csv: bool) -> di
     ``frame`` has the types of the table; ``is_csv`` says that it comes from a CSV file.
     """
     words = missing_words(is_csv)
-    return {name: fit(frame, plan, name, tally, words) for name, tally in counted.items()}
+    return {
+        name: fit(unfitted(frame, plan, name, words), frame, tally)
+        for name, tally in counted.items()
+    }
 
 
 def recoded_batch(
@@ -123,13 +123,12 @@ def recoded_batch(
         columns[name] = frame.arrow_like(name, column)
     native = frame.with_columns(columns)
     if isinstance(native, pa.Table):
-        fields = [
-            field.with_metadata(changed.as_metadata())
-            if (changed := facts.get(field.name)) is not None
-            else field
-            for field in native.schema
-        ]
-        native = native.cast(pa.schema(fields, native.schema.metadata))
+        schema = native.schema
+        for at, field in enumerate(schema):
+            changed = facts.get(field.name)
+            if changed is not None:
+                schema = schema.set(at, field.with_metadata(changed.as_metadata()))
+        native = native.cast(schema)
     after = Frame(native)
     if text is not None:
         for name in recoders:
@@ -177,44 +176,25 @@ def recode_table(
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
 ) -> tuple[Frame, pa.Table | None, Plan]:
-    """Recode the columns of a table in memory.
+    """Recode the columns of a table in memory; return it, its text, and its plan, by which bands are ordinal.
 
     Parameters
     ----------
     table : the table, or some of its records
     plan : by which it is recoded
     recoders : fitted to the whole table, by column
-    text : the same records as they stand in a CSV file
+    text : the same records as they stand in a CSV file; recoded columns then are as in the table
     coded : codes for missing values of the file that the table came from, by column
-
-    Returns
-    -------
-    The recoded table, its text, in which recoded columns are as in the table, and its plan, by which bands
-    are an ordinal column.
     """
-    named = plan.missing.codes
-    coded = {
-        name: codes_of_column
-        for name, codes_of_column in (coded or {}).items()
-        if name in recoders and recoders[name].how.bands is not None and name not in named
-    }
+    coded, codes = dict(coded or {}), dict(plan.missing.codes)
+    for name in list(coded):
+        if name not in recoders or recoders[name].how.bands is None or name in codes:
+            del coded[name]
+        else:
+            codes[name] = tuple(map(_number, coded[name].codes))
     frame, text = recoded_batch(table, text, recoders, coded, ordered=True)
-    codes = {
-        name: tuple(map(_number, codes_of_column.codes)) for name, codes_of_column in coded.items()
-    }
     after = recoded_plan(plan, recoders.values())
-    return frame, text, replace(after, missing=replace(plan.missing, codes={**named, **codes}))
-
-
-def recoded_columns(table: Frame, recoders: Mapping[Any, Recoder]) -> dict[Any, Recoded]:
-    """Return the columns of a table, not yet recoded, that ``recoders`` recode, by name.
-
-    Parameters
-    ----------
-    table : as read
-    recoders : column to how it is recoded
-    """
-    return {name: Recoded(recoder, before_of(table, recoder)) for name, recoder in recoders.items()}
+    return frame, text, replace(after, missing=replace(plan.missing, codes=codes))
 
 
 def check_recoded(plan: Plan, names: Sequence[Any]) -> None:
@@ -277,20 +257,13 @@ class Recoded:
 def loss_by_recoding(recoder: Recoder) -> tuple[float, float]:
     """Return the share of its information that a column loses by ``recoder`` alone, and its weight in all."""
     if not recoder.parts or not recoder.counts_levels:
-        every = recoder.every
-        if not every.squares > 0:
-            return 0.0, 0.0
-        return recoder.lost / every.squares, recoder.before.importance * (every.count - 1)
-    mass = {level: part.weight for level, part in recoder.parts.items()}
-    total, count = sum(mass.values()), sum(part.count for part in recoder.parts.values())
-    spread = total - sum(weight * weight for weight in mass.values()) / total
-    if not spread > 0:
-        return 0.0, 0.0
-    merged, shares = recoder.merged()
-    lost = 0.0
-    for new_level, share in zip(merged, shares, strict=True):
-        square = float(np.square(share).sum())
-        for level, share_of_level in zip(recoder.levels, share.tolist(), strict=True):
-            if recoder.becomes.get(level) == new_level:
-                lost += mass[level] * (1 - 2 * share_of_level + square)
-    return lost / spread, recoder.before.importance * (count - 1)
+        count, lost, spread = recoder.every.count, recoder.lost, recoder.every.squares
+    else:
+        parts = [recoder.parts[level] for level in recoder.levels]
+        count, mass = sum(part.count for part in parts), np.array([part.weight for part in parts])
+        spread = float(mass.sum() - np.square(mass).sum() / mass.sum())
+        shares = recoder.merged()[1]
+        squares = np.square(shares).sum(axis=1, keepdims=True)
+        mass[[level not in recoder.becomes for level in recoder.levels]] = 0.0
+        lost = float((mass * (shares > 0) * (1 - 2 * shares + squares)).sum())
+    return (lost / spread, recoder.before.importance * (count - 1)) if spread > 0 else (0.0, 0.0)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.inertia import Corners, Encoder
+from microagg.encode.inertia import Corners, Encoder, count_levels
 from microagg.encode.number import NumberEncoder, SpikedEncoder
 from microagg.encode.space import Space
 from microagg.kernels.release_kinds import (
@@ -37,15 +37,6 @@ _SLOPE = 1.5
 _SLOPE_OF_MEAN = 4.0
 _BY_SSE = ("number", "integer", "date", "hierarchy")
 _FINEST = 1e-9  # whole numbers that are nearer in coordinates are as good as numbers
-
-
-class _SearchedColumn(NamedTuple):
-    """A column of the matrix that is searched."""
-
-    variable: Variable
-    encoder: Encoder
-    coordinates: Floats  # (n, c) times the root of its importance
-    missing: NDArray[np.bool_]  # (n,) where a group releases no value because a record has none
 
 
 class _ReleaseRule(NamedTuple):
@@ -88,8 +79,7 @@ def with_releases(
         width, more = axes.widths
         of_values = space.matrix[:, at : at + width]
         missing = variable.missing if shared else states[:, j] != 0
-        column = _SearchedColumn(variable, axes.values, of_values, missing)
-        rule = _rule(column, weights, aggregate, shared)
+        rule = _rule(variable, axes.values, of_values, missing, weights, aggregate, shared)
         slopes = np.ones(width + more)
         if rule is not None and rule.kind == MODE:
             slopes[:width] = _SLOPE
@@ -127,61 +117,61 @@ def taken(releases: Releases, rows: Labels) -> Releases:
 
 
 def _rule(
-    column: _SearchedColumn, weights: Floats | None, aggregate: str, shared: bool
+    variable: Variable,
+    encoder: Encoder,
+    coordinates: Floats,
+    missing: NDArray[np.bool_],
+    weights: Floats | None,
+    aggregate: str,
+    shared: bool,
 ) -> _ReleaseRule | None:
-    """Return what is released in a column; None: its loss is the SSE."""
-    variable, encoder = column.variable, column.encoder
-    there = np.where(column.missing, -1, 1)
-    blank = np.square(column.coordinates).sum(axis=1)
+    """Return what is released in a column; None: its loss is the SSE.
+
+    ``coordinates`` are (n, c) times the root of its importance; ``missing`` says where a group releases no
+    value because a record has none.
+    """
+    there, blank = np.where(missing, -1, 1), np.square(coordinates).sum(axis=1)
     transformed = variable.setting.transform is not None
+    importance = np.sqrt(variable.setting.importance)
     if variable.kind in ("boolean", "nominal"):
-        return _mode(column, weights)
+        return _mode(variable, encoder, missing, weights)
     if variable.kind == "ordinal" and isinstance(encoder, Corners):
         if variable.setting.release == "median":
             return None
-        occurs = variable.rows >= 0
-        occurs = occurs if variable.admissible is None else occurs & variable.admissible
-        importance = np.sqrt(variable.setting.importance)
-        points = encoder.points[: len(occurs)][occurs, 0] * importance
-        return _ReleaseRule(NEAREST, there, column.coordinates[:, 0], blank, points=points)
+        levels = variable.releasable
+        points = encoder.points[: len(levels)][levels, 0] * importance
+        return _ReleaseRule(NEAREST, there, coordinates[:, 0], blank, points=points)
     if isinstance(encoder, SpikedEncoder) and not transformed:
-        scale = encoder.scale * np.sqrt(variable.setting.importance)
-        off = variable.values != encoder.spike
+        scale = encoder.scale * importance
         kind = NEARER_SORT if variable.setting.release == "spike" else SPIKED
         value = encoder.raw(variable.values)[:, 1] * scale
-        level = np.where(off, there, np.minimum(there, 0))
+        level = np.where(variable.values != encoder.spike, there, np.minimum(there, 0))
         return _ReleaseRule(kind, level, value, blank, encoder.step * scale)
     if not isinstance(encoder, NumberEncoder) or transformed or aggregate != "mean":
         return None
     some = variable.values[~variable.missing][:1]
-    if _is_rounded(variable) and len(some):  # a part of a table may have none
+    is_rounded = variable.kind == "date" or (
+        variable.kind == "integer" and variable.setting.round == "nearest"
+    )
+    if is_rounded and len(some):  # a part of a table may have none
         at, after = encoder.apply(np.concatenate([np.rint(some), np.rint(some) + 1]))[:, 0]
-        importance = np.sqrt(variable.setting.importance)
         step = float(after - at) * importance
         if step > _FINEST:
-            value = column.coordinates[:, 0]
-            return _ReleaseRule(ROUNDED, there, value, blank, step, float(at) * importance)
-    if shared and column.missing.any():
-        return _ReleaseRule(MEAN, there, column.coordinates[:, 0], blank)
+            origin = float(at) * importance
+            return _ReleaseRule(ROUNDED, there, coordinates[:, 0], blank, step, origin)
+    if shared and missing.any():
+        return _ReleaseRule(MEAN, there, coordinates[:, 0], blank)
     return None
 
 
-def _is_rounded(variable: Variable) -> bool:
-    """Tell whether groups release the nearest whole number: of spiked columns the search takes the mean."""
-    return variable.kind == "date" or (
-        variable.kind == "integer" and variable.setting.round == "nearest"
-    )
-
-
-def _mode(column: _SearchedColumn, weights: Floats | None) -> _ReleaseRule:
+def _mode(
+    variable: Variable, encoder: Encoder, missing: NDArray[np.bool_], weights: Floats | None
+) -> _ReleaseRule:
     """Return the rule for a mode; its losses come from the categories, not from their coordinates."""
-    variable, encoder = column.variable, column.encoder
     levels, m = variable.level_numbers, len(variable.levels)
     often = variable.often
     if often is None:
-        there = levels >= 0
-        weights_there = None if weights is None else weights[there]
-        often = np.bincount(levels[there], weights=weights_there, minlength=m).astype(np.float64)
+        often = count_levels(levels, m, weights).often.astype(np.float64)
     mass = float(often.sum())
     gini = 1 - float(np.square(often / mass).sum()) if mass > 0 else 0.0
     scale = 0.0
@@ -192,5 +182,5 @@ def _mode(column: _SearchedColumn, weights: Floats | None) -> _ReleaseRule:
     to_mean = np.append((1 - 2 * shares + np.square(shares).sum()) * scale, 0.0)
     fit = np.ones(m, bool) if variable.admissible is None else variable.admissible
     numbers = np.append(np.where(fit[:m], np.arange(m), -2), -1)
-    level = np.where(column.missing, -1, numbers[levels])
+    level = np.where(missing, -1, numbers[levels])
     return _ReleaseRule(MODE, level, np.zeros(len(levels)), to_mean[levels], 2 * scale)

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from microagg.base.typing import Floats
 from microagg.compile.threads import share_with_helpers
 from microagg.errors import InputError
-from microagg.plan.settings import check_scale
+from microagg.plan.checks import check_word
+from microagg.plan.settings import SCALES
 
 # Beyond this a sum of squared differences may overflow.
 _LARGEST_RANGE = 1e140
@@ -112,7 +113,7 @@ def scaling_of(
 
 def _exponents(how: str, low: Floats, high: Floats) -> NDArray[np.intc]:
     """Find the powers of two that bring columns to about 1; refuse what cannot be left as it is."""
-    check_scale(how)
+    check_word("scale", how, SCALES)
     if how != "none":
         return np.frexp(np.maximum(np.abs(low), np.abs(high)))[1]
     if np.any(high / 2 - low / 2 > _LARGEST_RANGE / 2):  # the range itself may overflow
@@ -133,18 +134,12 @@ def total_squares(X: Floats, how: str = "zscore", weights: Floats | None = None)
     2.0
     """
     if how == "zscore":
-        return float(sum(_varies(column) for column in X.T) * (len(X) - 1))
+        return float(sum(bool((column != column[0]).any()) for column in X.T) * (len(X) - 1))
     Y = fit_scale(X, how, weights).apply(X)
     if weights is None:
         return float(np.square(Y - Y.mean(axis=0)).sum())
     squares = np.square(Y - _weighted_mean(Y, weights))
     return float(np.einsum("i,ij->", weights, squares))
-
-
-def _varies(column: Floats) -> bool:
-    """Return whether values differ; most columns show it in their first values."""
-    pieces = range(0, len(column), _FEW)
-    return any(bool((column[at : at + _FEW] != column[0]).any()) for at in pieces)
 
 
 def _weighted_mean(Y: Floats, weights: Floats) -> Floats:

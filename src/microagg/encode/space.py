@@ -24,12 +24,18 @@ from microagg.encode.categories import (
     release_level,
     release_mode,
 )
-from microagg.encode.inertia import Encoder, LevelCounts, count_levels
+from microagg.encode.inertia import (
+    Encoder,
+    LevelCounts,
+    by_present,
+    count_levels,
+    present_means,
+)
 from microagg.encode.number import (
     NumberFigures,
     figures_of,
+    group_aggregates,
     number_encoder,
-    release_number,
     release_spiked,
     spiked_encoder,
 )
@@ -51,8 +57,7 @@ class Axes(NamedTuple):
     """How a column becomes coordinates."""
 
     values: Encoder
-    states: Encoder | None = None
-    """Where missing or not is a coordinate of its own."""
+    states: Encoder | None = None  # Where missing or not is a coordinate of its own
     importance: float = 1.0
 
     def place(self, values: Floats, states: Labels | None) -> list[Floats]:
@@ -74,16 +79,13 @@ class Axes(NamedTuple):
 class Space:
     """Coordinates of the records."""
 
-    matrix: Floats
-    """What a method is given, C-contiguous (n, c): coordinates, or plain numbers that it scales itself."""
-    scale: str
-    """How a method has to scale the matrix; "none" for coordinates."""
+    matrix: Floats  # (n, c) C-contiguous: coordinates, or plain numbers that a method scales itself
+    scale: str  # how a method has to scale the matrix; "none" for coordinates
     encoded: bool = True
     levels: Labels | None = None
     """Level of each record, −1: missing, where the coordinates are the corners of one category and nothing
     else: then only the counts of levels in a group matter."""
-    axes: tuple[Axes, ...] = ()
-    """Of the columns, where they are encoded."""
+    axes: tuple[Axes, ...] = ()  # of the columns, where they are encoded
     releases: Releases | None = None
     """What groups release, if that loses more than the SSE says; see :mod:`microagg.encode.release_rules`."""
     factors: Floats | None = None
@@ -125,24 +127,20 @@ def space_of(
         return Space(np.column_stack([v.values for v in variables]), scale, encoded=False)
     axes, coordinates = [], []
     for variable in variables:
-        codes = variable.states if states and variable.missing.any() else None
-        encoder = encoder_of(variable, scale, weights)
-        of_states = None
-        if codes is not None:
+        codes, of_states = None, None
+        if states and variable.missing.any():
+            codes = variable.states
             counts = count_levels(codes, int(codes.max()) + 1, weights)
             of_states = nominal_encoder(len(counts.often), counts)
+        encoder = encoder_of(variable, scale, weights)
         axes.append(Axes(encoder, of_states, variable.setting.importance))
         coordinates += axes[-1].place(variable.values, codes)
     matrix = np.ascontiguousarray(np.hstack(coordinates))
     first = variables[0]
     only_corners = len(coordinates) == 1 and first.kind in ("boolean", "nominal")
     only_corners = only_corners and len(first.levels) <= MOST_COORDINATES + 1
-    return Space(
-        matrix,
-        "none",
-        levels=first.level_numbers if only_corners else None,
-        axes=tuple(axes),
-    )
+    levels = first.level_numbers if only_corners else None
+    return Space(matrix, "none", levels=levels, axes=tuple(axes))
 
 
 def are_plain(variables: Sequence[Variable]) -> bool:
@@ -179,11 +177,9 @@ def counted(
 def fitted_encoder(variable: Variable, fitted_to: LevelCounts | NumberFigures) -> Encoder:
     """Fit the encoder of ``variable``, whatever its values, to ``fitted_to``: counts of levels or figures."""
     if isinstance(fitted_to, NumberFigures):
-        return (
-            spiked_encoder(variable, fitted_to)
-            if variable.kind == "spiked"
-            else number_encoder(fitted_to)
-        )
+        if variable.kind == "spiked":
+            return spiked_encoder(variable, fitted_to)
+        return number_encoder(fitted_to)
     if variable.kind == "ordinal":
         return ordinal_encoder(variable, fitted_to)
     if variable.kind == "hierarchy":
@@ -198,9 +194,9 @@ def released_values(
     aggregate: str = "mean",
     weights: Floats | None = None,
 ) -> Floats:
-    """Return the value that each group releases, shape (g,): the admissible one nearest to its centroid.
+    """Return the value that each group releases, (g,): the admissible one nearest to its centroid.
 
-    NaN: none. Values are not yet rounded.
+    It is in the unit of the variable, or the number of a level; NaN: there is none.
 
     Parameters
     ----------
@@ -209,14 +205,17 @@ def released_values(
     g : number of groups
     aggregate : for numbers and dates
     weights : (n,) above 0
-
-    Returns
-    -------
-    (g,) doubles in the unit of the variable, or numbers of levels
     """
-    if variable.kind in ("number", "integer", "date"):
-        return release_number(variable, labels, g, aggregate, weights)
-    return _RELEASES[variable.kind](variable, labels, g, weights)
+    if variable.kind not in ("number", "integer", "date"):
+        return _RELEASES[variable.kind](variable, labels, g, weights)
+    if aggregate == "mean":
+        return present_means(variable.values, labels, g, weights)
+    return by_present(
+        variable.values,
+        labels,
+        g,
+        lambda values, groups, _: group_aggregates(values, groups, aggregate),
+    )
 
 
 def with_admissible(
@@ -246,13 +245,9 @@ def with_admissible(
     if variable.kind == "hierarchy" and variable.setting.release == "node":
         nodes = hierarchy.node_members(variable)
     if held is not None:
-        sets = [
-            *([level] for level in variable.levels),
-            *([variable.levels[at] for at in leaves] for leaves in nodes),
-        ]
-        return replace(
-            variable, admissible=np.array([held(members) for members in sets], dtype=np.int64) >= k
-        )
+        sets = [*np.arange(len(variable.levels))[:, None], *nodes]
+        counts = [held([variable.levels[at] for at in members]) for members in sets]
+        return replace(variable, admissible=np.array(counts, dtype=np.int64) >= k)
     levels = variable.level_numbers
     there = levels >= 0
     own_units = np.flatnonzero(there) if units is None else units[there]

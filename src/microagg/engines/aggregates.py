@@ -38,7 +38,7 @@ from microagg.releasing.release_values import (
     with_codes,
 )
 from microagg.releasing.rounding import Rounding, rounding_of
-from microagg.releasing.swap import Swapping
+from microagg.releasing.swap import ReleaseTerms, Swapping
 from microagg.releasing.weight_and_strata import released_weights
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
@@ -131,38 +131,24 @@ def shared_values(
     VerificationError
         If what was dealt is not what a random dealing of the same values would be.
     """
-    plan, block = encoding.plan, encoding.block
+    plan = encoding.plan
     variables, origins = _columns_of_chunk(encoding, records)
-    units, relative_weights = None, encoding.relative_weights(records)
-    if records.units is not None:
-        units = np.unique(records.units, return_inverse=True)[1].reshape(-1)
+    relative_weights = encoding.relative_weights(records)
+    units = None if records.units is None else np.unique(records.units, return_inverse=True)[1]
     weighted = relative_weights is not None
     roundings = [
         _rounding(encoding, coder, weighted, origin)
         for coder, origin in zip(encoding.coders, origins.tolist(), strict=True)
     ]
+    cells = encoding.cell_of(records)
+    terms = ReleaseTerms(encoding.block, plan, relative_weights, units, swapping, cells)
     values, states, dealt = release_records(
-        variables,
-        encoding.states(records),
-        [labels] * len(variables),
-        block,
-        plan,
-        relative_weights,
-        roundings,
-        units,
-        swapping,
-        encoding.cell_of(records),
+        variables, encoding.states(records), [labels] * len(variables), roundings, terms
     )
     weights = None
     if encoding.releases_weight and plan.weight is not None and records.weights is not None:
         weights, of_donors = released_weights(
-            records.weights,
-            labels,
-            encoding.weight_spread,
-            plan,
-            block,
-            units,
-            swapping if encoding.is_swapped else None,
+            records.weights, labels, encoding.weight_spread, terms
         )
         if dealt is not None and of_donors is not None:
             dealt = dealt.with_column(plan.weight.column, *of_donors)
@@ -190,10 +176,10 @@ def _columns_of_chunk(encoding: Encoding, records: Records) -> tuple[list[Variab
     variables = []
     for j, coder in enumerate(encoding.coders):
         values = np.ascontiguousarray(records.values[:, j])
-        if coder.kind == "date" and not np.isnan(values).all():
+        if coder.variable.kind == "date" and not np.isnan(values).all():
             origins[j] = np.nanmin(values)
             values = values - origins[j]
-        variables.append(coder.of_chunk(values))
+        variables.append(replace(coder.variable, values=values))
     return variables, origins
 
 
@@ -214,10 +200,10 @@ def put_back(encoding: Encoding, table: pa.Table, shared: ReleasedValues) -> pa.
     new: dict[Any, Any] = {}
     for j, (coder, variable) in enumerate(zip(encoding.coders, encoding.read(frame), strict=True)):
         column = frame, variable, np.ascontiguousarray(shared.values[:, j]), shared.states[:, j]
-        if coder.kind in CATEGORIES:
-            new[coder.name] = _native_category(*column, coder.variable.admissible)
+        if coder.variable.kind in CATEGORIES:
+            new[coder.variable.name] = _native_category(*column, coder.variable.admissible)
         else:
-            new[coder.name] = native_column(*column, _rounding(encoding, coder).whole)
+            new[coder.variable.name] = native_column(*column, _rounding(encoding, coder).whole)
     if shared.weights is not None and encoding.plan.weight is not None:
         name = encoding.plan.weight.column
         new[name] = frame.doubles_like(name, shared.weights)
@@ -257,7 +243,11 @@ def listing_released_levels(encoding: Encoding, released: Iterable[Floats]) -> E
     ``released`` are the values of groups, (groups, columns).
     """
     coders = list(encoding.coders)
-    lists = {j: np.zeros(len(c.levels), bool) for j, c in enumerate(coders) if c.kind == "ordinal"}
+    lists = {
+        j: np.zeros(len(c.variable.levels), bool)
+        for j, c in enumerate(coders)
+        if c.variable.kind == "ordinal"
+    }
     for values in released if lists else ():
         for j, seen in lists.items():
             seen[values[~np.isnan(values[:, j]), j].astype(np.int64)] = True
@@ -328,7 +318,7 @@ def sums_of(
             against = Recoded(coder.recoder, coder.before).stands_for(y, coder.variable)
         within[j], released[j] = coder.losses.shares(x, against, labels, w)
         cells[j] = MissingCounts.of(original_states[:, j], states[:, j])
-        kept = ~np.isnan(y) & (coder.kind not in CATEGORIES)
+        kept = ~np.isnan(y) & (coder.variable.kind not in CATEGORIES)
         after[j] = Moments().add(y[kept], None if weights is None else w[kept])
 
     by_columns(add, columns)
@@ -367,7 +357,7 @@ def finish_chunk(
     """
     records, labels = encoding.records_of(packed), canonical_labels(groups)
     rules = requirements(encoding, records)
-    swapping = Swapping(secret, encoding.strata_of(records), rules, str(number))
+    swapping = Swapping(secret, encoding.strata[records.cells], rules, str(number))
     shared, states = shared_values(encoding, records, labels, swapping, number)
     sums = sums_of(encoding, records, labels, shared, states, rules)
     first = np.unique(labels, return_index=True)[1]

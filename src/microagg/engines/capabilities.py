@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from microagg.errors import InputError, TableError, listed, shown
-from microagg.formats import FORMATS
 from microagg.formats.parquet_folders import parquet_files
 from microagg.grouping.require.from_plan import RULES
 from microagg.plan.block import Block
@@ -124,23 +123,12 @@ def check_plan_in_parts(plan: Plan, on_spark: bool = False) -> None:
             )
 
 
-def check_source(engine: str, path: Path) -> None:
-    """Refuse a file that Spark cannot read; what the others cannot, they say when they open it."""
-    if engine != "spark":
-        return
+def check_spark_source(path: Path) -> None:
+    """Refuse a file that Spark cannot read."""
     if path.is_dir():
         parquet_files(path)  # which says so if there are none
     elif not path.is_file() or path.suffix.lower() not in (".parquet", ".pq"):
         raise TableError(
             f"On Spark tables are Parquet files, or folders of these; {shown(str(path), 300)} is none. "
             "Convert it, or protect it in memory or from disk."
-        )
-
-
-def check_target_kind(engine: str, kind: str, target: object) -> None:
-    """Refuse a kind of file that disk cannot write."""
-    if engine == "disk" and not FORMATS[kind].in_batches:
-        raise InputError(
-            f"A table that is read in parts is written as Parquet or CSV; {shown(str(target), 300)} is "
-            "neither. Choose another ending, or say engine = memory."
         )

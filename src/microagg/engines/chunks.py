@@ -106,33 +106,31 @@ class ChunkPlan:
         """Chunks of small cells, in which there is nothing to do after the first turn."""
         return max(self.small, default=-1) + 1
 
-    def first_places(self, turn: int) -> dict[int, int]:
-        """First place of each large cell."""
-        place, places = self.n_small, {}
-        for cell, tree in self.trees[turn].items():
-            places[cell] = place
-            place += int(tree.starts[-1])
-        return places
+    def first_places(self, turn: int) -> Labels:
+        """First place of each large cell, and the number of places in a turn, empty ones included."""
+        sizes = [int(tree.starts[-1]) for tree in self.trees[turn].values()]
+        return self.n_small + np.cumsum([0, *sizes])
 
     def n_places(self, turn: int = 0) -> int:
         """Return the number of places in a turn, empty ones included."""
-        return self.n_small + sum(int(tree.starts[-1]) for tree in self.trees[turn].values())
+        return int(self.first_places(turn)[-1])
 
-    def assign(self, X: Floats, cells: Labels | None, keys: Keys, turn: int = 0) -> Labels:
+    def assign(self, X: Floats, cells: Labels, keys: Keys, turn: int = 0) -> Labels:
         """Chunk of each record in the first turn; of each group, by its centroid, in later ones.
 
         Parameters
         ----------
         X : (n, c) coordinates
-        cells : (n,) the cell of each; None where there is but one
+        cells : (n,) the cell of each
         keys : (n, 2) of the records; of the first record of each group
         turn : 0, 1, …
         """
-        which = np.zeros(len(X), dtype=np.int64) if cells is None else cells
-        chunks = np.array(self.small, dtype=np.int64)[which]
-        for cell, start in self.first_places(turn).items():
-            rows = np.flatnonzero(which == cell)
-            chunks[rows] = start + self.trees[turn][cell].places(X[rows], keys[rows])
+        chunks = np.array(self.small, dtype=np.int64)[cells]
+        for (cell, tree), start in zip(
+            self.trees[turn].items(), self.first_places(turn), strict=False
+        ):
+            rows = np.flatnonzero(cells == cell)
+            chunks[rows] = start + tree.places(X[rows], keys[rows])
         return np.array(self.joined, dtype=np.int64)[chunks] if turn == 0 else chunks
 
     def places_of(self, encoding: Encoding, packed: PackedRows) -> Labels:
@@ -156,8 +154,8 @@ class ChunkPlan:
         satisfy what is required as one group. It says nothing if they can.
         """
         joined = list(range(self.n_places()))
-        for cell, start in self.first_places(0).items():
-            starts = self.trees[0][cell].starts + start
+        for tree, start in zip(self.trees[0].values(), self.first_places(0), strict=False):
+            starts = tree.starts + start
 
             def chunks(low: int, high: int, starts: Labels = starts) -> list[list[int]] | None:
                 """Sound chunks of the leaves from low to high; None: not even all together are one."""
@@ -213,18 +211,17 @@ def plan_chunks(encoding: Encoding, sample: PackedRows, leaf: int = LEAF) -> Chu
     >>> plan_chunks(encoding, encoding.packed(table), leaf=300).n_places()
     4
     """
-    records = in_order(encoding.records_of(sample))
-    X = encoding.coordinates(records)
-    cells = encoding.cell_of(records)
-    cells = np.zeros(len(records), np.int64) if cells is None else cells
+    records = encoding.records_of(sample)
+    records = records.taken(by_key(records.keys))
+    X, cells = encoding.coordinates(records), encoding.cell_of(records)
     small: list[int] = []
-    deepest = _depth(int(encoding.cell_sizes.max()), leaf)
-    rounds = 2 if deepest <= 2 else 4  # the more borders there are, the more often they are moved
+    # How often each cell is halved. The more borders there are, the more often they are moved.
+    depths = np.ceil(np.log2(np.maximum(encoding.cell_sizes / leaf, 1.0))).astype(int)
+    rounds = 2 if depths.max() <= 2 else 4
     trees: tuple[dict[int, Tree], ...] = tuple({} for _ in range(1 + rounds))
     chunks, room = 0, 0
-    for cell, size in enumerate(encoding.cell_sizes.tolist()):
+    for cell, (size, depth) in enumerate(zip(encoding.cell_sizes.tolist(), depths, strict=True)):
         points = X[cells == cell]
-        depth = _depth(size, leaf)
         if depth and len(points) >= 2**depth:
             small.append(-1)
             for turn, of_turn in enumerate(trees):
@@ -239,11 +236,6 @@ def plan_chunks(encoding: Encoding, sample: PackedRows, leaf: int = LEAF) -> Chu
     return replace(plan, joined=tuple(range(plan.n_places())))
 
 
-def _depth(size: int, leaf: int) -> int:
-    """Return how often a cell is halved."""
-    return int(np.ceil(np.log2(max(size / leaf, 1.0))))
-
-
 def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: int) -> Tree:
     """Halve records again and again across random directions, the wide ones more often.
 
@@ -256,11 +248,9 @@ def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: i
     for node in range(inner):
         rows = parts.pop(node)
         points = X[rows]
-        wide = (
-            np.square(points - points.mean(axis=0)).sum(axis=0)
-            if len(points)
-            else np.ones(X.shape[1])
-        )
+        wide = np.ones(X.shape[1])
+        if len(points):
+            wide = np.square(points - points.mean(axis=0)).sum(axis=0)
         direction = chance.standard_normal(X.shape[1]) * wide
         length = np.sqrt(np.square(direction).sum())
         direction = direction / length if length > 0 else np.eye(X.shape[1])[0]
@@ -277,18 +267,9 @@ def _halving_tree(X: Floats, depth: int, seed: Sequence[int], size: int, leaf: i
     return Tree(directions, thresholds, dealt)
 
 
-def in_order(records: Records) -> Records:
-    """Return records in the order of their keys, in which chunks are solved wherever they come from."""
-    return records.taken(by_key(records.keys))
-
-
-def by_key(keys: Keys, groups: Labels | None = None) -> Labels:
-    """Order of records by their keys, equal ones by their groups."""
-    order = np.argsort(keys[:, 0], kind="stable")
-    first = keys[order, 0]
-    if (first[1:] == first[:-1]).any():  # equal rows, mostly
-        return np.lexsort((keys[:, 1], keys[:, 0]) if groups is None else (groups, *keys.T[::-1]))
-    return order
+def by_key(keys: Keys, *ties: Labels) -> Labels:
+    """Order of records by their keys, in which chunks are solved wherever they come from, and by ``ties``."""
+    return np.lexsort((*ties, keys[:, 1], keys[:, 0]))
 
 
 def requirements(encoding: Encoding, records: Records) -> list[Requirement]:
@@ -297,10 +278,9 @@ def requirements(encoding: Encoding, records: Records) -> list[Requirement]:
 
     def look(key: str, column: Any) -> tuple[Any, bool]:
         column_keys = np.ascontiguousarray(records.asked[:, places[key, column]])
-        # Values are keys here, which have no order.
-        return (
-            column_keys.view(np.float64) if RULES[key].sees == "amounts" else _numbered(column_keys)
-        ), False
+        if RULES[key].sees == "amounts":
+            return column_keys.view(np.float64), False
+        return _numbered(column_keys), False  # keys have no order
 
     units = None if records.units is None else _numbered(records.units)
     return make_requirements(encoding.block, units, encoding.unit, records.weights, look)
@@ -315,14 +295,12 @@ def space_of_chunk(encoding: Encoding, records: Records) -> Space:
     if encoding.is_one_column:  # cut exactly as it is; missing values have cells of their own
         return Space(np.nan_to_num(records.values), "none", encoded=False)
     space = Space(
-        encoding.coordinates(records),
-        "none",
-        axes=tuple(coder.axes for coder in encoding.coders),
+        encoding.coordinates(records), "none", axes=tuple(coder.axes for coder in encoding.coders)
     )
     if encoding.is_swapped:  # their groups release the values themselves
         return space
     variables = [
-        coder.of_chunk(np.ascontiguousarray(records.values[:, j]))
+        replace(coder.variable, values=np.ascontiguousarray(records.values[:, j]))
         for j, coder in enumerate(encoding.coders)
     ]
     return with_releases(
@@ -336,33 +314,24 @@ def space_of_chunk(encoding: Encoding, records: Records) -> Space:
 
 
 def solve_chunk(encoding: Encoding, records: Records, divided: bool = False) -> Labels:
-    """Partition the records of a chunk, which are :func:`in_order`; the group of each, 0, 1, ….
+    """Partition the records of a chunk, in the order of :func:`by_key`; the group of each, 0, 1, ….
 
     The cells among them are solved by themselves. ``divided`` says that later turns will go on with them.
     """
-    block, space = encoding.block, space_of_chunk(encoding, records)
-    cells = encoding.cell_of(records)
-    cells = np.zeros(len(records), np.int64) if cells is None else _numbered(cells)
-    weights = encoding.relative_weights(records) if encoding.weighs else None
-    wanted = requirements(encoding, records)
+    cells, wanted = _numbered(encoding.cell_of(records)), requirements(encoding, records)
     check_feasible(_of_groups(encoding, wanted, cells))
-    partition = group(
-        space,
-        replace(block, scale="none", bound=False),
-        cells,
-        weights=weights,
-        requirements=wanted,
-        seed=encoding.plan.seed,
-        n_total=encoding.records,
-        span=(0.0, _FIRST if divided else 1.0),
-    )
-    return partition.labels
+    asked = replace(encoding.block, scale="none", bound=False)
+    span = (0.0, _FIRST if divided else 1.0)
+    weights = encoding.relative_weights(records) if encoding.weighs else None
+    space = space_of_chunk(encoding, records)
+    problem = Problem(space, asked, wanted, weights, encoding.plan.seed, encoding.records, span)
+    return group(problem, cells).labels
 
 
 def refine_chunk(
     encoding: Encoding, records: Records, labels: Labels, span: tuple[float, float]
 ) -> Labels:
-    """Refine the groups of a chunk of one cell, the records :func:`in_order`, in a span of the search."""
+    """Refine the groups of a chunk of one cell, in the order of :func:`by_key`, in a span of the search."""
     block = encoding.block
     if not (find(block.method).name == "auto" or block.refine) or labels.max() == 0:
         return canonical_labels(labels)
@@ -370,27 +339,20 @@ def refine_chunk(
     weights = encoding.relative_weights(records) if encoding.weighs else None
     wanted = requirements(encoding, records)
     effort = "fast" if block.options.get("effort") == "fast" else "balanced"
-    shared: dict[str, Any] = {"random_state": encoding.plan.seed, "n_total": encoding.records}
-    refined = canonical_labels(labels)
+    settings: dict[str, Any] = {
+        "weights": weights,
+        "random_state": encoding.plan.seed,
+        "n_total": encoding.records,
+    }
+    refined, X, k = canonical_labels(labels), space.searched, encoding.k
     if wanted:
-        refined = satisfy(
-            space.searched, encoding.k, wanted, refined, weights=weights, effort="fast", **shared
-        )
+        refined = satisfy(X, k, wanted, refined, effort="fast", **settings)
     else:
-        refined = refine(
-            space.searched, refined, encoding.k, weights=weights, effort=effort, span=span, **shared
-        )
+        refined = refine(X, refined, k, effort=effort, span=span, **settings)
     if span[1] < 1.0 or not is_searched(space, block, bool(wanted)):
         return refined
     problem = Problem(space, block, wanted, weights, encoding.plan.seed, encoding.records)
     return search_by_release(problem, refined, effort, new_state())
-
-
-def centroids(encoding: Encoding, records: Records, labels: Labels) -> Floats:
-    """Mean coordinates of each group 0, 1, …, which tell the chunk that it goes to."""
-    X = encoding.coordinates(records)
-    sizes = np.bincount(labels).astype(np.float64)
-    return np.column_stack([np.bincount(labels, column) for column in X.T]) / sizes[:, None]
 
 
 class Moved(NamedTuple):
@@ -418,8 +380,8 @@ def work_on_chunk(
     groups : (n,) their groups, in all turns but the first
     turn : 0, 1, … up to ``plan.rounds``
     """
-    keys = encoding.records_of(packed).keys
-    order = by_key(keys, groups)
+    ties = () if groups is None else (groups,)
+    order = by_key(encoding.records_of(packed).keys, *ties)
     packed = packed[order]
     records = encoding.records_of(packed)
     if groups is None:
@@ -430,27 +392,17 @@ def work_on_chunk(
         labels = refine_chunk(encoding, records, groups[order], plan.span(turn))
     chunks = None
     if turn == plan.rounds and encoding.block.standing is not None:
-        labels = _merged_if_agreeing(encoding, records, labels, encoding.block.standing)
+        # Where every chunk keeps to a share, the table does.
+        names, states = [coder.variable.name for coder in encoding.coders], encoding.states(records)
+        codes = codes_as_dealt(encoding.plan, encoding.block, names, records.values, states)
+        X, cells = encoding.coordinates(records), encoding.cell_of(records)
+        labels = merge_agreeing(labels, X, cells, codes, encoding.block.standing)
     if turn < plan.rounds:
-        cell_of_record, cells = encoding.cell_of(records), None
-        if cell_of_record is not None:
-            cells = np.zeros(int(labels.max()) + 1, dtype=np.int64)
-            cells[labels] = cell_of_record
-        first = np.unique(labels, return_index=True)[1]
-        means, of_first = centroids(encoding, records, labels), records.keys[first]
-        chunks = plan.assign(means, cells, of_first, turn + 1)[labels]
+        first, sizes = np.unique(labels, return_index=True, return_counts=True)[1:]
+        sums = [np.bincount(labels, column) for column in encoding.coordinates(records).T]
+        centroids, cells = np.column_stack(sums) / sizes[:, None], encoding.cell_of(records)[first]
+        chunks = plan.assign(centroids, cells, records.keys[first], turn + 1)[labels]
     return Moved(packed, (np.int64(number) << 32) + labels, chunks)
-
-
-def _merged_if_agreeing(
-    encoding: Encoding, records: Records, labels: Labels, most: float
-) -> Labels:
-    """Merge groups as :func:`merge_agreeing` does: where every chunk keeps to a share, the table does."""
-    cells, names = encoding.cell_of(records), [coder.name for coder in encoding.coders]
-    cells = np.zeros(len(records), np.int64) if cells is None else cells
-    states = encoding.states(records)
-    codes = codes_as_dealt(encoding.plan, encoding.block, names, records.values, states)
-    return merge_agreeing(labels, encoding.coordinates(records), cells, codes, most)
 
 
 def sound_chunks(
@@ -483,11 +435,8 @@ def broken_requirement(encoding: Encoding, packed: PackedRows, by_strata: bool =
     Nothing if they break nothing. ``by_strata`` judges strata, before rare patterns are joined.
     """
     records = encoding.records_of(packed)
-    wanted, cells = requirements(encoding, records), encoding.cell_of(records)
-    if by_strata and records.cells is not None:
-        cells = encoding.strata[records.cells]
-    numbers = np.zeros(len(records), np.int64) if cells is None else _numbered(cells)
-    judged = _of_groups(encoding, wanted, numbers)
+    cells = encoding.strata[records.cells] if by_strata else encoding.cell_of(records)
+    judged = _of_groups(encoding, requirements(encoding, records), _numbered(cells))
     return next((rule.reason() for rule in judged if not rule.feasible()), "")
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,17 +23,16 @@ from microagg.engines.aggregates import (
     required,
 )
 from microagg.engines.disk import OnProgress, group_from_disk
-from microagg.engines.encoding import PackedRows
 from microagg.engines.evidence_at_scale import Sample, measured_at_scale, sought
 from microagg.engines.release_counts import CountedColumns, CountsOnDisk, count_release
-from microagg.engines.scratch import Scratch, check_room, in_random_order
+from microagg.engines.scratch import Shelf, check_room, in_random_order
 from microagg.engines.write_and_count import counted_file
 from microagg.errors import VerificationError, shown
 from microagg.evidence.measured import CountedFile, Counts, Measured
 from microagg.formats.atomic import sha256
-from microagg.formats.batches import BatchSource, BatchWriter, open_batches
+from microagg.formats.batches import BatchSource, open_batches, write_batches
 from microagg.formats.csv import cell_texts, formula_cells, with_escaped_formulas
-from microagg.formats.layouts import CsvFormat, FileFormat, FolderLayout, completed_csv
+from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
 from microagg.formats.parquet_folders import key_places
 from microagg.grouping.read_table import broken_relation
 from microagg.measure.count_by_keys import ClassCounter
@@ -44,36 +42,11 @@ from microagg.measure.row_keys import Keys, row_keys
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame, values_as_written
-from microagg.tables.release_frame import (
-    PresentCodes,
-    left_out_words,
-    released_schema,
-    with_schema,
-)
+from microagg.tables.release_frame import PresentCodes, left_out_words, released_schema, with_schema
 
 _WORD = 8
 # Bytes of rows that are brought into random order at a time: Arrow's texts end at 2 GiB.
 _HELD = 1 << 30
-
-
-@dataclass
-class _GroupLists:
-    """What rows have in some columns, group by group, whatever their order: a sum of keys of 128 bits."""
-
-    columns: Sequence[str]
-    csv: CsvFormat | None
-    """Of a CSV file, whose texts are compared; None: a Parquet file, whose values are."""
-    sums: tuple[int, int] = (0, 0)
-
-    def add(self, table: pa.Table, groups: pa.Array | pa.ChunkedArray) -> None:
-        """Add rows, and the number of the group of each."""
-        cells = [table[name] for name in self.columns]
-        if self.csv is not None:
-            texts = zip(self.columns, cells, strict=True)
-            cells = [cell_texts(name, column, self.csv) for name, column in texts]
-        keys = row_keys([groups, *cells])
-        first, second = keys.sum(axis=0, dtype=np.uint64).tolist()
-        self.sums = (self.sums[0] + first) % 2**64, (self.sums[1] + second) % 2**64
 
 
 class ReleasedBatch(NamedTuple):
@@ -84,14 +57,19 @@ class ReleasedBatch(NamedTuple):
     text: pa.Table  # the same as a CSV file holds it
     released: pa.Table
     written: pa.Table  # with the untouched columns of a CSV file as it holds them
-    dealt: PackedRows | None  # see ReleasedValues
+    values: ReleasedValues
 
 
-def _folders_of(folder: FolderLayout, table: pa.Table) -> Labels:
-    """Return the place of each record's folder; the columns that folders give were not changed."""
-    places = key_places(folder.pieces, table)
-    assert places is not None
-    return places
+def _sum_of_lists(
+    cells: Sequence[tuple[str, pa.ChunkedArray]], groups: Any, csv: CsvFormat | None
+) -> Keys:
+    """Return a sum of keys, (2,), of what rows have in some columns and of their groups, in any order.
+
+    ``csv`` is the format of a CSV file, whose texts are compared; None: of a Parquet file values are.
+    """
+    columns = [column if csv is None else cell_texts(name, column, csv) for name, column in cells]
+    total: Keys = row_keys([groups, *columns]).sum(axis=0, dtype=np.uint64)
+    return total
 
 
 class DiskRelease:
@@ -101,7 +79,7 @@ class DiskRelease:
     ----------
     source : the table
     plan : with the columns to protect named
-    scratch : where records are kept, and where a killed run left off
+    folder : where records are kept
     memory : bytes that tables of keys may take; chunks may take twice that
     on_progress : is called with how far the grouping is; may raise to end it
 
@@ -113,66 +91,44 @@ class DiskRelease:
     _counts: Counts
 
     def __init__(
-        self,
-        source: BatchSource,
-        plan: Plan,
-        scratch: Scratch,
-        memory: int,
-        on_progress: OnProgress,
+        self, source: BatchSource, plan: Plan, folder: Path, memory: int, on_progress: OnProgress
     ) -> None:
-        self.source, self.plan, self.scratch, self.memory = source, plan, scratch, memory
+        self.source, self.plan, self.folder, self.memory = source, plan, folder, memory
         self.roles = plan.roles(source.names)
         self.left_out: list[str] = []
         # Swapped values travel with the units that had them.
         width = 8 + (4 if plan.is_swapped else 2) * len(plan.blocks[0].columns or ())
-        check_room(scratch.folder, 2 * (source.rows * width * _WORD + source.bytes_in_memory))
-        self.run = group_from_disk(source, plan, scratch, on_progress, memory=2 * memory)
+        check_room(folder, 2 * (source.rows * width * _WORD + source.bytes_in_memory))
+        self.run = group_from_disk(source, plan, folder, on_progress, 2 * memory)
         self.encoding = self.run.encoding
-
-    @property
-    def records(self) -> int:
-        """Records that are released."""
-        return self.encoding.records
+        self._known = Shelf(folder / "known")  # keys of what records have in each view
 
     def shared(self, first: int, last: int) -> tuple[Labels, ReleasedValues]:
         """Rows of the input from one to before another that are released, and what each releases."""
         places = list(range(first // disk.AT_ONCE, (last - 1) // disk.AT_ONCE + 1))
-        packed = self.scratch.shelf("released").take(places)
+        packed = self.run.released.take(places)
         rows = packed[:, 0].astype(np.int64)
         inside = np.flatnonzero((rows >= first) & (rows < last))
         order = inside[np.argsort(rows[inside])]
-        return rows[order], ReleasedValues.of(
-            np.ascontiguousarray(packed[order, 1:]), self.encoding
-        )
+        return rows[order], ReleasedValues.of(packed[order, 1:], self.encoding)
 
-    def released_rows(self, view: str | None = None) -> Iterator[ReleasedRows]:
-        """Yield what all records release, with the keys of their values of a view if one is named."""
+    def released_rows(self, view: int | None = None) -> Iterator[ReleasedRows]:
+        """Yield what all records release, with the keys of their values of a view if its number is given."""
         total = self.source.rows
         for first in range(0, total, disk.AT_ONCE):
             _, shared = self.shared(first, min(first + disk.AT_ONCE, total))
-            keys = None
-            if view is not None:
-                keys = self.scratch.shelf(view).take([first // disk.AT_ONCE])[:, 0]
+            keys = None if view is None else self._known.take([first // disk.AT_ONCE])[:, view]
             yield ReleasedRows(shared.values, shared.states, known=keys)
-
-    def released_groups(self) -> Iterator[ReleasedRows]:
-        """Yield what groups release, and the records of each; swapped values row by row."""
-        if self.encoding.is_swapped:
-            yield from self.released_rows()
-            return
-        for number in self.run.numbers:
-            packed = self.scratch.shelf("groups").take([number])
-            if len(packed):
-                shared = ReleasedValues.of(np.ascontiguousarray(packed[:, :-1]), self.encoding)
-                sizes = packed[:, -1].astype(np.int64)
-                yield ReleasedRows(shared.values, shared.states, sizes)
 
     def batches(self) -> Iterator[ReleasedBatch]:
         """Yield the records that are released, before and after, in the order of the input."""
-        changed = {*(coder.name for coder in self.encoding.coders), *self.encoding.recoders}
+        changed = {
+            *(coder.variable.name for coder in self.encoding.coders),
+            *self.encoding.recoders,
+        }
         if self.plan.weight is not None and self.plan.weight.release == "mean":
             changed.add(self.plan.weight.column)
-        values = (groups.values for groups in self.released_groups())
+        values = (rows.values for rows in self.released_rows())
         encoding = listing_released_levels(self.encoding, values)
         for batch in disk.read_ahead(self.source):
             n, kept = batch.table.num_rows, self.encoding.kept(batch.table)
@@ -188,13 +144,13 @@ class DiskRelease:
                 if name in changed:
                     continue
                 written = written.set_column(at, text.schema.field(name), text[name])
-            yield ReleasedBatch(rows, before, text, released, written, shared.dealt)
+            yield ReleasedBatch(rows, before, text, released, written, shared)
 
     def write(
         self,
         part: Path,
         target: Path,
-        form: FileFormat | BatchSource,
+        form: FileFormat,
         on_progress: OnProgress,
         escape: bool = False,
     ) -> CountedFile:
@@ -213,45 +169,65 @@ class DiskRelease:
         self._begin_gathering(written_names)
         encoding = self.encoding
         to_csv = part.suffix.lower() in (".csv", ".tsv", ".txt")
-        changed = [*dict.fromkeys([*(coder.name for coder in encoding.coders), *encoding.recoders])]
+        changed = [
+            *dict.fromkeys(
+                [*(coder.variable.name for coder in encoding.coders), *encoding.recoders]
+            )
+        ]
         changed = [written_names.get(name, name) for name in changed]
         tables = self._checked_tables(schema, to_csv, escape, on_progress)
-        target_format = form.format if isinstance(form, BatchSource) else form
         if not self.plan.keep_order:
-            folder = target_format.folder
-            by_folder = part.is_dir() and folder.keeps_places(names, changed, self.records)
+            folder = form.folder
+
+            def places(table: pa.Table) -> Labels:
+                # The columns that folders give were not changed.
+                by_row = key_places(folder.pieces, table)
+                assert by_row is not None
+                return by_row
+
+            by_folder = part.is_dir() and folder.keeps_places(names, changed, self.encoding.records)
             changed += [] if by_folder else folder.keys
             tables = in_random_order(
                 tables,
-                self.scratch.folder / "random order",
-                self.records,
+                self.folder / "random order",
+                self.encoding.records,
                 min(self.memory // 4, _HELD),
-                partial(_folders_of, folder) if by_folder else None,
+                places if by_folder else None,
                 len({piece.keys for piece in folder.pieces}) if by_folder else 1,
             )
-        done, columns = self.records, len(schema.names)
+        columns = len(schema.names)
         promises = self.plan.promises(written_names)
-        lists = _GroupLists(
-            [*dict.fromkeys(name for promise in promises for name in promise.columns or ())],
-            completed_csv(part, target_format.csv) if to_csv else None,
-        )
-        with BatchWriter(part, form, schema, rows=self.records, changed=changed) as writer:
+        listed = [*dict.fromkeys(name for promise in promises for name in promise.columns or ())]
+        csv = completed_csv(part, form.csv) if to_csv else None
+        lists = np.zeros(2, np.uint64)  # what the rows of each group have
+
+        def written() -> Iterator[pa.Table]:
+            """Yield what is written, and gather from each table what is counted in it."""
+            nonlocal lists
+            done = self.encoding.records
             for table in tables:
-                writer.write(table.select(range(columns)))
-                self._gather_keys(table.columns[columns:])
+                yield table.select(range(columns))
+                for path, keys in zip(
+                    self._key_files.values(), table.columns[columns:], strict=True
+                ):
+                    with path.open("ab") as file:
+                        file.write(keys.to_numpy().tobytes())  # which says why, if it cannot
                 if encoding.is_swapped:
-                    lists.add(table, table.column(columns + self._unwritten.index(GROUP)))
+                    groups = table.column(columns + list(self._key_files).index(GROUP))
+                    lists += _sum_of_lists([(name, table[name]) for name in listed], groups, csv)
                 done += table.num_rows
-                on_progress("writing", done, 2 * self.records)
+                on_progress("writing", done, 2 * self.encoding.records)
+
+        write_batches(written(), part, form, schema, self.encoding.records, changed)
         self.left_out = left_out_words(self.source.schema, schema)
         verified, self._counts = self._count(part, written_names)
-        if encoding.is_swapped and not self._has_lists(part, lists):
+        if encoding.is_swapped and (lists != self._lists_of(part, listed, csv)).any():
             raise VerificationError(
                 f"{shown(str(target), 300)} was read back and its groups do not have the values that were "
                 "dealt. The file was removed."
             )
         met = required(encoding, self.run.sums)
-        return counted_file(target, verified, sha256(part), met, self.records)
+        return counted_file(target, verified, sha256(part), met, self.encoding.records)
 
     def _checked_tables(
         self, schema: pa.Schema, to_csv: bool, escape: bool, on_progress: OnProgress
@@ -276,7 +252,7 @@ class DiskRelease:
                 table = table.append_column("not written", pa.array(keys))
             yield table
             done += written.num_rows
-            on_progress("writing", done, 2 * self.records)
+            on_progress("writing", done, 2 * self.encoding.records)
 
     def _begin_gathering(self, written: Mapping[str, str]) -> None:
         """Get ready to look at the table while it is written: a sample, keys for counts and for linkage.
@@ -284,66 +260,43 @@ class DiskRelease:
         ``written`` has the names of the columns in the file.
         """
         self._formulas: dict[str, int] = collections.Counter()
-        self._before: list[pa.Table] = []
-        self._after: list[pa.Table] = []
-        self._text: list[pa.Table] = []
-        self._uniques = ClassCounter(self.scratch.folder, self.memory // 2)
-        self._views = views_of(self.roles)
-        self._sample_keys: dict[str, list[Any]] = {view: [] for view in self._views}
+        # Of the sampled records: before, as text, after, what groups release, and keys by view.
+        self._sampled: list[list[Any]] = [[], [], [], [], []]
+        self._uniques = ClassCounter(self.folder, self.memory // 2)
         self._dropped = [name for name in self.plan.units if name in self.roles.dropped]
         # What is kept of each row and not written, in the order of the columns that :meth:`_gather` returns.
-        self._unwritten = [*self._dropped, *dealt_columns(self.encoding, written)]
-        self._key_files = {
-            name: self.scratch.folder / f"keys-{j}" for j, name in enumerate(self._unwritten)
-        }
-        for path in self._key_files.values():
-            path.unlink(missing_ok=True)
-        self._last_units: dict[Any, Keys] = {}
-        self._together: set[Any] = set()  # dropped units of which two rows follow each other
+        unwritten = [*self._dropped, *dealt_columns(self.encoding, written)]
+        self._key_files = {name: self.folder / f"keys-{j}" for j, name in enumerate(unwritten)}
         self._batches = 0
-        for view in self._views:
-            self.scratch.shelf(view).remove()
 
     def _gather(self, batch: ReleasedBatch) -> list[Keys]:
-        """Look at a batch before and after; return what :meth:`_gather_keys` needs of its rows.
+        """Look at a batch before and after; return what is kept of each row and not written.
 
         These are the keys of dropped units and, if values are swapped, what was dealt.
         """
         self._batches += 1
         is_text = self.source.is_text
-        self._uniques.add(row_keys([batch.before[coder.name] for coder in self.encoding.coders]))
+        self._uniques.add(
+            row_keys([batch.before[coder.variable.name] for coder in self.encoding.coders])
+        )
         recoded, written = self.encoding.recoded(batch.before, batch.text if is_text else None)
         whole = Frame(recoded if written is None else written)
-        keys = {}
-        for view, columns in self._views.items():
+        keys = [np.zeros((len(batch.rows), 0), np.uint64)]
+        for columns in views_of(self.roles).values():
             values = [values_as_written(whole, name, is_text) for name in columns]
-            keys[view] = row_keys(values)[:, :1]
-            self.scratch.shelf(view).put(self._batches, keys[view], batch.rows // disk.AT_ONCE)
+            keys.append(row_keys(values)[:, :1])
+        known = np.hstack(keys)
+        self._known.put(self._batches, known, batch.rows // disk.AT_ONCE)
         at = np.flatnonzero(np.isin(batch.rows, self.run.sampled[:, 0]))
-        if len(at):
-            chosen = pa.array(at)
-            self._before.append(batch.before.take(chosen))
-            self._after.append(batch.released.take(chosen))
-            if is_text:
-                self._text.append(batch.text.take(chosen))
-            for view, view_keys in keys.items():
-                self._sample_keys[view].append(view_keys[at, 0])
+        tables = (table.take(pa.array(at)) for table in (batch.before, batch.text, batch.released))
+        for held, some in zip(
+            self._sampled, (*tables, batch.values.packed()[at], known[at]), strict=True
+        ):
+            held.append(some)
         units = ([values_as_written(whole, name, is_text)] for name in self._dropped)
         unit_keys = [np.ascontiguousarray(row_keys(values)[:, 0]) for values in units]
-        dealt = () if batch.dealt is None else np.ascontiguousarray(batch.dealt.T)
-        return [*unit_keys, *dealt]
-
-    def _gather_keys(self, columns: Sequence[pa.ChunkedArray]) -> None:
-        """Keep keys that no file tells, a column for each, in the order in which records are written."""
-        for (name, path), column in zip(self._key_files.items(), columns, strict=True):
-            keys = column.to_numpy()
-            if name in self._dropped:
-                before = np.append(self._last_units.get(name, ~keys[:1]), keys[:-1])
-                if (keys == before).any():
-                    self._together.add(name)
-                self._last_units[name] = keys[-1:]
-            with path.open("ab") as file:
-                file.write(keys.tobytes())  # which says why, if it cannot
+        dealt = batch.values.dealt
+        return [*unit_keys, *(() if dealt is None else np.ascontiguousarray(dealt.T))]
 
     def _gathered_keys(self) -> dict[Any, pa.Array]:
         """Return keys that the file does not have, such as those of units, in the order of its records."""
@@ -353,30 +306,6 @@ class DiskRelease:
             arrays[name] = pa.Array.from_buffers(pa.uint64(), len(keys), [None, pa.py_buffer(keys)])
         return arrays
 
-    def _sample(self) -> Sample:
-        """Return the sampled records."""
-        rows, labels = self.run.sampled.T
-        packed = []
-        for number in np.unique(rows // disk.AT_ONCE).tolist():
-            there, shared = self.shared(number * disk.AT_ONCE, (number + 1) * disk.AT_ONCE)
-            at = np.searchsorted(there, rows[rows // disk.AT_ONCE == number])
-            packed.append(shared.packed()[at])
-        shared = ReleasedValues.of(np.concatenate(packed), self.encoding)
-        text = pa.concat_tables(self._text) if self._text else None
-        before, after = pa.concat_tables(self._before), pa.concat_tables(self._after)
-        return Sample(before, after, text, labels, shared)
-
-    def _linked(self, sample: Sample) -> dict[str | None, Linkage]:
-        """Look for the sampled records among all released ones, alone (None) and with what views add."""
-        encoding = self.encoding
-        near: dict[str | None, Labels] = {
-            None: count_near(encoding.attacker, sought(encoding, sample), self.released_groups())
-        }
-        for view, keys in self._sample_keys.items():
-            wanted = sought(encoding, sample, np.concatenate(keys))
-            near[view] = count_near(encoding.attacker, wanted, self.released_rows(view))
-        return {view: linkage_of(counts, self.records) for view, counts in near.items()}
-
     def _count(self, part: Path, written: Mapping[str, str]) -> tuple[list[Verification], Counts]:
         """Count the promises, and classes of records, in the file that was written.
 
@@ -385,9 +314,9 @@ class DiskRelease:
         csv = self.source.format.csv if self.source.is_text else None
         encoding = self.encoding
         promises, back = self.plan.promises(written), open_batches(part, csv)
-        rows = CountsOnDisk(back, self.scratch.folder, self.memory, self._gathered_keys())
+        rows = CountsOnDisk(back, self.folder, self.memory, self._gathered_keys())
         typed = Frame(self.source.schema.empty_table())
-        values: list[Any] = [written[coder.name] for coder in encoding.coders]
+        values: list[Any] = [written[coder.variable.name] for coder in encoding.coders]
         shared: list[Any] = list(promises[0].columns or ())
         if encoding.is_swapped:  # rows that belong to the same people release different values
             strata = [written[name] for name in self.plan.also_shared()]
@@ -402,27 +331,42 @@ class DiskRelease:
         )
         return count_release(rows, at, encoding.k, self._uniques.sizes().unique, promises)
 
-    def _has_lists(self, part: Path, written: _GroupLists) -> bool:
-        """Return whether the file has in each group the values that were written to it."""
+    def _lists_of(self, part: Path, names: Sequence[str], csv: CsvFormat | None) -> Keys:
+        """Return the sum of what the rows of each group have in some columns of the file."""
         back = open_batches(part, self.source.format.csv if self.source.is_text else None)
-        groups = self._gathered_keys()[GROUP]
-        lists = _GroupLists(written.columns, written.csv)
-        for batch in back.batches(written.columns):
-            lists.add(batch.as_written, groups.slice(batch.first, batch.as_written.num_rows))
-        return lists.sums == written.sums
+        groups, total = self._gathered_keys()[GROUP], np.zeros(2, np.uint64)
+        for batch in back.batches(names):
+            there = groups.slice(batch.first, batch.as_written.num_rows)
+            total += _sum_of_lists([(name, batch.as_written[name]) for name in names], there, csv)
+        return total
 
     def measured(self, **measures: Any) -> Measured:
         """Measure what was written; ``measures`` are as for :func:`.measured_at_scale`."""
-        run, sample = self.run, self._sample()
+        encoding, run = self.encoding, self.run
+        before, text, after = map(pa.concat_tables, self._sampled[:3])
+        released, known = map(np.concatenate, self._sampled[3:])
+        shared = ReleasedValues.of(released, encoding)
+        written = text if self.source.is_text else None
+        sample = Sample(before, after, written, run.sampled[:, 1], shared)
+        linked: dict[str | None, Linkage] = {}
+        for at, view in enumerate([None, *views_of(self.roles)], -1):
+            wanted = sought(encoding, sample, None if view is None else known[:, at])
+            rows = self.released_rows(None if view is None else at)
+            near = count_near(encoding.attacker, wanted, rows)
+            linked[view] = linkage_of(near, encoding.records)
+        together = []  # dropped units of which two rows follow each other in the file
+        for name in self._dropped if self.plan.keep_order else ():
+            keys = self._gathered_keys()[name].to_numpy()
+            together += [name] if (keys[1:] == keys[:-1]).any() else []
         measured = measured_at_scale(
-            self.encoding,
+            encoding,
             sample,
             plan=self.plan,
             summary=run.summary,
             sums=run.sums,
             counts=self._counts,
-            linked=self._linked(sample),
-            together=sorted(self._together, key=str) if self.plan.keep_order else (),
+            linked=linked,
+            together=sorted(together, key=str),
             **measures,
         )
         return replace(measured, formulas=self._formulas)
@@ -435,4 +379,4 @@ class DiskRelease:
         if present.any_to_look_for:  # a pass of its own: labels stand in front of the records
             for written in itertools.chain([first], tables):
                 present.add(written)
-        return released_schema(first.schema, present, self.records)
+        return released_schema(first.schema, present, self.encoding.records)

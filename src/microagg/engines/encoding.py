@@ -33,7 +33,7 @@ from microagg.measure.both_tables import AttackerSpace
 from microagg.measure.column_losses import LossScale
 from microagg.measure.row_keys import Keys, row_keys
 from microagg.plan.block import Block
-from microagg.plan.column import CATEGORIES, Column
+from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.tables.frame import Frame, values_as_written
@@ -58,30 +58,6 @@ class Coder(NamedTuple):
     steps: Steps = Steps()
     """In which the values of the table move."""
 
-    @property
-    def name(self) -> Any:
-        """Name of the column."""
-        return self.variable.name
-
-    @property
-    def kind(self) -> str:
-        """Kind of the column."""
-        return self.variable.kind
-
-    @property
-    def setting(self) -> Column:
-        """What the plan says of the column."""
-        return self.variable.setting
-
-    @property
-    def levels(self) -> tuple[Any, ...]:
-        """Levels of a category in the whole table."""
-        return self.variable.levels
-
-    def of_chunk(self, values: Floats) -> Variable:
-        """Return some values of the column, with what is known of the whole table."""
-        return replace(self.variable, values=values)
-
 
 class Records(NamedTuple):
     """Some records, as methods and requirements need them."""
@@ -90,7 +66,7 @@ class Records(NamedTuple):
     originals: Floats  # (n, recoded columns) before their recoding
     weights: Floats | None  # as given
     units: Labels | None
-    cells: Labels | None  # number of the stratum and pattern
+    cells: Labels  # number of the stratum and pattern, 0 where there is but one
     asked: PackedRows  # (n, r) of the columns that requirements name
     keys: Keys  # (n, 2) of the whole row
     extra: PackedRows  # (n, …) whatever travels with them
@@ -122,9 +98,8 @@ class Encoding:
     is_csv: bool = False
     weight_spread: float = 0.0
     """Standard deviation of the weights."""
-    moved_keys: PackedRows = field(default_factory=lambda: np.zeros((0, 2), dtype=np.uint64))
-    """Keys, ascending, of rows that belong to another cell than their own pattern says: fit.py."""
-    moved_cells: Labels = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    moved: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """By key of the row: the cell of records that belong to another one than their pattern says: fit.py."""
     recoders: Mapping[Any, Recoder] = field(default_factory=dict)
     """Columns that are recoded before anything else; the plan is that of the recoded table."""
     given: Plan | None = None
@@ -162,7 +137,7 @@ class Encoding:
         return self.weighted and weight is not None and weight.grouping == "weighted"
 
     @cached_property
-    def _cell_numbers(self) -> Labels:
+    def cell_numbers(self) -> Labels:
         """Of each cell: the number of what groups may not cross, which patterns are by one policy only."""
         if self.plan.missing.policy in ("pattern", "error", "drop"):
             return np.arange(len(self.sizes))
@@ -177,21 +152,11 @@ class Encoding:
     @property
     def cell_sizes(self) -> Labels:
         """Records of each of the parts of the table that groups may not cross."""
-        return np.bincount(self._cell_numbers, self.sizes).astype(np.int64)
+        return np.bincount(self.cell_numbers, self.sizes).astype(np.int64)
 
-    def strata_of(self, records: Records) -> Labels:
-        """Return the number of the stratum of each record."""
-        if records.cells is None:
-            return np.zeros(len(records), dtype=np.int64)
-        return self.strata[records.cells]
-
-    def cell_of(self, records: Records) -> Labels | None:
-        """Part of the table that each record is in, and no group may cross; None: there is but one."""
-        return None if records.cells is None else self._cell_numbers[records.cells]
-
-    def releases_no_value(self, part: int, column: int = 0) -> bool:
-        """Return whether the records of a part of the table release a column as missing in any case."""
-        return bool(self.patterns[self._cell_numbers == part, column].all())
+    def cell_of(self, records: Records) -> Labels:
+        """Part of the table that each record is in, and no group may cross."""
+        return self.cell_numbers[records.cells]
 
     @property
     def asked_columns(self) -> list[tuple[str, Any]]:
@@ -219,19 +184,19 @@ class Encoding:
     @cached_property
     def is_one_column(self) -> bool:
         """Whether the plan asks for the optimal cut of one column of numbers."""
-        block = self.block
-        if len(self.coders) != 1 or self.unit is not None or block.require or self.weighs:
+        block, coder = self.block, self.coders[0]
+        if len(self.coders) > 1 or self.unit is not None or block.require or self.weighs:
             return False
-        coder = self.coders[0]
-        if coder.axes.states is not None:  # groups mix records with and without a value
+        # Groups are not merged, and do not mix records with and without a value.
+        if block.standing is not None or coder.axes.states is not None:
             return False
-        if block.standing is not None:  # groups are merged
+        if (
+            coder.variable.kind not in QUANTITIES[:2]
+            or coder.variable.setting.transform is not None
+        ):
             return False
-        plain = coder.kind in QUANTITIES[:2] and coder.setting.transform is None
-        options = {name: value for name, value in block.options.items() if name != "effort"}
-        return bool(
-            plain and not options and find(block.method).guarantee_for(1, weighted=False) == "exact"
-        )
+        is_plain = not block.options.keys() - {"effort"}
+        return is_plain and find(block.method).guarantee_for(1, weighted=False) == "exact"
 
     @property
     def recoded_columns(self) -> list[Recoder]:
@@ -268,8 +233,11 @@ class Encoding:
         keys = row_keys([whole.column(j) for j in range(whole.num_columns)])
         if self.has_cells:
             cells, which = cells_of(frame, self.plan, written, variables)
-            number = np.array([self.cells.get(cell, 0) for cell in cells], dtype=np.int64)
-            parts.append(self._moved(number[which], keys).astype(np.uint64)[:, None])
+            numbers = np.array([self.cells.get(cell, 0) for cell in cells], np.uint64)[which]
+            halves = np.array([key[0] for key in self.moved], dtype=np.uint64)
+            for row in np.flatnonzero(np.isin(keys[:, 0], halves)).tolist():
+                numbers[row] = self.moved.get(tuple(keys[row].tolist()), numbers[row])
+            parts.append(numbers[:, None])
         for kind, name in self.asked_columns:
             if RULES[kind].sees == "amounts":
                 amounts = amounts_of(frame, name)
@@ -283,46 +251,30 @@ class Encoding:
         parts.append(keys)
         return np.hstack(parts)
 
-    def _moved(self, cells: Labels, keys: Keys) -> Labels:
-        """Cells of records, after rare patterns were joined."""
-        if not len(self.moved_cells):
-            return cells
-        first = self.moved_keys[:, 0]
-        nearest = np.minimum(np.searchsorted(first, keys[:, 0]), len(first) - 1)
-        for row in np.flatnonzero(first[nearest] == keys[:, 0]).tolist():
-            index = int(nearest[row])
-            while index < len(first) and first[index] == keys[row, 0]:
-                if self.moved_keys[index, 1] == keys[row, 1]:
-                    cells[row] = self.moved_cells[index]
-                index += 1
-        return cells
-
     def kept(self, table: pa.Table) -> NDArray[np.bool_] | None:
         """Find the rows of a batch that are released; None: all, which needs no look at them."""
         return complete_rows(Frame(table), self.given or self.plan, self.is_csv)
 
-    def variables(self, table: pa.Table) -> list[Variable]:
-        """Read the protected columns of a batch, recoded."""
-        return self.read(Frame(self.recoded(table)[0]))
-
     def read(self, frame: Frame) -> list[Variable]:
         """Read the protected columns of a batch that is recoded already."""
-        settings = {coder.name: coder.setting for coder in self.coders}
+        settings = {coder.variable.name: coder.variable.setting for coder in self.coders}
         # One plan for all columns: checking a plan takes time linear in the columns it names.
         plan = replace(self.plan, columns={**self.plan.columns, **settings})
         return [self._coded(frame, coder, plan) for coder in self.coders]
 
     def _coded(self, frame: Frame, coder: Coder, plan: Plan) -> Variable:
         """Read a column of a batch, with the level numbers of the whole table."""
-        variable = batch_column(frame, plan, coder.name, self.is_csv)
+        variable = batch_column(frame, plan, coder.variable.name, self.is_csv)
         if variable.kind not in CATEGORIES:
             return variable
-        number = {level: at for at, level in enumerate(coder.levels)}
+        number = {level: at for at, level in enumerate(coder.variable.levels)}
         # Levels that only records have which are left out are none of the table.
         new_numbers = [*(number.get(level, -1) for level in variable.levels), -1]
         numbers = np.array(new_numbers, dtype=np.float64)[variable.level_numbers]
         values = np.where(numbers < 0, np.nan, numbers)
-        return replace(variable, values=values, levels=coder.levels, rows=coder.variable.rows)
+        return replace(
+            variable, values=values, levels=coder.variable.levels, rows=coder.variable.rows
+        )
 
     def records_of(self, packed: PackedRows) -> Records:
         """Read packed records."""
@@ -337,7 +289,7 @@ class Encoding:
             originals,
             None if weights is None else weights.view(np.float64),
             None if units is None else units.astype(np.int64),
-            None if cells is None else cells.astype(np.int64),
+            np.zeros(len(packed), np.int64) if cells is None else cells.astype(np.int64),
             *fields[5:],
         )
 
@@ -349,18 +301,11 @@ class Encoding:
 
     def states(self, records: Records) -> Labels:
         """State of each value."""
-        if records.cells is None:
-            return np.broadcast_to(self.patterns[0], records.values.shape)
         return self.patterns[records.cells]
 
     def original_states(self, records: Records) -> Labels:
         """State that each value came with: what the join of rare patterns blanks was there."""
         return np.where(np.isnan(records.values), self.states(records), 0)
-
-    @property
-    def n_coordinates(self) -> int:
-        """Coordinates of the space in which records are grouped."""
-        return sum(sum(coder.axes.widths) for coder in self.coders)
 
     def coordinates(self, records: Records) -> Floats:
         """Return the coordinates of records, C-contiguous."""

@@ -56,7 +56,7 @@ def _measuring(
     plan: Plan, encoding: Encoding, sample: Sample, sums: Sums, counted: AllRecords
 ) -> Measuring:
     """Return the sampled records, ready to be measured."""
-    squares = np.array([c.losses.total * c.setting.importance for c in encoding.coders])
+    squares = np.array([c.losses.total * c.variable.setting.importance for c in encoding.coders])
     intake = take_in(Frame(sample.before), plan, sample.text, fitted=encoding.recoders)
     method = find(encoding.block.method)
     partition = Partition(
@@ -71,22 +71,15 @@ def _measuring(
         weighted=encoding.weighs,
         counted=sums.groups,
     )
-    names, before = [coder.name for coder in encoding.coders], sample.before
-    rows = np.arange(len(sample.labels))
+    names, rows = [coder.variable.name for coder in encoding.coders], np.arange(len(sample.labels))
     # Measures need the columns that the release no longer has, too.
-    has = set(sample.after.column_names)
-    tables = [sample.after if name in has else before for name in before.column_names]
-    fields = [
-        table.schema.field(name) for table, name in zip(tables, before.column_names, strict=True)
-    ]
-    schema = pa.schema(fields, sample.after.schema.metadata)
-    columns = [table[field.name] for table, field in zip(tables, fields, strict=True)]
+    after = dict(zip(sample.after.column_names, sample.after.columns, strict=True))
     cells = {name: MissingCounts(*sums.cells[j].tolist()) for j, name in enumerate(names)}
     return Measuring(
         plan,
         intake,
-        [Part(rows, names, partition, encoding.n_coordinates)],
-        Frame(pa.table(columns, schema=schema)),
+        [Part(rows, names, partition, sum(sum(coder.axes.widths) for coder in encoding.coders))],
+        Frame(intake.frame.with_columns(after)),
         _in_levels(intake, encoding, sample.shared.values),
         sample.shared.states,
         np.repeat(partition.labels[:, None], len(names), axis=1),
@@ -99,8 +92,8 @@ def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
     """Give released values the level numbers and origins that the columns of the sample have."""
     renumbered = values.copy()
     for j, coder in enumerate(encoding.coders):
-        variable = intake.variables[coder.name]
-        if coder.levels:
+        variable = intake.variables[coder.variable.name]
+        if coder.variable.levels:
             known, released = names_of_levels(variable), names_of_levels(coder.variable)
             place = {level: at for at, level in reversed(list(enumerate(known)))}
             numbers = [place.get(name, len(known) + at) for at, name in enumerate(released)]
@@ -108,7 +101,7 @@ def _in_levels(intake: Any, encoding: Encoding, values: Floats) -> Floats:
             renumbered[there, j] = np.array(numbers, dtype=np.float64)[
                 values[there, j].astype(np.int64)
             ]
-        elif coder.kind == "date":
+        elif coder.variable.kind == "date":
             renumbered[:, j] = values[:, j] - variable.origin
     return renumbered
 
@@ -119,7 +112,7 @@ def sought(encoding: Encoding, sample: Sample, keys: Keys | None = None) -> Soug
     n = len(sample.labels)
     wanted = sample_for(n, in_parts=True) or n
     chosen = np.unique(np.linspace(0, n - 1, wanted).astype(np.int64))
-    variables = encoding.variables(sample.before.take(pa.array(chosen)))
+    variables = encoding.read(Frame(encoding.recoded(sample.before.take(pa.array(chosen)))[0]))
     before = encoding.attacker.place(
         np.column_stack([v.values for v in variables]),
         np.column_stack([v.states for v in variables]),
@@ -151,57 +144,42 @@ def measured_at_scale(
     the plan limits what they find or the board reads about swapping; ``measures`` are as for
     :meth:`microagg.engines.memory.release.Release.measure`.
     """
+    inertia = [
+        coder.variable.setting.importance * coder.losses.inertia for coder in encoding.coders
+    ]
+    losses = [*zip(sums.within, sums.released, inertia, strict=True)]
+    protected = {coder.variable.name for coder in encoding.coders}
+    for name, recoder in encoding.recoders.items():
+        if name not in protected:  # a stratum, or a column left as it is
+            lost, weight = loss_by_recoding(recoder)
+            losses.append((lost, lost, weight))
     counted = AllRecords(
         records=encoding.records,
         dropped=summary.records - encoding.records,
         counts=counts,
         linked=linked,
-        losses=_losses(encoding, sums),
+        losses=Losses(*np.array(losses).T),
         totals=_totals(encoding, summary, sums),
         together=together,
     )
     measuring = _measuring(plan, encoding, sample, sums, counted)
     attacked = Attacked(None)
     if plan.accept.inference is not None or (plan.is_swapped and pictures):
-        attacked = _attacked(sample, measuring, progress, should_stop)
+        # A part of the sample is put aside, and the rest protected in memory by the same plan.
+        table = Table(Frame(sample.before), sample.text)
+        attacked = attacks_for_evidence(
+            measuring.intake,
+            plan,
+            measuring.parts[0].partition.labels,
+            lambda plan, rows: table.taken(rows).protected(Completed(plan, None)).data,
+            progress,
+            should_stop,
+        )
     return replace(
         measuring.measured(**measures),
         attacks=attacked.attacks,
         not_attacked=attacked.refused,
         pictures=measuring.pictures() if pictures else None,
-    )
-
-
-def _losses(encoding: Encoding, sums: Sums) -> Losses:
-    """Return the losses of the protected columns, then of the other recoded ones."""
-    inertia = [coder.setting.importance * coder.losses.inertia for coder in encoding.coders]
-    shares = [*zip(sums.within, sums.released, inertia, strict=True)]
-    protected = {coder.name for coder in encoding.coders}
-    for name, recoder in encoding.recoders.items():
-        if name not in protected:  # a stratum, or a column left as it is
-            lost, weight = loss_by_recoding(recoder)
-            shares.append((lost, lost, weight))
-    return Losses(*np.array(shares).T)
-
-
-def _attacked(
-    sample: Sample,
-    measuring: Measuring,
-    progress: OnProgress | None,
-    should_stop: Callable[[], bool],
-) -> Attacked:
-    """Attack the sample: a part of it is put aside, and the rest protected in memory by the same plan."""
-    table = Table(Frame(sample.before), sample.text)
-    plan = replace(measuring.plan, analyses=(), keep_order=None)
-    return attacks_for_evidence(
-        table.frame,
-        measuring.intake.units,
-        lambda rows: table.taken(rows).protected(Completed(plan, None)).data,
-        plan,
-        measuring.parts[0].partition.labels,
-        missing_words=table.missing_words,
-        progress=progress,
-        should_stop=should_stop,
     )
 
 
@@ -211,18 +189,20 @@ def _totals(
     """Return totals, means, deviations and missing values of all records, of columns that have them."""
     totals: dict[Any, dict[str, tuple[float, float]]] = {}
     for j, coder in enumerate(encoding.coders):
-        if coder.levels:
+        if coder.variable.levels:
             continue
         after = sums.after[j]
-        before: Moments | Share = summary.columns[coder.name].moments
+        before: Moments | Share = summary.columns[coder.variable.name].moments
         if coder.recoder is not None:
             before = coder.recoder.every
-        totals[coder.name] = {"missing": (int(sums.cells[j][0]), encoding.records - after.count)}
-        if coder.kind == "date" or not (before.count and after.count):
+        totals[coder.variable.name] = {
+            "missing": (int(sums.cells[j][0]), encoding.records - after.count)
+        }
+        if coder.variable.kind == "date" or not (before.count and after.count):
             continue
         # Weights of released values have a mean of 1.
         scale = encoding.mean_weight if encoding.weighted else 1.0
-        totals[coder.name] |= {
+        totals[coder.variable.name] |= {
             "total": (before.total, after.total * scale),
             "mean": (before.mean, after.mean),
             "sd": (before.deviation, after.deviation),

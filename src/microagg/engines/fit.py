@@ -38,11 +38,10 @@ from microagg.encode.recoded_table import (
 from microagg.encode.scale import Scaling
 from microagg.encode.space import Axes, fitted_encoder, with_admissible
 from microagg.encode.strata import stratum_too_small
-from microagg.engines.capabilities import check_plan_in_parts
-from microagg.engines.chunks import broken_requirement, requirements
+from microagg.engines.chunks import broken_requirement, by_key, requirements
 from microagg.engines.encoding import Coder, Encoding, PackedRows
 from microagg.engines.parts import Parts
-from microagg.engines.table_summary import Cell, TableSummary, summarise
+from microagg.engines.table_summary import TableSummary, summarise
 from microagg.errors import InputError
 from microagg.grouping.read_table import (
     check_blanked,
@@ -155,7 +154,6 @@ def encoding_of(
 ) -> Encoding:
     """Fit the encoding of a table to its summary; plan and summary are of the recoded table."""
     recoders = recoders or {}
-    check_plan_in_parts(plan)
     block = plan.blocks[0]
     if not summary.records:
         raise no_records()
@@ -291,19 +289,18 @@ def _check_feasible(plan: Plan, summary: TableSummary) -> None:
     """Refuse a table that has fewer units, different values or weights than one group needs."""
     block = plan.blocks[0]
     unit = plan.unit_of(block).column
-
-    def some_values(name: Any) -> Labels:
-        return np.arange(len(summary.different[name]))
-
+    require = block.require
     asked = replace(
-        block, require=Require(distinct=block.require.distinct, population=block.require.population)
+        block, require=Require(distinct=require.distinct, population=require.population)
     )
     weights = None if plan.weight is None else np.array([summary.weights.total])
     # Of each stratum k units are known, if it has so many: then the table has them, too.
     units = None if unit is None else np.arange(len(frozenset().union(*summary.units.values())))
-    check_feasible(
-        make_requirements(asked, units, unit, weights, lambda _, name: (some_values(name), False))
-    )
+
+    def look(key: str, name: Any) -> tuple[Any, bool]:
+        return np.arange(len(summary.different[name])), False
+
+    check_feasible(make_requirements(asked, units, unit, weights, look))
 
 
 def _records_to_join(encoding: Encoding) -> Callable[[PackedRows], PackedRows] | None:
@@ -324,13 +321,11 @@ def _records_to_join(encoding: Encoding) -> Callable[[PackedRows], PackedRows] |
     def choose(packed: PackedRows) -> PackedRows:
         """Return all records of rare cells, and of common ones in their strata those with the lowest keys."""
         cells = encoding.records_of(packed).cells
-        assert cells is not None  # there are several
         needed = [packed[np.isin(cells, rare)]]
         for cell in np.intersect1d(cells, common).tolist():
             held = packed[cells == cell]
             if len(held) > most:
-                keys = encoding.records_of(held).keys
-                held = held[np.lexsort((keys[:, 1], keys[:, 0]))[:most]]
+                held = held[by_key(encoding.records_of(held).keys)[:most]]
             needed.append(held)
         return np.concatenate(needed)
 
@@ -375,14 +370,10 @@ def _with_rare_joined(encoding: Encoding, packed: PackedRows) -> tuple[Encoding,
     """
     records = encoding.records_of(packed)
     # In the order of keys, so that it does not matter how the records came.
-    order = np.lexsort((records.keys[:, 1], records.keys[:, 0]))
-    records = records.taken(order)
-    assert records.cells is not None
-    strata = encoding.strata[records.cells]
-    _, strata = np.unique(strata, return_inverse=True)
+    records = records.taken(by_key(records.keys))
+    strata = np.unique(encoding.strata[records.cells], return_inverse=True)[1]
     units = None if records.units is None else np.unique(records.units, return_inverse=True)[1]
     states = encoding.patterns[records.cells]
-    strata = strata.reshape(-1)
     rules = requirements(encoding, records) if encoding.block.require else None
     joined = join_patterns(
         states,
@@ -397,28 +388,17 @@ def _with_rare_joined(encoding: Encoding, packed: PackedRows) -> tuple[Encoding,
 
 
 def _with_cells(encoding: Encoding, records: Any, states: Labels) -> Encoding:
-    """Give records with other states than their own a cell of these."""
-    cells: dict[Cell, int] = dict(encoding.cells)
-    listed = list(encoding.cells)
-    sizes = encoding.sizes.copy()
-    changed = np.flatnonzero((states != encoding.patterns[records.cells]).any(axis=1))
-    moved = np.empty(len(changed), dtype=np.int64)
-    for at, row in enumerate(changed.tolist()):
+    """Move records whose pattern was changed to the cell of the new pattern."""
+    listed, cells, sizes = list(encoding.cells), dict(encoding.cells), encoding.sizes.tolist()
+    moved: dict[tuple[int, int], int] = {}
+    for row in np.flatnonzero((states != encoding.patterns[records.cells]).any(axis=1)).tolist():
         old = int(records.cells[row])
-        cell = (listed[old][0], tuple(int(state) for state in states[row]))
-        if cell not in cells:
-            cells[cell] = len(cells)
-            sizes = np.append(sizes, 0)
-        moved[at] = cells[cell]
+        new = cells.setdefault((listed[old][0], tuple(states[row].tolist())), len(cells))
+        sizes += [0] * (len(cells) - len(sizes))
         sizes[old] -= 1
-        sizes[moved[at]] += 1
-    order = np.lexsort((records.keys[changed, 1], records.keys[changed, 0]))
-    patterns = np.array([cell[1] for cell in cells], dtype=np.int64).reshape(len(cells), -1)
+        sizes[new] += 1
+        moved[tuple(records.keys[row].tolist())] = new
+    patterns = np.array([pattern for _, pattern in cells], dtype=np.int64)
     return replace(
-        encoding,
-        cells=cells,
-        patterns=patterns,
-        sizes=sizes,
-        moved_keys=np.ascontiguousarray(records.keys[changed][order]),
-        moved_cells=moved[order],
+        encoding, cells=cells, patterns=patterns, sizes=np.array(sizes, np.int64), moved=moved
     )

@@ -47,22 +47,14 @@ class Splits(NamedTuple):
         records = encoding.records_of(packed)
         values, keys = np.ascontiguousarray(records.values[:, 0]), records.keys
         cells = encoding.cell_of(records)
-        which = np.zeros(len(values), dtype=np.int64) if cells is None else cells
         places = np.empty(len(values), dtype=np.int64)
         for cell, start in enumerate(self.first[:-1]):
-            rows = np.flatnonzero(which == cell)
-            column, borders, of_borders = values[rows], self.values[cell], self.keys[cell]
-            place = np.searchsorted(borders, column)
-            while True:  # equal to a border: by the key, past as many borders as that takes
-                at = np.minimum(place, max(len(borders) - 1, 0))
-                beyond = np.zeros(len(column), dtype=bool)
-                if len(borders):
-                    beyond = (place < len(borders)) & (column == borders[at])
-                    beyond &= keys[rows, 0] >= of_borders[at]
-                if not beyond.any():
-                    break
-                place = place + beyond
-            places[rows] = start + place
+            rows = np.flatnonzero(cells == cell)
+            column, borders = values[rows], self.values[cell]
+            place = start + np.searchsorted(borders, column)
+            for border, key in zip(borders, self.keys[cell], strict=True):
+                place += (column == border) & (keys[rows, 0] >= key)
+            places[rows] = place
         return places
 
 
@@ -70,7 +62,6 @@ def split_column(encoding: Encoding, sample: PackedRows, stretch: int) -> Splits
     """Plan the stretches of each cell from a sample of the records."""
     records = encoding.records_of(sample)
     cells = encoding.cell_of(records)
-    cells = np.zeros(len(records), np.int64) if cells is None else cells
     stretch = max(stretch, 8 * overlap_for(encoding.k))
     values, borders = [], []
     for cell, size in enumerate(encoding.cell_sizes.tolist()):
@@ -106,8 +97,8 @@ def _values_to_cut(encoding: Encoding, packed: PackedRows, begin: int) -> Floats
     if not len(packed):
         return np.zeros(0)
     records = encoding.records_of(packed)
-    cells = encoding.cell_of(records)
-    if encoding.releases_no_value(0 if cells is None else int(cells[0])):
+    cell = encoding.cell_of(records)[0]
+    if encoding.patterns[encoding.cell_numbers == cell, 0].all():  # missing, and so released
         return np.arange(begin, begin + len(records), dtype=np.float64)
     return np.ascontiguousarray(records.values[:, 0])
 

@@ -47,9 +47,6 @@ class Parts(Protocol):
     def first(self, records: int, work: Callable[[pa.Table], Found]) -> Found | None:
         """Look at the first records, at most some number of them; None: there is none."""
 
-    def may_have_more_than(self, records: int) -> bool:
-        """Tell whether there may be further records."""
-
     def reduce(
         self,
         work: Callable[..., Found],
@@ -75,20 +72,20 @@ def completed(parts: Parts, plan: Plan) -> Completed:
     looked = parts.first(DRAFTED, partial(_from_head, plan=plan, is_csv=parts.is_text))
     if looked is None:
         raise no_records()
-    drafted, constant, records = looked
-    if not constant or not parts.may_have_more_than(records):
+    drafted, constant = looked
+    if not constant:
         return drafted
 
-    def keys_of(table: pa.Table, written: pa.Table | None) -> list[set[int]]:
+    def keys_of(table: pa.Table, written: pa.Table | None) -> dict[Any, set[int]]:
         """Keys of the values of each column: of all, or of some if there are several."""
         whole = table if written is None else written
-        return [set(np.unique(row_keys([whole[name]])[:, 0])[:2].tolist()) for name in constant]
+        return {n: set(np.unique(row_keys([whole[n]])[:, 0])[:2].tolist()) for n in constant}
 
-    def merged(one: list[set[int]], other: list[set[int]]) -> list[set[int]]:
-        return [a | b for a, b in zip(one, other, strict=True)]
+    def merged(first: dict[Any, set[int]], second: dict[Any, set[int]]) -> dict[Any, set[int]]:
+        return {name: keys | second[name] for name, keys in first.items()}
 
-    keys_by_column = parts.reduce(keys_of, merged, constant) or []
-    varying = [name for name, keys in zip(constant, keys_by_column, strict=True) if len(keys) > 1]
+    keys_by_column = parts.reduce(keys_of, merged, constant) or {}
+    varying = [name for name, keys in keys_by_column.items() if len(keys) > 1]
     if varying:
         has, it = ("has", "it") if len(varying) == 1 else ("have", "them")
         raise InputError(
@@ -116,8 +113,8 @@ def with_order_of_types(drafted: Completed, head: pa.Table, is_csv: bool) -> Com
     return replace(drafted, plan=replace(plan, columns=columns))
 
 
-def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any], int]:
-    """Look at the first records: the plan, the columns kept as constant ones, and the number of records."""
+def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, list[Any]]:
+    """Look at the first records: the plan, and the columns kept as constant ones."""
     frame, words = Frame(head), missing_words(is_csv)
     drafted = complete(frame, plan, words)
     for name in drafted.plan.blocks[0].columns or ():
@@ -125,4 +122,4 @@ def _from_head(head: pa.Table, plan: Plan, is_csv: bool) -> tuple[Completed, lis
         if setting.kind is None and not codes and frame.odd_numbers(name) is not None:
             variable_of(frame, name, setting, codes, words)  # which refuses it
     constant = set(drafted.plan.known) - set(plan.known) if drafted.guesses else set()
-    return drafted, [name for name in head.column_names if name in constant], head.num_rows
+    return drafted, [name for name in head.column_names if name in constant]

@@ -13,18 +13,12 @@ import pyarrow as pa
 from microagg.errors import InputError
 from microagg.evidence.measured import Counts
 from microagg.formats.batches import Batch, BatchSource
-from microagg.measure.agreement import Agreement, telling_apart
+from microagg.measure.agreement import Agreement
 from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import ClassCounter, keys_of
 from microagg.measure.known_columns import largest_first
 from microagg.measure.row_keys import Keys
-from microagg.measure.verify import (
-    Countable,
-    Question,
-    Verification,
-    count_promises,
-    why_left_out,
-)
+from microagg.measure.verify import Countable, Question, Verification, count_promises, why_left_out
 from microagg.plan.plan import Promise
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import OddCells, count_odd
@@ -84,23 +78,18 @@ def count_release(
     if not at.confidential:
         return verified, counts
     below = {name: sizes["stake", name].records_below(k) for name in at.confidential}
-    apart = telling_apart(at.known, known.records_below(k))
+    # Where k fails with the known columns, records are found by these, whatever their group discloses.
+    apart = () if known.records_below(k) else at.known
+    asked = [
+        Question([*at.shared, *apart], column, common=True, numbers=name in at.numbers)
+        for name, column in at.confidential.items()
+    ]
+    agreeing = map(Agreement.of_classes, rows.count(asked))
     return verified, counts._replace(
         claimed=sizes["claimed"],
-        stakes=largest_first({name: columns / known.n_records for name, columns in below.items()}),
-        agreeing=_count_agreeing(rows, [*at.shared, *apart], at),
+        stakes=largest_first({name: records / known.n_records for name, records in below.items()}),
+        agreeing=dict(zip(at.confidential, agreeing, strict=True)),
     )
-
-
-def _count_agreeing(rows: Countable, by: Sequence[Any], at: CountedColumns) -> dict[Any, Agreement]:
-    """Count the records whose class discloses their value of each confidential column."""
-    counted = rows.count(
-        [
-            Question(by, column, common=True, numbers=name in at.numbers)
-            for name, column in at.confidential.items()
-        ]
-    )
-    return dict(zip(at.confidential, map(Agreement.of_classes, counted), strict=True))
 
 
 @dataclass(frozen=True)

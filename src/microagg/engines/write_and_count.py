@@ -121,30 +121,21 @@ class ReleasedTable:
             table = with_escaped_formulas(table)
         # An index comes last.
         written = dict(zip(Frame(self.data).names, table.column_names, strict=False))
+        form = form or FileFormat()
         write_file(table, part, form)
-        back = read_file(part, csv=None if form is None else form.csv, like=form, hashed=True)
+        back = read_file(part, csv=form.csv, sheet=form.excel.sheet, hashed=True)
         units = self._units_not_told(written)
         verified = verify_all(back, self.plan.promises(written), units=units)
         broken = broken_relation(self.plan, Frame(back.table))
-        if broken is not None:
-            raise VerificationError(
-                f"{shown(str(target), 300)} was read back and does not keep the relation {broken}. "
-                "The file was removed."
-            )
-        fault = self._dealing_fault(back, written)
-        if fault is not None:
-            raise VerificationError(
-                f"{shown(str(target), 300)} was read back and {fault}. The file was removed."
-            )
+        fault = f"does not keep the relation {broken}" if broken is not None else None
+        if fault := fault or self._dealing_fault(back, written):
+            raise _refused(target, fault)
         required = self._required(back, written)
         counted = counted_file(target, verified, back.sha256, required, len(self.intake))
         same = [written[name] for name in self.roles.released if name in written]
         differs = difference(table, back, same)
         if differs is not None:
-            raise VerificationError(
-                f"{shown(str(target), 300)} was read back and is not what was written: {differs}. The file "
-                "was removed. Write another format."
-            )
+            raise _refused(target, f"is not what was written: {differs}", " Write another format.")
         return counted
 
     def _dealing_fault(self, back: Source, written: Mapping[Any, str]) -> str | None:
@@ -251,18 +242,23 @@ def counted_file(
         If it does not keep what was promised, or has not all records.
     """
     counted = CountedFile(str(target), tuple(verified), sha256, required)
-    what = f"{shown(str(target), 300)} was read back and"
     failed = next((requirement for requirement in counted.required if not requirement.passed), None)
     if failed is not None:
-        raise VerificationError(
-            f"{what} does not have {failed.words}: in the worst group it is {failed.found}. The file was "
-            "removed."
+        raise _refused(
+            target, f"does not have {failed.words}: in the worst group it is {failed.found}"
         )
     least = counted.least
     if not counted.holds or least.records != records:
-        raise VerificationError(
-            f"{what} does not hold: {least.records:,} of {plural(records, 'record')} are there and "
+        raise _refused(
+            target,
+            f"does not hold: {least.records:,} of {plural(records, 'record')} are there and "
             f"{least.records_below_k:,} share their values in {listed(least.columns)} with too few others "
-            f"for k = {least.k:,}. The file was removed."
+            f"for k = {least.k:,}",
         )
     return counted
+
+
+def _refused(target: Path, fault: str, way_out: str = "") -> VerificationError:
+    return VerificationError(
+        f"{shown(str(target), 300)} was read back and {fault}. The file was removed.{way_out}"
+    )

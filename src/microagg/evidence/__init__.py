@@ -1,6 +1,5 @@
 """All that is claimed about a release: what was measured, and what follows from that and the plan alone."""
 
 from microagg.evidence.evidence import Evidence
-from microagg.evidence.measured import Measured, Part
 
-__all__ = ["Evidence", "Measured", "Part"]
+__all__ = ["Evidence"]

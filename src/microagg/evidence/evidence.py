@@ -23,20 +23,14 @@ from microagg.base.formatting import (
 )
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import Measured, Part
-from microagg.evidence.over_time import (
-    about_earlier_swaps,
-    history_cautions,
-    history_sentences,
-)
+from microagg.evidence.over_time import history_cautions, history_sentences
 from microagg.evidence.proof import guarantee, proof
 from microagg.evidence.sentences import (
     Caution,
     Threshold,
     attacker_words,
     cases_words,
-    chance_words,
     fidelity_words,
-    guessed_words,
     loss_words,
     odds_words,
     pairing_words,
@@ -53,12 +47,8 @@ from microagg.plan.registry import find
 
 Verdict = Literal["green", "amber", "red"]
 
-# Digits alone do not do for what is small: a column that lost 0.00123 % is known to five.
-_DECIMALS_BY_COLUMN = {
-    "by_column": 2,  # in percent
-    "group_loss_by_column": 2,
-    "changed": 3,
-}
+# Digits alone do not do for what is small: a column that lost 0.00123 % is known to five. Losses: percents.
+_DECIMALS_BY_COLUMN = {"by_column": 2, "group_loss_by_column": 2, "changed": 3}
 _STAKES = 3  # confidential columns whose stake a sentence gives
 
 
@@ -94,19 +84,11 @@ class Evidence(Measured):
     @cached_property
     def cautions(self) -> Sequence[Caution]:
         """What to know before the file leaves the house."""
+        losses = self.utility.by_column
         cautions = cautions_of(
-            self.plan,
-            self.roles,
-            self.signs,
-            self.utility.by_column,
-            self.summaries,
-            formulas=self.formulas,
-            sampled=self.sampled,
+            self.plan, self.roles, self.signs, losses, self.summaries, self.formulas
         )
-        before = about_earlier_swaps(self.swapped_before)
-        if self.history is not None:
-            before = history_cautions(self.history, self.who)
-        return [*before, *cautions]
+        return [*history_cautions(self.history, self.who, self.swapped_before), *cautions]
 
     @property
     def k(self) -> int:
@@ -116,12 +98,11 @@ class Evidence(Measured):
     @property
     def verdict(self) -> Verdict:
         """Green only if k holds for the protected columns alone and with all that is known."""
-        severities = {caution.severity for caution in self.cautions}
         broken = self.counted is not None and not self.counted.holds
         if broken or not all(t.passed for t in self.thresholds):
             return "red"
-        holds = not (self.alone.below_k or self.with_known.below_k)
-        return "green" if holds and "amber" not in severities else "amber"
+        is_open = any(caution.severity == "amber" for caution in self.cautions)
+        return "amber" if is_open or self.alone.below_k or self.with_known.below_k else "green"
 
     @cached_property
     def thresholds(self) -> list[Threshold]:
@@ -161,31 +142,25 @@ class Evidence(Measured):
         where = "in the written file" if self.counted else "in the table (not yet written)"
         if self.verdict == "amber" and self.alone.below_k:
             each = "each column" if len(self.plan.blocks) == 1 else "each block"
-            return (
-                f"k = {k:,} holds {where} for {each} by itself, but "
-                f"{narrowed_down(self.alone.below_k, k, self.who)} by someone who knows all of them."
-            )
+            below = narrowed_down(self.alone.below_k, k, self.who)
+            holds = f"k = {k:,} holds {where} for {each} by itself"
+            return f"{holds}, but {below} by someone who knows all of them."
         holds = f"k = {k:,} holds{' for groups and for every value' if swapped else ''} {where}"
         if self.verdict == "green":
-            who = ", also against someone who knows every unprotected column"
-            also = who if self.roles.known else ""
-            little_use = little_use_words(self.fidelity, swapped, k, self.has_frozen_groups)
-            return f"{holds}{also}.{little_use}"
+            if self.roles.known:
+                holds += ", also against someone who knows every unprotected column"
+            return f"{holds}.{little_use_words(self.fidelity, swapped, k, self.has_frozen_groups)}"
         if self.with_known.below_k:
-            return (
-                f"{holds} for the protected columns alone, but not against someone who also knows the "
-                "unprotected ones."
-            )
+            against = "not against someone who also knows the unprotected ones"
+            return f"{holds} for the protected columns alone, but {against}."
         open_points = sum(caution.severity == "amber" for caution in self.cautions)
         return f"{holds}, but {plural(open_points, 'point')} must be decided before release."
 
     @property
     def loss_words(self) -> str:
         """What was lost."""
-        within = (
-            " about which value goes with which, within groups" if self.swap is not None else ""
-        )
-        return loss_words(self.utility, within)
+        within = " about which value goes with which, within groups"
+        return loss_words(self.utility, "" if self.swap is None else within)
 
     @property
     def fidelity_words(self) -> str:
@@ -232,15 +207,15 @@ class Evidence(Measured):
     @property
     def missing_words(self) -> str:
         """What became of missing values; empty where there were none."""
+        counts, said = self.signs.missing_counts, []
         missing, blanked, filled, lost = (
-            sum(getattr(column, what) for column in self.signs.missing_counts.values())
+            sum(getattr(column, what) for column in counts.values())
             for what in ("missing", "blanked", "filled", "codes_lost")
         )
-        said = []
         if self.dropped:
             said.append(f"{plural(self.dropped, 'record')} with missing values left out")
         if missing:
-            columns = [name for name, column in self.signs.missing_counts.items() if column.missing]
+            columns = [name for name, column in counts.items() if column.missing]
             kept = missing - filled
             which = "all" if kept == missing else f"{kept:,}" if kept else "none"
             stay = f"{which} stay missing, shared by whole groups" if kept else "none stays missing"
@@ -260,24 +235,25 @@ class Evidence(Measured):
             return standing_words(self.swap.standing)
         known = [name for name in self.roles.known if name not in self.roles.strata]
         linking = [s.column for s in self.signs.linked_rows if s.column not in self.roles.known]
-        also = [
-            *([names(known, 6)] if known else []),
-            *([f"which rows have the same {names(linking, 6)}"] if linking else []),
-            *(["the order of the rows"] if self.plan.keep_order else []),
-        ]
-        return chance_words(self.swap.chance.largest, also, self.roles.confidential)
+        also = [names(known, 6)] if known else []
+        also += [f"which rows have the same {names(linking, 6)}"] if linking else []
+        also += ["the order of the rows"] if self.plan.keep_order else []
+        *first, last = ["all protected values", "the groups", *also]
+        unknown = names(self.roles.confidential, 6)
+        but = f", but nothing that ties {unknown} to people," if unknown else ""
+        return (
+            f"Someone who knows {', '.join(first)} and {last}{but} picks a person's row with a chance of at "
+            f"most {share(self.swap.chance.largest)}, counted."
+        )
 
     @property
     def known_words(self) -> str:
         """What an attacker gains who also knows the unprotected columns; empty where that is nothing."""
-        risk = self.with_known
+        risk, alone, pairing = self.with_known, self.alone, self.signs.pairing
         if self.swap is not None:
-            unknown = self.roles.confidential
-            return "" if self.signs.pairing is None else pairing_words(self.signs.pairing, unknown)
-        if not self.roles.known or (risk.linkage.share, risk.unique) == (
-            self.alone.linkage.share,
-            self.alone.unique_after,
-        ):
+            return "" if pairing is None else pairing_words(pairing, self.roles.confidential)
+        before = alone.linkage.share, alone.unique_after
+        if not self.roles.known or (risk.linkage.share, risk.unique) == before:
             return ""
         unique = f"; {self.unique_words}" if risk.unique else ""
         return (
@@ -290,7 +266,17 @@ class Evidence(Measured):
         """What attacks guess about people in the file and about others; empty where it was not tried."""
         if self.swap is None or self.attacks is None:
             return ""
-        return guessed_words(self.attacks, self.records)
+        figure = self.attacks.questions.get("inference, nearest records")
+        if figure is None or figure.control is None:
+            return ""
+        attacked = self.attacks.records + (self.attacks.controls or 0)
+        is_sample = attacked < self.records
+        sample = f" (in a sample of {plural(attacked, 'record')})" if is_sample else ""
+        return (
+            "Not promised: that a value cannot be guessed. Our attacks guess "
+            f"{share(figure.attack.share)} of the values{sample}; for people who are not in the file "
+            f"{share(figure.control.share)}."
+        )
 
     @property
     def guess_words(self) -> str:
@@ -304,10 +290,9 @@ class Evidence(Measured):
     @property
     def unique_words(self) -> str:
         """How many records are unique with the unprotected columns."""
-        return {0.0: "no record is then unique", 1.0: "every record is then unique"}.get(
-            self.with_known.unique,
-            f"{share(self.with_known.unique)} of the records are then unique",
-        )
+        unique = self.with_known.unique
+        all_or_none = {0.0: "no record is then unique", 1.0: "every record is then unique"}
+        return all_or_none.get(unique, f"{share(unique)} of the records are then unique")
 
     @property
     def claim_words(self) -> str:
@@ -340,13 +325,12 @@ class Evidence(Measured):
         """Say how a part was grouped."""
         partition = part.partition
         which = f"{names(part.columns, 6)}: " if len(self.parts) > 1 else ""
-        how = f"{partition.method}, refined" if "refine" in partition.options else partition.method
-        stopped = ", stopped early as asked" * partition.stopped
+        how = f"{partition.method}{', refined' * ('refine' in partition.options)}"
         sizes = spread(partition.smallest, partition.largest)
-        return (
-            f"{which}{plural(partition.n_groups, 'group')} of {sizes} by {how}, "
-            f"k = {partition.k:,}{stopped}"
+        words = (
+            f"{which}{plural(partition.n_groups, 'group')} of {sizes} by {how}, k = {partition.k:,}"
         )
+        return words + ", stopped early as asked" * partition.stopped
 
     @property
     def counted_words(self) -> str:
@@ -356,30 +340,29 @@ class Evidence(Measured):
         rarest = self.counted.least
         who = self.plan.words_of_unit(rarest.unit)
         which = f" of {names(rarest.columns, 6)}" * (len(self.parts) > 1)
+        records, broken = plural(rarest.records, "record"), f"and k = {rarest.k:,} does not hold"
         if self.swap is not None:
             words = (
-                f"{plural(rarest.records, 'record')}; the rarest value, in {names(rarest.columns, 6)}, "
-                f"stands for {who.counted(rarest.smallest)}; every group has the values that were dealt"
+                f"{records}; the rarest value, in {names(rarest.columns, 6)}, stands for "
+                f"{who.counted(rarest.smallest)}; every group has the values that were dealt"
             )
-            return words if self.counted.holds else f"{words}, and k = {rarest.k:,} does not hold"
-        words = (
-            f"{plural(rarest.records, 'record')} with {plural(rarest.combinations, 'combination')}{which}; "
-            f"the rarest is shared by {who.counted(rarest.smallest)}"
-        )
-        if self.counted.holds:
-            return words
-        return f"{words}, and k = {rarest.k:,} does not hold for {plural(rarest.records_below_k, 'record')}"
+        else:
+            combinations = plural(rarest.combinations, "combination")
+            words = f"{records} with {combinations}{which}; the rarest is shared by "
+            words += who.counted(rarest.smallest)
+            broken += f" for {plural(rarest.records_below_k, 'record')}"
+        return words if self.counted.holds else f"{words}, {broken}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every number that is claimed, with as few digits as a board needs."""
-        return {
+        counted, history, plan = self.counted, self.history, self.plan
+        figures: dict[str, Any] = {
             "verdict": self.verdict,
             "verdict_words": self.verdict_words,
             "rejected": self.rejected or None,
             "promise": self.promise,
             "records": self.records,
             "k": self.k,
-            "plan": _json_plan(self.plan),
             "columns": {
                 role: [str(name) for name in members]
                 for role, members in asdict(self.roles).items()
@@ -387,10 +370,10 @@ class Evidence(Measured):
             },
             "unit": None if self.roles.unit is None else str(self.roles.unit),
             "weight": None if self.roles.weight is None else str(self.roles.weight),
-            "weight_release": None if self.plan.weight is None else self.plan.weight.release,
-            "recoded": {str(n): how.in_words for n, how in self.plan.coarsened.items()},
+            "weight_release": plan.weight and plan.weight.release,
+            "recoded": {str(name): how.in_words for name, how in plan.coarsened.items()},
             "missing": {
-                "policy": self.plan.missing.policy,
+                "policy": plan.missing.policy,
                 "words": self.missing_words,
                 "dropped_records": self.dropped,
                 "columns": {
@@ -399,53 +382,43 @@ class Evidence(Measured):
                     if counts.missing or counts.blanked
                 },
             },
-            "suppressed": None
-            if self.suppressed is None
-            else {
-                **few_digits(asdict(self.suppressed), DIGITS),
-                "words": self.suppressed_words,
-            },
+            "suppressed": self.suppressed
+            and {**asdict(self.suppressed), "words": self.suppressed_words},
             "records_in_another_stratum": self.signs.recoded,
-            "ledger": self.history
+            "ledger": history
             and {
-                **self.history._asdict(),
-                "counts": dict(self.history.counts),
-                "joining": {
-                    name: few_digits(joining._asdict(), DIGITS)
-                    for name, joining in self.history.joining.items()
-                },
-                "sentences": history_sentences(self.history, self.who),
+                **history._asdict(),
+                "counts": dict(history.counts),
+                "joining": {name: each._asdict() for name, each in history.joining.items()},
+                "sentences": history_sentences(history, self.who),
             },
-            "order": "kept" if self.plan.keep_order else "random",
+            "order": "kept" if plan.keep_order else "random",
             "cautions": [caution.as_dict() for caution in self.cautions],
             "thresholds": [asdict(threshold) for threshold in self.thresholds],
-            "information_loss": few_digits(self.utility.information_loss, DIGITS),
-            "group_loss": few_digits(self.utility.group_loss, DIGITS),
+            "information_loss": self.utility.information_loss,
+            "group_loss": self.utility.group_loss,
             "fidelity": {
-                **few_digits(self.fidelity.as_dict(), DIGITS),
+                **self.fidelity.as_dict(),
                 "words": self.fidelity_words,
                 "not_to_do": self.not_to_do,
             },
-            "risk": few_digits(self._risk(), DIGITS),
-            "swap": few_digits(self._swap(), DIGITS),
+            "risk": self._risk(),
+            "swap": self._swap(),
             "attacks": self._attacks(),
-            "parts": [self._part(part) for part in self.parts],
-            "requirements": [asdict(rule) for rule in self.counted.required]
-            if self.counted
-            else [],
-            "verified": None if self.counted is None else self.counted.as_dict(),
-            "utility": few_digits(self._utility(), DIGITS),
+            "requirements": [asdict(rule) for rule in counted.required] if counted else [],
+            "verified": counted and counted.as_dict(),
+            "utility": self._utility(),
             "summaries": [
-                {**few_digits(asdict(row), DIGITS), "moved_figures": moved_figures(row)}
-                for row in self.summaries
+                {**asdict(row), "moved_figures": moved_figures(row)} for row in self.summaries
             ],
-            "prices": few_digits(self.prices, DIGITS),
+            "prices": self.prices,
             "files": {
                 "input": None if self.source is None else dict(self.source),
-                "output": self.counted
-                and {"path": self.counted.path, "sha256": self.counted.sha256},
+                "output": counted and {"path": counted.path, "sha256": counted.sha256},
             },
         }
+        parts = [self._part(part) for part in self.parts]
+        return {**few_digits(figures, DIGITS), "plan": _json_plan(plan), "parts": parts}
 
     def _part(self, part: Part) -> dict[str, Any]:
         used, block = find(part.partition.method), self.plan.block_of(part.columns)
@@ -469,13 +442,13 @@ class Evidence(Measured):
         }
 
     def _risk(self) -> dict[str, Any]:
-        alone, reasons = self.alone.as_dict(), self.plan.reasons
+        reasons = self.plan.reasons
         claims = [
             {"name": str(name), "reason": reasons.get(name, ""), "below_k": below_k}
             for name, below_k in self.stakes.items()
         ]
         return {
-            "alone": {**alone, "unique": alone["unique_after"]},
+            "alone": {**self.alone.as_dict(), "unique": self.alone.unique_after},
             "with_known": self.with_known.as_dict(),
             "if_confidential_known": {**self.if_confidential_known.as_dict(), "claims": claims},
             "known_columns": [{**asdict(harm), "name": str(harm.name)} for harm in self.harms],
@@ -487,18 +460,13 @@ class Evidence(Measured):
 
     def _pairing(self) -> dict[str, float] | None:
         pairing = self.signs.pairing
-        return None if pairing is None else {"rate": pairing.rate, "base": pairing.base}
+        return pairing and {"rate": pairing.rate, "base": pairing.base}
 
     def _swap(self) -> dict[str, Any] | None:
         if self.swap is None:
             return None
-        chance, standing, alone = self.swap
-        return {
-            "chance": None if chance is None else chance._asdict(),
-            "pairing": self._pairing(),
-            "standing": standing,
-            "alone": alone,
-        }
+        chance = self.swap.chance and self.swap.chance._asdict()
+        return {**self.swap._asdict(), "chance": chance, "pairing": self._pairing()}
 
     def _attacks(self) -> dict[str, Any] | None:
         """Return inference and singling out with controls; None: not tried."""
@@ -506,10 +474,7 @@ class Evidence(Measured):
             return {"refused": self.not_attacked} if self.not_attacked else None
         figures = self.attacks.as_dict()
         wanted = ("records", "controls", "trials", "singling_out", "inference", "stopped")
-        return {
-            "words": self.guessed_words,
-            **few_digits({name: figures[name] for name in wanted}, DIGITS),
-        }
+        return {"words": self.guessed_words, **{name: figures[name] for name in wanted}}
 
     def _utility(self) -> dict[str, Any]:
         """All measures of loss.
@@ -520,9 +485,7 @@ class Evidence(Measured):
         figures: dict[str, Any] = dict(self.utility.as_dict())
         for name, decimals in _DECIMALS_BY_COLUMN.items():
             figures[name] = {key: round(v, decimals) for key, v in figures[name].items()}
-        least = max(self.k, LEAST)
-        figures["analyses"] = safe_together(self.utility.analyses, least)
-        return figures
+        return figures | {"analyses": safe_together(self.utility.analyses, max(self.k, LEAST))}
 
 
 def _json_plan(plan: Plan) -> dict[str, Any]:

@@ -16,18 +16,15 @@ import numpy as np
 from microagg.algorithms.result import Partition
 from microagg.base.typing import Labels
 from microagg.evidence.sentences import Caution
+from microagg.ledger.carry import Carrying
 from microagg.ledger.joining import Joining
+from microagg.ledger.ledger_file import Ledger
 from microagg.measure.agreement import Agreement
 from microagg.measure.attack import Attacks
 from microagg.measure.before_and_after import Summary
 from microagg.measure.classes import ClassSizes
 from microagg.measure.column_losses import Losses
-from microagg.measure.disclosure_signs import (
-    Determined,
-    Identifier,
-    SortedColumn,
-    UnitsInGroups,
-)
+from microagg.measure.disclosure_signs import Determined, Identifier, SortedColumn, UnitsInGroups
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.known_columns import Harm, KnownRisk
 from microagg.measure.linkage import Linkage
@@ -53,14 +50,12 @@ class Part(NamedTuple):
 
 
 class Cure(NamedTuple):
-    """What keeps groups from disclosing confidential values, and its price; see :func:`.cure.cure_of`."""
+    """What keeps groups from disclosing confidential values, and its price: :func:`.measuring.cure_of`."""
 
+    # Requirements to add; none, and no column to drop: nothing was found that helps.
     require: Mapping[str, Mapping[Any, float]]
-    """Requirements to add; none, and no column to drop: nothing was found that helps."""
-    drop: tuple[Any, ...]
-    """Known columns to drop."""
-    loss: float | None
-    """Information loss with it, at most, in percent; None: it was not tried."""
+    drop: tuple[Any, ...]  # known columns to drop
+    loss: float | None  # information loss with it, at most, in percent; None: it was not tried
     loss_now: float
 
 
@@ -190,32 +185,38 @@ class Suppressed:
     """Records that were left out since that lowers the loss."""
 
     records: int
-    share: float
-    """Of all records."""
-    loss_without: float
-    """Percent that all records would lose if none were left out."""
+    share: float  # of all records
+    loss_without: float  # percent that all records would lose if none were left out
 
 
 class History(NamedTuple):
     """What was counted over this and all earlier releases of a ledger."""
 
     files: int
-    k: int
-    """The least k of them."""
-    smallest: int
-    """Units in the rarest combination of groups, strata, known columns and presence."""
-    sums: bool
-    """Whether the numbers that groups released were tested together."""
-    counts: Mapping[str, int]
-    """What became of whom and of which groups, by name."""
-    chain: str
-    """Hash of the facts of all releases."""
-    first: str
-    """The same of the first release, which all files of a ledger have in common."""
-    losses: Sequence[float] = ()
-    """Percent of the information that each file loses."""
+    k: int  # the least k of them
+    smallest: int  # units in the rarest combination of groups, strata, known columns and presence
+    sums: bool  # whether the numbers that groups released were tested together
+    counts: Mapping[str, int]  # what became of whom and of which groups, by name
+    chain: str  # hash of the facts of all releases
+    first: str  # the same of the first release, which all files of a ledger have in common
+    losses: Sequence[float] = ()  # percent of the information that each file loses
+    # What groups that became one lose, and those that could have, by the names of their counts.
     joining: Mapping[str, Joining] = MappingProxyType({})
-    """What groups that became one lose, and those that could have, by the names of their counts."""
+
+    @classmethod
+    def of(cls, ledger: Ledger, carrying: Carrying, swapped: bool) -> History:
+        """Return what a ``ledger`` says with its last release, whose groups are ``carrying``'s."""
+        return cls(
+            len(ledger.releases),
+            ledger.about["k"],
+            carrying.smallest,
+            not swapped,
+            carrying.counts,
+            ledger.chain[-1],
+            ledger.chain[0],
+            [facts["loss"] for facts in ledger.releases],
+            carrying.joining,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,8 +253,6 @@ class Measured:
     asked for, or not possible."""
     not_attacked: str = ""
     """Why the attacks could not be made though they were asked for."""
-    sampled: int | None = None
-    """Size of the sample of whole groups from which some figures come; None: all come from all records."""
     formulas: Mapping[str, int] = field(default_factory=dict)
     """Texts in a CSV file that a spreadsheet program would take for formulas, by column."""
     pictures: Mapping[str, Any] | None = None

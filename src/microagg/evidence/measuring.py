@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -12,35 +13,30 @@ from microagg.base.typing import Labels
 from microagg.drafting.guess import FEW
 from microagg.drafting.unit_and_weight import seen_again, tells_time
 from microagg.encode.steps import Steps
-from microagg.evidence.measured import Measured, Signs
+from microagg.errors import MicroaggError
+from microagg.evidence.measured import Cure, Measured, Signs
 from microagg.evidence.table_figures import TableFigures
+from microagg.grouping.require.value_rules import WITHIN
 from microagg.kernels.labels import combine, standard_deviation
+from microagg.measure.agreement import disclosed_share
 from microagg.measure.analyses import check_analyses
-from microagg.measure.before_and_after import pictures_of
+from microagg.measure.before_and_after import column
 from microagg.measure.disclosure_signs import (
     SortedColumn,
     determines,
     identifiers,
-    one_unit_groups,
     sorted_column,
     unmixed_units,
 )
-from microagg.measure.known_columns import (
-    Known,
-    ascending_codes,
-    enough,
-    known_columns,
-)
-from microagg.measure.linked_rows import (
-    LinkedRows,
-    linked_rows,
-    linking_columns,
-    lying_together,
-)
+from microagg.measure.known_columns import Known, ascending_codes, enough, known_columns
+from microagg.measure.linked_rows import linking_columns, lying_together
 from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
+from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import EXACT
 from microagg.releasing.rounding import default_steps
+
+_EASILY_TRIED = 20_000  # records up to which a fast search takes about two seconds
 
 
 class Measuring(TableFigures):
@@ -78,12 +74,19 @@ class Measuring(TableFigures):
             dropped=self.intake.dropped if self.counted is None else self.counted.dropped,
             suppressed=self.suppressed,
             swap=self.swap,
-            sampled=len(self.both) if self.is_sample else None,
         )
 
     def pictures(self) -> dict[str, Any]:
         """Return what a report draws, as plain data."""
-        return pictures_of(self.both_as_given, self.plan.k)
+        both, least = self.both_as_given, max(self.plan.k, 3)
+        return {
+            "distributions": {
+                str(v.name): column(
+                    v, [both.original[:, j], both.protected[:, j]], least, both.before
+                )
+                for j, v in enumerate(both.variables)
+            }
+        }
 
 
 def _signs_of(table: TableFigures) -> Signs:
@@ -98,6 +101,10 @@ def _signs_of(table: TableFigures) -> Signs:
     if table.counted is not None and table.is_sample:
         uncounted = [name for name in table.plan.units if name in roles.released]
         uncounted += table.counted.together
+    runs: dict[Any, Known] = {}  # rows of dropped units that lie together
+    if table.plan.keep_order:
+        runs = lying_together(linking_columns(table.as_in_file(roles.dropped), table.plan.units))
+    classes = _classes_of_records(table)
     return Signs(
         records=table.records,
         looked_at=len(both),
@@ -106,47 +113,27 @@ def _signs_of(table: TableFigures) -> Signs:
         enough=enough(both, known, table.plan.k, table.intake.units) if below else None,
         identifiers=identifiers(extra),
         determined=determines({**extra, **table.confidential}, both),
-        linked_rows=table.linked_rows,
+        linked_rows=table.linked_rows(),
         uncounted_rows=uncounted,
-        lying_together=_lying_together(table),
+        lying_together=table.linked_rows(runs),
         sorted_by=_sorted_by(table),
         fine_digits=_fine_digits(table),
         frame_in_order=table.is_frame and table.plan.keep_order is None,
-        unmixed={
-            **unmixed_units(_classes_of_records(table), {**known, **hidden}),
-            **one_unit_groups(_classes_of_records(table), _seen_again(table)),
-        },
+        unmixed=unmixed_units(classes, {**known, **hidden}, _seen_again(table)),
         agreements=table.agreements,
-        cure=table.cure,
-        steered=_steered(table),
+        cure=None if table.again is None else cure_of(table.plan, table, table.again),
+        steered=[  # other than by merging whole groups
+            name
+            for part in table.parts
+            if part.base is None and (block := table.plan.block_of(part.columns)).is_swapped
+            for name in block.require.columns
+            if name not in roles.protected
+        ],
         pairing=table.pairing,
         missing_counts=table.missing_counts,
         recoded=table.recoded,
         row_labels=table.intake.frame.distinct_row_labels(),
         unreadable=table.unreadable,
-    )
-
-
-def _steered(table: TableFigures) -> list[Any]:
-    """Return untouched columns by which groups of swapped values were chosen, other than by merging."""
-    blocks = [table.plan.block_of(part.columns) for part in table.parts if part.base is None]
-    return [
-        name
-        for block in blocks
-        if block.is_swapped
-        for name in block.require.columns
-        if name not in table.roles.protected
-    ]
-
-
-def _lying_together(table: TableFigures) -> list[LinkedRows]:
-    """Count sets of rows of dropped units that lie together, if the order of the rows is kept."""
-    if not table.plan.keep_order or table.is_sample:
-        return []
-    links = linking_columns(table.as_in_file(table.roles.dropped), table.plan.units)
-    runs = lying_together(links)
-    return linked_rows(
-        table.both.released_classes, table.known, runs, table.plan.k, table.intake.units
     )
 
 
@@ -219,11 +206,51 @@ def _classes_of_records(table: TableFigures) -> list[tuple[Labels, int]]:
     position = {name: j for j, name in enumerate(table.both.names)}
     for part in table.parts:
         block = table.plan.block_of(part.columns)
-        if block.is_swapped and table.plan.unit_of(block).column is None:
+        if table.plan.unit_of(block).column is not None:
+            continue
+        if block.is_swapped:
             classes.append((part.partition.labels, part.partition.k))
-        elif table.plan.unit_of(block).column is None:
+        else:
             values = table.both.of_columns(position[name] for name in part.columns)
             shared = known_columns(table.after, table.plan.also_shared(block))
             codes = (column.codes for column in shared.values())
             classes.append((combine([values.classes, *codes]), part.partition.k))
     return classes
+
+
+def cure_of(plan: Plan, now: TableFigures, again: Callable[[Plan], TableFigures]) -> Cure | None:
+    """Find the requirement that cures groups which disclose, and try it ``again`` on the same table.
+
+    ``now`` are the figures of the release by ``plan``. None if no group discloses more than the plan accepts.
+    A cure without a loss was not tried, since the table is large; one without requirements says that none was
+    found.
+    """
+    agreements, accepted = now.agreements, plan.accept.agreeing
+    if disclosed_share(agreements.values()) <= accepted:
+        return None
+    loss, every = now.utility.information_loss, list(agreements)
+    disclosed = [name for name, agreement in agreements.items() if agreement.records]
+    hidden = [block.require.hidden for block in plan.blocks]
+    known = tuple(name for name in plan.known if name not in plan.shared_strata)
+    # The surest first. Other groups may disclose other columns, unless all are hidden. Someone who knows a
+    # column tells records of a group apart by it, which no requirement prevents.
+    for drop, columns in itertools.product(
+        [(), known] if known else [()],
+        [every, disclosed] if len(disclosed) < len(every) else [every],
+    ):
+        new = [name for name in columns if any(asked.get(name, 0.0) < WITHIN for asked in hidden)]
+        if not (new or drop):
+            continue
+        require = {"hidden": dict.fromkeys(new, WITHIN)} if new else {}
+        if agreements[every[0]].of > _EASILY_TRIED:
+            return Cure(require, drop, None, loss)
+        left = [name for name in plan.known if name not in drop]
+        try:
+            cured = again(
+                plan.override(require=require, drop=[*plan.drop, *drop], known=left, effort="fast")
+            )
+        except MicroaggError:  # it cannot be met
+            continue
+        if disclosed_share(cured.agreements.values()) <= accepted:
+            return Cure(require, drop, cured.utility.information_loss, loss)
+    return Cure({}, (), None, loss)

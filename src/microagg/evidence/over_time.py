@@ -9,25 +9,25 @@ from microagg.errors import shown
 from microagg.evidence.measured import History
 from microagg.evidence.sentences import Caution
 
-# Counts of a ledger, and what is said of each.
-_SAID = {
-    "new": "new: {}",
-    "waiting": "waiting, since fewer than k are new in their stratum: {}",
-    "withheld_for_leavers": "withheld, since others left their group: {}",
-    "withheld_for_moves": "withheld, since their group lies in several strata: {}",
-    "withheld_for_k": "withheld, since their stratum has fewer than k: {}",
-    "withheld_for_known": "withheld, since known columns would tell them apart over time: {}",
-    "weights_of_entry": "with another weight than at entry, which is not used: {}",
+# Counts of units and of groups in a ledger, and what is said of each.
+_UNITS = {
+    "new": "new",
+    "waiting": "waiting, since fewer than k are new in their stratum",
+    "withheld_for_leavers": "withheld, since others left their group",
+    "withheld_for_moves": "withheld, since their group lies in several strata",
+    "withheld_for_k": "withheld, since their stratum has fewer than k",
+    "withheld_for_known": "withheld, since known columns would tell them apart over time",
+    "weights_of_entry": "with another weight than at entry, which is not used",
 }
-_GROUPS_SAID = {
-    "groups_joined": "that became one with others, since some left: {}",
+_GROUPS = {
+    "groups_joined": "that became one with others, since some left",
     "groups_joined_for_values": "that became one with others, since a column that fewer than k members have "
-    "would lose more if it were blanked: {}",
-    "groups_renewed": "with new values: {}",
+    "would lose more if it were blanked",
+    "groups_renewed": "with new values",
     "groups_kept": "with old values although something changed, since the change would give somebody "
-    "away: {}",
-    "columns_blanked": "with a column blanked that fewer than k members have: {}",
-    "groups_not_joined": "that could have become one instead: {}",
+    "away",
+    "columns_blanked": "with a column blanked that fewer than k members have",
+    "groups_not_joined": "that could have become one instead",
 }
 _OTHERWISE = {
     "groups_joined": "if they were withheld",
@@ -45,20 +45,19 @@ def history_sentences(history: History, who: UnitWords) -> list[str]:
     'Over the 2 files of this ledger, each combination of groups, strata, known columns and presence holds \
 at least 5 persons: counted.'
     """
-    sentences = [
+    counted = (
         f"Over the {plural(history.files, 'file')} of this ledger, each combination of groups, strata, "
         f"known columns and presence holds at least {who.counted(history.smallest)}: counted."
-    ]
-    if history.sums:
-        sentences.append(
-            f"No sum over fewer than {history.k} {who} follows by linear algebra from the numbers released "
-            "in these files."
-        )
-    sentences.append(
+    )
+    solved = (
+        f"No sum over fewer than {history.k} {who} follows by linear algebra from the numbers released "
+        "in these files."
+    )
+    limits = (
         "Only files of this ledger are covered, and not against someone who knows all but one member of a "
         "group, or has the ledger."
     )
-    return sentences
+    return [counted, solved, limits] if history.sums else [counted, limits]
 
 
 def history_words(history: History | None, who: UnitWords) -> str:
@@ -71,21 +70,36 @@ def history_words(history: History | None, who: UnitWords) -> str:
     said = []
     if history.losses[1:]:
         said.append(f"lost by its files: {', '.join(map(percent, history.losses))}")
-    said += [
-        words.format(who.counted(counts[name])) for name, words in _SAID.items() if counts.get(name)
-    ]
-    for name, words in _GROUPS_SAID.items():
-        if counts.get(name):
-            said.append(words.format(plural(counts[name], "group")))
-        if counts.get(name) and name in history.joining:
+    said += [f"{words}: {who.counted(counts[n])}" for n, words in _UNITS.items() if counts.get(n)]
+    for name, words in _GROUPS.items():
+        if not counts.get(name):
+            continue
+        said.append(f"{words}: {plural(counts[name], 'group')}")
+        if name in history.joining:
             _, lost, otherwise = history.joining[name]
             said[-1] += f", which lose {percent(lost)} of the information"
             said[-1] += f" ({percent(otherwise)} {_OTHERWISE[name]})"
     return f"release {history.files} of the ledger" + "".join(f"; {fact}" for fact in said)
 
 
-def history_cautions(history: History, who: UnitWords) -> Iterator[Caution]:
-    """Return what is to be weighed about earlier releases of a ``history`` of ``who``."""
+def history_cautions(
+    history: History | None, who: UnitWords, swapped_before: str = ""
+) -> Iterator[Caution]:
+    """Return what is to be weighed about earlier releases of a ``history`` of ``who``.
+
+    ``swapped_before`` is a file with swapped values of the same table, if one is known; without a history no
+    ledger covers it.
+    """
+    if history is None:
+        if swapped_before:
+            yield Caution(
+                "warning",
+                (),
+                f"{shown(swapped_before)} holds swapped values of the same table, released without a ledger: "
+                "if its groups are others, the two files together tell more than each of them.",
+                "Publish one of the two, or release both with --ledger.",
+            )
+        return
     accepted = history.counts.get("accepted_with_leavers", 0)
     if accepted:
         yield Caution(
@@ -103,34 +117,3 @@ def history_cautions(history: History, who: UnitWords) -> Iterator[Caution]:
             f"and presence holds {who.counted(history.smallest)}; k is {history.k}.",
             "Protect the known columns, or make them strata.",
         )
-
-
-def about_earlier_swaps(file: str) -> Iterator[Caution]:
-    """Warn of another swapped file of the same table that no ledger covers, if one is known."""
-    if file:
-        yield Caution(
-            "warning",
-            (),
-            f"{shown(file)} holds swapped values of the same table, released without a ledger: if its groups "
-            "are others, the two files together tell more than each of them.",
-            "Publish one of the two, or release both with --ledger.",
-        )
-
-
-def shares_of_counts(history: History) -> dict[str, float]:
-    """Return the percentages of a ``history`` of which the public is told bands.
-
-    Returns
-    -------
-    dict
-        ``waiting`` and ``withheld`` of all units of the table; ``uncarried`` of the groups of the file: their
-        members changed, and their values did not.
-    """
-    counts = history.counts
-    withheld = sum(count for name, count in counts.items() if name.startswith("withheld"))
-    units, groups = max(counts.get("units", 0), 1), max(counts.get("groups", 0), 1)
-    return {
-        "waiting": 100 * counts.get("waiting", 0) / units,
-        "withheld": 100 * withheld / units,
-        "uncarried": 100 * counts.get("groups_kept", 0) / groups,
-    }

@@ -22,10 +22,10 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     differs = recoded or percent(utility.information_loss) != percent(utility.group_loss)
     if word == "not known" or not differs:
         return word, sentence
+    blanked = any(column.blanked for column in measured.signs.missing_counts.values())
+    of = "of the recoded table, without rounding and categories" if recoded else "alone"
+    of += ", blanked values aside," if blanked else "," * recoded
     loss = percent_words(part.partition.information_loss)
-    of = "of the recoded table, without rounding and categories," if recoded else "alone"
-    if any(column.blanked for column in measured.signs.missing_counts.values()):
-        of = f"{of.removesuffix(',')}, blanked values aside,"
     return word, f"{sentence.removesuffix('.')}; these groups {of} lose {loss}."
 
 
@@ -60,11 +60,9 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
         return "not known", "Not computed: groups of earlier files are kept."
     if weighted or merged:
         return "not known", "Not computed for plans with a weight, a unit or extra requirements."
-    kind = {
-        "exact": "exact for another cost, and others may lose less",
-        "approximation": "an approximation",
-    }
-    return "not known", f"Not computed: the method is {kind.get(used, 'a heuristic')}."
+    exact = "exact for another cost, and others may lose less"
+    kind = {"exact": exact, "approximation": "an approximation", "heuristic": "a heuristic"}[used]
+    return "not known", f"Not computed: the method is {kind}."
 
 
 def guarantee(plan: Plan, measured: Measured, part: Part) -> str:

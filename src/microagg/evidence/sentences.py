@@ -82,50 +82,37 @@ def thresholds_of(
     thresholds = []
     if accept.loss is not None:
         limit = f"at most {accept.loss:g} %"
-        thresholds.append(
-            Threshold("information loss", limit, percent_words(loss), loss <= accept.loss)
-        )
+        passed = loss <= accept.loss
+        thresholds.append(Threshold("information loss", limit, percent_words(loss), passed))
     if accept.linkage is not None:
-        thresholds.append(
-            Threshold(
-                "record linkage with what an attacker knows",
-                f"at most {share(accept.linkage)}",
-                share(linkage.share)
-                + (f" (up to {share(linkage.high)})" if linkage.sampled else ""),
-                linkage.high <= accept.linkage,
-            )
-        )
+        measured = share(linkage.share)
+        measured += f" (up to {share(linkage.high)})" if linkage.sampled else ""
+        limit, passed = f"at most {share(accept.linkage)}", linkage.high <= accept.linkage
+        what = "record linkage with what an attacker knows"
+        thresholds.append(Threshold(what, limit, measured, passed))
     if accept.tables is not None:
         multiple = few_digits(fidelity.multiple(fidelity.order), DIGITS)
-        thresholds.append(
-            Threshold(
-                f"distance of {tables_words(fidelity.order)}",
-                f"at most {times_words(accept.tables)} that of another sample",
-                f"{times_words(multiple)} that",
-                multiple <= accept.tables,
-            )
-        )
-    if accept.inference is not None:
-        thresholds.append(_inference_threshold(accept.inference, attacks, not_attacked))
+        what = f"distance of {tables_words(fidelity.order)}"
+        limit = f"at most {times_words(accept.tables)} that of another sample"
+        measured, passed = f"{times_words(multiple)} that", multiple <= accept.tables
+        thresholds.append(Threshold(what, limit, measured, passed))
+    if accept.inference is not None:  # judged by the upper end of the interval
+        figure = None if attacks is None else attacks.questions.get("inference, nearest records")
+        if figure is None:
+            why = not_attacked or "no column varies"
+            measured, passed = f"not measured: {why}".rstrip("."), False
+        elif figure.residual is None:
+            measured, passed = "none: every value of other people is guessed, too", True
+        else:
+            low, high = (max(value, 0.0) for value in (figure.residual.share, figure.residual.high))
+            measured, passed = f"{share(low)} (up to {share(high)})", high <= accept.inference
+        what = "share of values guessed beyond those of people who are not in the file"
+        thresholds.append(Threshold(what, f"at most {share(accept.inference)}", measured, passed))
     for analysis in () if accept.moved is None else analyses:
         limit = f"moved by at most {accept.moved:g} of its 95 % interval"
         moved = few_digits(analysis.moved, DIGITS)
         thresholds.append(Threshold(analysis.formula, limit, f"{moved:.2g}", moved <= accept.moved))
     return thresholds
-
-
-def _inference_threshold(limit: float, attacks: Attacks | None, not_attacked: str) -> Threshold:
-    """Judge inference by the upper end of the interval of its residual risk."""
-    figure = None if attacks is None else attacks.questions.get("inference, nearest records")
-    if figure is None:
-        measured, passed = f"not measured: {not_attacked or 'no column varies'}".rstrip("."), False
-    elif figure.residual is None:
-        measured, passed = "none: every value of other people is guessed, too", True
-    else:
-        low, high = (max(value, 0.0) for value in (figure.residual.share, figure.residual.high))
-        measured, passed = f"{share(low)} (up to {share(high)})", high <= limit
-    what = "share of values guessed beyond those of people who are not in the file"
-    return Threshold(what, f"at most {share(limit)}", measured, passed)
 
 
 def percent_words(value: float) -> str:
@@ -135,21 +122,28 @@ def percent_words(value: float) -> str:
 
 def promise_words(plan: Plan) -> str:
     """Say what a ``plan`` promises, and to whom."""
-    most = 12 if len(plan.blocks) == 1 else 6
-    swapped = [swap_promise(plan, block) for block in plan.blocks if block.is_swapped]
-    said = [
-        (
-            f"{_shared(block, most)}{_shared_too(plan, block)}",
-            f"by at least {block.k:,} {plan.words_of_unit(plan.unit_of(block).column)}",
-        )
-        for block in plan.blocks
-        if not block.is_swapped
-    ]
-    if len(said) == 1:
-        swapped.insert(0, f"In the released file, {said[0][0]} is shared {said[0][1]}.")
-    elif said:
-        several = "; ".join(map(" ".join, said))
-        swapped.insert(0, f"In the released file, these are shared: {several}.")
+    most, weight = 12 if len(plan.blocks) == 1 else 6, plan.weight
+    swapped, shared = list[str](), list[tuple[str, str]]()
+    for block in plan.blocks:
+        if block.is_swapped:
+            swapped.append(swap_promise(plan, block))
+            continue
+        columns, several = names(block.columns or (), most), len(block.columns or ()) != 1
+        what = f"each {'combination' if several else 'value'} of {columns}"
+        if block.per_column and several:
+            what = f"each value of {columns}, every column by itself,"
+        strata = plan.strata_of(block).columns
+        also = [f"the strata {names(strata, 6)}"] if strata else []
+        if weight is not None and weight.column in plan.also_shared(block):
+            also.append(f"the released weight {names([weight.column])}")
+        what += f" together with {' and '.join(also)}" if also else ""
+        who = plan.words_of_unit(plan.unit_of(block).column)
+        shared.append((what, f"by at least {block.k:,} {who}"))
+    if len(shared) == 1:
+        swapped.insert(0, f"In the released file, {shared[0][0]} is shared {shared[0][1]}.")
+    elif shared:
+        several_words = "; ".join(map(" ".join, shared))
+        swapped.insert(0, f"In the released file, these are shared: {several_words}.")
     return " ".join(swapped)
 
 
@@ -182,22 +176,6 @@ def release_words(block: Block, categories: bool) -> str:
     return f"Each group releases its {block.released}{of_categories}{one_by_one}."
 
 
-def chance_words(chance: float, known: Sequence[str], unknown: Sequence[Any]) -> str:
-    """Say with which ``chance`` a person's row is picked by someone who also knows what is ``known``.
-
-    ``unknown`` are the columns left as they are that nobody outside can tie to people.
-
-    >>> chance_words(0.2, ["sex", "the order of the rows"], [])[:80]
-    'Someone who knows all protected values, the groups, sex and the order of the row'
-    """
-    *first, last = ["all protected values", "the groups", *known]
-    but = f", but nothing that ties {names(unknown, 6)} to people," if unknown else ""
-    return (
-        f"Someone who knows {', '.join(first)} and {last}{but} picks a person's row with a chance of at most "
-        f"{share(chance)}, counted."
-    )
-
-
 def pairing_words(pairing: Pairing, unknown: Sequence[Any]) -> str:
     """Say what the pairing attack found, and what chance gives."""
     go = "goes" if len(unknown) == 1 else "go"
@@ -213,23 +191,6 @@ def standing_words(standing: float) -> str:
     return (
         "No row belongs to one person. A row can still equal somebody's true values: so for "
         f"{how_many} of the people who are alone with theirs."
-    )
-
-
-def guessed_words(attacks: Attacks, records: int) -> str:
-    """Say what attacks guess about people in the file, and about others; empty if nothing was guessed.
-
-    ``records`` are those of the whole table, of which a sample may have been attacked.
-    """
-    figure = attacks.questions.get("inference, nearest records")
-    if figure is None or figure.control is None:
-        return ""
-    attacked = attacks.records + (attacks.controls or 0)
-    sample = f" (in a sample of {plural(attacked, 'record')})" if attacked < records else ""
-    return (
-        "Not promised: that a value cannot be guessed. Our attacks guess "
-        f"{share(figure.attack.share)} of the values{sample}; for people who are not in the file "
-        f"{share(figure.control.share)}."
     )
 
 
@@ -252,36 +213,18 @@ def required_words(require: Require) -> list[str]:
     return rules
 
 
-def _shared_too(plan: Plan, block: Block) -> str:
-    """Name the strata and the weight that groups of a block share, too."""
-    strata, weight = plan.strata_of(block).columns, plan.weight
-    said = [f"the strata {names(strata, 6)}"] if strata else []
-    if weight is not None and weight.column in plan.also_shared(block):
-        said.append(f"the released weight {names([weight.column])}")
-    return f" together with {' and '.join(said)}" if said else ""
-
-
-def _shared(block: Block, most: int) -> str:
-    """Name the values that groups of a block share."""
-    columns = names(block.columns or (), most)
-    if block.per_column and len(block.columns or ()) > 1:
-        return f"each value of {columns}, every column by itself,"
-    is_one = len(block.columns or ()) == 1
-    return f"each {'value' if is_one else 'combination'} of {columns}"
-
-
 def loss_words(utility: Utility, where: str = "") -> str:
     """Say what the released values lost, in which columns most, and what the groups lose if that differs.
 
     ``utility`` has the losses; ``where`` says where it was lost.
     """
     said = f"{percent(utility.information_loss)} of the information{where}"
-    return "; ".join([said, *([most] if (most := most_lost_words(utility)) else [])])
+    return "; ".join(filter(None, [said, most_lost_words(utility)]))
 
 
 def tables_words(order: int) -> str:
     """Name tables of 1, 2 or 3 columns: of this ``order``."""
-    return ("tables of one column", "tables of two columns", "tables of three columns")[order - 1]
+    return f"tables of {('one column', 'two columns', 'three columns')[order - 1]}"
 
 
 def times_words(multiple: float) -> str:
@@ -348,20 +291,8 @@ def attacker_words(alone: Risk, k: int | None = None) -> str:
     )
 
 
-_COUNTS = (
-    "no",
-    "one",
-    "two",
-    "three",
-    "four",
-    "five",
-    "six",
-    "seven",
-    "eight",
-    "nine",
-    "ten",
-    "eleven",
-)
+_COUNTS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
+           "eleven")  # fmt: skip
 
 
 def odds_words(found: float, k: int) -> str:
@@ -395,10 +326,6 @@ def cases_words(linkage: Linkage) -> str:
     )
     if not linkage.sampled:
         return cases
-    if linkage.share == 1:
-        interval = f"at least {share(linkage.low)}"
-    elif linkage.share == 0:
-        interval = f"at most {share(linkage.high)}"
-    else:
-        interval = f"{share(linkage.low)} to {share(linkage.high)}"
+    ends = {0.0: f"at most {share(linkage.high)}", 1.0: f"at least {share(linkage.low)}"}
+    interval = ends.get(linkage.share, f"{share(linkage.low)} to {share(linkage.high)}")
     return f"{cases} ({interval}, from a sample of {number(linkage.records)})"

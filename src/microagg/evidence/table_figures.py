@@ -6,7 +6,7 @@ larger table, what was counted in all its records is given (:class:`microagg.evi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -14,24 +14,16 @@ from typing import Any
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.errors import MicroaggError
-from microagg.evidence.measured import AllRecords, Counts, Cure, Part, Suppressed
+from microagg.evidence.measured import AllRecords, Counts, Part, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
-from microagg.grouping.require.value_rules import WITHIN
 from microagg.kernels.labels import combine, group_means
-from microagg.measure.agreement import (
-    Agreement,
-    Diversity,
-    agreement_of,
-    disclosed_share,
-    diversity,
-    telling_apart,
-)
+from microagg.measure.agreement import Agreement, Diversity, agreement_of, diversity
 from microagg.measure.analyses import analyse
 from microagg.measure.before_and_after import Summary, summaries
 from microagg.measure.both_tables import Pair, against_original
 from microagg.measure.classes import ClassSizes, classes, share_below
+from microagg.measure.column_losses import WithinGroups, within_groups
 from microagg.measure.fidelity import Fidelity, columns_of, fidelity_of
 from microagg.measure.known_columns import (
     Harm,
@@ -43,12 +35,7 @@ from microagg.measure.known_columns import (
     rank,
 )
 from microagg.measure.linkage import link, sample_for
-from microagg.measure.linked_rows import (
-    LinkedRows,
-    linked_rows,
-    linking_columns,
-    row_sets,
-)
+from microagg.measure.linked_rows import LinkedRows, linked_rows, linking_columns, row_sets
 from microagg.measure.pairing import (
     Chance,
     Pairing,
@@ -62,45 +49,32 @@ from microagg.measure.pairing import (
 from microagg.measure.read_protected import compared_columns
 from microagg.measure.risk import Risk, individual_of
 from microagg.measure.utility import Utility, utility_of
-from microagg.measure.within_groups import WithinGroups, within_groups
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.releasing.release_values import MissingCounts
 from microagg.tables.frame import Frame
 
-_EASILY_TRIED = 20_000  # records up to which a fast search takes about two seconds
-
 
 @dataclass(frozen=True, eq=False)
 class TableFigures:
-    """A table before and after, rows in the order given, and single figures of it."""
+    """A table before and after, rows in the order given, and what is measured of it."""
 
     plan: Plan
-    intake: Intake
-    """The table as it came."""
+    intake: Intake  # the table as it came
     parts: Sequence[Part]
-    after: Frame
-    """The table with released values."""
-    values: Floats
-    """(n, protected columns) released values."""
-    states: Labels
-    """The same: 0 a value, 1 missing, 2 and more with a code."""
-    groups: Labels
-    """The same: the group by which a column was aggregated."""
-    missing_counts: Mapping[Any, MissingCounts]
-    """Missing, blanked and filled, by column."""
-    recoded: int = 0
-    """Records whose stratum changed."""
-    unreadable: Sequence[Caution] = ()
-    """What the draft found that could not be read."""
+    after: Frame  # the table with released values
+    values: Floats  # (n, protected columns) released values
+    states: Labels  # the same: 0 a value, 1 missing, 2 and more with a code
+    groups: Labels  # the same: the group by which a column was aggregated
+    missing_counts: Mapping[Any, MissingCounts]  # missing, blanked and filled, by column
+    recoded: int = 0  # records whose stratum changed
+    unreadable: Sequence[Caution] = ()  # what the draft found that could not be read
+    # Protects the same table by another plan; None where it is not at hand.
     again: Callable[[Plan], TableFigures] | None = field(default=None, repr=False)
-    """Protects the same table by another plan; None where it is not at hand."""
-    suppressed: Suppressed | None = None
-    """Records that were left out; None: none was to be."""
-    is_frame: bool = False
-    """Whether the release is handed over as a frame, and not as a file."""
+    suppressed: Suppressed | None = None  # records that were left out; None: none was to be
+    is_frame: bool = False  # whether the release is handed over as a frame, and not as a file
+    # What was counted in all records, if the table is read in parts; None: all are here.
     counted: AllRecords | None = None
-    """What was counted in all records, if the table is read in parts; None: all are here."""
 
     @property
     def roles(self) -> Roles:
@@ -128,6 +102,8 @@ class TableFigures:
         weights, mean = self.intake.weights, 1.0
         if weights is not None:  # whose sum may be too large for a number
             mean = float(group_means(weights, np.zeros(len(weights), dtype=np.int64))[0])
+        # Strata and mean weight as they are released, a number for each combination.
+        shared = _codes(known_columns(self.after, self.plan.also_shared()))
         return Pair(
             list(self.intake.variables.values()),
             self.values,
@@ -137,7 +113,7 @@ class TableFigures:
             mean_weight=mean,
             labels=self.groups,
             states=self.states,
-            shared=self._shared,
+            shared=combine(shared) if shared else None,
             swapped=self._classes_of_swapped,
         )
 
@@ -165,12 +141,6 @@ class TableFigures:
         if not intake.recoded:
             return self.both
         return against_original(self.both, intake.recoded, intake.original)
-
-    @property
-    def _shared(self) -> Labels | None:
-        """Strata and mean weight as they are released, a number for each combination."""
-        shared = known_columns(self.after, self.plan.also_shared())
-        return combine([column.codes for column in shared.values()]) if shared else None
 
     @cached_property
     def known(self) -> Mapping[Any, Known]:
@@ -213,19 +183,9 @@ class TableFigures:
         weight, released = self.plan.weight, None
         if weight is not None and weight.release == "mean":
             released = self.after.doubles(weight.column)
-        results = [
-            analyse(
-                self.both_as_given,
-                wanted,
-                released,
-                k=self.plan.k,
-                categories=self.plan.categories,
-            )
-            for wanted in analyses
-        ]
-        if not results:
-            return utility
-        return replace(utility, analyses=[*utility.analyses, *results])
+        both, k, categories = self.both_as_given, self.plan.k, self.plan.categories
+        results = [analyse(both, each, released, k=k, categories=categories) for each in analyses]
+        return replace(utility, analyses=[*utility.analyses, *results]) if results else utility
 
     @cached_property
     def fidelity(self) -> Fidelity:
@@ -251,20 +211,19 @@ class TableFigures:
                 continue
             places = [
                 j
-                for j, (name, kind) in enumerate(zip(both.names, both.kinds, strict=True))
-                if name in part.columns and name not in self.intake.recoded
-                if kind in ("number", "integer") and both.both_there[:, j].all()
+                for j, variable in enumerate(both.variables)
+                if variable.name in part.columns and variable.name not in self.intake.recoded
+                if variable.kind in ("number", "integer") and both.both_there[:, j].all()
             ]
-            if places:
-                told = within_groups(
-                    [both.names[j] for j in places],
-                    both.original[:, places],
-                    both.protected[:, places],
-                    self.groups[:, places[0]],
-                    self.intake.weights,
-                    self.intake.units,
-                )
-                covariances += [] if told is None else [told]
+            told = places and within_groups(
+                [both.names[j] for j in places],
+                both.original[:, places],
+                both.protected[:, places],
+                self.groups[:, places[0]],
+                self.intake.weights,
+                self.intake.units,
+            )
+            covariances += [told] if told else []
         return covariances
 
     @cached_property
@@ -286,10 +245,11 @@ class TableFigures:
     @property
     def _diversity(self) -> dict[Any, Diversity]:
         """What classes disclose of confidential columns, and the lists of groups of swapped ones."""
-        disclosed = {}
-        for name, agreement in self.agreements.items():
-            of_classes = diversity(self.after, name, self.both.released_classes)
-            disclosed[name] = replace(of_classes, agreement=agreement)
+        classes = self.both.released_classes
+        disclosed = {
+            name: replace(diversity(self.after, name, classes), agreement=agreement)
+            for name, agreement in self.agreements.items()
+        }
         for part in self.parts:
             if self.plan.block_of(part.columns).is_swapped:
                 for name in part.columns:
@@ -356,8 +316,9 @@ class TableFigures:
     def agreements(self) -> Mapping[Any, Agreement]:
         """What groups disclose of each confidential column."""
         seen, known = self.both.released_classes, _codes(self.known)
-        if known and (apart := telling_apart(known, self.below_k_with_known)):
-            seen = combine([seen, *apart])
+        # Where k fails with the known columns, records are found by these, whatever their group discloses.
+        if known and not self.below_k_with_known:
+            seen = combine([seen, *known])
         here = {name: agreement_of(self.after, name, seen) for name in self.plan.confidential}
         if self.counted is None:
             return here
@@ -382,22 +343,16 @@ class TableFigures:
     @cached_property
     def pairing(self) -> Pairing | None:
         """The attack that pairs people and rows through columns that it does not know of people."""
-        names = [name for name in self.untouched if name in self.confidential]
-        if not names:
+        frame, coordinates = self.intake.frame, []
+        for name in self.untouched:
+            if name in self.confidential:
+                values = frame.doubles(name) if frame.is_numeric(name) else None
+                coordinates.append(untouched_coordinates(self.confidential[name].codes, values))
+        if not coordinates:
             return None
-        frame = self.intake.frame
-        before, after = self.both.encoded
-        coordinates = np.hstack(
-            [
-                untouched_coordinates(
-                    self.confidential[name].codes,
-                    frame.doubles(name) if frame.is_numeric(name) else None,
-                )
-                for name in names
-            ]
-        )
         groups = combine([part.partition.labels for part in self.parts])
-        return pairing_attack(self._joint_classes, groups, before, after, coordinates)
+        before, after = self.both.encoded
+        return pairing_attack(self._joint_classes, groups, before, after, np.hstack(coordinates))
 
     @cached_property
     def swap(self) -> SwapFigures | None:
@@ -405,9 +360,8 @@ class TableFigures:
         if not self.plan.is_swapped:
             return None
         stands, alone = standing(self.both)
-        return SwapFigures(
-            self._chance, stands, self.counts.unique_before if self.is_sample else alone
-        )
+        alone = self.counts.unique_before if self.is_sample else alone
+        return SwapFigures(self._chance, stands, alone)
 
     @property
     def _chance(self) -> Chance | None:
@@ -424,11 +378,6 @@ class TableFigures:
         return chance_of(combine([self._joint_classes, *linked]), self.intake.units)
 
     @cached_property
-    def cure(self) -> Cure | None:
-        """What keeps groups from disclosing confidential values, and its price."""
-        return None if self.again is None else cure_of(self.plan, self, self.again)
-
-    @cached_property
     def summaries(self) -> list[Summary]:
         """Totals, means, medians and standard deviations of each protected column."""
         both, totals = self.both_as_given, {} if self.counted is None else self.counted.totals
@@ -437,13 +386,14 @@ class TableFigures:
             for name, row in zip(both.names, summaries(both, max(self.plan.k, 3)), strict=True)
         ]
 
-    @cached_property
-    def linked_rows(self) -> list[LinkedRows]:
-        """Sets of rows of the columns that show which rows belong together; strata are shared by k anyway."""
+    def linked_rows(self, links: Mapping[Any, Known] | None = None) -> list[LinkedRows]:
+        """Return sets of rows by columns that show which belong together; strata are shared by k anyway."""
         if self.is_sample:  # members of a household may be outside it
             return []
-        released = self.both.released_classes
-        return linked_rows(released, self.known, self._links, self.plan.k, self.intake.units)
+        links = self._links if links is None else links
+        return linked_rows(
+            self.both.released_classes, self.known, links, self.plan.k, self.intake.units
+        )
 
     @cached_property
     def _links(self) -> dict[Any, Known]:
@@ -457,57 +407,3 @@ class TableFigures:
 
 def _codes(columns: Mapping[Any, Known]) -> list[Labels]:
     return [column.codes for column in columns.values()]
-
-
-def cure_of(plan: Plan, now: TableFigures, again: Callable[[Plan], TableFigures]) -> Cure | None:
-    """Find the requirement that cures groups which disclose, and try it.
-
-    Parameters
-    ----------
-    plan : the plan that was carried out
-    now : the figures of its release
-    again : carries out another plan on the same table
-
-    Returns
-    -------
-    None if no group discloses more than the plan accepts. A cure without a loss was not tried, since the
-    table is large; one without requirements says that none was found.
-    """
-    accepted, loss = plan.accept.agreeing, now.utility.information_loss
-    if disclosed_share(now.agreements.values()) <= accepted:
-        return None
-    records = next(iter(now.agreements.values())).of
-    for require, drop in _candidates(plan, now.agreements):
-        if records > _EASILY_TRIED:
-            return Cure(require, drop, None, loss)
-        known = [name for name in plan.known if name not in drop]
-        try:
-            cured = again(
-                plan.override(require=require, drop=[*plan.drop, *drop], known=known, effort="fast")
-            )
-        except MicroaggError:  # it cannot be met
-            continue
-        if disclosed_share(cured.agreements.values()) <= accepted:
-            return Cure(require, drop, cured.utility.information_loss, loss)
-    return Cure({}, (), None, loss)
-
-
-def _candidates(
-    plan: Plan, agreements: Mapping[Any, Agreement]
-) -> Iterator[tuple[Mapping[str, Mapping[Any, float]], tuple[Any, ...]]]:
-    """List requirements that the plan does not have yet, the surest first, and known columns to drop.
-
-    Other groups may disclose other columns, unless all are hidden. Someone who knows a column tells records
-    of a group apart by it, which no requirement prevents.
-    """
-    every = list(agreements)
-    disclosed = [name for name, agreement in agreements.items() if agreement.records]
-    hidden = [block.require.hidden for block in plan.blocks]
-    known = tuple(name for name in plan.known if name not in plan.shared_strata)
-    for drop in [(), known] if known else [()]:
-        for columns in [every, disclosed] if len(disclosed) < len(every) else [every]:
-            new = [
-                name for name in columns if any(asked.get(name, 0.0) < WITHIN for asked in hidden)
-            ]
-            if new or drop:
-                yield ({"hidden": dict.fromkeys(new, WITHIN)} if new else {}), drop

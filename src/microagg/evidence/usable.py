@@ -18,21 +18,13 @@ from microagg.measure.before_and_after import DIGITS, Summary
 from microagg.measure.fidelity import Fidelity
 from microagg.plan.plan import Plan
 
-MOST_LOST = 50.0
-"""Percent of a column's information, by its released values."""
-MOST_CHANGED = 0.25
-"""Share of the records whose category changed."""
-MOST_MOVED = 0.1
-"""Share of its value by which a total, a share or a median may move."""
-SPREAD_KEPT = 0.97
-"""σ after/σ before under which spreads, and what follows from them, come out wrong."""
-RARE_KEPT = 0.9
-"""Share of rare categories after/before under which they are not to be studied."""
-MOST_TIMES = 2.0
-"""Multiple of what another sample gives beyond which tables are not to be made."""
-_MOVED_LITTLE = (
-    0.01  # of the records: tables that moved less may be made, however large the sample is
-)
+MOST_LOST = 50.0  # percent of a column's information, by its released values
+MOST_CHANGED = 0.25  # share of the records whose category changed
+MOST_MOVED = 0.1  # share of its value by which a total, a share or a median may move
+SPREAD_KEPT = 0.97  # σ after/σ before under which spreads, and what follows, come out wrong
+RARE_KEPT = 0.9  # share of rare categories after/before under which they are not to be studied
+MOST_TIMES = 2.0  # multiple of what another sample gives beyond which tables are not to be made
+_MOVED_LITTLE = 0.01  # of the records: tables that moved less may be made, even of a large sample
 _NO_TABLES = (
     "Do not rely on counts of single values",
     "Do not make tables of two or more columns, nor estimates for small domains",
@@ -42,7 +34,7 @@ _CORRELATIONS_OFF = 0.05  # on average: beyond it, correlations are not to be co
 _LITTLE_USE = 0.5  # of the records in another cell, if that is also far more than in another sample
 _NAMED = 3  # columns whose figures a sentence gives
 _LISTED = 12  # columns that the advice against an analysis names
-_TOTAL_KEPT = 0.001  # of a total: smaller changes are not told
+_TOTAL_KEPT = 0.1  # percent of a total: smaller changes are not told
 _NOISE = 0.01  # of a standard deviation: what moves less does not count as moved
 _FIGURES = ("total", "mean", "median", "sd", "moved_share")
 
@@ -60,30 +52,26 @@ def about_use(losses: Mapping[Any, float], rows: Sequence[Summary]) -> list[Caut
     >>> about_use({"age": 3.0, "job": 61.0}, [Summary("age"), Summary("job", changed=0.31)])[0].words
     'Much is lost in job (61.0 % of its information, 31.0 % of its values wrong).'
     """
-    hardly_usable = [
-        (name, lost, row)
-        for (name, lost), row in zip(losses.items(), rows, strict=True)
-        if lost > MOST_LOST or (row.kind != "ordinal" and (row.changed or 0.0) > MOST_CHANGED)
+    row_of = dict(zip(losses, rows, strict=True))
+    spoilt = [
+        name
+        for name in worst_first(losses)
+        if losses[name] > MOST_LOST
+        or (row_of[name].kind != "ordinal" and (row_of[name].changed or 0.0) > MOST_CHANGED)
     ]
-    if not hardly_usable:
+    if not spoilt:
         return []
-    rank = {name: place for place, name in enumerate(worst_first(losses))}
-    hardly_usable.sort(key=lambda entry: rank[entry[0]])
-    said = ", ".join(
-        f"{names([name])} ({_lost(lost, row)})" for name, lost, row in hardly_usable[:_NAMED]
-    )
-    spoilt = [name for name, _, _ in hardly_usable]
+    said = [f"{names([name])} ({_lost(losses[name], row_of[name])})" for name in spoilt[:_NAMED]]
     more = f", and in {names(spoilt[_NAMED:], _NAMED)}" if len(spoilt) > _NAMED else ""
-    words = f"Much is lost in {said}{more}."
+    words = f"Much is lost in {', '.join(said)}{more}."
     cures = [(name, decision) for name in spoilt[:_NAMED] for decision in ("drop", "importance 5")]
     return [Caution("warning", tuple(spoilt), words, _ADVICE, disclosure=False, cures=tuple(cures))]
 
 
 def _lost(loss: float, row: Summary) -> str:
     """Say what a column lost."""
-    if loss > 100.5:
-        said = [lost_words(loss)]
-    else:
+    said = [lost_words(loss)]
+    if loss <= 100.5:
         said = ["all of its information" if loss > 99.5 else f"{percent(loss)} of its information"]
     if row.changed:
         said.append(f"{share(row.changed)} of its values wrong")
@@ -97,23 +85,15 @@ def _lost(loss: float, row: Summary) -> str:
 def about_spikes(plan: Plan, columns: Iterable[Any], rows: Sequence[Summary]) -> list[Caution]:
     """Say by how much totals changed in columns whose groups release their spike or the mean of the others.
 
-    Parameters
-    ----------
-    plan : says which columns do
-    columns, rows : the columns that are averaged, and a summary of each
-
-    Returns
-    -------
-    list
-        One note, or none if all totals kept three digits.
+    ``plan`` says which do; ``columns`` and ``rows`` are those that are averaged, and a summary of each. One
+    note, or none if all totals kept three digits.
     """
     moved = dict[Any, float]()
     for name, row in zip(columns, rows, strict=True):
-        if plan.column(name).release != "spike" or row.total is None:
-            continue
-        before, after = row.total
-        if before and abs(after / before - 1) >= _TOTAL_KEPT:
+        before, after = row.total or (0.0, 0.0)
+        if plan.column(name).release == "spike" and before:
             moved[name] = 100 * (after / before - 1)
+    moved = {name: change for name, change in moved.items() if abs(change) >= _TOTAL_KEPT}
     if not moved:
         return []
     worst = sorted(moved, key=lambda name: -abs(moved[name]))
@@ -144,15 +124,15 @@ def little_use_words(fidelity: Fidelity, swapped: bool, k: int, frozen: bool) ->
     moved = fidelity.tables[order - 1]
     if moved is None or moved <= _LITTLE_USE or fidelity.multiple(order) <= MOST_TIMES:
         return ""
-    ways_out = ["drop columns that it can do without (--drop)"]
+    way_out = "drop columns that it can do without (--drop)"
     if swapped and not frozen:
-        ways_out.insert(0, "choose a smaller k")
+        way_out = f"choose a smaller k, or {way_out}"
     elif not frozen:
-        larger = f"(--release swap --k {2 * k})"
-        ways_out.insert(0, f"swap values in larger groups instead of averaging them {larger}")
+        larger = f"in larger groups instead of averaging them (--release swap --k {2 * k})"
+        way_out = f"swap values {larger}, or {way_out}"
     return (
         f" The file is safe, but of little use: in {tables_words(order)} {share(moved)} of the records stand "
-        f"in another cell. Before you release it, {', or '.join(ways_out)}."
+        f"in another cell. Before you release it, {way_out}."
     )
 
 
@@ -179,10 +159,7 @@ def moved_figures(row: Summary) -> list[str]:
 def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
     """List what a user of the file should not compute, each with the figure that speaks against it.
 
-    Parameters
-    ----------
-    fidelity : of the release
-    swapped : whether values are swapped within groups
+    ``swapped`` tells whether values are swapped within groups.
     """
     warnings = []
     if swapped:
@@ -193,10 +170,8 @@ def not_to_do(fidelity: Fidelity, swapped: bool = False) -> list[str]:
     wrong = {name: kept for name, kept in fidelity.spreads.items() if kept < SPREAD_KEPT}
     if wrong:
         worst = sorted(wrong, key=lambda name: few_digits(wrong[name], DIGITS))
-        smallest, largest = (few_digits(wrong[name], DIGITS) for name in (worst[0], worst[-1]))
-        kept_share = (
-            f"{smallest:.3g}" if smallest == largest else f"{smallest:.3g} to {largest:.3g}"
-        )
+        ends = [f"{few_digits(wrong[name], DIGITS):.3g}" for name in (worst[0], worst[-1])]
+        kept_share = " to ".join(dict.fromkeys(ends))
         warnings.append(
             "Do not compute standard errors, quantiles, inequality or rates below a threshold, such as "
             f"poverty rates, of {names(worst, _LISTED)}: the released standard deviation is {kept_share} of "

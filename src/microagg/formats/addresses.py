@@ -14,40 +14,20 @@ from urllib.parse import urlsplit
 
 from microagg.errors import MicroaggError, TableError, shown
 
-# Formats of statistical programs.
-FAMILIES = {
-    ".sav": "spss",
-    ".zsav": "spss",
-    ".por": "spss",
-    ".dta": "stata",
-    ".xpt": "sas",
-    ".sas7bdat": "sas",
+_ENDINGS = {
+    "csv": ".csv .tsv .txt",
+    "parquet": ".parquet .pq",
+    "arrow": ".arrow .feather .ipc",
+    "spss": ".sav .zsav .por",
+    "stata": ".dta",
+    "sas": ".xpt .sas7bdat",
+    "excel": ".xlsx .xlsm .xlsb .xls .ods",
 }
-KINDS = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".txt": "csv",
-    ".parquet": "parquet",
-    ".pq": "parquet",
-    ".arrow": "arrow",
-    ".feather": "arrow",
-    ".ipc": "arrow",
-    **FAMILIES,
-    ".xlsx": "excel",
-    ".xlsm": "excel",
-    ".xlsb": "excel",
-    ".xls": "excel",
-    ".ods": "excel",
-}
+KINDS = {ending: kind for kind, endings in _ENDINGS.items() for ending in endings.split()}
 ENDINGS = tuple(KINDS)
-_READ_ONLY = {
-    ".por": ".sav",
-    ".sas7bdat": ".xpt",
-    ".xlsm": ".xlsx",
-    ".xlsb": ".xlsx",
-    ".xls": ".xlsx",
-    ".ods": ".xlsx",
-}
+# What is only read, and the ending that is written instead.
+_READ_ONLY = {".por": ".sav", ".sas7bdat": ".xpt"}
+_READ_ONLY |= dict.fromkeys((".xlsm", ".xlsb", ".xls", ".ods"), ".xlsx")
 
 
 def kind_by_ending(path: Path, writing: bool = False) -> str:
@@ -104,8 +84,9 @@ class Address:
         """The last part of the path."""
         return urlsplit(self.text).path.rstrip("/").rpartition("/")[2]
 
-    def opened(self) -> tuple[Any, str]:
-        """Return the file system of pyarrow, and the path within it."""
+    @contextmanager
+    def reached(self) -> Iterator[tuple[Any, str]]:
+        """Open the file system of pyarrow, and give the path within it; errors are without credentials."""
         import pyarrow as pa
         from pyarrow import fs
 
@@ -117,16 +98,8 @@ class Address:
                 f"A store is named as in s3://bucket/folder/file.csv; {shown(str(self), 300)} cannot be "
                 f"opened ({type(error).__name__}). Check the address, its settings and the credentials."
             ) from None
-        return store, path.rstrip("/")
-
-    @contextmanager
-    def reached(self) -> Iterator[tuple[Any, str]]:
-        """Open the store; what it refuses is said without credentials."""
-        import pyarrow as pa
-
-        store = self.opened()
         try:
-            yield store
+            yield store, path.rstrip("/")
         except MicroaggError:
             raise
         except (OSError, pa.ArrowException) as error:
@@ -145,12 +118,9 @@ Place = Path | Address
 
 def as_place(address: str | Path | Address) -> Place:
     """Take an ``address`` as that of a store, or as a local path."""
-    if (
-        isinstance(address, str)
-        and address.partition("://")[0].lower() in _SCHEMES
-        and "://" in address
-    ):
-        return Address(address)
+    scheme, mark, _ = address.partition("://") if isinstance(address, str) else ("", "", "")
+    if mark and scheme.lower() in _SCHEMES:
+        return Address(str(address))
     return address if isinstance(address, Address) else Path(address)
 
 

@@ -7,14 +7,14 @@ cannot, those that did are taken back.
 from __future__ import annotations
 
 import contextlib
+import glob
+import hashlib
 import os
 import random
 import re
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from io import BufferedReader
 from pathlib import Path
@@ -29,7 +29,6 @@ except ImportError:  # Windows
 else:
     HAS_LOCKS = True
 
-_UMASK = threading.Lock()
 _LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
@@ -40,9 +39,8 @@ class TemporaryFiles(list[Path]):
         super().__init__()
         self.named = False  # whether they have taken their names, all that shall
         self.withheld: set[int] = set()  # places of those that shall not
-        self.private: set[int] = (
-            set()
-        )  # places of those that only their owner may read; they go first
+        # Places of those that only their owner may read; they go first.
+        self.private: set[int] = set()
 
 
 @contextmanager
@@ -75,7 +73,8 @@ def replacing_all(
 
     After an interrupt, ``parts.named`` says whether the files are there.
     """
-    targets = [_real(target) for target in targets]  # a link stays a link
+    # A link stays a link; a zero byte in a name is refused with all other bad names.
+    targets = [t if "\0" in str(t) else Path(os.path.realpath(t)) for t in targets]
     is_folder = [folder and target is targets[-1] for target in targets]
     for target, several in zip(targets, is_folder, strict=True):
         check_target(target, several, overwrite or target is not targets[-1])
@@ -88,60 +87,42 @@ def replacing_all(
             yield parts
             chosen = [j for j in range(len(parts)) if j not in parts.withheld]
             chosen.sort(key=lambda j: j not in parts.private)
+            moves: list[tuple[Path, Path, Path | None]] = []  # the part, its target, what was there
             for j in chosen:
                 temporary, target = parts[j], targets[j]
-                for file in (
-                    [f for f in temporary.rglob("*") if f.is_file()]
-                    if temporary.is_dir()
-                    else [temporary]
-                ):
+                files = [temporary, *temporary.rglob("*")]
+                for file in (file for file in files if file.is_file()):
                     with file.open("rb+") as written:
                         os.fsync(written.fileno())
                 mode = 0o600 if j in parts.private else _mode_for(target, temporary.is_dir())
                 temporary.chmod(mode)
-            backups = [_backup(targets[j], held) for j in chosen[:-1]]
+                backup = None if j == chosen[-1] else _backup(target, held)
+                moves.append((temporary, target, backup))
         except OSError as error:
             raise _cannot_write(targets, error) from error
-        _take_names(parts, chosen, targets, backups)
+        _take_names(parts, moves)
 
 
-def _real(target: Path) -> Path:
-    try:
-        return Path(os.path.realpath(target))
-    except ValueError:  # a zero byte in the name, which is refused with all other bad names
-        return target
-
-
-def _take_names(
-    parts: TemporaryFiles,
-    chosen: Sequence[int],
-    all_targets: list[Path],
-    backups: list[Path | None],
-) -> None:
+def _take_names(parts: TemporaryFiles, moves: Sequence[tuple[Path, Path, Path | None]]) -> None:
     """Rename all that were chosen, or none."""
-    files, targets = [parts[j] for j in chosen], [all_targets[j] for j in chosen]
     try:
-        for temporary, target in zip(files, targets, strict=True):
+        for temporary, target, _ in moves:
             _take_name(temporary, target)
         parts.named = True
     except BaseException as error:  # Ctrl-C too
         # A part that is no longer there was renamed, even between two steps.
-        renamed = [j for j, temporary in enumerate(files) if not temporary.exists()]
-        if len(renamed) == len(files):
+        renamed = [move for move in moves if not move[0].exists()]
+        if len(renamed) == len(moves):
             parts.named = True
             raise
         left = []
-        for j in renamed:
-            backup = backups[j]
+        for _, target, backup in renamed:
             try:
-                if backup is None:
-                    _remove(targets[j])
-                else:
-                    backup.replace(targets[j])
+                _remove(target) if backup is None else backup.replace(target)
             except OSError:
-                left.append(targets[j])
+                left.append(target)
         if isinstance(error, OSError) or left:
-            raise _cannot_write(targets, error, left) from error
+            raise _cannot_write([target for _, target, _ in moves], error, left) from error
         raise
 
 
@@ -183,15 +164,15 @@ def _backup(target: Path, held: ExitStack) -> Path | None:
 
 
 @contextmanager
-def _part_next_to(target: Path, folder: bool = False) -> Iterator[Path]:
+def _part_next_to(target: Path, folder: bool = False, mode: int = 0o600) -> Iterator[Path]:
     """Make a temporary file or folder, which is removed at the end unless it took its name."""
     temporary = _name_next_to(target)
 
     def make() -> Path:
         if folder:
-            temporary.mkdir(0o700)
+            temporary.mkdir(mode | 0o100)  # which its owner may enter
         else:
-            temporary.touch(0o600, exist_ok=False)
+            temporary.touch(mode, exist_ok=False)
         return temporary
 
     # Within the block from before it exists, so that no interrupt leaves it behind.
@@ -231,11 +212,7 @@ def _locked(make: Callable[[], Path]) -> Iterator[Path]:
 
 def _name_next_to(target: Path) -> Path:
     name = "".join(random.SystemRandom().choices(_LETTERS, k=8))
-    return target.with_name(f"{_start_of_part(target)}{name}.part{target.suffix}")
-
-
-def _start_of_part(target: Path) -> str:
-    return f".{target.name[:30]}."
+    return target.with_name(f".{target.name[:30]}.{name}.part{target.suffix}")
 
 
 def lock(handle: int, wait: bool = True) -> bool:
@@ -254,7 +231,7 @@ def lock(handle: int, wait: bool = True) -> bool:
 
 def _remove_orphans(target: Path, folder: bool) -> None:
     """Remove the temporary files, or folders, of killed runs for this target."""
-    start, end = _start_of_part(target), f".part{target.suffix}"
+    start, end = f".{target.name[:30]}.", f".part{target.suffix}"
     orphan = re.compile(f"{re.escape(start)}[{_LETTERS}]{{8}}{re.escape(end)}", re.DOTALL)
     entries = [entry for entry in os.listdir(target.parent) if orphan.fullmatch(entry)]
     _remove_unlocked([target.parent / entry for entry in entries], folder)
@@ -262,7 +239,7 @@ def _remove_orphans(target: Path, folder: bool) -> None:
 
 def remove_orphan_folders(base: Path, start: str) -> None:
     """Remove the folders of killed runs in ``base`` whose names begin with ``start``."""
-    _remove_unlocked(base.glob(f"{start}*"), folders=True)
+    _remove_unlocked(base.glob(f"{glob.escape(start)}*"), folders=True)
 
 
 def _remove_unlocked(paths: Iterable[Path], folders: bool) -> None:
@@ -344,8 +321,6 @@ def check_target(target: Path, folder: bool = False, overwrite: bool = True) -> 
 
 def sha256(path: Path) -> str:
     """Return the hash of what is in ``path``, of a folder that of names and hashes, as hexadecimal digits."""
-    import hashlib
-
     if is_several(path):
         lines = [f"{sha256(file)}  {file.name}\n" for file in parquet_files(path)]
         return hashlib.sha256("".join(lines).encode()).hexdigest()
@@ -355,29 +330,19 @@ def sha256(path: Path) -> str:
 
 def digest_of(file: BufferedReader) -> str:
     """Hash of the content of an open file, which is then again at its beginning."""
-    import hashlib
-
     digest = hashlib.file_digest(file, "sha256").hexdigest()
     file.seek(0)
     return digest
 
 
 def _mode_for(target: Path, folder: bool = False) -> int:
-    """Permissions of the file that is replaced, or those that a new file (or folder) would get."""
+    """Permissions of what is replaced, or those that a new file (or folder) gets, which is tried."""
     if target.exists():
         return target.stat().st_mode & 0o777
-    # An interrupt reaches the main thread alone, so no interrupt can come between the two calls of umask.
-    with ThreadPoolExecutor(1) as pool:
-        umask = pool.submit(_read_umask).result()
-    return (0o777 if folder else 0o666) & ~umask
-
-
-def _read_umask() -> int:
-    """Return the mask of permissions of new files: only by setting it, for all threads, can it be read."""
-    with _UMASK:  # two threads at once would leave the mask of the other
-        umask = os.umask(0o077)
-        os.umask(umask)
-    return umask
+    with _part_next_to(target, folder, 0o777 if folder else 0o666) as new:
+        mode = new.stat().st_mode & 0o777
+        _remove(new)  # here, so that no interrupt leaves it behind
+    return mode
 
 
 def _cannot_write(

@@ -11,9 +11,7 @@ categories of a dictionary column are those of the batches.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,8 +25,8 @@ from microagg.formats import FORMATS
 from microagg.formats.csv import CsvText, CsvWriter, refuse_equal_names
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
 from microagg.formats.files import kind_of, stands_for_several
-from microagg.formats.layouts import CsvFormat, FileFormat, ParquetLayout, Piece, completed_csv
-from microagg.formats.parquet import folder_pieces, layout_of, opened_parquet
+from microagg.formats.layouts import CsvFormat, FileFormat, ParquetLayout, completed_csv
+from microagg.formats.parquet import layout_of, opened_parquet, regrouped, write_parquet
 from microagg.formats.parquet_folders import key_types, look_into, repeated
 from microagg.plan.checks import no_column
 from microagg.tables.file_metadata import WholeTest, typed
@@ -66,46 +64,32 @@ class Batch:
         return self._typed(self.as_written)
 
 
-class BatchSource(ABC):
+class BatchSource:
     """A table on disk, see :func:`open_batches`."""
 
     kind: ClassVar[str]
     """Of the file, see :func:`microagg.formats.files.kind_of`."""
-    text: CsvText | None = None
-    """The CSV file whose header was read; None: it is of another kind."""
     path: Path
     names: list[str]
     """Names of the columns."""
     format: FileFormat
     """What was found out about the file, for writing it back in the same way."""
+    rows: int
+    """Number of records; of a CSV file known after a pass over it."""
+    about_rows: int
+    """The same, of a CSV file about, by its first lines."""
+    bytes_in_memory: int
+    """Estimate of what the whole table would take as Arrow; of a CSV file without reading it."""
+    schema: pa.Schema
+    """Names and types of the typed table."""
 
-    @property
-    @abstractmethod
-    def about_rows(self) -> int:
-        """Number of records, of a CSV file about, by its first lines."""
-
-    @property
-    @abstractmethod
-    def bytes_in_memory(self) -> int:
-        """Estimate of what the whole table would take as Arrow; of a CSV file without reading it."""
-
-    @property
-    @abstractmethod
-    def rows(self) -> int:
-        """Number of records; of a CSV file known after a pass over it."""
-
-    @property
-    @abstractmethod
-    def schema(self) -> pa.Schema:
-        """Names and types of the typed table."""
-
-    @abstractmethod
     def _pieces(self, columns: list[str], at_once: int) -> Iterator[pa.Table]:
         """Yield records as they stand in the file, some at a time."""
+        raise NotImplementedError
 
-    @abstractmethod
     def _typed(self, table: pa.Table) -> pa.Table:
         """Give records the types of the whole table."""
+        raise NotImplementedError
 
     @cached_property
     def head(self) -> pa.Table:
@@ -136,7 +120,7 @@ class BatchSource(ABC):
                 "No column was named. Name at least one, or leave columns out for all."
             )
         first = 0
-        for table in _batched(self._pieces(chosen, at_once), at_once):
+        for table in regrouped(self._pieces(chosen, at_once), at_once, _BATCH_BYTES):
             yield Batch(table, first, self._typed)
             first += table.num_rows
 
@@ -176,51 +160,16 @@ def open_batches(
     )
 
 
-def _batched(pieces: Iterable[pa.Table], at_once: int) -> Iterator[pa.Table]:
-    """Join and cut tables so that each has ``at_once`` records, the last one fewer.
-
-    Long records make smaller batches. No value is copied, so that a batch may have several chunks.
-    """
-    waiting: list[pa.Table] = []
-    records = size = 0
-    for piece in pieces:
-        waiting.append(piece)
-        records += piece.num_rows
-        size += piece.nbytes
-        if records < at_once and size < _BATCH_BYTES:
-            continue
-        whole = pa.concat_tables(waiting)
-        start = 0
-        while records - start >= at_once:
-            yield whole.slice(start, at_once)
-            start += at_once
-        rest = whole.slice(start)
-        if rest.nbytes >= _BATCH_BYTES:
-            yield rest
-            rest = rest.slice(rest.num_rows)
-        waiting = [rest] if rest.num_rows else []
-        records, size = rest.num_rows, rest.nbytes
-    if records:
-        yield pa.concat_tables(waiting)
-
-
 class _CsvBatches(BatchSource):
     kind = "csv"
 
     def __init__(self, path: Path, csv: CsvFormat, numbers: Collection[str]) -> None:
-        self.text = self._text = CsvText(path, csv)
+        self._text = text = CsvText(path, csv)
         self._numbers = frozenset(numbers)
-        self.path, self.names = path, self._text.names
-        self.format = FileFormat(csv=self._text.form)
-
-    @property
-    def bytes_in_memory(self) -> int:
-        """As much as the text of the file and its cells take, whose number the first lines tell."""
-        return self._text.size + _BYTES_OF_A_CELL * len(self.names) * self._text.about_lines
-
-    @property
-    def about_rows(self) -> int:
-        return self._text.about_lines - 1  # the header
+        self.path, self.names, self.format = path, text.names, FileFormat(csv=text.form)
+        self.about_rows = text.about_lines - 1  # the header
+        # As much as the text of the file and its cells take.
+        self.bytes_in_memory = text.size + _BYTES_OF_A_CELL * len(text.names) * text.about_lines
 
     @cached_property
     def _found(self) -> tuple[int, dict[str, NumberTest]]:
@@ -231,18 +180,20 @@ class _CsvBatches(BatchSource):
             for name in self.names
         }
         rows = 0
-        for piece in _batched(self._pieces(self.names, AT_ONCE), AT_ONCE):
+        for piece in regrouped(self._pieces(self.names, AT_ONCE), AT_ONCE, _BATCH_BYTES):
             rows += piece.num_rows
             for name, test in tests.items():
                 test.add(piece[name])
         return rows, tests
 
-    @property
-    def rows(self) -> int:
+    @cached_property
+    def rows(self) -> int:  # type: ignore[override]
+        """A pass over the file."""
         return self._found[0]
 
-    @property
+    @cached_property
     def schema(self) -> pa.Schema:
+        """A pass over the file."""
         types = self._found[1].items()
         return pa.schema([(n, pa.string() if t.way is None else t.way.kind) for n, t in types])
 
@@ -259,20 +210,15 @@ class _ParquetBatches(BatchSource):
     """Records of one Parquet file or of several."""
 
     kind = "parquet"
-    rows = about_rows = 0
 
     def __init__(self, path: Path, csv: CsvFormat) -> None:
         self.path = path
         self._bytes = 0
+        self._files, folder, self._stored = look_into(path, self._look)
+        self._parts = folder.pieces
+        self.format = FileFormat(csv, self._parts[0].layout)
         if stands_for_several(path):
-            self._files, folder, self._stored = look_into(path, self._look)
-            self.format = FileFormat(folder=folder, csv=csv)
-            self._parts = folder.pieces
-        else:
-            self._files = [path]
-            self._stored, rows, layout = self._look(path)
-            self.format = FileFormat(parquet=layout, csv=csv)
-            self._parts = (Piece(path.name, rows, layout),)
+            self.format = FileFormat(csv, folder=folder)
         self.names = list(self._stored.names)
         refuse_equal_names(path, self.names)
         self.rows = self.about_rows = sum(piece.rows for piece in self._parts)
@@ -285,12 +231,10 @@ class _ParquetBatches(BatchSource):
             return schema, facts.num_rows, layout_of(facts)
 
     @cached_property
-    def bytes_in_memory(self) -> int:
+    def bytes_in_memory(self) -> int:  # type: ignore[override]
         """What the footers tell, or more where the first records take more: texts repeat in a file."""
-        first = next(self._pieces(self.names, _SAMPLE_ROWS), None)
-        if first is None:
-            return self._bytes
-        return int(max(self._bytes, first.nbytes * self.rows // max(first.num_rows, 1)))
+        head = self.head
+        return int(max(self._bytes, head.nbytes * self.rows // max(head.num_rows, 1)))
 
     @cached_property
     def _whole(self) -> dict[str, bool]:
@@ -337,78 +281,60 @@ def _bytes_of(facts: Any, schema: pa.Schema) -> int:
     return int(max(pages, facts.num_rows * widths // 8))
 
 
-class BatchWriter:
-    r"""Writes a table from consecutive parts of it, laid out as a format says; a context manager.
+def write_batches(
+    tables: Iterable[pa.Table],
+    path: Path,
+    form: FileFormat,
+    schema: pa.Schema,
+    rows: int,
+    changed: Collection[str] = (),
+    most: int = _LARGEST_GROUP,
+) -> None:
+    r"""Write a table from consecutive parts of it, laid out as a format says.
 
-    ``path`` is a file, or a folder that exists, for Parquet files, which needs the number of ``rows`` that
-    will come. ``form`` is the format of the source, or the source itself. ``changed`` are columns that no
-    longer hold what the source had: if folders tell one of them, files get other names. A row group of more
-    than ``most`` bytes is written as several.
+    Parameters
+    ----------
+    tables : all with this ``schema``, together with this number of ``rows``
+    path : a file, or a folder that exists, for Parquet files
+    form : the format of the source
+    changed : columns that no longer hold what the source had: if folders tell one of them, files get
+        other names
+    most : bytes from which on a row group is written as several
 
     >>> import tempfile
-    >>> path = Path(tempfile.mkdtemp()) / "few.csv"
-    >>> with BatchWriter(path, FileFormat(), pa.schema([("age", pa.int64())])) as writer:
-    ...     writer.write(pa.table({"age": [30, 31]}))
-    ...     writer.write(pa.table({"age": [64]}))
+    >>> path, ages = Path(tempfile.mkdtemp()) / "few.csv", pa.table({"age": [30, 31, 64]})
+    >>> write_batches([ages[:2], ages[2:]], path, FileFormat(), ages.schema, 3)
     >>> path.read_text()
     'age\n30\n31\n64\n'
     """
+    kind, written = kind_of(path, writing=True), 0
 
-    def __init__(
-        self,
-        path: Path,
-        form: FileFormat | BatchSource,
-        schema: pa.Schema,
-        *,
-        rows: int | None = None,
-        changed: Collection[str] = (),
-        most: int = _LARGEST_GROUP,
-    ) -> None:
-        if isinstance(form, BatchSource):
-            rows = form.rows if rows is None else rows
-            form = form.format
-        self._path, self._form, self._schema = path, form, schema
-        self._rows, self._changed, self._most = rows, changed, most
-        self._kind = kind_of(path, writing=True)
-        self._stack = ExitStack()
-        self._written = 0
-        self._target: Any = None
+    def parts() -> Iterator[pa.Table]:
+        nonlocal written
+        for table in tables:
+            if not table.schema.equals(schema):
+                raise TableError(
+                    "All parts of a table have the columns and types that were announced; these differ. "
+                    "Convert them first."
+                )
+            written += table.num_rows
+            yield table.replace_schema_metadata(schema.metadata)
 
-    def __enter__(self) -> BatchWriter:
-        with does_not_fit(self._kind), ExitStack() as stack:
-            self._target = self._opened(stack)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *raised: Any) -> None:
-        with does_not_fit(self._kind):
-            self._stack.__exit__(*raised)
-        if raised[0] is None and self._rows not in (None, self._written):
-            raise TableError(
-                f"A table is written with all of its {plural(self._rows or 0, 'record')}; there were "
-                f"{self._written}. Read the file again: it may have changed."
-            )
-
-    def write(self, table: pa.Table) -> None:
-        """Write further records."""
-        if not table.schema.equals(self._schema):
-            raise TableError(
-                "All parts of a table have the columns and types that were announced; these differ. "
-                "Convert them first."
-            )
-        with does_not_fit(self._kind):
-            self._target.write(table.replace_schema_metadata(self._schema.metadata))
-        self._written += table.num_rows
-
-    def _opened(self, stack: ExitStack) -> Any:
-        path, form = self._path, self._form
-        if self._kind == "csv":
-            file = stack.enter_context(path.open("wb"))
-            return CsvWriter(file, self._schema.names, completed_csv(path, form.csv))
-        if self._kind == "parquet":
-            pieces = folder_pieces(path, form, self._schema, self._rows, self._changed, self._most)
-            return stack.enter_context(pieces)
+    if kind == "csv":
+        with path.open("wb") as file:
+            writer = CsvWriter(file, schema.names, completed_csv(path, form.csv))
+            for table in parts():
+                with does_not_fit(kind):
+                    writer.write(table)
+    elif kind == "parquet":
+        write_parquet(parts(), path, form, schema, rows, changed, most)
+    else:
         raise TableError(
             f"Tables are written in batches as Parquet or CSV; {shown(str(path), 300)} is of kind "
-            f"{self._kind}. Choose another ending, or work in memory."
+            f"{kind}. Choose another ending, or work in memory."
+        )
+    if rows != written:
+        raise TableError(
+            f"A table is written with all of its {plural(rows, 'record')}; there were "
+            f"{written}. Read the file again: it may have changed."
         )

@@ -17,8 +17,8 @@ import os
 import re
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,7 +28,7 @@ import pyarrow.csv as pacsv
 
 from microagg.base.formatting import plural
 from microagg.errors import InputError, TableError, listed, shown
-from microagg.formats.format import Format, Reading
+from microagg.formats.format import Format
 from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
 from microagg.tables.frame_libraries import decoded, is_text
 from microagg.tables.numbers_in_text import in_threads
@@ -74,12 +74,14 @@ class Csv(Format):
     is_text = True
     in_batches = True
     has_formulas = True
-    column_labels = value_labels = table_label = False
+    labels = value_labels = False
 
-    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
-        """Read a file whose header may have been looked at before."""
-        text = how.looked or CsvText(path, how.csv)
-        return text.read(how), FileFormat(text.form)
+    def read(
+        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
+    ) -> tuple[pa.Table, FileFormat]:
+        """Read a file."""
+        text = CsvText(path, csv, file)
+        return text.read(file), FileFormat(text.form)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table."""
@@ -95,9 +97,9 @@ class Csv(Format):
 class CsvText:
     """A CSV file as text: its format and names, and its records at once or some at a time."""
 
-    def __init__(self, path: Path, form: CsvFormat) -> None:
+    def __init__(self, path: Path, form: CsvFormat, file: BinaryIO | None = None) -> None:
         self.path = path
-        with path.open("rb") as file:  # once, for all that is looked at before records are read
+        with path.open("rb") if file is None else nullcontext(file) as file:
             self.size = os.fstat(file.fileno()).st_size
             head = file.read(_HEAD_BYTES)
             self.form = _find_out(head, form)
@@ -111,86 +113,86 @@ class CsvText:
         # A hundred rows or more, so that wide tables do not fall into many pieces.
         self._block = min(max(_BLOCK_BYTES, 100 * sum(map(len, self.names))), _LARGEST_BLOCK)
 
-    def read(self, how: Reading | None = None) -> pa.Table:
-        """Read all records."""
-        # Arrow itself opens no file whose name is not UTF-8.
-        with self._in_encoding(), self.path.open("rb") as file:
-            if how is not None:
-                how.hash(file)
+    def read(self, file: BinaryIO) -> pa.Table:
+        """Read all records from the ``file``, which is open."""
+        with self._in_encoding():
             if self._empty:
                 _refuse_broken_rows(self.path, self.form)
-                return pa.schema([(n, pa.string()) for n in self.names]).empty_table()
-            try:
-                table = self._parse(file, self._block)
-            except pa.ArrowInvalid as error:
-                self._refuse_fault(error)
-                # What is left is a value longer than a block.
+                return pa.schema([(name, pa.string()) for name in self.names]).empty_table()
+            while True:
+                file.seek(0)
                 try:
-                    table = self._parse(file, min(self.path.stat().st_size, _LARGEST_BLOCK))
-                except pa.ArrowInvalid:
-                    raise self._unreadable(error) from None
-            if _may_have_swallowed_the_rest(table):
-                _refuse_broken_rows(self.path, self.form)
-            return table
+                    table = pacsv.read_csv(file, **self._options(self.names))
+                except pa.ArrowInvalid as error:
+                    self._enlarge_block(error)
+                else:
+                    self._check_end(table)
+                    return table
 
-    def pieces(self, columns: Collection[str] | None = None) -> Iterator[pa.Table]:
+    def pieces(self, columns: Iterable[str] | None = None) -> Iterator[pa.Table]:
         """Read some records at a time, about as many as a block of the file holds.
 
         A record longer than a block is found after some were handed out: reading goes on behind these
         in larger blocks, also the next time.
         """
-        wanted = list(self.names if columns is None else columns)
+        wanted, done = list(self.names if columns is None else columns), 0
         with self._in_encoding():
             if self._empty:
                 _refuse_broken_rows(self.path, self.form)
                 return
-            done = 0
             while True:
                 try:
-                    for piece in self._parse_pieces(wanted, done):
+                    for piece in self._parse(wanted, done):
                         done += piece.num_rows
                         yield piece
                     return
                 except pa.ArrowInvalid as error:
-                    self._refuse_fault(error)
-                    longest = min(self.path.stat().st_size, _LARGEST_BLOCK)
-                    if self._block >= longest:
-                        raise self._unreadable(error) from None
-                    self._block = min(8 * self._block, longest)
+                    self._enlarge_block(error)
 
-    def _parse_pieces(self, columns: list[str], skip: int) -> Iterator[pa.Table]:
+    def _enlarge_block(self, error: pa.ArrowInvalid) -> None:
+        """Refuse a file that is damaged; what is left is a value longer than a block."""
+        if "UTF8" in str(error):
+            raise _not_in_encoding(self.path, self.form, "invalid bytes") from None
+        _refuse_broken_rows(self.path, self.form)
+        longest = min(self.size, _LARGEST_BLOCK)
+        if self._block >= longest:
+            raise TableError(f"Cannot read {shown(str(self.path), 300)} as CSV: {error}.") from None
+        self._block = min(8 * self._block, longest)
+
+    def _check_end(self, table: pa.Table) -> None:
+        """Look for an unclosed quote if the last cell has several lines: one may have begun there."""
+        if table.num_rows and "\n" in table[self.names[-1]][-1].as_py():
+            _refuse_broken_rows(self.path, self.form)
+
+    def _parse(self, columns: list[str], skip: int) -> Iterator[pa.Table]:
         # The last column is where a quote that was never closed shows.
         parsed = [*columns, *([] if self.names[-1] in columns else [self.names[-1]])]
         piece = None
+        # Arrow itself opens no file whose name is not UTF-8.
         with (
             self.path.open("rb") as file,
-            pacsv.open_csv(file, **self._options(self._block, parsed)) as reader,
+            pacsv.open_csv(file, **self._options(parsed)) as reader,
         ):
             for batch in reader:
                 piece = pa.Table.from_batches([batch])
                 if skip < piece.num_rows:
                     yield piece.slice(skip).select(columns)
                 skip = max(skip - piece.num_rows, 0)
-        if piece is not None and _may_have_swallowed_the_rest(piece.select([self.names[-1]])):
-            _refuse_broken_rows(self.path, self.form)
+        if piece is not None:
+            self._check_end(piece)
 
-    def _parse(self, file: BinaryIO, block: int) -> pa.Table:
-        file.seek(0)
-        return pacsv.read_csv(file, **self._options(block, self.names))
-
-    def _options(self, block: int, columns: list[str]) -> dict[str, Any]:
-        form = self.form
-        encoding = (
-            "utf-8" if form.encoding == "utf-8-sig" else form.encoding
-        )  # arrow skips the mark
+    def _options(self, columns: list[str]) -> dict[str, Any]:
+        encoding = self.form.encoding
         return {
             "read_options": pacsv.ReadOptions(
-                encoding=encoding,
+                encoding="utf-8" if encoding == "utf-8-sig" else encoding,  # arrow skips the mark
                 column_names=self.names,
                 skip_rows=self._lines,
-                block_size=block,
+                block_size=self._block,
             ),
-            "parse_options": pacsv.ParseOptions(delimiter=form.delimiter, newlines_in_values=True),
+            "parse_options": pacsv.ParseOptions(
+                delimiter=self.form.delimiter, newlines_in_values=True
+            ),
             "convert_options": pacsv.ConvertOptions(
                 column_types=dict.fromkeys(columns, pa.string()),
                 strings_can_be_null=False,
@@ -204,19 +206,6 @@ class CsvText:
             yield
         except UnicodeError as error:
             raise _not_in_encoding(self.path, self.form, str(error)) from None
-
-    def _refuse_fault(self, error: pa.ArrowInvalid) -> None:
-        if "UTF8" in str(error):
-            raise _not_in_encoding(self.path, self.form, "invalid bytes") from None
-        _refuse_broken_rows(self.path, self.form)
-
-    def _unreadable(self, error: pa.ArrowInvalid) -> TableError:
-        return TableError(f"Cannot read {shown(str(self.path), 300)} as CSV: {error}.")
-
-
-def _may_have_swallowed_the_rest(table: pa.Table) -> bool:
-    """Return whether the last cell has several lines: an unclosed quote may have begun there."""
-    return bool(table.num_rows) and "\n" in table.column(table.num_columns - 1)[-1].as_py()
 
 
 def refuse_equal_names(path: Path, names: Iterable[str]) -> None:
@@ -332,9 +321,15 @@ def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
     """Yield the lines as UTF-8, some rows at a time so that memory stays small."""
     delimiter = str(form.delimiter)
     alone = table.num_columns == 1
+
+    def cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return the cells of a column as they stand in a file, quoted where they need it."""
+        text, kind = cell_texts(name, column, form), column.type
+        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        return text if is_number and not alone else _quoted(text, delimiter, alone)
+
     for start in range(0, table.num_rows, _ROWS_AT_ONCE):
-        rows = table.slice(start, _ROWS_AT_ONCE)
-        texts = in_threads(lambda name, column: _as_text(name, column, form, alone), rows)
+        texts = in_threads(cells, table.slice(start, _ROWS_AT_ONCE))
         lines = _joined(*texts, between=delimiter)
         for chunk in _joined(lines, _text(""), between=form.newline).chunks:
             yield _content(chunk)
@@ -354,14 +349,6 @@ def _text(value: str) -> pa.Scalar:
 def _joined(*columns: pa.ChunkedArray | pa.Scalar, between: str) -> pa.ChunkedArray:
     """Join texts row by row."""
     return pc.binary_join_element_wise(*columns, _text(between))
-
-
-def _as_text(name: str, column: pa.ChunkedArray, form: CsvFormat, alone: bool) -> pa.ChunkedArray:
-    """Return the cells of a column as they stand in a file, quoted where they need it."""
-    text = cell_texts(name, column, form)
-    if not alone and (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
-        return text
-    return _quoted(text, str(form.delimiter), alone)
 
 
 def cell_texts(name: str, column: pa.ChunkedArray, form: CsvFormat) -> pa.ChunkedArray:
@@ -438,18 +425,16 @@ def with_escaped_formulas(table: pa.Table) -> pa.Table:
         marked = pc.binary_join_element_wise(pa.scalar("'", texts.type), texts, "")
         new = pc.if_else(_like_formula(texts), marked, texts)
         table = table.set_column(at, table.schema.field(at).with_type(new.type), new)
-    return table.rename_columns(_escaped_names(table.column_names))
-
-
-def _escaped_names(names: list[str]) -> list[str]:
-    escaped, all_names = [], set(names)
-    for name, hostile in zip(names, _like_formula(pa.array(names)).to_pylist(), strict=True):
+    escaped, all_names = [], set(table.column_names)
+    for name, hostile in zip(
+        table.column_names, _like_formula(pa.array(table.column_names)).to_pylist(), strict=True
+    ):
         new = name
         while hostile and new in all_names:
             new = f"'{new}"
         all_names.add(new)
         escaped.append(new)
-    return escaped
+    return table.rename_columns(escaped)
 
 
 def no_formulas(target: Path) -> InputError:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from microagg.base.formatting import byte_size, plural, table_size
 from microagg.base.free_memory import free_memory
 from microagg.errors import TableError, listed, shown
 from microagg.formats.file_errors import needed
-from microagg.formats.format import Format, Reading, equal_numbers
-from microagg.formats.layouts import ExcelFormat, FileFormat
+from microagg.formats.format import Format, equal_numbers
+from microagg.formats.layouts import CsvFormat, ExcelFormat, FileFormat
 from microagg.tables.frame_libraries import decoded, is_number, is_text
 
 _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_576, 16_384, 32_767
 _CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")  # which XML does not have
+_KINDS = {bool: "truth", int: "number", float: "number", dt.datetime: "time", dt.date: "date"}
 _FIRST_DATE = dt.date(1900, 3, 1)  # before, Excel counts a day that never was
 
 
@@ -38,14 +40,15 @@ class Excel(Format):
     is_text = True
     limits_values = True
     has_sheets = True
-    text_also_for = ("csv",)
     longest_text = _LONGEST_TEXT
-    column_labels = value_labels = table_label = False
+    labels = value_labels = False
 
-    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+    def read(
+        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
+    ) -> tuple[pa.Table, FileFormat]:
         """Read one sheet."""
-        table, excel = _read_sheet(path, how.sheet if how.like is None else how.like.excel.sheet)
-        return table, FileFormat(csv=how.csv, excel=excel)
+        table, excel = _read_sheet(path, file, sheet)
+        return table, FileFormat(csv, excel=excel)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table as the one sheet of a workbook."""
@@ -76,19 +79,6 @@ class Excel(Format):
             return equal_numbers(written, texts.cast(pa.float64()))
         except pa.ArrowInvalid:
             return False
-
-
-def _column_letters(position: int) -> str:
-    """Name a column as Excel does.
-
-    >>> [_column_letters(j) for j in (0, 25, 26, 701, 702)]
-    ['A', 'Z', 'AA', 'ZZ', 'AAA']
-    """
-    letters, position = "", position + 1
-    while position:
-        position, digit = divmod(position - 1, 26)
-        letters = chr(ord("A") + digit) + letters
-    return letters
 
 
 _BYTES_OF_TEXT = 3  # for each byte of shared text: as read, as text of Python, as Arrow
@@ -127,21 +117,20 @@ def _refuse_too_large(path: Path) -> None:
             )
 
 
-def _read_sheet(path: Path, sheet: str | None = None) -> tuple[pa.Table, ExcelFormat]:
+def _read_sheet(path: Path, file: Any, sheet: str | None) -> tuple[pa.Table, ExcelFormat]:
     """Read a sheet with a row of column names, every cell as text; blank rows are skipped."""
     calamine = needed("python_calamine")
     _refuse_too_large(path)
-    with path.open("rb") as file:
-        book = calamine.CalamineWorkbook.from_filelike(file)
-        names = list(book.sheet_names)
-        if not names or (sheet is not None and sheet not in names):
-            wanted = "a sheet" if sheet is None else f"the sheet {shown(sheet)}"
-            raise TableError(
-                f"A table is read from a sheet; {shown(str(path), 300)} does not have {wanted}, but "
-                f"{listed(names) or 'none'}. Name one of these with --sheet."
-            )
-        chosen = names[0] if sheet is None else sheet
-        rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
+    book = calamine.CalamineWorkbook.from_filelike(file)
+    names = list(book.sheet_names)
+    if not names or (sheet is not None and sheet not in names):
+        wanted = "a sheet" if sheet is None else f"the sheet {shown(sheet)}"
+        raise TableError(
+            f"A table is read from a sheet; {shown(str(path), 300)} does not have {wanted}, but "
+            f"{listed(names) or 'none'}. Name one of these with --sheet."
+        )
+    chosen = names[0] if sheet is None else sheet
+    rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
     if len(rows) > _MOST_ROWS:
         raise TableError(
             f"A sheet has at most {plural(_MOST_ROWS, 'row')}; {shown(chosen)} in {shown(str(path), 300)} "
@@ -155,23 +144,17 @@ def _read_sheet(path: Path, sheet: str | None = None) -> tuple[pa.Table, ExcelFo
         )
     width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell != "")
     header = [_text(cell) for cell in rows[0][:width]]
-    for j, name in enumerate(header):
-        if not name:
-            raise TableError(
-                f"Every column of a sheet needs a name in its first row; column {_column_letters(j)} of "
-                f"{shown(chosen)} has none. Name it, or clear the column."
-            )
-    columns, kinds = [], []
-    for j, name in enumerate(header):
-        cells = [row[j] if j < len(row) else "" for row in rows[1:]]
-        kinds.append((name, _kind(cells)))
-        columns.append(pa.chunked_array([pa.array([_text(cell) for cell in cells], pa.string())]))
-    fields = [pa.field(name, pa.string()) for name in header]
+    if "" in header:
+        letters = needed("openpyxl.utils").get_column_letter(header.index("") + 1)
+        raise TableError(
+            f"Every column of a sheet needs a name in its first row; column {letters} of "
+            f"{shown(chosen)} has none. Name it, or clear the column."
+        )
+    cells = [[row[j] if j < len(row) else "" for row in rows[1:]] for j in range(width)]
+    texts = [pa.array([_text(cell) for cell in column], pa.string()) for column in cells]
+    kinds = tuple(zip(header, map(_kind, cells), strict=True))
     others = tuple(name for name in names if name != chosen)
-    return (
-        pa.Table.from_arrays(columns, schema=pa.schema(fields)),
-        ExcelFormat(chosen, tuple(kinds), others),
-    )
+    return pa.Table.from_arrays(texts, names=header), ExcelFormat(chosen, kinds, others)
 
 
 def _text(cell: Any) -> str:
@@ -188,18 +171,8 @@ def _text(cell: Any) -> str:
 
 def _kind(cells: list[Any]) -> str:
     """Name the kind that all cells of a column have, empty ones aside."""
-    kinds = {_kind_of_cell(cell) for cell in cells if cell != ""}
+    kinds = {_KINDS.get(type(cell), "text") for cell in cells if cell != ""}
     return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else "text"
-
-
-def _kind_of_cell(cell: Any) -> str:
-    if isinstance(cell, bool):
-        return "truth"
-    if isinstance(cell, int | float):
-        return "number"
-    if isinstance(cell, dt.datetime):
-        return "time"
-    return "date" if isinstance(cell, dt.date) else "text"
 
 
 def _write_sheet(table: pa.Table, path: Path, form: ExcelFormat) -> None:
@@ -207,19 +180,29 @@ def _write_sheet(table: pa.Table, path: Path, form: ExcelFormat) -> None:
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet(form.sheet or "Sheet1")
     make = needed("openpyxl.cell").WriteOnlyCell
+
+    def cell(value: str, data_type: str) -> Any:
+        """Make a cell that is of one type, whatever openpyxl would see in its text."""
+        made = make(sheet, value=value)
+        made.data_type = data_type
+        return made
+
     kinds = dict(form.kinds)
     # All before the first row, since openpyxl does not like to be stopped in between.
     columns = [
-        list(_cells(name, column, kinds.get(name), make, sheet))
+        list(_cells(name, column, kinds.get(name), cell))
         for name, column in zip(table.column_names, table.columns, strict=True)
     ]
-    sheet.append([_text_cell(name, make, sheet, name, None) for name in table.column_names])
+    sheet.append([_text_cell(name, cell, name, None) for name in table.column_names])
     for row in zip(*columns, strict=True):
         sheet.append(row)
     book.save(path)
 
 
-def _cells(name: str, column: Any, kind: str | None, make: Any, sheet: Any) -> Iterator[Any]:
+_MakeCell = Callable[[str, str], Any]
+
+
+def _cells(name: str, column: Any, kind: str | None, cell: _MakeCell) -> Iterator[Any]:
     """Values of a column as cells, one after the other."""
     values = decoded(column)
     text = is_text(values.type)
@@ -228,7 +211,7 @@ def _cells(name: str, column: Any, kind: str | None, make: Any, sheet: Any) -> I
         if value is None or value == "":
             yield None
         elif text:
-            yield _cell_of_text(value, kind or "text", make, sheet, name, i)
+            yield _cell_of_text(value, kind or "text", cell, name, i)
         elif isinstance(value, float) and not np.isfinite(value):
             raise TableError(
                 f"A cell holds a finite number; column {shown(name)} has an infinite one in row {i + 1}. "
@@ -237,8 +220,7 @@ def _cells(name: str, column: Any, kind: str | None, make: Any, sheet: Any) -> I
         elif as_text:
             yield str(value)
         else:
-            is_float = isinstance(value, float)
-            yield _number_cell(repr(value), make, sheet) if is_float else value
+            yield _number_cell(repr(value), cell) if isinstance(value, float) else value
 
 
 def _dates_fit(values: Any) -> bool:
@@ -251,54 +233,40 @@ def _dates_fit(values: Any) -> bool:
     return not len(days) or min(days.to_pylist()) >= _FIRST_DATE
 
 
-def _cell_of_text(text: str, kind: str, make: Any, sheet: Any, name: str, row: int) -> Any:
+def _cell_of_text(text: str, kind: str, cell: _MakeCell, name: str, row: int) -> Any:
     """Turn text back into the cell that it came from."""
     if kind in ("truth", "mixed") and text in ("TRUE", "FALSE"):
         return text == "TRUE"
     if kind in ("number", "mixed"):
-        try:
-            number: Any = float(text)
-        except ValueError:
-            pass
-        else:
+        with suppress(ValueError):
+            number = float(text)
             if _text(number) == text and np.isfinite(number):
-                return _number_cell(text, make, sheet)
+                return _number_cell(text, cell)
     if kind in ("date", "time", "mixed"):
-        try:
+        with suppress(ValueError):
             moment = dt.datetime.fromisoformat(text)
-        except ValueError:
-            pass
-        else:
             if moment.isoformat(sep=" ") == text:
                 return moment
             if moment.date().isoformat() == text:
                 return moment.date()
-    return _text_cell(text, make, sheet, name, row)
+    return _text_cell(text, cell, name, row)
 
 
-def _number_cell(digits: str, make: Any, sheet: Any) -> Any:
+def _number_cell(digits: str, cell: _MakeCell) -> Any:
     """Return a number with all its digits; openpyxl by itself writes sixteen, and a double may need more."""
     number = float(digits)
-    if float(f"{number:.16g}") == number:
-        return number
-    cell = make(sheet, value=digits)
-    cell.data_type = "n"
-    return cell
+    return number if float(f"{number:.16g}") == number else cell(digits, "n")
 
 
-def _text_cell(text: str, make: Any, sheet: Any, name: str, row: int | None) -> Any:
+def _text_cell(text: str, cell: _MakeCell, name: str, row: int | None) -> Any:
     """Return text, as a cell that is text whatever it begins with where openpyxl would see more in it."""
-    where = f"column {shown(name)}, " + ("its name" if row is None else f"row {row + 1}")
-    if len(text) > _LONGEST_TEXT:
-        raise TableError(
-            f"A cell holds at most {_LONGEST_TEXT:,} signs; {where} has more. Write another format."
-        )
-    if _CONTROL.search(text):
+    if len(text) > _LONGEST_TEXT or _CONTROL.search(text):
+        where = f"column {shown(name)}, " + ("its name" if row is None else f"row {row + 1}")
+        if len(text) > _LONGEST_TEXT:
+            raise TableError(
+                f"A cell holds at most {_LONGEST_TEXT:,} signs; {where} has more. Write another format."
+            )
         raise TableError(
             f"A cell holds no control characters; {where} has one. Write another format, or replace it."
         )
-    if text[:1] not in ("=", "#"):  # of formulas and of errors
-        return text
-    cell = make(sheet, value=text)
-    cell.data_type = "s"
-    return cell
+    return cell(text, "s") if text[:1] in ("=", "#") else text  # of formulas and of errors

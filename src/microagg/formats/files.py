@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Collection, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -16,10 +16,9 @@ from microagg.base.formatting import plural
 from microagg.errors import TableError, shown
 from microagg.formats import FORMATS
 from microagg.formats.addresses import KINDS, kind_by_ending
-from microagg.formats.atomic import sha256
-from microagg.formats.csv import CsvText, refuse_equal_names
+from microagg.formats.atomic import digest_of, sha256
+from microagg.formats.csv import refuse_equal_names
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file
-from microagg.formats.format import Reading
 from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
 from microagg.formats.parquet_folders import is_several
 from microagg.tables.file_metadata import (
@@ -33,21 +32,17 @@ from microagg.tables.file_metadata import (
 
 @dataclass(frozen=True)
 class Source:
-    """A file that was read.
-
-    Attributes
-    ----------
-    as_written : Arrow table; of a CSV file and a sheet every column as the text
-        that stands in it; of others with the codes and tags that stand for missing values
-    format : what was found out about the file, for writing it back in the same way
-    kind : of the file, see :func:`kind_of`
-    numbers : columns of text that are numbers even if they look like codes
-    """
+    """A file that was read."""
 
     as_written: pa.Table = field(repr=False)
+    """Of a CSV file and a sheet every column as the text that stands in it; of others with the codes and
+    tags that stand for missing values."""
     format: FileFormat
+    """What was found out about the file, for writing it back in the same way."""
     kind: str
+    """Of the file, see :func:`kind_of`."""
     numbers: frozenset[str] = frozenset()
+    """Columns of text that are numbers even if they look like codes."""
     sha256: str = ""
     """Hash of the file as it was read; empty unless asked for."""
 
@@ -71,15 +66,14 @@ class Source:
 
     def coded(self) -> dict[str, Coded]:
         """Columns of numbers in which something stands for a missing value, with what and where."""
-        coded = {}
-        for column in self.as_written.schema:
-            if column.metadata:
-                numbers = coded_numbers(
-                    column, self.as_written[column.name], self.table[column.name]
-                )
-                if numbers is not None:
-                    coded[column.name] = numbers
-        return coded
+        coded = {
+            column.name: coded_numbers(
+                column, self.as_written[column.name], self.table[column.name]
+            )
+            for column in self.as_written.schema
+            if column.metadata
+        }
+        return {name: numbers for name, numbers in coded.items() if numbers is not None}
 
     def kept_for(self, kind: str) -> pa.Table | None:
         """Columns as they are written to a file of some kind where nothing changes their values.
@@ -87,23 +81,16 @@ class Source:
         None: as the typed table has them.
         """
         own_format = FORMATS[self.kind]
-        if kind == self.kind:
-            return self.as_written if self.is_text or self._has_facts else None
-        if kind in own_format.text_also_for:
-            return self.as_written
-        if self.is_text or not self._has_facts:
+        if own_format.is_text:
+            return self.as_written if kind in (self.kind, "csv") else None
+        columns = self.labelled.columns.values()
+        if not own_format.is_program and not any(c.missing or c.storage for c in columns):
             return None
-        if kind in own_format.tags_also_for:
+        if kind == self.kind or (own_format.has_tags and FORMATS[kind].has_tags):
             return self.as_written
         # Numbers that are missing for a reason have no place elsewhere.
         plain = [c.name for c in self.as_written.schema if not is_number_or_tag(c)]
         return self.as_written.select(plain)
-
-    @property
-    def _has_facts(self) -> bool:
-        return FORMATS[self.kind].is_program or any(
-            facts.missing or facts.storage for facts in self.labelled.columns.values()
-        )
 
 
 def kind_of(path: Path, writing: bool = False) -> str:
@@ -136,8 +123,6 @@ def read_file(
     csv: CsvFormat | None = None,
     *,
     sheet: str | None = None,
-    like: FileFormat | None = None,
-    looked: CsvText | None = None,
     hashed: bool = False,
 ) -> Source:
     """Read a table from a file whose ending tells its format.
@@ -148,21 +133,25 @@ def read_file(
     numbers : columns of text that are numbers even if they look like codes, such as 00123
     csv : how a CSV file is written; None: found out from the file
     sheet : name of the sheet of a workbook; None: the first
-    like : the format of a file that :func:`write_file` wrote, to read it back
-    looked : the CSV file, if its header was read before
     hashed : whether the source has the hash of the file; a file that changes meanwhile is refused
     """
-    if not stands_for_several(path):
+    several = stands_for_several(path)
+    if not several:
         refuse_what_is_no_file(path)
     kind = kind_of(path)
     csv = completed_csv(path, csv)
     named = frozenset(numbers or ())
-    before = path.stat() if hashed and path.is_file() else None
-    hashes: list[str] | None = [] if hashed else None
-    with readable(path, kind):
-        table, form = FORMATS[kind].read(path, Reading(csv, sheet, like, looked, hashes))
-    digest = "" if hashes is None else (hashes or [sha256(path)])[0]
-    if before is not None and _state(path.stat()) != _state(before):
+
+    def state() -> tuple[int, ...]:
+        status = path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
+    before = None if several else state()
+    # Arrow itself opens no file whose name is not UTF-8.
+    with readable(path, kind), nullcontext() if several else path.open("rb") as file:
+        digest = "" if not hashed else sha256(path) if file is None else digest_of(file)
+        table, form = FORMATS[kind].read(path, file, csv, sheet)
+    if hashed and not several and state() != before:
         raise TableError(
             f"A file must stay as it is while it is read; {shown(str(path), 300)} changed meanwhile. "
             "Read it again."
@@ -183,10 +172,6 @@ def write_file(table: pa.Table, path: Path, format: FileFormat | None = None) ->
     kind, form = kind_of(path, writing=True), format or FileFormat()
     with does_not_fit(kind):
         FORMATS[kind].write(table, path, form)
-
-
-def _state(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def what_is_left(source: Source, target: Path, dropped: Iterable[Any] = ()) -> list[str]:
@@ -263,9 +248,9 @@ def _other_fact(written: Labelled, back: Source, untouched: set[str]) -> str | N
                 value, other = dict(value), dict(other)
             if value not in (None, ()) and value != other:
                 return f"column {shown(name)} has another {what.replace('_', ' ')}"
-    if (written.label, written.notes) != (
-        labelled.label,
-        labelled.notes,
-    ) and written.family != "sas":
-        return "the label or the notes of the table are others"
-    return None
+    same = (written.label, written.notes) == (labelled.label, labelled.notes)
+    return (
+        None
+        if same or written.family == "sas"
+        else "the label or the notes of the table are others"
+    )

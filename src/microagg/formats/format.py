@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from io import BufferedReader
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.errors import TableError, listed, shown
-from microagg.formats.atomic import digest_of
 from microagg.formats.layouts import CsvFormat, FileFormat
 from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, typed
 from microagg.tables.frame_libraries import decoded, is_number, is_text
 from microagg.tables.numbers_in_text import as_typed
-
-
-class Reading(NamedTuple):
-    """How a file is to be read; see :func:`microagg.formats.files.read_file`."""
-
-    csv: CsvFormat
-    sheet: str | None = None
-    like: FileFormat | None = None
-    looked: Any = None
-    """The CSV file, if its header was read before."""
-    hashes: list[str] | None = None
-    """Gets the hash of the file if the format opens it; None: it is not wanted."""
-
-    def hash(self, file: BufferedReader) -> None:
-        """Hash an open file, so that the same file is hashed and read."""
-        if self.hashes is not None:
-            self.hashes.append(digest_of(file))
-
-
-Has = Callable[[ColumnFacts], object]
 
 
 class Format:
@@ -58,29 +37,33 @@ class Format:
     has_formulas: ClassVar[bool] = False
     """Whether a spreadsheet program takes some texts of a file for formulas."""
     has_sheets: ClassVar[bool] = False
-    text_also_for: ClassVar[tuple[str, ...]] = ()
-    """Other formats to which unchanged text is written as it was read."""
-    tags_also_for: ClassVar[tuple[str, ...]] = ()
-    """Other formats that have the letters which tell why a value is missing."""
+    has_tags: ClassVar[bool] = False
+    """Whether letters tell why a value is missing."""
 
     # What has a place.
-    column_labels: ClassVar[bool] = True
+    labels: ClassVar[bool] = True
+    """Whether columns and the table have labels."""
     value_labels: ClassVar[bool] = True
     whole_value_labels: ClassVar[bool] = False
     """Whether only whole numbers, and letters of missing values, have labels."""
     missing_codes: ClassVar[bool] = False
-    table_label: ClassVar[bool] = True
-    longest_label: ClassVar[int | None] = None
-    """In bytes; None: no limit."""
-    longest_value_label: ClassVar[int | None] = None
-    longest_text: ClassVar[int | None] = None
-    largest: ClassVar[float | None] = None
-    """Largest number; None: the largest double."""
-    smallest: ClassVar[float | None] = None
-    """Smallest number above zero; None: the smallest double."""
+    longest_label: ClassVar[float] = math.inf
+    """In bytes."""
+    longest_value_label: ClassVar[float] = math.inf
+    longest_text: ClassVar[float] = math.inf
+    largest: ClassVar[float] = math.inf
+    """Largest number."""
+    smallest: ClassVar[float] = 0.0
+    """Smallest number above zero."""
 
-    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
-        """Read a file; also return how it is laid out."""
+    def read(
+        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
+    ) -> tuple[pa.Table, FileFormat]:
+        """Read a file; also return how it is laid out.
+
+        ``file`` is open at its beginning, None for a folder; ``csv`` is how CSV files are written; ``sheet``
+        is that of a workbook, None for the first.
+        """
         raise NotImplementedError
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
@@ -101,28 +84,36 @@ class Format:
             if self.limits_values and not is_number_or_tag(column):
                 self._refuse_values(column.name, decoded(values), version)
 
-    def _longest_text(self, version: int) -> int | None:
+    def _longest_text(self, version: int) -> float:
         return self.longest_text
 
     def _refuse_values(self, name: str, values: Any, version: int) -> None:
-        dtype = values.type
+        dtype, numbers, faults = values.type, f"Numbers in {self.words}", []
         if is_text(dtype):
             limit = self._longest_text(version)
-            if limit is not None:
-                long = pc.greater(pc.binary_length(values), limit)
-                rule = f"Text in {self.words} has at most {limit:,} bytes"
-                _refuse_first(name, long, rule, "has longer text")
+            rule = f"Text in {self.words} has at most {limit:,} bytes"
+            faults = [(pc.greater(pc.binary_length(values), limit), rule, "has longer text")]
         elif pa.types.is_int64(dtype) or pa.types.is_uint64(dtype):
             least = -(2**53) if pa.types.is_signed_integer(dtype) else 0
             large = pc.or_(pc.greater(values, 2**53), pc.less(values, least))
             rule = f"Whole numbers in {self.words} are exact up to 2^53"
-            _refuse_first(name, large, rule, "has a larger one")
+            faults = [(large, rule, "has a larger one")]
         elif pa.types.is_floating(dtype):
-            self._refuse_numbers(name, values.cast(pa.float64()))
+            doubles = values.cast(pa.float64())
+            size = pc.abs(doubles)
+            small = pc.and_(pc.less(size, self.smallest), pc.not_equal(doubles, pa.scalar(0.0)))
+            large, up_to = pc.greater(size, self.largest), f"go up to {self.largest:.3g}"
+            at_least = f"are zero or at least {self.smallest:.3g}"
+            faults = [
+                (pc.is_inf(doubles), f"{numbers} are finite", "has an infinite one"),
+                (large, f"{numbers} {up_to}", "has a larger one"),
+                (small, f"{numbers} {at_least}", "has a smaller one"),
+            ]
         elif pa.types.is_decimal(dtype):
-            exact = np.array([v is None or float(v) == v for v in values.to_pylist()], dtype=bool)
-            rule = f"Numbers in {self.words} are doubles"
-            _refuse_first(name, pa.array(~exact), rule, "has a decimal number that is none")
+            other = pa.array(
+                [v is not None and float(v) != v for v in values.to_pylist()], pa.bool_()
+            )
+            faults = [(other, f"{numbers} are doubles", "has a decimal number that is none")]
         elif not (
             pa.types.is_integer(dtype)
             or pa.types.is_boolean(dtype)
@@ -133,71 +124,57 @@ class Format:
                 f"{_capital(self.words)} holds numbers, text and dates; column {shown(name)} of type "
                 f"{dtype} does not fit. Write Parquet instead, or drop the column."
             )
-
-    def _refuse_numbers(self, name: str, doubles: Any) -> None:
-        numbers = f"Numbers in {self.words}"
-        finite = pc.or_(pc.is_finite(doubles), pc.is_nan(doubles))
-        _refuse_first(name, pc.invert(finite), f"{numbers} are finite", "has an infinite one")
-        size = pc.abs(doubles)
-        if self.largest is not None:
-            rule = f"{numbers} go up to {self.largest:.3g}"
-            _refuse_first(name, pc.greater(size, self.largest), rule, "has a larger one")
-        if self.smallest is not None:
-            small = pc.and_(pc.less(size, self.smallest), pc.not_equal(doubles, pa.scalar(0.0)))
-            rule = f"{numbers} are zero or at least {self.smallest:.3g}"
-            _refuse_first(name, small, rule, "has a smaller one")
+        for bad, rule, fact in faults:
+            row = pc.index(pc.fill_null(bad, False), True).as_py()
+            if row >= 0:
+                raise TableError(
+                    f"{rule}; column {shown(name)} {fact} in row {row + 1}. Drop the column, or write "
+                    "another format, such as Parquet."
+                )
 
     def left_out(self, schema: pa.Schema, facts: Labelled) -> Iterator[str]:
         """Say which labels, codes and formats have no place."""
         no_place = f"{_capital(self.words)} has no place for"
         same = facts.family == self.name
         tagged = [column.name for column in schema if is_number_or_tag(column)]
-        if tagged and not same and facts.family not in self.tags_also_for:
+        if tagged and not same and not self.has_tags:
             yield (
                 f"{no_place} the letters that tell why a value is missing, such as .a ({listed(tagged)}): "
                 "these values are missing without a reason."
             )
         if self.keeps_facts:
             return
-        for what, has in self._no_place(same).items():
+        for what, has in self._no_place(same):
             names = [name for name, column in facts.columns.items() if has(column)]
             if names:
                 yield f"{no_place} {what} ({listed(names, limit=5)}): they are left out."
-        if not self.table_label and (facts.label or facts.notes):
+        if not self.labels and (facts.label or facts.notes):
             yield f"{no_place} the label and the notes of a table: they are left out."
         if same:
             yield from self._rewritten(facts)
         for lost in facts.lost:
             yield f"{_capital(lost)} cannot be written and are left out."
 
-    def _no_place(self, same: bool) -> dict[str, Has]:
+    def _no_place(self, same: bool) -> Iterator[tuple[str, Callable[[ColumnFacts], object]]]:
         """Name what has no place, and tell which columns have such; ``same``: they come from this format."""
-        columns: dict[str, Has] = {}
-        if not self.column_labels:
-            columns["labels of columns"] = lambda c: c.label
+        if not self.labels:
+            yield "labels of columns", lambda c: c.label
         if not self.value_labels and not same:
-            columns["labels of values"] = lambda c: c.value_labels
+            yield "labels of values", lambda c: c.value_labels
         if not self.missing_codes:
-            columns["declarations of missing codes"] = lambda c: c.missing
+            yield "declarations of missing codes", lambda c: c.missing
         if same:
-            return columns
-        columns["formats, widths and levels of measurement of another program"] = lambda c: (
-            c.format or c.measure
-        )
+            return
+        other_words = "formats, widths and levels of measurement of another program"
+        yield other_words, lambda c: c.format or c.measure
         if self.whole_value_labels:
-            columns["labels of values that are not whole numbers"] = lambda c: any(
-                not _is_whole(value) for value, _ in c.value_labels
-            )
-        longest, longest_value = self.longest_label, self.longest_value_label
-        if longest is not None:
-            columns[f"labels of columns beyond {longest} bytes"] = lambda c: (
-                c.label and len(c.label.encode()) > longest
-            )
-        if longest_value is not None:
-            columns[f"labels of values beyond {longest_value:,} bytes"] = lambda c: any(
-                len(label.encode()) > longest_value for _, label in c.value_labels
-            )
-        return columns
+            fractions = "labels of values that are not whole numbers"
+            yield fractions, lambda c: any(not _is_whole(value) for value, _ in c.value_labels)
+        most, most_of_value = self.longest_label, self.longest_value_label
+        long = f"labels of columns beyond {most} bytes"
+        yield long, lambda c: c.label and len(c.label.encode()) > most
+        long = f"labels of values beyond {most_of_value:,} bytes"
+        yield long, lambda c: any(len(text.encode()) > most_of_value for _, text in c.value_labels)
 
     def _rewritten(self, facts: Labelled) -> Iterator[str]:
         """Say what of a file of the same format is written otherwise."""
@@ -206,9 +183,7 @@ class Format:
     def same(self, table: pa.Table, read_back: pa.Table, name: str) -> bool:
         """Return whether a column of a file that was read back holds what was to be written."""
         stored, back = stored_values(table[name]), stored_values(read_back[name])
-        if is_text(stored.type):
-            return self._same_text(stored, back)
-        return self._same_values(stored, back)
+        return (self._same_text if is_text(stored.type) else self._same_values)(stored, back)
 
     def _same_text(self, written: Any, read_back: Any) -> bool:
         return bool(_text(written).equals(_text(read_back)))
@@ -220,9 +195,8 @@ class Format:
             return bool(_moments(written).equals(_moments(read_back)))
         if is_number(written.type) and is_number(read_back.type):
             return equal_numbers(written, read_back)
-        return repr(written.to_pylist()) == repr(
-            read_back.to_pylist()
-        )  # in which NaN is NaN, nested too
+        # In which NaN is NaN, nested too.
+        return repr(written.to_pylist()) == repr(read_back.to_pylist())
 
     def may_widen(self, column: ColumnFacts, facts: Labelled) -> bool:
         """Return whether values of a column may take more bytes than they did."""
@@ -233,15 +207,6 @@ def _is_whole(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) == 1  # the letter of a missing value
     return float(value).is_integer() and abs(value) <= 2_147_483_620
-
-
-def _refuse_first(name: str, bad: Any, rule: str, fact: str) -> None:
-    row = pc.index(pc.fill_null(bad, False), True).as_py()
-    if row >= 0:
-        raise TableError(
-            f"{rule}; column {shown(name)} {fact} in row {row + 1}. Drop the column, or write another "
-            "format, such as Parquet."
-        )
 
 
 def _capital(words: str) -> str:

@@ -105,14 +105,13 @@ class FolderLayout:
         runs = sum(before != after for before, after in itertools.pairwise(values)) + 1
         return runs == len(set(values)) and sum(piece.rows for piece in self.pieces) == rows
 
-    def placed(self, names: Sequence[str], rows: int, keeps_places: bool) -> tuple[Piece, ...]:
-        """Pieces for a table of these columns and records.
-
-        ``keeps_places`` says whether every record still has what the folder of its file tells.
-        """
+    def placed(
+        self, names: Sequence[str], changed: Collection[str], rows: int
+    ) -> tuple[Piece, ...]:
+        """Pieces for a table of these columns and records, of which some columns were changed."""
         if not self.pieces or sum(piece.rows for piece in self.pieces) != rows:
             return (Piece("part-0.parquet", rows, ParquetLayout()),)
-        if keeps_places and set(self.keys) <= set(names):
+        if set(self.keys) <= set(names) - set(changed):
             return self.pieces
         # The names of folders would tell what the records no longer do.
         return tuple(
@@ -123,18 +122,14 @@ class FolderLayout:
 
 @dataclass(frozen=True)
 class ExcelFormat:
-    """The sheet that a table stands in, and what its cells are.
-
-    Attributes
-    ----------
-    sheet : name; None for the first one when reading, Sheet1 when writing
-    kinds : name of each column and what its cells are: number, text, truth, date, time or mixed
-    others : the other sheets of the file
-    """
+    """The sheet that a table stands in, and what its cells are."""
 
     sheet: str | None = None
+    """Name; None for the first one when reading, Sheet1 when writing."""
     kinds: tuple[tuple[str, str], ...] = ()
+    """Name of each column and what its cells are: number, text, truth, date, time or mixed."""
     others: tuple[str, ...] = ()
+    """The other sheets of the file."""
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,10 @@ import pyarrow as pa
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
 
-from microagg.errors import InputError, TableError, shown
-from microagg.formats.file_errors import readable, refuse_what_is_no_file, sound
-from microagg.formats.format import Format, Reading
-from microagg.formats.layouts import FileFormat, ParquetLayout, Piece
+from microagg.errors import TableError, shown
+from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
+from microagg.formats.format import Format
+from microagg.formats.layouts import CsvFormat, FileFormat, ParquetLayout, Piece
 from microagg.formats.parquet_folders import (
     is_several,
     key_columns,
@@ -36,31 +37,31 @@ class Parquet(Format):
     in_batches = True
     keeps_facts = True
 
-    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+    def read(
+        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
+    ) -> tuple[pa.Table, FileFormat]:
         """Read a file, or several as one table."""
         tables: list[pa.Table] = []
-        several = is_several(path)
 
         def look(file: Path) -> tuple[pa.Schema, int, ParquetLayout]:
-            with opened_parquet(file, None if several else how) as parquet:
+            with opened_parquet(file) as parquet:
                 tables.append(sound(parquet.read()))
                 return tables[-1].schema, tables[-1].num_rows, layout_of(parquet.metadata)
 
-        if not several:
-            _, _, layout = look(path)
-            return tables[0], FileFormat(csv=how.csv, parquet=layout)
+        if not is_several(path):
+            with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
+                return sound(parquet.read()), FileFormat(csv, layout_of(parquet.metadata))
         _, folder, schema = look_into(path, look)
         whole = pa.concat_tables(
             [piece.replace_schema_metadata(schema.metadata) for piece in tables]
         )
         for name, column in key_columns(folder.pieces).items():
             whole = whole.append_column(name, column)
-        return whole, FileFormat(csv=how.csv, folder=folder)
+        return whole, FileFormat(csv, folder=folder)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a file, or the files of a folder."""
-        with folder_pieces(path, form, table.schema, table.num_rows, _moved(table, form)) as pieces:
-            pieces.write(table)
+        write_parquet([table], path, form, table.schema, table.num_rows, _moved(table, form))
 
 
 def _moved(table: pa.Table, form: FileFormat) -> list[str]:
@@ -73,17 +74,16 @@ def _moved(table: pa.Table, form: FileFormat) -> list[str]:
 
 
 @contextmanager
-def opened_parquet(
-    file: Path, how: Reading | None = None, **options: Any
-) -> Iterator[pq.ParquetFile]:
+def opened_parquet(file: Path, **options: Any) -> Iterator[pq.ParquetFile]:
     """Open a file; what keeps it from being read is said in words."""
     refuse_what_is_no_file(file)
     # Arrow itself opens no file whose name is not UTF-8.
-    with readable(file, "parquet"), file.open("rb") as opened:
-        if how is not None:
-            how.hash(opened)
-        with pq.ParquetFile(opened, page_checksum_verification=True, **options) as parquet:
-            yield parquet
+    with (
+        readable(file, "parquet"),
+        file.open("rb") as opened,
+        pq.ParquetFile(opened, page_checksum_verification=True, **options) as parquet,
+    ):
+        yield parquet
 
 
 def layout_of(metadata: Any) -> ParquetLayout:
@@ -96,145 +96,98 @@ def layout_of(metadata: Any) -> ParquetLayout:
     return ParquetLayout(_CODECS.get(codec, codec), max(group.num_rows for group in groups) or 1)
 
 
-def folder_pieces(
+def write_parquet(
+    tables: Iterable[pa.Table],
     path: Path,
     form: FileFormat,
     schema: pa.Schema,
-    rows: int | None,
+    rows: int,
     changed: Collection[str],
-    most: int | None = None,
-) -> FolderPieces:
-    """Return what writes a table to one file, or to a folder that exists.
+    most: float = math.inf,
+) -> None:
+    """Write a table that comes in parts to one file, or to the files of a folder that exists.
 
-    If ``changed`` names a column that folders give, the files get other names.
+    What the names of the files' folders tell must be what the ``rows`` records have, and is not written. If
+    ``changed`` names a column that folders give, the files get other names. Up to one row group is in
+    memory, or ``most`` bytes of it: one that takes more is written as several.
     """
-    if not path.is_dir():
-        piece = Piece(path.name, sys.maxsize, form.parquet)
-        return FolderPieces((piece,), schema, path.parent, most)
-    if rows is None:
-        raise InputError(
-            "Records are spread over the files of a folder as they were; say how many there are "
-            "with rows=."
-        )
-    keeps_places = not set(form.folder.keys) & set(changed)
-    return FolderPieces(form.folder.placed(schema.names, rows, keeps_places), schema, path, most)
+    pieces: Sequence[Piece] = (Piece(path.name, sys.maxsize, form.parquet),)
+    folder = path.parent
+    if path.is_dir():
+        pieces, folder = form.folder.placed(schema.names, changed, rows), path
+    keys, source = key_types(pieces), iter(tables)
+    content = pa.schema([c for c in schema if c.name not in keys], schema.metadata)
+    rest = schema.empty_table()
 
+    def records(most_rows: int, folder_keys: Mapping[str, str | None]) -> Iterator[pa.Table]:
+        """Yield the next records, without what the folder of their file tells."""
+        nonlocal rest
+        while most_rows and (rest.num_rows or (rest := next(source, None)) is not None):
+            some, rest = rest.slice(0, most_rows), rest.slice(most_rows)
+            most_rows -= some.num_rows
+            yield _without_keys(some, folder_keys, keys)
+        rest = schema.empty_table() if rest is None else rest
 
-class _ParquetPieces:
-    """Writes a Parquet file in row groups of the size of a layout, from tables of any sizes.
-
-    What a row group lacks is waited for, so that up to one is in memory, or as much of it as ``most``
-    bytes: a row group that takes more is written as several.
-    """
-
-    def __init__(
-        self, layout: ParquetLayout, schema: pa.Schema, path: Path, most: int | None
-    ) -> None:
+    for piece in pieces:
+        file = folder / piece.name
+        file.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
-            file = stack.enter_context(path.open("wb"))  # Arrow opens only names that are UTF-8
-            writer = pq.ParquetWriter(file, schema, compression=layout.codec)
-            self._writer = stack.enter_context(writer)
-            self._open = stack.pop_all()
-        self._size = layout.row_group
-        self._waiting: list[pa.Table] = []
-        self._records = 0  # of those that wait
-        self._most = most
-
-    def close(self, complete: bool = True) -> None:
-        """Close the file; if it is to be complete, write what waits first."""
-        with self._open:
-            if complete and self._records:
-                self._put(self._records)
-
-    def write(self, table: pa.Table) -> None:
-        """Write further records, or keep them until a row group is full."""
-        self._waiting.append(table)
-        self._records += table.num_rows
-        while self._records >= self._size:
-            self._put(self._size)
-        if self._most is not None and self._bytes() > self._most:
-            self._put(self._records)
-
-    def _bytes(self) -> int:
-        return sum(table.nbytes for table in self._waiting)
-
-    def _put(self, records: int) -> None:
-        whole = pa.concat_tables(self._waiting)
-        # Where a page ends depends on the chunks of a column; with one chunk, on its values alone.
-        group = whole.slice(0, records).combine_chunks()
-        self._writer.write_table(group, row_group_size=records)
-        self._records -= records
-        self._waiting = [whole.slice(records)] if self._records else []
+            opened = stack.enter_context(file.open("wb"))  # Arrow opens only names that are UTF-8
+            with does_not_fit("parquet"):
+                writer = pq.ParquetWriter(opened, content, compression=piece.layout.codec)
+                stack.enter_context(writer)
+            lines = records(piece.rows, dict(piece.keys))
+            for group in regrouped(lines, piece.layout.row_group, most):
+                # Where a page ends depends on the chunks of a column; with one chunk, on its values alone.
+                with does_not_fit("parquet"):
+                    writer.write_table(group.combine_chunks(), row_group_size=group.num_rows)
+    if next(records(1, {}), None) is not None:
+        raise TableError(
+            "A folder gets as many records as its files had; there are more. "
+            "Write one Parquet file instead."
+        )
 
 
-class FolderPieces:
-    """Writes a table into the files of a folder, from tables of any sizes.
+def _without_keys(
+    table: pa.Table, folder_keys: Mapping[str, str | None], types: Mapping[str, pa.DataType]
+) -> pa.Table:
+    for name, value in folder_keys.items():
+        expected = repeated(value, types[name], table.num_rows)
+        if not table[name].equals(pa.chunked_array([expected])):
+            raise TableError(
+                f"The folders of the files tell column {shown(name)}, which was changed. Write to "
+                "one Parquet file, or say that the column changes."
+            )
+    return table.drop_columns(list(folder_keys))
 
-    What the names of the files' folders tell must be what the records have, and is not written.
+
+def regrouped(tables: Iterable[pa.Table], rows: int, most: float) -> Iterator[pa.Table]:
+    """Join and cut ``tables`` so that each has ``rows`` records, the last one fewer.
+
+    Tables of ``most`` bytes are large enough, however few records they have. No value is copied, so that a
+    table may have several chunks.
     """
-
-    def __init__(
-        self, pieces: Sequence[Piece], schema: pa.Schema, folder: Path, most: int | None = None
-    ) -> None:
-        self._keys = key_types(pieces)
-        content = [column for column in schema if column.name not in self._keys]
-        self._schema = pa.schema(content, schema.metadata)
-        self._folder, self._most = folder, most
-        self._planned = iter(pieces)
-        self._piece: Piece | None = None
-        self._lacking = 0  # records that the file at hand lacks
-        self._parquet: _ParquetPieces | None = None
-
-    def __enter__(self) -> FolderPieces:
-        return self
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is None:
-            while self._next():  # files without records
-                pass
-        elif self._parquet is not None:
-            self._parquet.close(complete=False)
-
-    def write(self, table: pa.Table) -> None:
-        """Write further records."""
+    waiting: list[pa.Table] = []
+    records = size = 0
+    for table in tables:
+        waiting.append(table)
+        records += table.num_rows
+        size += table.nbytes
+        if records < rows and size < most:
+            continue
+        whole = pa.concat_tables(waiting)
         start = 0
-        while start < table.num_rows:
-            while not self._lacking:
-                if not self._next():
-                    raise TableError(
-                        "A folder gets as many records as its files had; there are more. "
-                        "Write one Parquet file instead."
-                    )
-            some = table.slice(start, self._lacking)
-            assert self._parquet is not None
-            self._parquet.write(self._without_keys(some))
-            self._lacking -= some.num_rows
-            start += some.num_rows
-
-    def _without_keys(self, table: pa.Table) -> pa.Table:
-        assert self._piece is not None
-        for name, value in self._piece.keys:
-            expected = repeated(value, self._keys[name], table.num_rows)
-            if not table[name].equals(pa.chunked_array([expected])):
-                raise TableError(
-                    f"The folders of the files tell column {shown(name)}, which was changed. Write to "
-                    "one Parquet file, or say that the column changes."
-                )
-        return table.drop_columns(list(self._keys))
-
-    def _next(self) -> bool:
-        """Go on to the next file; False: there is none."""
-        if self._parquet is not None:
-            self._parquet.close()
-        self._piece = next(self._planned, None)
-        self._parquet = None
-        if self._piece is None:
-            return False
-        path = self._folder / self._piece.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._parquet = _ParquetPieces(self._piece.layout, self._schema, path, self._most)
-        self._lacking = self._piece.rows
-        return True
+        while records - start >= rows:
+            yield whole.slice(start, rows)
+            start += rows
+        rest = whole.slice(start)
+        if rest.nbytes >= most:
+            yield rest
+            rest = rest.slice(rest.num_rows)
+        waiting = [rest] if rest.num_rows else []
+        records, size = rest.num_rows, rest.nbytes
+    if records:
+        yield pa.concat_tables(waiting)
 
 
 class Arrow(Format):
@@ -244,11 +197,11 @@ class Arrow(Format):
     words = "an Arrow file"
     keeps_facts = True
 
-    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
-        """Read a file; Arrow itself opens none whose name is not UTF-8."""
-        with path.open("rb") as file:
-            how.hash(file)
-            return sound(feather.read_table(file)), FileFormat(csv=how.csv)
+    def read(
+        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
+    ) -> tuple[pa.Table, FileFormat]:
+        """Read a file."""
+        return sound(feather.read_table(file)), FileFormat(csv)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a file as pyarrow does by default."""

@@ -16,6 +16,8 @@ import pyarrow as pa
 from microagg.base.typing import Labels
 from microagg.errors import TableError, listed, shown
 from microagg.formats.layouts import FolderLayout, ParquetLayout, Piece
+from microagg.kernels.labels import combine
+from microagg.tables.frame_libraries import decoded
 
 _ENDINGS = (".parquet", ".pq")
 _NOTHING = "__HIVE_DEFAULT_PARTITION__"
@@ -67,13 +69,13 @@ def foreign_file(folder: Path) -> Path | None:
 def look_into(
     path: Path, look: Callable[[Path], tuple[pa.Schema, int, ParquetLayout]]
 ) -> tuple[list[Path], FolderLayout, pa.Schema]:
-    """Check that several Parquet files are one table: the files, how records are spread, the columns.
+    """Check that Parquet files are one table: the files, how records are spread, the columns.
 
     ``look`` gives the columns, the records and the layout of one file.
     """
     pieces: list[Piece] = []
     schema: pa.Schema = None
-    files = parquet_files(path)
+    files = parquet_files(path) if is_several(path) else [path]
     for file in files:
         file_schema, rows, layout = look(file)
         if pieces:
@@ -154,22 +156,15 @@ def key_places(pieces: Sequence[Piece], table: pa.Table) -> Labels | None:
     names = [name for name, _ in pieces[0].keys] if pieces else []
     if not names or not set(names) <= set(table.column_names):
         return None
-    codes = np.zeros(table.num_rows, dtype=np.int64)
-    places: dict[tuple[str | None, ...], int] = {(): 0}
-    for j, name in enumerate(names):  # one key after the other: folders within folders
-        column = table[name].combine_chunks().dictionary_encode(null_encoding="encode")
-        levels = [None if v is None else str(v) for v in column.dictionary.to_pylist()]
-        deeper: dict[tuple[str | None, ...], int] = {}
-        for piece in pieces:
-            deeper.setdefault(tuple(value for _, value in piece.keys[: j + 1]), len(deeper))
-        below = np.full((len(places), len(levels)), -1, dtype=np.int64)
-        for key, place in places.items():
-            below[place] = [deeper.get((*key, level), -1) for level in levels]
-        codes = below[codes, column.indices.to_numpy()]
-        if (codes < 0).any():
-            return None
-        places = deeper
-    return codes
+    codes = []
+    for j, name in enumerate(names):
+        keys = pa.array([piece.keys[j][1] for piece in pieces], pa.string())
+        chunks = decoded(table[name]).cast(pa.string()).chunks
+        both = pa.chunked_array([keys, *chunks]).combine_chunks().dictionary_encode()
+        codes.append(both.indices.fill_null(-1).to_numpy().astype(np.int64))
+    labels = combine(codes)  # numbered by first appearance: those of the pieces come first
+    places, last = labels[len(pieces) :], labels[: len(pieces)].max()
+    return None if (places > last).any() else places
 
 
 def repeated(value: str | None, kind: pa.DataType, rows: int) -> pa.Array:

@@ -83,10 +83,9 @@ def _from_input(folder: Path) -> tuple[Path, str]:
         digest = _copy(sys.stdin.buffer, copy)
     with arrived.open("rb") as file:
         head = file.read(len(_ARROW_FILE))
-    if head.startswith(_ARROW_FILE):
-        return arrived.rename(folder / "stdin.arrow"), digest
     if not head.startswith(_ARROW_STREAM):
-        return arrived.rename(folder / "stdin.csv"), digest
+        name = "stdin.arrow" if head.startswith(_ARROW_FILE) else "stdin.csv"
+        return arrived.rename(folder / name), digest
     whole = folder / "stdin.arrow"
     try:
         with arrived.open("rb") as file, pa.ipc.open_stream(file) as stream:
@@ -140,8 +139,8 @@ class Destination:
 
     def __init__(self, place: Place, folder: Path) -> None:
         self.place, self._folder = place, folder
-        self._packed: Path | None = None
-        self._temporary: str | None = None
+        self._packed = folder  # the table in the form of the place, once it is packed
+        self._temporary = ""
 
     @property
     def is_local(self) -> bool:
@@ -150,7 +149,25 @@ class Destination:
 
     def pack(self, table: Path, part: Path) -> str:
         """Bring a table into the form of its place and return its hash; ``part`` is for a local file."""
-        self._packed = self._in_form(table, part)
+        import pyarrow as pa
+
+        self._packed = table
+        codec = CODECS.get(Path(self.place.name).suffix.lower())
+        if self.place == STANDARD and table.suffix == ".arrow":
+            self._packed = self._folder / "stream"
+            with pa.ipc.open_file(str(table)) as whole:
+                batches = (whole.get_batch(j) for j in range(whole.num_record_batches))
+                _copy_batches(batches, pa.ipc.new_stream(str(self._packed), whole.schema))
+        elif codec is not None:
+            self._packed = part if self.is_local else self._folder / self.place.name
+            with (
+                table.open("rb") as plain,
+                self._packed.open("wb") as compressed,
+                pa.CompressedOutputStream(compressed, codec) as out,
+            ):
+                digest = _copy(plain, out)
+            with self._packed.open("rb") as file:
+                self._refuse_difference(_copy(pa.CompressedInputStream(file, codec)), digest)
         return sha256(self._packed)
 
     def send(self) -> None:
@@ -163,41 +180,19 @@ class Destination:
         """
         if isinstance(self.place, Address):
             with self.place.reached() as (store, path):
-                self._send(store, path)
+                parent, _, name = path.rpartition("/")
+                mark = "".join(random.SystemRandom().choices(_LETTERS, k=8))
+                self._temporary = f"{parent}/.{name[:30]}.{mark}.part"
+                for within, file in self._files().items():
+                    there = self._temporary + within
+                    self._refuse_difference(_sent(store, file, there), sha256(file))
 
-    def _in_form(self, table: Path, part: Path) -> Path:
-        import pyarrow as pa
-
-        if self.place == STANDARD and table.suffix == ".arrow":
-            packed = self._folder / "stream"
-            with pa.ipc.open_file(str(table)) as whole:
-                batches = (whole.get_batch(j) for j in range(whole.num_record_batches))
-                _copy_batches(batches, pa.ipc.new_stream(str(packed), whole.schema))
-            return packed
-        codec = CODECS.get(Path(self.place.name).suffix.lower())
-        if codec is None:
-            return table
-        packed = part if self.is_local else self._folder / self.place.name
-        with (
-            table.open("rb") as plain,
-            packed.open("wb") as compressed,
-            pa.CompressedOutputStream(compressed, codec) as out,
-        ):
-            digest = _copy(plain, out)
-        with packed.open("rb") as file:
-            self._refuse_difference(_copy(pa.CompressedInputStream(file, codec)), digest)
-        return packed
-
-    def _send(self, store: Any, path: str) -> None:
-        """Send a file, or the files of a folder, under a temporary name, and compare what arrived."""
-        assert self._packed is not None
-        parent, _, name = path.rpartition("/")
-        mark = "".join(random.SystemRandom().choices(_LETTERS, k=8))
-        self._temporary = f"{parent}/.{name[:30]}.{mark}.part"
-        for file in _files_in(self._packed):
-            within = file.relative_to(self._packed).as_posix()
-            there = self._temporary if file == self._packed else f"{self._temporary}/{within}"
-            self._refuse_difference(_sent(store, file, there), sha256(file))
+    def _files(self) -> dict[str, Path]:
+        """Return the files to send, by what follows the name of the place: nothing, or /part.parquet."""
+        if not self._packed.is_dir():
+            return {"": self._packed}
+        files = sorted(file for file in self._packed.rglob("*") if file.is_file())
+        return {f"/{file.relative_to(self._packed).as_posix()}": file for file in files}
 
     def _refuse_difference(self, digest: str, expected: str) -> None:
         if digest != expected:
@@ -207,25 +202,34 @@ class Destination:
             )
 
     def take_name(self) -> None:
-        """Give what was sent its name; standard output gets it now."""
-        assert self._packed is not None
+        """Give what was sent its name; standard output gets it now.
+
+        The files of a folder get their names one after the other, in place of those that were there.
+        """
+        from pyarrow import fs
+
         if self.place == STANDARD:
             with self._packed.open("rb") as file:
                 _copy(file, sys.stdout.buffer)
             sys.stdout.buffer.flush()
         elif isinstance(self.place, Address):
-            assert self._temporary is not None
             with self.place.reached() as (store, path):
+                kind = store.get_file_info(path).type
+                if self._packed.is_dir() and kind == fs.FileType.Directory:
+                    store.delete_dir_contents(path)
+                if store.type_name == "hdfs" and kind == fs.FileType.File:
+                    store.delete_file(path)  # which renames over nothing that is there
+                for within in self._files():
+                    _make_folder(store, path + within)
+                    store.move(self._temporary + within, path + within)
                 if self._packed.is_dir():
-                    _move_folder(store, self._packed, self._temporary, path)
-                else:
-                    _move(store, self._temporary, path)
+                    with contextlib.suppress(OSError):
+                        store.delete_dir(self._temporary)
 
     def remove(self) -> None:
         """Remove what was sent and did not take its name."""
-        if self._temporary is not None and isinstance(self.place, Address):
+        if self._temporary and isinstance(self.place, Address):
             with contextlib.suppress(Exception), self.place.reached() as (store, _):
-                assert self._packed is not None
                 remove = store.delete_dir if self._packed.is_dir() else store.delete_file
                 remove(self._temporary)
 
@@ -247,42 +251,19 @@ class Destination:
                 )
 
 
-def _files_in(path: Path) -> list[Path]:
-    """List the files of a folder; of a file, itself."""
-    return sorted(f for f in path.rglob("*") if f.is_file()) if path.is_dir() else [path]
+def _make_folder(store: Any, path: str) -> None:
+    """Make the folder that a path lies in; object stores have none."""
+    if store.type_name in ("hdfs", "local"):
+        store.create_dir(path.rpartition("/")[0], recursive=True)
 
 
 def _sent(store: Any, file: Path, to: str) -> str:
     """Send a file and return the hash of what is read back."""
-    if store.type_name in ("hdfs", "local"):  # object stores have no folders to be made
-        store.create_dir(to.rpartition("/")[0], recursive=True)
+    _make_folder(store, to)
     with file.open("rb") as local, store.open_output_stream(to) as out:
         _copy(local, out)
     with store.open_input_stream(to) as back:
         return _copy(back)
-
-
-def _move(store: Any, temporary: str, path: str) -> None:
-    from pyarrow import fs
-
-    if store.type_name == "hdfs" and store.get_file_info(path).type == fs.FileType.File:
-        store.delete_file(path)  # which renames over nothing that is there
-    store.move(temporary, path)
-
-
-def _move_folder(store: Any, local: Path, temporary: str, path: str) -> None:
-    """Give the files of a folder their names, one after the other, in place of those that were there."""
-    from pyarrow import fs
-
-    if store.get_file_info(path).type == fs.FileType.Directory:
-        store.delete_dir_contents(path)
-    for file in _files_in(local):
-        within = file.relative_to(local).as_posix()
-        if store.type_name == "hdfs":
-            store.create_dir(f"{path}/{within}".rpartition("/")[0], recursive=True)
-        store.move(f"{temporary}/{within}", f"{path}/{within}")
-    with contextlib.suppress(OSError):
-        store.delete_dir(temporary)
 
 
 @contextmanager

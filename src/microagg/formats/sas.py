@@ -11,7 +11,7 @@ import numpy as np
 
 from microagg.errors import TableError, listed, shown
 from microagg.formats.file_errors import incomplete, needed
-from microagg.formats.statistical import StatisticalFormat, Values, known_facts, pandas_frame
+from microagg.formats.statistical import StatisticalFormat, StoredTable, known_facts, pandas_frame
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 _OLD = 5  # version of the transport format
@@ -30,20 +30,17 @@ class Sas(StatisticalFormat):
     longest_label = 255
     value_labels = False
     pads_text = True
-    tags_also_for = ("stata",)
+    has_tags = True
 
     def _longest_name(self, version: int) -> int:
         return 8 if version == _OLD else self.longest_name
 
-    def _longest_text(self, version: int) -> int | None:
+    def _longest_text(self, version: int) -> float:
         return 200 if version == _OLD else self.longest_text
 
     def _rewritten(self, facts: Labelled) -> Iterator[str]:
-        short = [
-            name
-            for name, column in facts.columns.items()
-            if column.storage == "double" and (column.width or 8) < 8
-        ]
+        doubles = (item for item in facts.columns.items() if item[1].storage == "double")
+        short = [name for name, column in doubles if (column.width or 8) < 8]
         if short:
             yield (
                 f"Numbers of fewer than 8 bytes ({listed(short, limit=5)}) are written with 8; their values "
@@ -69,11 +66,10 @@ class Sas(StatisticalFormat):
             return 0, 0
         return (8 if b"LIBV8" in head[:80] else _OLD), 0
 
-    def _write(
-        self, path: Path, columns: Values, tags: Values, facts: Labelled, kinds: Values
-    ) -> None:
+    def _write(self, path: Path, table: StoredTable) -> None:
+        facts = table.facts
         needed("pyreadstat").write_xport(
-            pandas_frame(columns, facts),
+            pandas_frame(table),
             path.absolute(),
             file_label=facts.label,
             column_labels=known_facts(facts, "label"),
@@ -82,27 +78,25 @@ class Sas(StatisticalFormat):
             variable_format=known_facts(facts, "format"),
             variable_informat=known_facts(facts, "informat"),
         )
-        _put_tags(path, columns, tags, facts)
+        _put_tags(path, table)
 
 
-def _put_tags(path: Path, columns: dict[str, Any], tags: dict[str, Any], facts: Labelled) -> None:
+def _put_tags(path: Path, table: StoredTable) -> None:
     """Put the letters of tagged missing values into a transport file, which pyreadstat does not.
 
     A record is a row of fixed width, in which a missing number is a point and seven zero bytes; the
     letter takes the place of the point.
     """
+    columns, tags, facts = table.columns, table.tags, table.facts
     if not any(letter for letters in tags.values() for letter in letters):
         return
-    widths = {}
+    widths = dict.fromkeys(columns, 8)
     for name, values in columns.items():
-        longest = 8
         if not isinstance(values, np.ndarray):
-            longest = max([facts[name].width or 0, 1, *(len(v.encode()) for v in values)])
-        widths[name] = longest
+            widths[name] = max([facts[name].width or 0, 1, *(len(v.encode()) for v in values)])
     starts = dict(zip(widths, np.cumsum([0, *widths.values()]), strict=False))
     content = np.memmap(path, dtype=np.uint8, mode="r+")
-    head = bytes(content[: 1 << 26]) if len(content) > 1 << 26 else bytes(content)
-    mark = head.index(b"HEADER RECORD*******OBS") + 80
+    mark = bytes(content[: 1 << 26]).index(b"HEADER RECORD*******OBS") + 80
     rows = len(next(iter(columns.values())))
     width = sum(widths.values())
     records = content[mark : mark + rows * width].reshape(rows, width)

@@ -14,8 +14,7 @@ from typing import BinaryIO
 
 from microagg.errors import TableError, shown
 from microagg.formats.file_errors import incomplete, needed
-from microagg.formats.statistical import StatisticalFormat, Values, known_facts, pandas_frame
-from microagg.tables.file_metadata import Labelled
+from microagg.formats.statistical import StatisticalFormat, StoredTable, known_facts, pandas_frame
 
 _MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
 _MOST_LABELS = 1 << 20
@@ -44,13 +43,12 @@ class Spss(StatisticalFormat):
             return 0, 0
         return 0, min(min(code[0], code[3]) or max(code[0], code[3]), 2)
 
-    def _write(
-        self, path: Path, columns: Values, tags: Values, facts: Labelled, kinds: Values
-    ) -> None:
+    def _write(self, path: Path, table: StoredTable) -> None:
+        facts = table.facts
         compress = path.suffix.lower() == ".zsav"
         # The function behind write_sav, which also takes alignments.
         needed("pyreadstat._readstat_writer").writer_entry_point(
-            pandas_frame(columns, facts),
+            pandas_frame(table),
             path.absolute(),
             file_label=facts.label,
             column_labels=known_facts(facts, "label"),
@@ -72,10 +70,6 @@ class Spss(StatisticalFormat):
         )
 
 
-class _DamagedError(Exception):
-    """Parts of the dictionary contradict each other."""
-
-
 def _check_dictionary(path: Path) -> list[str]:
     with path.open("rb") as file:
         head = file.read(176)
@@ -87,26 +81,22 @@ def _check_dictionary(path: Path) -> list[str]:
         if records > room:
             raise incomplete(path, "spss", "it claims more records than it has room for")
         try:
-            texts, encoding, subtypes = _dictionary(file, order)
+            texts, encoding, subtypes = _dictionary(path, file, order)
         except (struct.error, OverflowError, OSError):  # the file ends too early
             return []
-        except _DamagedError as error:
-            raise incomplete(path, "spss", str(error)) from None
     try:
         codec = codecs.lookup(encoding or "ascii").name
     except LookupError:
         return []
-    for text in texts:
-        try:
+    try:
+        for text in texts if encoding else ():
             text.decode(codec)
-        except UnicodeDecodeError:
-            if encoding is None:
-                continue
-            raise TableError(
-                f"Labels belong to values in the encoding of the file; in {shown(str(path), 300)} one "
-                f"belongs to bytes that are no {encoding}. Check that it was copied whole, or save it "
-                "again in SPSS."
-            ) from None
+    except UnicodeDecodeError:
+        raise TableError(
+            f"Labels belong to values in the encoding of the file; in {shown(str(path), 300)} one "
+            f"belongs to bytes that are no {encoding}. Check that it was copied whole, or save it "
+            "again in SPSS."
+        ) from None
     unread = []
     if any(head[76:80]):
         unread.append("the settings that weight cases by a column")
@@ -115,7 +105,7 @@ def _check_dictionary(path: Path) -> list[str]:
     return unread
 
 
-def _dictionary(file: BinaryIO, order: str) -> tuple[list[bytes], str | None, set[int]]:
+def _dictionary(path: Path, file: BinaryIO, order: str) -> tuple[list[bytes], str | None, set[int]]:
     """Return the texts that have labels, as bytes, the encoding, and the kinds of further facts."""
 
     def integers(count: int) -> tuple[int, ...]:
@@ -131,7 +121,7 @@ def _dictionary(file: BinaryIO, order: str) -> tuple[list[bytes], str | None, se
         if kind == 2:
             width, has_label, missing, _, _ = integers(5)
             if (width == -1) != (more > 0) or not -1 <= width <= 255:
-                raise _DamagedError("a column has another width than its parts")
+                raise incomplete(path, "spss", "a column has another width than its parts")
             more = more - 1 if width == -1 else max(-(-width // 8) - 1, 0)
             is_text.append(width != 0)
             file.read(8)
@@ -149,12 +139,12 @@ def _dictionary(file: BinaryIO, order: str) -> tuple[list[bytes], str | None, se
         elif kind == 4:
             (count,) = integers(1)
             if not 0 < count <= len(is_text):
-                raise _DamagedError("labels belong to more columns than there are")
+                raise incomplete(path, "spss", "labels belong to more columns than there are")
             columns = integers(count)
             if not all(0 < j <= len(is_text) for j in columns):
-                raise _DamagedError("labels belong to a column that does not exist")
+                raise incomplete(path, "spss", "labels belong to a column that does not exist")
             if len({is_text[j - 1] for j in columns}) > 1:
-                raise _DamagedError("labels belong to text and to numbers")
+                raise incomplete(path, "spss", "labels belong to text and to numbers")
             texts += labelled if is_text[columns[0] - 1] else []
         elif kind == 6:
             (lines,) = integers(1)

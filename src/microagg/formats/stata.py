@@ -19,11 +19,11 @@ import pyarrow.compute as pc
 
 from microagg.errors import listed
 from microagg.formats.file_errors import incomplete
-from microagg.formats.statistical import StatisticalFormat, Values
+from microagg.formats.statistical import StatisticalFormat, StoredTable
 from microagg.tables.file_metadata import ColumnFacts, Labelled
 
 
-class _Number(NamedTuple):
+class _Storage(NamedTuple):
     """A storage type: how numpy has it, its code in the file, and how values are shown.
 
     Of integers also the least and the most that is no missing value.
@@ -35,24 +35,25 @@ class _Number(NamedTuple):
     least: int = 0
     most: int = 0
 
+    @property
+    def is_text(self) -> bool:
+        return self.dtype[0] == "S" or self is _STRL
+
 
 _NUMBERS = {
-    "int8": _Number("<i1", 65530, "%8.0g", -127, 100),
-    "int16": _Number("<i2", 65529, "%8.0g", -32_767, 32_740),
-    "int32": _Number("<i4", 65528, "%12.0g", -2_147_483_647, 2_147_483_620),
-    "float": _Number("<f4", 65527, "%9.0g"),
-    "double": _Number("<f8", 65526, "%10.0g"),
+    "int8": _Storage("<i1", 65530, "%8.0g", -127, 100),
+    "int16": _Storage("<i2", 65529, "%8.0g", -32_767, 32_740),
+    "int32": _Storage("<i4", 65528, "%12.0g", -2_147_483_647, 2_147_483_620),
+    "float": _Storage("<f4", 65527, "%9.0g"),
+    "double": _Storage("<f8", 65526, "%10.0g"),
 }
-_STRL = "strL"
-_LONGEST_STRING = 2045  # longer text is stored elsewhere, as a strL
-_CODES = {name: number.code for name, number in _NUMBERS.items()} | {_STRL: 32768}
+_STRL = _Storage("<u8", 32768, "%9s")  # text that is stored elsewhere
+_LONGEST_STRING = 2045  # longer text is a strL
 # Bytes of a name, a format and a label, which end with a zero byte.
 _NAME, _FORMAT, _LABEL = 129, 57, 321
 _BEGIN, _END = b"<stata_dta>", b"</stata_dta>"
 _OLDEST = 118
 _WIDE = 119  # differs from 118 in the width of the number of columns alone
-_Stored = tuple[str, int]
-"""Storage type, and the width of text."""
 
 
 class Stata(StatisticalFormat):
@@ -69,7 +70,7 @@ class Stata(StatisticalFormat):
     largest = 8.98e307
     longest_label, longest_value_label = 320, 32_000
     whole_value_labels = True
-    tags_also_for = ("sas",)
+    has_tags = True
 
     def _rewritten(self, facts: Labelled) -> Iterator[str]:
         if 0 < facts.version < _OLDEST:
@@ -123,20 +124,12 @@ class Stata(StatisticalFormat):
     def _version(self, head: bytes) -> tuple[int, int]:
         return _release(head), 0
 
-    def _write(
-        self, path: Path, columns: Values, tags: Values, facts: Labelled, kinds: Values
-    ) -> None:
-        stored: dict[str, _Stored] = {}
-        for name, values in columns.items():
-            storage = _storage_of(kinds[name], facts[name], values)
-            width = 0
-            if storage == "string":
-                longest = max([len(text.encode()) for text in values], default=0)
-                width = min(max(longest, facts[name].width or 1), _LONGEST_STRING)
-                if facts[name].storage == "string_ref" or longest > _LONGEST_STRING:
-                    storage, width = _STRL, 8
-            stored[name] = storage, width
-        _write_file(path, columns, tags, facts, stored)
+    def _write(self, path: Path, table: StoredTable) -> None:
+        stored = {
+            name: _storage_of(table.kinds[name], table.facts[name], values)
+            for name, values in table.columns.items()
+        }
+        _write_file(path, table, stored)
 
 
 def _release(head: bytes) -> int:
@@ -188,37 +181,34 @@ def _count_characteristics(path: Path) -> int:
         return file.read(end - start).count(b"<ch>")
 
 
-def _storage_of(kind: pa.DataType, facts: ColumnFacts, values: Any) -> str:
+def _storage_of(kind: pa.DataType, facts: ColumnFacts, values: Any) -> _Storage:
     """Choose the storage type of a column: that of its Arrow type, or that it had where values fit."""
     if not isinstance(values, np.ndarray):
-        return "string"
-    storage = facts.storage
+        longest = max([len(text.encode()) for text in values], default=0)
+        if facts.storage == "string_ref" or longest > _LONGEST_STRING:
+            return _STRL
+        width = min(max(longest, facts.width or 1), _LONGEST_STRING)
+        return _Storage(f"S{width}", width, f"%{min(max(width, 9), 244)}s")
+    wanted = []
     # Types of Arrow that Stata does not have, so that they do not tell how it stored the values.
-    foreign = pa.types.is_temporal(kind) or pa.types.is_string(kind) or pa.types.is_int64(kind)
-    if foreign and storage in _NUMBERS and _fits(values, storage):
-        return storage
+    if pa.types.is_temporal(kind) or pa.types.is_string(kind) or pa.types.is_int64(kind):
+        wanted = [facts.storage] if facts.storage in _NUMBERS else []
     if pa.types.is_float32(kind) or pa.types.is_float16(kind):
-        return "float"
+        wanted = ["float"]
     if pa.types.is_integer(kind):
-        least = {"int8": "int8", "uint8": "int16", "int16": "int16", "uint16": "int32"}
-        wanted = least.get(str(kind), "int32")
-        order = ["int8", "int16", "int32"]
-        for name in order[order.index(wanted) :]:
-            if _fits(values, name):
-                return name
-    return "double"
+        least = {"int8": 0, "uint8": 1, "int16": 1}.get(str(kind), 2)
+        wanted += ["int8", "int16", "int32"][least:]
+    fitting = (_NUMBERS[name] for name in wanted if _fits(values, _NUMBERS[name]))
+    return next(fitting, _NUMBERS["double"])
 
 
-def _fits(values: Any, storage: str) -> bool:
+def _fits(values: Any, storage: _Storage) -> bool:
     present = values[~np.isnan(values)]
-    limits = _NUMBERS[storage]
-    if limits.most:
-        inside = (present >= limits.least) & (present <= limits.most)
+    if storage.most:
+        inside = (present >= storage.least) & (present <= storage.most)
         return bool((inside & (present == np.floor(present))).all())
-    if storage == "float":
-        with np.errstate(over="ignore"):
-            return bool((present.astype(np.float32).astype(np.float64) == present).all())
-    return True
+    with np.errstate(over="ignore"):
+        return bool((present.astype(storage.dtype).astype(np.float64) == present).all())
 
 
 def _cell(text: str, size: int) -> bytes:
@@ -226,25 +216,16 @@ def _cell(text: str, size: int) -> bytes:
     return text.encode()[: size - 1].ljust(size, b"\0")
 
 
-def _format(name: str, storage: str, width: int, facts: Labelled) -> str:
-    shown_format = facts[name].format
-    if shown_format and shown_format.startswith("%"):
-        return shown_format
-    if storage == _STRL:
-        return "%9s"
-    return f"%{min(max(width, 9), 244)}s" if storage == "string" else _NUMBERS[storage].format
-
-
 def _label_sets(
-    facts: Labelled, stored: Mapping[str, _Stored]
+    facts: Labelled, stored: Mapping[str, _Storage]
 ) -> tuple[dict[str, str], dict[str, tuple[tuple[Any, str], ...]]]:
     """Name the value labels of each column that has some; equal sets of one name are one."""
     names: dict[str, str] = {}
     sets: dict[str, tuple[tuple[Any, str], ...]] = {}
-    for column, (storage, _) in stored.items():
+    for column, storage in stored.items():
         pairs = facts[column].value_labels
         wanted = facts[column].labels_name or (column if pairs else "")
-        if not wanted or storage in ("string", _STRL):
+        if not wanted or storage.is_text:
             continue
         name, number = wanted, 1
         while pairs and sets.get(name, pairs) != pairs:
@@ -255,42 +236,33 @@ def _label_sets(
     return names, sets
 
 
-def _records(
-    columns: Values,
-    tags: Values,
-    stored: Mapping[str, _Stored],
-    wide: bool,
-) -> tuple[Any, bytes]:
+def _records(table: StoredTable, stored: Mapping[str, _Storage], wide: bool) -> tuple[Any, bytes]:
     """All records as one array of rows, and the long texts that they point to."""
-    rows = len(next(iter(columns.values()))) if columns else 0
-    parts = []
-    for j, (storage, width) in enumerate(stored.values()):
-        kind = {"string": f"S{width}", _STRL: "<u8"}.get(storage) or _NUMBERS[storage].dtype
-        parts.append((f"f{j}", kind))
-    records = np.zeros(rows, dtype=np.dtype(parts))
+    rows = len(next(iter(table.columns.values()))) if table.columns else 0
+    kinds = [(f"f{j}", storage.dtype) for j, storage in enumerate(stored.values())]
+    records = np.zeros(rows, dtype=kinds)
     long_texts: list[bytes] = []
-    for j, (name, values) in enumerate(columns.items()):
-        storage, _ = stored[name]
-        if storage == "string":
-            records[f"f{j}"] = [text.encode() for text in values]
-        elif storage == _STRL:
+    for j, (name, values) in enumerate(table.columns.items()):
+        storage = stored[name]
+        if storage is _STRL:
             records[f"f{j}"] = _point_to(values, j + 1, long_texts, wide)
+        elif storage.is_text:
+            records[f"f{j}"] = [text.encode() for text in values]
         else:
-            records[f"f{j}"] = _with_missing(values, tags.get(name), storage)
+            records[f"f{j}"] = _with_missing(values, table.tags.get(name), storage)
     return records, b"".join(long_texts)
 
 
-def _with_missing(values: Any, letters: Any, storage: str) -> Any:
+def _with_missing(values: Any, letters: Any, storage: _Storage) -> Any:
     """Numbers with the values that stand for missing: the point, and .a to .z."""
     missing = np.isnan(values)
     which = np.zeros(len(values), dtype=np.int64)
     if letters is not None:
         which[:] = [0 if letter is None else _number(letter) for letter in letters]
-    most = _NUMBERS[storage].most
-    if most:
+    if storage.most:
         whole = np.where(missing, 0, values).astype(np.int64)
-        return np.where(missing, most + 1 + which, whole)
-    if storage == "float":
+        return np.where(missing, storage.most + 1 + which, whole)
+    if storage is _NUMBERS["float"]:
         bits = (0x7F000000 + which * 0x800).astype("<u4").view("<f4")
         with np.errstate(over="ignore"):
             return np.where(missing, bits, values.astype("<f4"))
@@ -319,16 +291,6 @@ def _point_to(values: list[str], column: int, long_texts: list[bytes], wide: boo
     return pointers
 
 
-def _value_label_table(pairs: tuple[tuple[Any, str], ...]) -> bytes:
-    values, texts, offsets = [], b"", []
-    for value, label in sorted(pairs, key=lambda pair: _label_value(pair[0])):
-        values.append(_label_value(value))
-        offsets.append(len(texts))
-        texts += label.encode() + b"\0"
-    n = len(values)
-    return struct.pack(f"<ii{n}i{n}i", n, len(texts), *offsets, *values) + texts
-
-
 def _label_value(value: Any) -> int:
     if isinstance(value, str):  # the letter of a tagged missing value
         return _NUMBERS["int32"].most + 1 + _number(value)
@@ -338,7 +300,11 @@ def _label_value(value: Any) -> int:
 def _label_section(sets: Mapping[str, tuple[tuple[Any, str], ...]]) -> bytes:
     parts = []
     for name, pairs in sets.items():
-        table = _value_label_table(pairs)
+        ordered = sorted((_label_value(value), label.encode() + b"\0") for value, label in pairs)
+        values, texts = zip(*ordered, strict=True)
+        ends, n = np.cumsum([len(text) for text in texts]).tolist(), len(values)
+        numbers = struct.pack(f"<ii{n}i{n}i", n, ends[-1], 0, *ends[:-1], *values)
+        table = numbers + b"".join(texts)
         entry = struct.pack("<i", len(table)) + _cell(name, _NAME) + b"\0" * 3
         parts.append(b"<lbl>" + entry + table + b"</lbl>")
     return b"".join(parts)
@@ -357,11 +323,10 @@ def _characteristics(facts: Labelled) -> bytes:
     return b"".join(parts)
 
 
-def _write_file(
-    path: Path, columns: Values, tags: Values, facts: Labelled, stored: Mapping[str, _Stored]
-) -> None:
+def _write_file(path: Path, table: StoredTable, stored: Mapping[str, _Storage]) -> None:
+    columns, facts = table.columns, table.facts
     wide = facts.version == _WIDE
-    records, long_texts = _records(columns, tags, stored, wide)
+    records, long_texts = _records(table, stored, wide)
     label = facts.label.encode()[: _LABEL - 1]
     count = struct.pack("<I" if wide else "<H", len(columns))
     rows = struct.pack("<Q", len(records))
@@ -373,23 +338,16 @@ def _write_file(
         + b"<timestamp>\0</timestamp></header>"
     )  # fmt: skip
     names, sets = _label_sets(facts, stored)
+    shown = {name: facts[name].format or "" for name in columns}
+    formats = [shown[n] if shown[n].startswith("%") else stored[n].format for n in columns]
     order = b"\0" * ((4 if wide else 2) * (len(columns) + 1))
     sections: list[tuple[bytes, Any]] = [
-        (b"variable_types", b"".join(
-            struct.pack("<H", width if storage == "string" else _CODES[storage])
-            for storage, width in stored.values()
-        )),
+        (b"variable_types", b"".join(struct.pack("<H", s.code) for s in stored.values())),
         (b"varnames", b"".join(_cell(n, _NAME) for n in columns)),
         (b"sortlist", order),
-        (b"formats", b"".join(
-            _cell(_format(n, *stored[n], facts), _FORMAT) for n in columns
-        )),
-        (b"value_label_names", b"".join(
-            _cell(names.get(n, ""), _NAME) for n in columns
-        )),
-        (b"variable_labels", b"".join(
-            _cell(facts[n].label or "", _LABEL) for n in columns
-        )),
+        (b"formats", b"".join(_cell(text, _FORMAT) for text in formats)),
+        (b"value_label_names", b"".join(_cell(names.get(n, ""), _NAME) for n in columns)),
+        (b"variable_labels", b"".join(_cell(facts[n].label or "", _LABEL) for n in columns)),
         (b"characteristics", _characteristics(facts)),
         (b"data", records),
         (b"strls", long_texts),

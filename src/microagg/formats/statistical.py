@@ -25,12 +25,12 @@ import pyarrow.compute as pc
 
 from microagg.errors import TableError, listed, shown
 from microagg.formats.file_errors import needed, sound
-from microagg.formats.format import Format, Reading, equal_numbers, stored_values
-from microagg.formats.layouts import FileFormat
+from microagg.formats.format import Format, equal_numbers, stored_values
+from microagg.formats.layouts import CsvFormat, FileFormat
 from microagg.tables.file_metadata import (
     ColumnFacts,
     Labelled,
-    are_whole,
+    as_stored,
     is_number_or_tag,
     numbers_and_tags,
 )
@@ -45,10 +45,19 @@ _READERS = {
     ".xpt": "read_xport",
     ".sas7bdat": "read_sas7bdat",
 }
-_INTEGERS = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32()}
 
-Values = dict[str, Any]
-"""Doubles with NaN for missing values, or lists of text, by column."""
+
+class StoredTable(NamedTuple):
+    """A table as a package stores it, by the names of its columns."""
+
+    columns: dict[str, Any]
+    """Arrays of doubles with NaN for missing values, or lists of text."""
+    kinds: dict[str, pa.DataType]
+    """Types that Arrow has for the columns."""
+    tags: dict[str, list[Any]]
+    """Letters of tagged missing values."""
+    facts: Labelled
+    """With formats in the language of the package."""
 
 
 class StatisticalFormat(Format):
@@ -69,9 +78,11 @@ class StatisticalFormat(Format):
     pads_text: ClassVar[bool] = False
     """Whether text is filled up with blanks."""
 
-    def read(self, path: Path, how: Reading) -> tuple[pa.Table, FileFormat]:
+    def read(
+        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
+    ) -> tuple[pa.Table, FileFormat]:
         """Read a file; labels, codes and formats become metadata of the schema."""
-        read, encoding = _reader(path.suffix.lower()), how.csv.encoding
+        read, encoding = _reader(path.suffix.lower()), csv.encoding
         unread = self._check(path)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # the only ones are about columns of equal names
@@ -87,10 +98,10 @@ class StatisticalFormat(Format):
                     f"Column names must differ; in {shown(str(path), 300)} some do not. Rename the columns."
                 ) from None
         facts = self._facts(path, meta, unread)
-        columns = {name: _column(data[name], self.name, facts[name]) for name in meta.column_names}
-        schema = pa.schema([(name, column.type) for name, column in columns.items()])
-        table = pa.table(list(columns.values()), schema=facts.on(schema))
-        return sound(table), FileFormat(csv=how.csv)
+        names = meta.column_names
+        table = pa.table({name: _column(data[name], self.name, facts[name]) for name in names})
+        table = table.cast(facts.on(table.schema))
+        return sound(table), FileFormat(csv)
 
     def _check(self, path: Path) -> list[str]:
         """Refuse a damaged file that pyreadstat could not survive; it reports all other damage itself.
@@ -136,14 +147,9 @@ class StatisticalFormat(Format):
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table with what is known about its columns."""
-        columns, tags, facts = _stored(table, self.name)
-        kinds = {name: stored_values(table[name]).type for name in table.column_names}
-        self._write(path, columns, tags, facts, kinds)
+        self._write(path, _stored(table, self.name))
 
-    def _write(
-        self, path: Path, columns: Values, tags: Values, facts: Labelled, kinds: Values
-    ) -> None:
-        """Write columns; ``tags`` has letters of missing values, ``kinds`` the types of Arrow."""
+    def _write(self, path: Path, table: StoredTable) -> None:
         raise NotImplementedError
 
     def refuse(self, table: pa.Table, version: int = 0) -> None:
@@ -163,17 +169,17 @@ class StatisticalFormat(Format):
 
     def _refuse_name(self, name: str, limit: int) -> None:
         size = len(name.encode()) if self.name_unit == "bytes" else len(name)
+        fault = ""
         if (name if self.knows_capitals else name.upper()) in self.reserved.split():
             fault = f"are no words of its language; {shown(name)} is one"
         elif not re.fullmatch(self.name_pattern, name):
             fault = f"{self.name_words}; {shown(name)} does not fit"
         elif size > limit:
             fault = f"have at most {limit} {self.name_unit}; {shown(name)} has {size}"
-        else:
-            return
-        raise TableError(
-            f"Names of columns in {self.words} {fault}. Rename the column, or write another format."
-        )
+        if fault:
+            raise TableError(
+                f"Names of columns in {self.words} {fault}. Rename the column, or write another format."
+            )
 
     def _same_text(self, written: Any, read_back: Any) -> bool:
         if self.pads_text:
@@ -185,22 +191,21 @@ class StatisticalFormat(Format):
 
     def same(self, table: pa.Table, read_back: pa.Table, name: str) -> bool:
         """Return whether a column holds what was to be written, letters of missing values included."""
-        if not (self.tags_also_for and is_number_or_tag(table.schema.field(name))):
+        if not (self.has_tags and is_number_or_tag(table.schema.field(name))):
             return super().same(table, read_back, name)
-        (a, tags), (b, others) = (_numbers_and_tags(t, name) for t in (table, read_back))
-        same_tags = self._letters(tags).equals(self._letters(others))
-        return equal_numbers(a, b) and bool(same_tags)
+
+        def numbers_and_letters(side: pa.Table) -> tuple[Any, Any]:
+            if is_number_or_tag(side.schema.field(name)):
+                return numbers_and_tags(side[name])
+            return side[name], pa.chunked_array([pa.nulls(side.num_rows, pa.string())])
+
+        (one, tags), (other, other_tags) = map(numbers_and_letters, (table, read_back))
+        same_tags = self._letters(tags).equals(self._letters(other_tags))
+        return equal_numbers(one, other) and bool(same_tags)
 
     def _letters(self, tags: pa.ChunkedArray) -> pa.ChunkedArray:
         """Letters of missing values without capitals, which SAS has and Stata has not."""
         return pc.utf8_lower(tags)
-
-
-def _numbers_and_tags(table: pa.Table, name: str) -> tuple[Any, Any]:
-    if is_number_or_tag(table.schema.field(name)):
-        return numbers_and_tags(table[name])
-    nothing = pa.chunked_array([pa.nulls(table.num_rows, pa.string())])
-    return table[name], nothing
 
 
 def _reader(ending: str) -> Callable[..., Any]:
@@ -226,28 +231,23 @@ def _code(entry: Any) -> Any:
     return low if low == high else (low, high)
 
 
-def _column(values: Any, family: str, facts: ColumnFacts) -> pa.ChunkedArray:
+def _column(values: Any, family: str, facts: ColumnFacts) -> pa.Array:
     """Values as pyreadstat gives them, in the Arrow type that fits what the file stores."""
     if (facts.storage or "").startswith("string"):
         texts = ["" if value is None or value != value else value for value in values]
-        return pa.chunked_array([pa.array(texts, pa.string())])
+        return pa.array(texts, pa.string())
     try:
         numbers = pa.array(np.asarray(values, dtype=np.float64), from_pandas=True)
     except ValueError:  # letters among the numbers, which tell why a value is missing
-        return pa.chunked_array([_numbers_and_tags_as_text(values, facts.storage)])
+        return _numbers_and_tags_as_text(values, facts.storage)
     moments = as_moments(numbers, family, facts.format)
     if moments is not None:
-        return pa.chunked_array([moments])
-    kind = _INTEGERS.get(facts.storage or "")
-    if kind is None and facts.storage == "float":
-        kind = pa.float32()
-    if kind is None and are_whole(np.asarray(numbers.drop_null())):
-        kind = pa.int64()
-    return pa.chunked_array([numbers.cast(kind) if kind is not None else numbers])
+        return moments
+    return as_stored(numbers, facts.storage)
 
 
 def _numbers_and_tags_as_text(values: Any, storage: str | None) -> pa.Array:
-    whole = storage in _INTEGERS
+    whole = storage in ("int8", "int16", "int32")
 
     def text(value: Any) -> str | None:
         if isinstance(value, str):
@@ -259,67 +259,48 @@ def _numbers_and_tags_as_text(values: Any, storage: str | None) -> pa.Array:
     return pa.array([text(value) for value in values], pa.string())
 
 
-def _stored(table: pa.Table, family: str) -> tuple[Values, Values, Labelled]:
-    """Return columns as a package stores them, letters of tagged missing values, and the facts.
-
-    Columns are numpy arrays of doubles, NaN for a missing value, or lists of text; formats are in the
-    language of the family.
-    """
+def _stored(table: pa.Table, family: str) -> StoredTable:
     facts = Labelled.of(table.schema)
     same = facts.family == family
-    columns, tags, own_facts = {}, {}, {}
+    columns, kinds, tags, stored_facts = {}, {}, {}, {}
     for column, column_values in zip(table.schema, table.columns, strict=True):
         fact = facts[column.name]
-        # Of the facts of another family, it understands words and no formats.
-        stored_fact = fact if same else ColumnFacts(fact.label, fact.value_labels, fact.labels_name)
+        if not same:  # of the facts of another family, it understands words and no formats
+            fact = ColumnFacts(fact.label, fact.value_labels, fact.labels_name)
         values = stored_values(column_values)
-        kind = values.type
+        kind = kinds[column.name] = values.type
         if is_number_or_tag(column):
             values, letters = numbers_and_tags(values)
             tags[column.name] = letters.to_pylist()
         elif pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-            form = stored_fact.format or moment_format(family, kind)
+            form = fact.format or moment_format(family, kind)
             values = as_numbers(values.combine_chunks(), family, form)
-            stored_fact = dataclasses.replace(stored_fact, format=form)
+            fact = dataclasses.replace(fact, format=form)
         if is_text(values.type):
             columns[column.name] = values.fill_null("").to_pylist()
         else:
             doubles = values.cast(pa.float64(), safe=False)
             columns[column.name] = np.array(doubles, dtype=np.float64)
-        own_facts[column.name] = stored_fact
-    labelled = Labelled(
-        own_facts,
-        family,
-        label=facts.label,
-        notes=facts.notes,
-        table_name=facts.table_name if same else "",
-        version=facts.version if same else 0,
-        compression=facts.compression if same else 1,
-    )
-    return columns, tags, labelled
+        stored_facts[column.name] = fact
+    labelled = Labelled(stored_facts, family, facts.label, facts.notes, compression=1)
+    if same:
+        labelled = dataclasses.replace(facts, columns=stored_facts, lost=())
+    return StoredTable(columns, kinds, tags, labelled)
 
 
-def pandas_frame(columns: Values, facts: Labelled) -> Any:
+def pandas_frame(table: StoredTable) -> Any:
     """Return columns as the frame that pyreadstat writes."""
     pandas = needed("pandas")
-    return pandas.DataFrame(
-        {
-            name: pandas.Series(values)
-            if isinstance(values, np.ndarray)
-            else pandas.Series(_padded(values, facts[name].width or 0), dtype=object)
-            for name, values in columns.items()
-        }
-    )
-
-
-def _padded(texts: list[str], width: int) -> list[str]:
-    """Let the first text tell the width that its column has in the file.
-
-    pyreadstat takes the length of the longest text for it. A zero byte ends a text, so that those behind
-    the first one count for the length and are not written.
-    """
-    lacking = width - len(texts[0].encode()) if texts else 0
-    return [texts[0] + "\0" * lacking, *texts[1:]] if lacking > 0 else texts
+    series = {}
+    for name, values in table.columns.items():
+        if not isinstance(values, np.ndarray):
+            # pyreadstat takes the length of the longest text for the width of a column. A zero byte ends a
+            # text, so that those behind the first one count for the length and are not written.
+            lacking = (table.facts[name].width or 0) - len(values[0].encode()) if values else 0
+            padded = [values[0] + "\0" * max(lacking, 0), *values[1:]] if values else []
+            values = np.array(padded, dtype=object)
+        series[name] = pandas.Series(values)
+    return pandas.DataFrame(series)
 
 
 def known_facts(facts: Labelled, what: str) -> dict[str, Any]:
@@ -328,36 +309,32 @@ def known_facts(facts: Labelled, what: str) -> dict[str, Any]:
     return {name: value for name, value in pairs if value not in (None, ())}
 
 
-_SPSS_TO_1970 = 12_219_379_200  # seconds
-_SAS_TO_1970 = 3_653  # days
 _DAY = 86_400
+_TO_1970 = {"spss": 141_428, "sas": 3_653, "stata": 3_653}  # days
 
 
 class _Count(NamedTuple):
-    """How a package counts: units a day, what 1970 is, and the Arrow type."""
+    """How a package counts: units a day, and the Arrow type."""
 
     units_per_day: int
-    at_1970: int
     kind: Any
 
 
 # Formats of dates and of times, by family.
 _COUNTS = {
     "spss": {
-        r"(?i)[AEJS]?DATE\d*": _Count(_DAY, _SPSS_TO_1970, pa.date32()),
-        r"(?i)(DATETIME|YMDHMS)[\d.]*": _Count(_DAY, _SPSS_TO_1970, pa.timestamp("us")),
+        r"(?i)[AEJS]?DATE\d*": _Count(_DAY, pa.date32()),
+        r"(?i)(DATETIME|YMDHMS)[\d.]*": _Count(_DAY, pa.timestamp("us")),
     },
     "sas": {
         r"(?i)(DATE|(DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|[BE]8601DA|JULIAN|WEEKDAT[EX]|WORDDAT[EX]|MONYY)\d*\.?": (
-            _Count(1, _SAS_TO_1970, pa.date32())
+            _Count(1, pa.date32())
         ),
-        r"(?i)(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*": (
-            _Count(_DAY, _SAS_TO_1970 * _DAY, pa.timestamp("us"))
-        ),
+        r"(?i)(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*": _Count(_DAY, pa.timestamp("us")),
     },
     "stata": {
-        r"%-?t?d.*": _Count(1, _SAS_TO_1970, pa.date32()),
-        r"%-?tc.*": _Count(1000 * _DAY, _SAS_TO_1970 * 1000 * _DAY, pa.timestamp("ms")),
+        r"%-?t?d.*": _Count(1, pa.date32()),
+        r"%-?tc.*": _Count(1000 * _DAY, pa.timestamp("ms")),
     },
 }
 _USUAL = {"spss": ("DATE11", "DATETIME20"), "sas": ("DATE9", "DATETIME20"), "stata": ("%td", "%tc")}
@@ -384,7 +361,7 @@ def as_moments(numbers: pa.Array, family: str, form: str | None) -> pa.Array | N
         return None
     values = np.asarray(numbers.cast(pa.float64()).fill_null(0))
     missing = np.asarray(numbers.is_null())
-    since = values - count.at_1970
+    since = values - count.units_per_day * _TO_1970[family]
     per_unit = 1 / count.units_per_day  # days
     if not pa.types.is_date(count.kind):
         per_unit *= _DAY * (10**6 if count.kind.unit == "us" else 1000)
@@ -405,12 +382,12 @@ def as_numbers(moments: Any, family: str, form: str | None) -> Any:
     """Turn dates or times into the numbers by which a package counts them, as doubles."""
     count = _count(family, form) or _count(family, moment_format(family, moments.type))
     assert count is not None  # the format that a family gives by default is one of its own
-    narrow = moments.type == pa.date32()
+    narrow, at_1970 = moments.type == pa.date32(), count.units_per_day * _TO_1970[family]
     integers = moments.cast(pa.int32()).cast(pa.int64()) if narrow else moments.cast(pa.int64())
     whole = np.asarray(integers.fill_null(0))
     if pa.types.is_date(moments.type):
         per_day = 1 if narrow else 1000 * _DAY
-        values = whole / per_day * count.units_per_day + count.at_1970
+        values = whole / per_day * count.units_per_day + at_1970
     else:
         per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[moments.type.unit]
         # Whole seconds and their parts by themselves: a double has no room for both in the product.
@@ -418,5 +395,5 @@ def as_numbers(moments: Any, family: str, form: str | None) -> Any:
         if pa.types.is_date(count.kind):
             seconds, rest = seconds - seconds % _DAY, rest * 0
         scale = count.units_per_day / _DAY
-        values = (seconds * scale + count.at_1970) + rest / per_second * scale
+        values = (seconds * scale + at_1970) + rest / per_second * scale
     return pa.array(values.astype(np.float64), mask=np.asarray(moments.is_null()))

@@ -40,42 +40,27 @@ class _Aborted(BaseException):
     """Ends the searches of all cells, since the caller's thread was interrupted."""
 
 
-def group(
-    space: Space,
-    block: Block,
-    cells: Labels,
-    *,
-    weights: Floats | None = None,
-    requirements: Sequence[Requirement] = (),
-    seed: int | None = 0,
-    n_total: int | None = None,
-    span: tuple[float, float] = (0.0, 1.0),
-    progress: Listener | None = None,
-) -> Partition:
+def group(problem: Problem, cells: Labels, progress: Listener | None = None) -> Partition:
     """Partition the records of a block.
 
     Parameters
     ----------
-    space : of the n records, and what groups of them release
-    block : with k, the method and its settings
+    problem : the n records, the block, and what its groups must satisfy
     cells : (n,) cell of each record, 0, 1, …; each cell satisfies the requirements as one group
-    weights : (n,) of the records in the objective; None: all count alike
-    requirements : what every group must satisfy in addition to k, for all records
-    seed : of the plan
-    n_total, span : of a search that others continue, see :class:`Problem`
     progress : as for :func:`microagg.partition`
 
     >>> X = np.array([[0.0], [10.0], [1.0], [11.0]])
-    >>> group(Space(X, "none"), Block(k=2), np.array([0, 0, 1, 1])).labels.tolist()
+    >>> group(Problem(Space(X, "none"), Block(k=2)), np.array([0, 0, 1, 1])).labels.tolist()
     [0, 0, 1, 1]
     """
-    _check_method(block, bool(requirements), weights)
-    if not is_searched(space, block, bool(requirements)):
+    space, block, required = problem.space, problem.block, bool(problem.requirements)
+    _check_method(block, required, problem.weights)
+    if not is_searched(space, block, required):
         space = replace(space, releases=None, factors=None)
     if cells.any() and not space.encoded and space.matrix.shape[1] > 1:
         # Scaled once for all cells: the s.d. of a cell would be another measure than that of the loss.
         space = Space(np.ascontiguousarray(space.scaled), "none")
-    problem = Problem(space, block, requirements, weights, seed, n_total, span)
+    problem = replace(problem, space=space)
     if cells.any():
         return _over_cells(problem, cells, progress)
     return replace(solve(problem, block.options, progress), scale=block.scale)
@@ -123,11 +108,11 @@ def merge_agreeing(labels: Labels, X: Floats, cells: Labels, codes: Labels, most
 
     Of m rows, if the columns are dealt one by one, m²·Πⱼ Σᵥ pⱼᵥ² are expected to equal one of m records whose
     values were put together that way, too; pⱼᵥ is the share of value v in column j. Rows that equal several
-    records, which name nobody, are counted as well. The rule follows from the lists of values alone: like the
-    dealing, it says nothing about whose value is whose. The group for which
-    it is largest is merged with the nearest one that leaves less than a third of it, again and again, in
-    O(groups) a time. No merge raises what is expected of both: groups of equal records stay apart, and the
-    next ones are merged.
+    records, which name nobody, are counted as well. Like the dealing, the rule follows from the lists of
+    values and says nothing about whose value is whose. The group for which it is largest is merged with the
+    nearest one that leaves less than a third of it, again and again, in O(groups) a time. No merge raises
+    what is expected of both: groups of equal records stay apart, and the next ones are merged. If no merge is
+    left that lowers what is expected, an InputError says so.
 
     Parameters
     ----------
@@ -136,15 +121,6 @@ def merge_agreeing(labels: Labels, X: Floats, cells: Labels, codes: Labels, most
     cells : (n,) cell of each record
     codes : (n, columns) of what is dealt, see :func:`codes_as_dealt`
     most : largest share of all rows that are expected to equal a record
-
-    Returns
-    -------
-    (n,) the groups, numbered by first appearance
-
-    Raises
-    ------
-    InputError
-        If no merge is left that lowers what is expected.
     """
     members = rows_of_each(labels)
     expected = np.array([_expected_standing(codes[rows]) for rows in members])
@@ -192,13 +168,9 @@ def codes_as_dealt(
 
     Parameters
     ----------
-    plan, block : which columns are dealt together
+    plan, block : which columns are dealt together: they are one column of the result
     names : of the block's columns
     values, states : (n, columns) of the records
-
-    Returns
-    -------
-    int64 (n, columns), in which columns that are dealt together are one
     """
     bundle_of = {name: bundle[0] for bundle in plan.bundles_of(block) for name in bundle}
     columns: dict[Any, list[Labels]] = {}
@@ -324,6 +296,10 @@ def _combined(
     proved = bool(np.isfinite(bound)) and solved is not None and solved.lower_bound is not None
     method = find(block.method)
     options = settings_of(method, dict(block.options), problem.seed)
+    if space.encoded:
+        sst = sum_of_squares(space.scaled, np.zeros(len(labels), dtype=np.int64), weights)
+    else:
+        sst = total_squares(space.matrix, space.scale)
     return Partition(
         labels=labels,
         k=problem.k,
@@ -331,7 +307,7 @@ def _combined(
         scale=block.scale,
         options=options if solved is None else solved.options,
         sse=sse,
-        sst=_total(space, weights),
+        sst=sst,
         seconds=time.perf_counter() - started,
         # Plain numbers of one column are cut in their own unit, in which bounds do not add up.
         lower_bound=min(float(bound), sse) if proved and space.encoded else None,
@@ -340,21 +316,11 @@ def _combined(
     )
 
 
-def _total(space: Space, weights: Floats | None) -> float:
-    if not space.encoded:
-        return total_squares(space.matrix, space.scale)
-    return sum_of_squares(space.scaled, np.zeros(len(space.scaled), dtype=np.int64), weights)
-
-
 def seconds_of_bound(cells: Labels, k: int) -> float:
     """Estimate the seconds of :func:`bound_over_cells` for the ``cells`` of records, (n,), and ``k``."""
     from microagg.bounds.by_effort import expected_seconds  # here, for the sake of a fast import
 
-    sizes, counts = np.unique(np.bincount(cells), return_counts=True)
-    return sum(
-        int(count) * expected_seconds(int(size), k)
-        for size, count in zip(sizes, counts, strict=True)
-    )
+    return sum(expected_seconds(size, k) for size in np.bincount(cells).tolist())
 
 
 def bound_over_cells(
@@ -362,12 +328,8 @@ def bound_over_cells(
 ) -> float:
     """Prove a lower bound on the SSE of all groups that do not cross cells: the sum of the cells' bounds.
 
-    Parameters
-    ----------
-    space : of the n records
-    cells : (n,) cell of each, 0, 1, …
-    k : least number of records in a group
-    progress : as for :func:`microagg.partition`
+    ``space`` is of the records, ``cells`` has the cell of each; ``k`` and ``progress`` are as for
+    :func:`microagg.partition`.
     """
     if not cells.any():
         return lower_bound(space.matrix, k, scale=space.scale, effort="balanced", progress=progress)

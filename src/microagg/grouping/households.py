@@ -22,7 +22,7 @@ Cost      O(n log n), besides the search.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -36,6 +36,7 @@ from microagg.encode.missing import join_patterns, rows_of_each
 from microagg.encode.space import Space
 from microagg.errors import InputError, shown
 from microagg.grouping.group_table import group
+from microagg.grouping.one_cell import Problem
 from microagg.grouping.read_table import Intake, PartInput, check_blanked
 from microagg.grouping.require.from_plan import can_be_group, whole_of, within
 from microagg.grouping.require.requirement import Requirement, violations_of
@@ -43,6 +44,7 @@ from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.block import Block
 from microagg.plan.checks import Name
+from microagg.tables.finite import first_row
 from microagg.tables.variable import Variable
 
 
@@ -72,7 +74,9 @@ def household_records(
     enough: Callable[[Households], bool] | None = None,
     rows: Labels | None = None,
 ) -> list[Households]:
-    """Lay the members of each household side by side, one class for each size.
+    """Lay the members of each household side by side; list one class for each size, the smallest first.
+
+    A class that was pooled has the largest of its sizes. Households are in the order of their first rows.
 
     Parameters
     ----------
@@ -81,17 +85,6 @@ def household_records(
     k : least number of households of a class
     enough : tells whether a class, as one group, satisfies the requirements other than k
     rows : of the persons to take, ascending; None: all
-
-    Returns
-    -------
-    list
-        Classes by size, the smallest first; one that was pooled has the largest of its sizes. Households are
-        in the order of their first rows.
-
-    Raises
-    ------
-    InputError
-        For fewer than k households, and for households that all together are not enough.
 
     >>> X = np.array([[30.0], [8.0], [40.0], [50.0], [7.0]])
     >>> for alike in household_records(X, np.array([1, 1, 2, 3, 3])):
@@ -143,9 +136,7 @@ def household_records(
 def person_labels(classes: list[Households], labels: list[Labels]) -> Labels:
     """Label the groups of persons that share values: those at one place of a group of households.
 
-    ``labels`` has, for each class of :func:`household_records`, the group of each household. A group of
-    persons has a person or more of every household of its group; exactly one where the households are of one
-    size.
+    ``labels`` has, for each class of :func:`household_records`, the group of each household.
 
     >>> X = np.array([[30.0], [8.0], [50.0], [7.0]])
     >>> classes = household_records(X, np.array([1, 1, 3, 3]))
@@ -164,14 +155,10 @@ def person_labels(classes: list[Households], labels: list[Labels]) -> Labels:
 class Together(NamedTuple):
     """Groups of persons by whole households."""
 
-    partition: Partition
-    """Of the persons: those at one place of the households of a group."""
-    states: Labels
-    """(n, columns) state of each value, with what the join of patterns blanks."""
-    of_households: Labels
-    """(n,) group of each person's household."""
-    shared: list[bool]
-    """Of each column, whether all members of each household have the same value."""
+    partition: Partition  # Of the persons: those at one place of the households of a group
+    states: Labels  # (n, columns) state of each value, with what the join of patterns blanks
+    of_households: Labels  # (n,) group of each person's household
+    shared: list[bool]  # Of each column, whether all members of each household have the same value
 
 
 def group_households(
@@ -179,33 +166,44 @@ def group_households(
 ) -> Together:
     """Group the households of a table, each as one record.
 
+    Refused are households in two strata, and sizes of a stratum that cannot be grouped.
+
     Parameters
     ----------
     intake : the table
     block : with k, the method, and the unit, whose records stay together
     given : the columns of the block, and the strata of the records as cells
     progress : as for :func:`microagg.partition`
-
-    Raises
-    ------
-    InputError
-        If a household lies in two strata, or one of a stratum's sizes cannot be grouped.
     """
-    units, n = _checked_units(intake, block), len(intake)
+    units, n = intake.units_of(block), len(intake)
+    assert units is not None
+    unit = intake.plan.unit_of(block).column
+    if (units < 0).any():
+        raise InputError(
+            f"Whole units move together, so that every record has one; {shown(unit)} is missing in "
+            f"{first_row(units < 0)}. Fill it, or drop those records."
+        )
     X = given.space.scaled
     raw_states = np.column_stack([variable.states for variable in given.variables])
     strata = given.cells  # patterns of missing values are those of whole households, see below
-    _check_strata(intake.plan.unit_of(block).column, strata, units)
+    _check_strata(unit, strata, units)
     # k units are in each group anyway.
     required = [rule for rule in given.requirements if not whole_of(rule, Units)]
     k, seed = block.k or 1, intake.plan.seed
     weights = intake.relative_weights
     states, households = raw_states.copy(), np.empty(n, dtype=np.int64)
-    classes: list[Households] = []
+
+    def enough(alike: Households) -> bool:
+        return not len(_short(alike, np.zeros(len(alike.rows), dtype=np.int64), required))
+
+    classes = [  # of one stratum and of similar size
+        alike
+        for inside in rows_of_each(strata)
+        for alike in household_records(X, units, k, enough if required else None, inside)
+    ]
     class_labels: list[Labels] = []
-    n_groups, done, stopped = 0, 0, False
-    first: Partition | None = None
-    for alike in _classes(X, units, strata, k, required):
+    n_groups, done, partitions = 0, 0, list[Partition]()
+    for alike in classes:
         rows = alike.rows
         cells, blanked = _patterns(raw_states, alike, k, intake, required)
         exists = rows >= 0
@@ -218,65 +216,29 @@ def group_households(
             if progress is not None:
                 progress(Progress(min(done + int(so_far) * width, n)))
 
-        groups = group(
-            Space(np.ascontiguousarray(alike.matrix), "none"),
-            block,
-            cells,
-            weights=household_weights,
-            requirements=_by_place(alike, cells, required),
-            seed=seed,
-            progress=watch,
-        )
+        space = Space(np.ascontiguousarray(alike.matrix), "none")
+        rules = _by_place(alike, cells, required)
+        groups = group(Problem(space, block, rules, household_weights, seed), cells, watch)
         labels = _with_all_members(alike, groups.labels, cells, required)
-        classes.append(alike)
         class_labels.append(labels)
-        first = first or groups
-        stopped = stopped or groups.stopped
+        partitions.append(groups)
         households[rows[exists]] = n_groups + np.broadcast_to(labels[:, None], rows.shape)[exists]
         states[rows[exists]] = blanked[exists]
         n_groups += int(labels.max()) + 1
         done += int(exists.sum())
-    assert first is not None
     check_blanked(raw_states, None, int(np.count_nonzero(raw_states != states)), intake.plan)
     labels = canonical_labels(person_labels(classes, class_labels))
-    total = sum_of_squares(X, np.zeros(n, dtype=np.int64), weights)
     partition = replace(
-        first,
+        partitions[0],
         labels=labels,
         scale=block.scale,
         sse=sum_of_squares(X, labels, weights),
-        sst=total,
+        sst=sum_of_squares(X, np.zeros(n, dtype=np.int64), weights),
         lower_bound=None,
-        stopped=stopped,
+        stopped=any(groups.stopped for groups in partitions),
     )
     shared = [_is_shared(variable, units) for variable in given.variables]
     return Together(partition, states, canonical_labels(households), shared)
-
-
-def _checked_units(intake: Intake, block: Block) -> Labels:
-    """Return the household of each record; refuse records without one."""
-    units = intake.units_of(block)
-    assert units is not None
-    if (units < 0).any():
-        unit = intake.plan.unit_of(block).column
-        raise InputError(
-            f"Whole units move together, so that every record has one; {shown(unit)} is missing "
-            f"in row {int(np.argmax(units < 0)) + 1} (the first record is row 1). Fill it, or drop those "
-            "records."
-        )
-    return units
-
-
-def _classes(
-    X: Floats, units: Labels, strata: Labels, k: int, required: Sequence[Requirement]
-) -> Iterator[Households]:
-    """Yield the households that are grouped together: those of one stratum and of similar size."""
-    for inside in rows_of_each(strata):
-
-        def enough(alike: Households) -> bool:
-            return not len(_short(alike, np.zeros(len(alike.rows), dtype=np.int64), required))
-
-        yield from household_records(X, units, k, enough if required else None, inside)
 
 
 def _by_place(
@@ -288,7 +250,7 @@ def _by_place(
     household alone cannot satisfy there is left to :func:`_with_all_members`.
     """
     smallest = int((alike.rows >= 0).sum(axis=1).min())
-    parts = [np.flatnonzero(cells == cell) for cell in range(int(cells.max()) + 1)]
+    parts = rows_of_each(cells)
     rules = [rule for place in alike.rows.T[:smallest] for rule in within(required, place)]
     return [rule for rule in rules if all(can_be_group([rule], part) for part in parts)]
 
@@ -307,9 +269,8 @@ def _with_all_members(
 ) -> Labels:
     """Merge groups of households of several sizes until their last members satisfy the requirements.
 
-    There, the members beyond the smallest size share values with those of its last place, which the search,
-    that looks at one member of each household at each place, does not count. What is required is closed
-    under union, and a whole cell satisfies it, so that merging ends.
+    There, the members beyond the smallest size share values with its last place, which the search does not
+    count. Requirements are closed under union, and a whole cell satisfies them, so that merging ends.
     """
     while required and (alike.rows < 0).any():
         short = _short(alike, labels, required)
@@ -324,15 +285,13 @@ def _with_all_members(
 
 
 def _check_strata(unit: Name, strata: Labels, units: Labels) -> None:
-    pairs = np.unique(np.column_stack([units, strata]), axis=0)
-    twice = pairs[1:, 0] == pairs[:-1, 0]
-    if twice.any():
-        rows = np.flatnonzero(units == pairs[1:][twice][0, 0])
-        row = int(rows[strata[rows] != strata[rows[0]]][0])
+    first = np.unique(units, return_index=True)[1]
+    apart = strata != strata[first[np.searchsorted(units[first], units)]]
+    if apart.any():
         raise InputError(
             f"Whole units move together, and strata never share a group; the {names([unit])} of "
-            f"row {row + 1} (the first record is row 1) has records in two strata. Correct it, or count "
-            'units instead: mode = "count".'
+            f"{first_row(apart)} has records in two strata. Correct it, or count units instead: "
+            'mode = "count".'
         )
 
 
@@ -357,9 +316,6 @@ def _patterns(
 
 def _is_shared(variable: Variable, units: Labels) -> bool:
     """Return whether all members of each household have the same value, and the same state."""
-    state = variable.states
-    value = np.where(variable.missing, 0.0, variable.values)
-    first = np.unique(units, return_index=True)[1]
-    household = np.unique(units, return_inverse=True)[1].reshape(-1)
-    of_first = first[household]
-    return bool((value == value[of_first]).all() and (state == state[of_first]).all())
+    _, first, household = np.unique(units, return_index=True, return_inverse=True)
+    pairs = np.column_stack([np.where(variable.missing, 0.0, variable.values), variable.states])
+    return bool((pairs == pairs[first[household.reshape(-1)]]).all())

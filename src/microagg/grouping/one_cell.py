@@ -40,19 +40,14 @@ class Problem:
     """Records to be grouped, and what their groups must satisfy."""
 
     space: Space
-    block: Block
-    """With k, the method and all its settings."""
-    requirements: Sequence[Requirement] = ()
-    """What every group must satisfy in addition to k, for all records of the space."""
-    weights: Floats | None = None
-    """Of all records of the space, in the objective; None: all count alike."""
+    block: Block  # with k, the method and all its settings
+    requirements: Sequence[Requirement] = ()  # of every group in addition to k, for all records
+    weights: Floats | None = None  # of all records of the space, in the objective; None: all alike
     seed: int | None = 0
-    n_total: int | None = None
-    """Number of records of the table that these are a part of; None: all of it."""
+    n_total: int | None = None  # records of the table that these are a part of; None: all of it
     span: tuple[float, float] = (0.0, 1.0)
     """From where to where in its search a method goes, if others continue it."""
-    rows: Labels | None = None
-    """The records to be grouped; None: all of the space."""
+    rows: Labels | None = None  # the records to be grouped; None: all of the space
 
     @property
     def k(self) -> int:
@@ -98,10 +93,8 @@ def _is_sse(options: Mapping[str, Any]) -> bool:
 def is_searched(space: Space, block: Block, required: bool) -> bool:
     """Return whether groups are searched for by the loss of their released values.
 
-    That is of groups in a ``space`` by the method of a ``block``, ``required`` to satisfy more than k or not.
-
-    They are wherever a search is made: by auto, by refine, and under requirements. Groups of a method as it
-    was published stay as they are.
+    They are wherever a search is made: by auto, by refine, and where ``required`` to satisfy more than k.
+    Groups of a method as it was published stay as they are.
     """
     method = find(block.method)
     searched = method.name == "auto" or bool(block.refine) or (required and not method.closeness)
@@ -165,9 +158,19 @@ def _of_categories(problem: Problem) -> Partition | None:
     if levels is not None and corners and len(levels) >= k:
         labels = nominal_exact(np.maximum(levels, 0), k)
     if labels is None:
-        if method.categories:
-            raise _not_by_categories(method.name, levels, corners)
-        return None
+        if not method.categories:
+            return None
+        fact = (
+            "too many levels are rare for a search to end soon, or there are fewer than k records"
+            if corners
+            else "records without a value share groups with others"
+            if levels is not None
+            else "are other columns, several of them, more levels, weights or missing values as a state"
+        )
+        raise InputError(
+            f"method {shown(method.name)} is for one nominal column or one of truth values, of up to 65 "
+            f'levels and without weights; here {fact}. Say method = "auto".'
+        )
     X = problem.of_rows(problem.space.matrix)
     groups = _measured(problem, X, labels, started)
     options = settings_of(method, dict(block.options), problem.seed)
@@ -186,19 +189,6 @@ def _measured(problem: Problem, X: Floats, labels: Labels, started: float) -> Pa
         sse=sum_of_squares(X, labels),
         sst=sum_of_squares(X, np.zeros(len(X), dtype=np.int64)),
         seconds=time.perf_counter() - started,
-    )
-
-
-def _not_by_categories(method: str, levels: Labels | None, corners: bool) -> InputError:
-    if levels is None:
-        fact = "here are other columns, several of them, more levels, weights or missing values as a state"
-    elif not corners:
-        fact = "here records without a value share groups with others"
-    else:
-        fact = "here too many levels are rare for a search to end soon, or there are fewer than k records"
-    return InputError(
-        f"method {shown(method)} is for one nominal column or one of truth values, of up to 65 levels and "
-        f'without weights; {fact}. Say method = "auto".'
     )
 
 
@@ -228,9 +218,8 @@ def _satisfied(
     def work(state: State) -> Labels:
         from microagg.grouping.require.requirement_search import repair, satisfy
 
-        if groups.stopped or not _is_sse(
-            options
-        ):  # the search minimises the SSE, and no other cost
+        # The search minimises the SSE, and no other cost.
+        if groups.stopped or not _is_sse(options):
             return repair(X, groups.k, problem.required, groups.labels, weights=weights)
         return satisfy(
             X,
@@ -251,7 +240,7 @@ def _satisfied(
 
 
 def search_by_release(problem: Problem, labels: Labels, effort: str, state: State) -> Labels:
-    """Make the last search: from groups of a low SSE to groups whose released values lose least.
+    """Make the last search: from groups of a low SSE to groups, (m,), whose released values lose least.
 
     Parameters
     ----------
@@ -259,10 +248,6 @@ def search_by_release(problem: Problem, labels: Labels, effort: str, state: Stat
     labels : (m,) groups of a low SSE, 0, 1, …
     effort : "fast", "balanced" or "best"
     state : progress, and the wish to stop
-
-    Returns
-    -------
-    (m,) groups
     """
     from microagg.algorithms.refine.last_search import lower_released_loss
 

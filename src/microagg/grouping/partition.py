@@ -124,21 +124,21 @@ def partition(
             "for several columns, or protect(..., per_column=True) for each column by itself."
         )
 
-    if weighted:
-        _check_weighable(chosen, proof)
+    if weighted and not chosen.weighted:
+        able = listed((name for name, other in METHODS.items() if other.weighted), limit=99)
+        raise InputError(
+            f"method {shown(chosen.name)} cannot weigh records; those that can are {able}. Use one of "
+            "them, or group without weights (they then count in the released means only)."
+        )
+    _check_weighted_effort(proof, "bound", records)
     extra: dict[str, Any] = {}
     raw = chosen.takes_raw(n_columns, weighted)
     if n_total is not None and "effort" in settings and not raw:
         extra = {"n_total": n_total, **({"span": span} if chosen.name == "auto" else {})}
-    result = _run(chosen, records, scale, settings, extra, progress)
+    result = _run(chosen, records, settings, extra, progress)
     if effort and not raw and not result.stopped:  # what the exact methods found cannot be improved
-        search = {
-            "effort": effort,
-            "time_limit": None,
-            "random_state": random_state,
-            "n_total": n_total,
-        }
-        result = _refined(result, records.scaled, search, progress, records.weights)
+        search = {"effort": effort, "random_state": random_state, "n_total": n_total}
+        result = _refined(result, records, search, progress)
         result = replace(result, options={**settings, "refine": effort})
     if proof or chosen.proves:
         # Without other costs no partition is better than the exact one.
@@ -164,7 +164,6 @@ def _check_takes_numbers(chosen: Method) -> None:
 def _run(
     chosen: Method,
     records: Prepared,
-    scale: str,
     settings: dict[str, Any],
     extra: dict[str, Any],
     progress: Listener | None,
@@ -192,7 +191,7 @@ def _run(
         labels=labels,
         k=records.k,
         method=chosen.name,
-        scale=scale,
+        scale=records.scale,
         options=settings,
         sse=sum_of_squares(data, labels, records.weights) if lost is None else lost * records.sst,
         sst=records.sst,
@@ -224,18 +223,6 @@ def seconds_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> float
     return expected_seconds(n, k)
 
 
-def _check_weighable(chosen: Method, proof: str) -> None:
-    """Refuse weights for a method or a bound that cannot use them."""
-    if not chosen.weighted:
-        able = listed((name for name, other in METHODS.items() if other.weighted), limit=99)
-        raise InputError(
-            f"method {shown(chosen.name)} cannot weigh records; those that can are {able}. Use one of "
-            "them, or group without weights (they then count in the released means only)."
-        )
-    if proof:
-        _check_weighted_effort(proof, "bound")
-
-
 def with_bound(
     result: Partition,
     X: Floats,
@@ -245,9 +232,8 @@ def with_bound(
 ) -> Partition:
     """Add to a partition of scaled records the bound that is asked for."""
     proof = _effort_of_proof(bound, len(X), result.k, weights is not None)
-    if weights is not None:
-        _check_weighted_effort(proof, "bound")
     records = prepare(X, result.k, "none", weights)
+    _check_weighted_effort(proof, "bound", records)
     return _with_bound(result, records, proof, False, progress)
 
 
@@ -321,7 +307,6 @@ def refine(
     records = prepare(X, k, scale, weights)
     given = _checked_labels(labels, len(records), records.k)
     settings = {"effort": effort, "time_limit": time_limit, "random_state": random_state}
-    started = time.perf_counter()
     before = Partition(
         labels=given,
         k=records.k,
@@ -330,26 +315,27 @@ def refine(
         options=settings,
         sse=sum_of_squares(records.scaled, given, records.weights),
         sst=records.sst,
-        seconds=time.perf_counter() - started,
+        seconds=0.0,
         weighted=records.weights is not None,
     )
-    return _refined(before, records.scaled, settings, progress, records.weights)
+    return _refined(before, records, settings, progress)
 
 
 def _refined(
     before: Partition,
-    scaled: Floats,
+    records: Prepared,
     settings: Mapping[str, Any],
     progress: Listener | None = None,
-    weights: Floats | None = None,
 ) -> Partition:
     """Refine a partition of scaled records."""
     from microagg.algorithms.refine.refine import refine as search
 
-    def work(state: State) -> Labels:
-        return search(scaled, before.labels, before.k, weights=weights, state=state, **settings)
+    X, weights = records.scaled, records.weights
 
-    return continued(before, work, scaled, weights, progress)
+    def work(state: State) -> Labels:
+        return search(X, before.labels, before.k, weights=weights, state=state, **settings)
+
+    return continued(before, work, X, weights, progress)
 
 
 def continued(
@@ -436,14 +422,13 @@ def lower_bound(
     check_effort(effort)
     check_time_limit(time_limit)
     records = prepare(X, k, scale, weights)
-    if records.weights is not None:
-        _check_weighted_effort(effort, "effort")
+    _check_weighted_effort(effort, "effort", records)
     return _bounded(records, effort, time_limit, progress)
 
 
-def _check_weighted_effort(effort: str, name: str) -> None:
+def _check_weighted_effort(effort: str, name: str, records: Prepared) -> None:
     """Refuse bounds that are for records of equal weight; ``name`` is the setting that asks for one."""
-    if effort != "fast":
+    if effort not in ("", "fast") and records.weights is not None:
         raise InputError(
             f"{name}={shown(effort)} is for records of equal weight; these have weights that differ. Use "
             f"{name}='fast', the bound by neighbours, or leave the weights out."

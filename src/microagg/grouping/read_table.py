@@ -16,32 +16,29 @@ import numpy as np
 from microagg.base.formatting import percent, plural
 from microagg.base.typing import Floats, Labels
 from microagg.drafting.guess import FEW
-from microagg.encode.missing import (
-    distinct_rows,
-    group_states,
-    join_patterns,
-)
+from microagg.encode.missing import distinct_rows, group_states, join_patterns, rows_of_each
 from microagg.encode.prepare import weights_of
-from microagg.encode.recode import Recoder
+from microagg.encode.recode import Recoder, before_of
 from microagg.encode.recoded_table import (
     Recoded,
     complete_rows,
     recode_table,
-    recoded_columns,
     recoders_of,
 )
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space, are_plain, space_of, with_admissible
-from microagg.encode.strata import merge_small, strata_of
+from microagg.encode.strata import count_units, strata_of, stratum_too_small
 from microagg.errors import InputError, shown
 from microagg.grouping.require.from_plan import can_be_group, requirements_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
+from microagg.kernels.labels import canonical_labels
 from microagg.plan.block import Block
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.plan.settings import check_k
 from microagg.tables.file_metadata import Coded
+from microagg.tables.finite import first_row
 from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.release_frame import reordered
@@ -56,29 +53,18 @@ class Intake:
     """A table, read by its plan."""
 
     frame: Frame
-    text: pa.Table | None
-    """The same table as it stands in a CSV file."""
+    text: pa.Table | None  # the same table as it stands in a CSV file
     plan: Plan
     roles: Roles
-    variables: Mapping[Any, Variable]
-    """The protected columns."""
-    weights: Floats | None
-    """Of the records, as given."""
-    units_by: Mapping[Any, Labels]
-    """Of the records, for each column that some block counts; −1: missing."""
-    strata_by: Mapping[Any, tuple[Labels, Labels]]
-    """For each set of columns that some block has as strata: the stratum of each record, and the number of
-    its value in each column."""
-    rows: Labels | None
-    """Records of the given table that are kept, where some are left out; None: all."""
-    given: int
-    """Records of the given table."""
-    suppressed: int = 0
-    """Records that are left out since that lowers the loss."""
-    recoded: Mapping[Any, Recoded] = field(default_factory=dict)
-    """Columns that the plan recoded, as they were before."""
-    original: Frame | None = None
-    """The table before it was recoded; None: nothing was."""
+    variables: Mapping[Any, Variable]  # the protected columns
+    weights: Floats | None  # of the records, as given
+    units_by: Mapping[Any, Labels]  # of the records, by column that a block counts; −1: missing
+    strata_by: Mapping[Any, Labels]  # of the records, by the columns of the strata of a block
+    rows: Labels | None  # kept records of the given table, where some are left out; None: all
+    given: int  # records of the given table
+    suppressed: int = 0  # records that are left out since that lowers the loss
+    recoded: Mapping[Any, Recoded] = field(default_factory=dict)  # columns before they were recoded
+    original: Frame | None = None  # the table before it was recoded; None: nothing was
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -97,8 +83,8 @@ class Intake:
         """Return the units that k counts in a block; None: records."""
         return self.units_by.get(self.plan.unit_of(block).column)
 
-    def strata_of(self, block: Block) -> tuple[Labels, Labels] | None:
-        """Return the strata of a block and their values; None: it has none."""
+    def strata_of(self, block: Block) -> Labels | None:
+        """Return the strata of a block; None: it has none."""
         return self.strata_by.get(self.plan.strata_of(block).columns)
 
     @property
@@ -125,8 +111,7 @@ class PartInput:
     states: Labels  # (n, columns), with what the join of patterns blanks
     cells: Labels  # (n,) records of different ones never share a group
     strata_merged: bool
-    requirements: Sequence[Requirement]
-    """What every group must satisfy in addition to k, for all records."""
+    requirements: Sequence[Requirement]  # of every group in addition to k, for all records
 
 
 def take_in(
@@ -156,7 +141,7 @@ def take_in(
         raise no_records()
     for block in plan.blocks:
         check_k(block.k or 1, given)
-    coded, of_sample = coded or {}, fitted is not None
+    coded = coded or {}
     recoders = recoders_of(table, plan, text) if fitted is None else fitted
     suppressed = 0 if rows is None else given - len(rows)
     complete = complete_rows(table, plan, is_csv)
@@ -173,9 +158,10 @@ def take_in(
         table = Frame(table.with_columns({name: table.take(name, every) for name in listed}))
         text = None if text is None else text.take(rows)
         coded = {name: Coded(tagged.codes, tagged.tags[rows]) for name, tagged in coded.items()}
-    original = None
+    original, recoded = None, {}
     if recoders:
         original = table
+        recoded = {name: Recoded(how, before_of(table, how)) for name, how in recoders.items()}
         table, text, plan = recode_table(table, plan, recoders, text, coded)
     variables = {}
     for name in roles.protected:
@@ -188,15 +174,14 @@ def take_in(
     if units:
         # Of nested units, such as plants and firms, the fewest are the strictest.
         roles = replace(roles, unit=min(units, key=lambda name: len(np.unique(units[name]))))
-    if not of_sample:
+    if fitted is None:
         for name, variable in variables.items():
-            levels = int((variable.rows >= 0).sum())
-            present = int((~variable.missing).sum())
+            levels, present = int((variable.rows >= 0).sum()), int((~variable.missing).sum())
             check_no_identifier(name, variable.kind, variable.setting, levels, present)
     weights = None if plan.weight is None else weights_of(table, plan.weight.column)
     check_relations(plan, table, variables)
     sets = {plan.strata_of(block).columns for block in plan.blocks} - {()}
-    recoded = {} if original is None else recoded_columns(original, recoders)
+    strata = {names: strata_of(table, names, None if text is None else written) for names in sets}
     return Intake(
         frame=table,
         text=text,
@@ -205,9 +190,7 @@ def take_in(
         variables=variables,
         weights=weights,
         units_by=units,
-        strata_by={
-            names: strata_of(table, names, None if text is None else written) for names in sets
-        },
+        strata_by=strata,
         rows=rows,
         given=given,
         suppressed=suppressed,
@@ -235,19 +218,16 @@ def refused_as_missing(variable: Variable) -> InputError:
     """Return the error about missing values of ``variable`` where the policy refuses them."""
     return InputError(
         "Columns to protect must have no missing values by the policy error; column "
-        f"{shown(variable.name)} has some, the first in row {int(np.argmax(variable.missing)) + 1} (the "
-        'first record is row 1). Fill them, or say missing = "pattern".'
+        f"{shown(variable.name)} has some, the first in {first_row(variable.missing)}. Fill them, or say "
+        'missing = "pattern".'
     )
 
 
 def check_no_identifier(name: Any, kind: str, setting: Column, levels: int, present: int) -> None:
     """Refuse names and ids as categories: a group would release the name of one of its members.
 
-    Parameters
-    ----------
-    name, kind, setting : the column, and what the plan says of it
-    levels : number of its different values
-    present : records that have a value
+    ``setting`` is what the plan says of the column; ``levels`` is the number of different values that it has,
+    ``present`` that of its records that have a value.
     """
     if kind not in ("nominal", "hierarchy") or setting.levels is not None:
         return
@@ -260,14 +240,7 @@ def check_no_identifier(name: Any, kind: str, setting: Column, levels: int, pres
 
 
 def check_relations(plan: Plan, frame: Frame, variables: Mapping[Any, Variable]) -> None:
-    """Refuse a table in which a relation does not hold.
-
-    Parameters
-    ----------
-    plan : with the relations
-    frame : the table
-    variables : its protected columns, by name
-    """
+    """Refuse a table in which a relation of ``plan`` does not hold; ``variables`` are those it protects."""
     for relation in plan.relations:
         values = {}
         for name in relation.columns:
@@ -282,8 +255,8 @@ def check_relations(plan: Plan, frame: Frame, variables: Mapping[Any, Variable])
         if wrong.any():
             raise InputError(
                 f"A relation holds in every record before release; {shown(relation.text, 200)} does not in "
-                f"{plural(int(wrong.sum()), 'record')}, the first in row {int(np.argmax(wrong)) + 1} (the "
-                "first record is row 1). Correct those records, or leave the relation out."
+                f"{plural(int(wrong.sum()), 'record')}, the first in {first_row(wrong)}. Correct those "
+                "records, or leave the relation out."
             )
 
 
@@ -308,37 +281,27 @@ def broken_relation(plan: Plan, frame: Frame) -> str | None:
 def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInput:
     """Encode columns and find the cells in which groups may form.
 
+    Refused are strata with fewer than k units, and joins of rare patterns that blank too much.
+
     Parameters
     ----------
     intake : the table
     block : with k, strata, unit and requirements
     columns : names of the columns that get one partition
-
-    Raises
-    ------
-    InputError
-        If a stratum has fewer than k units, or rare patterns cannot be joined without blanking too much.
     """
-    plan, k = intake.plan, block.k or 1
-    units, unit, wanted = intake.units_of(block), plan.unit_of(block), plan.strata_of(block)
-    variables = [intake.variables[name] for name in columns]
-    policy = plan.missing.policy
-    weights = intake.relative_weights
+    plan, k, policy = intake.plan, block.k or 1, intake.plan.missing.policy
+    units, unit = intake.units_of(block), plan.unit_of(block)
+    variables, weights = [intake.variables[name] for name in columns], intake.relative_weights
     space = space_of(variables, block.scale, weights, states=policy in ("majority", "fill"))
     requirements = requirements_of(intake.frame, block, units, unit.column, intake.weights)
     check_feasible(requirements)
     strata, merged = np.zeros(len(intake), dtype=np.int64), False
     given_strata = intake.strata_of(block)
     if given_strata is not None:
-        who = intake.plan.words_of_unit(unit.column)
-        as_written = intake.frame if intake.text is None else Frame(intake.text)
-        strata = merge_small(
-            *given_strata, k, units, space.scaled, wanted.small, as_written, wanted.columns, who
-        )
-        merged = int(strata.max()) < int(given_strata[0].max())
-    if strata.any():
-        for stratum in range(int(strata.max()) + 1):
-            check_feasible(within(requirements, np.flatnonzero(strata == stratum)))
+        strata = _merge_small(intake, block, given_strata, space.scaled)
+        merged = int(strata.max()) < int(given_strata.max())
+    for rows in rows_of_each(strata) if strata.any() else ():
+        check_feasible(within(requirements, rows))
     states = np.column_stack([variable.states for variable in variables])
 
     def ready(states: Labels, cells: Labels) -> PartInput:
@@ -357,6 +320,40 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     joined = join_patterns(states, strata, k, units, space.scaled, enough)
     check_blanked(states, None, joined.blanked, plan)
     return ready(joined.states, joined.cells)
+
+
+def _merge_small(intake: Intake, block: Block, strata: Labels, scaled: Floats) -> Labels:
+    """Refuse strata with fewer than k units, or merge them; return the strata in which groups may form.
+
+    A stratum is merged with the one that agrees with it in most of the columns and is nearest by its mean, of
+    ``scaled`` coordinates. Groups that then hold records of several strata release the one that most of them
+    have, so that it is shared like any other value.
+    """
+    strata, k, wanted = strata.copy(), block.k or 1, intake.plan.strata_of(block)
+    while True:
+        g = int(strata.max()) + 1
+        shared = count_units(strata, intake.units_of(block), g)
+        sizes = np.bincount(strata, minlength=g)
+        short = np.flatnonzero((sizes > 0) & (shared < k))
+        if not len(short):
+            return canonical_labels(strata)
+        first = np.array([int(np.argmax(strata == stratum)) for stratum in range(g)])
+        worst = int(short[np.argmin(shared[short])])
+        others = np.flatnonzero((sizes > 0) & (np.arange(g) != worst))
+        written = intake.frame if intake.text is None else Frame(intake.text)
+        categories = [written.categories(name) for name in wanted.columns]
+        if wanted.small != "merge" or not len(others):
+            names = {
+                tuple(levels[codes[first[at]]] for codes, levels in categories): int(shared[at])
+                for at in short
+            }
+            who = intake.plan.words_of_unit(intake.plan.unit_of(block).column)
+            raise stratum_too_small(wanted.columns, names, k, who)
+        members = strata == worst
+        differences = sum(codes[first[others]] != codes[first[worst]] for codes, _ in categories)
+        means = np.column_stack([np.bincount(strata, x, minlength=g)[others] for x in scaled.T])
+        apart = np.square(means / sizes[others, None] - scaled[members].mean(axis=0)).sum(axis=1)
+        strata[members] = others[np.lexsort((others, apart, differences))[0]]
 
 
 def _by_majority(patterns: Labels, sizes: Labels, k: int) -> tuple[int, int]:

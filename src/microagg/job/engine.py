@@ -12,6 +12,7 @@ from typing import Any
 from microagg.base.formatting import plural
 from microagg.base.progress import Clock
 from microagg.drafting.draft import Completed
+from microagg.engines.memory.control_group import seconds_for_evidence
 from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, History, Measured
@@ -19,7 +20,7 @@ from microagg.job.delivery import Delivery
 from microagg.job.job import Job
 from microagg.job.observer import Observer
 from microagg.measure.attack import OnProgress
-from microagg.plan.plan import Plan
+from microagg.report.model import release_model
 
 NOTICED = 2.0
 """Seconds after which somebody asks what takes so long."""
@@ -37,6 +38,8 @@ class Engine(ABC):
     columns: int
     drafted: Completed
     """The plan that is carried out."""
+    left_out: list[str]
+    """Metadata of the source that the written file does not have, in words."""
     in_parts = False
     """Whether the table is never in memory as a whole."""
 
@@ -48,16 +51,12 @@ class Engine(ABC):
         """Open the source, and refuse it if it cannot work; return what the target has no place for."""
 
     @abstractmethod
-    def complete(self) -> Completed:
-        """Return the plan with everything filled in that it leaves open."""
-
-    @abstractmethod
     def prepare(self) -> str:
-        """Get ready to group; return what there is to say about that, if anything."""
+        """Fill in what the plan leaves open; return what there is to say about the grouping, if anything."""
 
     @abstractmethod
-    def group(self, on_plan: Callable[[Plan], None]) -> None:
-        """Group the records; ``on_plan`` is called once nothing is left to refuse without work."""
+    def group(self) -> None:
+        """Group the records; the observer gets the plan once nothing is left to refuse without work."""
 
     @abstractmethod
     def write(self, delivery: Delivery) -> CountedFile:
@@ -71,30 +70,18 @@ class Engine(ABC):
         """Write the ledger with this release to its temporary file."""
 
     @abstractmethod
-    def metadata_left_out(self) -> list[str]:
-        """Say which metadata of the source the written file does not have."""
-
-    @abstractmethod
     def measure(self) -> Measured:
         """Measure loss and risk."""
 
     def begin_attacks(self) -> tuple[OnProgress, Callable[[], bool]] | None:
-        """Say how long attacks with people put aside take, if the evidence has some.
+        """Say how long attacks with people put aside take, if a limit or a board's report asks for them.
 
-        It has them if a limit is set, or if a board reads about swapping.
-
-        Returns
-        -------
-        tuple or None
-            What to call with the steps done and their total, and what tells whether to end early: who does
-            not wait has what was measured.
+        Returns what to call with the steps done and their total, and what tells whether to end early.
         """
         plan, job = self.drafted.plan, self.job
         board = job.report is not None and not job.public
         if plan.accept.inference is None and not (plan.is_swapped and board):
             return None
-        from microagg.engines.memory.control_group import seconds_for_evidence
-
         stopped = False
 
         def progress(done: int, total: int) -> None:
@@ -111,6 +98,6 @@ class Engine(ABC):
         self.observer.stage("attacking", words if seconds >= NOTICED else "")
         return progress, lambda: stopped
 
-    @abstractmethod
     def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
-        """Gather what a report shows, as plain data."""
+        """Gather what a report shows, as plain data; only memory has public ones."""
+        return release_model(evidence)

@@ -11,20 +11,19 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from microagg.drafting.draft import Completed
-from microagg.engines.capabilities import check_engine, check_target_kind
+from microagg.engines.capabilities import check_engine
 from microagg.engines.disk import DiskParts
 from microagg.engines.disk_release import DiskRelease
 from microagg.engines.memory_needed import least_in_parts, memory_for
 from microagg.engines.parts import Parts, completed, with_order_of_types
-from microagg.engines.scratch import Scratch, opened_scratch, owner_of
+from microagg.engines.scratch import scratch_folder
 from microagg.engines.spark.on_spark import SparkParts, group_in_spark
 from microagg.engines.spark.spark_frames import (
     TIMES_IN_FILES,
     in_microseconds,
-    microsecond_words,
     on_spark,
     positional,
     with_nanoseconds,
@@ -32,15 +31,13 @@ from microagg.engines.spark.spark_frames import (
 from microagg.engines.spark.spark_release import SparkRelease
 from microagg.engines.spark.spark_session import exposure_words, session_on
 from microagg.engines.spark.spark_warm import is_warm, warm_executors
-from microagg.errors import MicroaggError, TableError, shown
-from microagg.evidence.evidence import Evidence
+from microagg.errors import InputError, MicroaggError, TableError, listed, shown
 from microagg.evidence.measured import CountedFile, Measured
+from microagg.formats import FORMATS
 from microagg.formats.atomic import sha256
 from microagg.formats.batches import BatchSource, open_batches
 from microagg.job.delivery import Delivery
 from microagg.job.engine import Engine
-from microagg.plan.plan import Plan
-from microagg.report.model import release_model
 from microagg.tables.release_frame import left_out_words
 
 if TYPE_CHECKING:
@@ -69,37 +66,32 @@ class EngineInParts(Engine):
     def parts(self) -> Parts:
         """Return the table as the steps of all engines see it."""
 
-    def complete(self) -> Completed:
-        """Fill in the plan by what the first records look like."""
-        drafted = completed(self.parts(), self.job.plan)
-        drafted = with_order_of_types(drafted, self.source.head, self.source.is_text)
-        self.job.check_analyses(self.source.schema, drafted.plan)
-        return drafted
-
     def prepare(self) -> str:
-        """Hash the source."""
+        """Fill in the plan by what the first records look like, and hash the source."""
+        drafted = completed(self.parts(), self.job.plan)
+        self.drafted = with_order_of_types(drafted, self.source.head, self.source.is_text)
+        self.job.check_analyses(self.source.schema, self.drafted.plan)
         self.digest = sha256(self.job.reads)
         return ""
 
     @contextmanager
     def unchanged(self) -> Iterator[None]:
         """Refuse a source that has changed since it was hashed, also if something fails for that reason."""
+        failed = None
         try:
             yield
         except MicroaggError:
             raise
-        except Exception:
-            self._check_hash()
-            raise
-        self._check_hash()
-
-    def _check_hash(self) -> None:
+        except Exception as error:
+            failed = error
         if sha256(self.job.reads) != self.digest:
             raise TableError(
                 "A table that is read in parts is read several times, and must be the same each time; "
                 f"{shown(str(self.job.reads), 300)} changed meanwhile. Nothing was released. Run it again, "
                 "once nobody writes to it."
-            )
+            ) from failed
+        if failed is not None:
+            raise failed
 
     def measure(self) -> Measured:
         """Measure a sample, and take what was counted in all records."""
@@ -108,22 +100,23 @@ class EngineInParts(Engine):
             attacks = {"progress": watched[0], "should_stop": watched[1]}
         return self.release.measured(pictures=self.job.report is not None, **attacks)
 
-    def report_model(self, evidence: Evidence, public: bool) -> dict[str, Any]:
-        """Gather what the board's report shows."""
-        return release_model(evidence)
-
 
 class DiskEngine(EngineInParts):
-    """Keeps records in a scratch folder next to the target; the next run continues there after a kill."""
+    """Keeps records in a scratch folder next to the target."""
 
     release: DiskRelease
-    _scratch: Scratch
+    _folder: Path
 
     def read(self) -> list[str]:
         """Open the file, and refuse settings and targets that only other engines have."""
         check_engine("disk", self.job.given_settings)  # which may not have been asked for
         left_out = super().read()
-        check_target_kind("disk", self.job.kind_of_target, self.job.target)
+        if not FORMATS[self.job.kind_of_target].in_batches:
+            raise InputError(
+                "A table that is read in parts is written as Parquet or CSV; "
+                f"{shown(str(self.job.target), 300)} is neither. Choose another ending, or say "
+                "engine = memory."
+            )
         return left_out
 
     def parts(self) -> DiskParts:
@@ -131,20 +124,18 @@ class DiskEngine(EngineInParts):
         return DiskParts(self.source)
 
     def prepare(self) -> str:
-        """Open the scratch folder; say what a run that was killed left there, and if memory is too short."""
+        """Also make the scratch folder; say if memory is too short."""
         super().prepare()
-        owner = owner_of(self.source, self.drafted.plan, self.job.numbers, self.digest)
-        self._scratch = self.closing.enter_context(opened_scratch(self.job.writes, owner))
-        short = least_in_parts(self.records, self.columns, self.job.memory)
-        return "; ".join(filter(None, [self._scratch.found, short]))
+        self._folder = self.closing.enter_context(scratch_folder(self.job.writes))
+        return least_in_parts(self.records, self.columns, self.job.memory)
 
-    def group(self, on_plan: Callable[[Plan], None]) -> None:
+    def group(self) -> None:
         """Group the records, chunk by chunk."""
         plan, memory = self.drafted.plan, memory_for(self.job.memory)
-        on_plan(plan)
+        self.observer.planned(plan, self.records)
         with self.clock.time("partition"), self.unchanged():
             self.release = DiskRelease(
-                self.source, plan, self._scratch, memory, self.observer.progress
+                self.source, plan, self._folder, memory, self.observer.progress
             )
 
     def write(self, delivery: Delivery) -> CountedFile:
@@ -152,15 +143,13 @@ class DiskEngine(EngineInParts):
         job, source = self.job, self.source
         same = job.reads.suffix.lower() == job.writes.suffix.lower()
         same = same and job.kind_of_target == source.kind
-        form = source if same or job.to_folder else source.format.for_another(job.csv)
+        keeps_form = same or job.to_folder
+        form = source.format if keeps_form else source.format.for_another(job.csv)
+        part, report = delivery.table, self.observer.progress
         with self.unchanged():
-            return self.release.write(
-                delivery.table, job.writes, form, self.observer.progress, job.escape_formulas
-            )
-
-    def metadata_left_out(self) -> list[str]:
-        """Compare the schemas."""
-        return self.release.left_out
+            counted = self.release.write(part, job.writes, form, report, job.escape_formulas)
+        self.left_out = self.release.left_out
+        return counted
 
 
 class SparkEngine(EngineInParts):
@@ -174,7 +163,6 @@ class SparkEngine(EngineInParts):
     is_far = True
     _session: SparkSession
     _frame: DataFrame
-    _left_out: list[str]
 
     @on_spark()
     def read(self) -> list[str]:
@@ -188,19 +176,18 @@ class SparkEngine(EngineInParts):
             self.observer.exposed(words)
         nanoseconds = with_nanoseconds(self.source.schema)
         if nanoseconds:
-            left_out = [*left_out, microsecond_words(nanoseconds)]
+            left_out.append(
+                "Spark has times in microseconds: nanoseconds are cut off in "
+                f"{listed(nanoseconds, limit=5)}."
+            )
         for name, value in TIMES_IN_FILES.items():
             before: Any = session.conf.get(name)
-            self.closing.callback(self._set_back, name, before)
+            self.closing.callback(_if_alive, session.conf.set, name, before)
             session.conf.set(name, value)
         frame = session.read.parquet(str(self.job.reads.absolute()))
         self._frame = in_microseconds(frame, self.source.schema, nanoseconds)
         self.job.check_names(self._frame.columns)
         return left_out
-
-    def _set_back(self, name: str, value: str) -> None:
-        with suppress(Exception):  # of a Spark that is gone
-            self._session.conf.set(name, value)
 
     def parts(self) -> SparkParts:
         """Return the rows, with value labels and the like, which Spark does not hand on."""
@@ -208,25 +195,21 @@ class SparkEngine(EngineInParts):
         return SparkParts(*positional(self._frame), fields)
 
     @on_spark()
-    def complete(self) -> Completed:
+    def prepare(self) -> str:
         """Let a worker look at the first records."""
-        return super().complete()
+        return super().prepare()
 
     @on_spark()
-    def group(self, on_plan: Callable[[Plan], None]) -> None:
+    def group(self) -> None:
         """Compile where the workers are, and group the records there."""
         plan = self.drafted.plan
-        on_plan(plan)
+        self.observer.planned(plan, self.records)
         with self.clock.time("partition"):
             if not is_warm(self._session, plan):
                 warm_executors(self._session, plan)
             with _progress_of(self._session, partial(self.observer.progress, "grouping")):
                 self.release = SparkRelease.of(group_in_spark(self._frame, plan))
-        self.closing.callback(self._unpersist)
-
-    def _unpersist(self) -> None:
-        with suppress(Exception):  # of a Spark that is gone
-            self.release.unpersist()
+        self.closing.callback(_if_alive, self.release.unpersist)
 
     @on_spark()
     def write(self, delivery: Delivery) -> CountedFile:
@@ -237,17 +220,18 @@ class SparkEngine(EngineInParts):
             verified = self.release.verify(self._session.read.parquet(str(part.absolute())))
             for path in [*part.rglob("_SUCCESS"), *part.rglob("*.crc")]:  # files that Spark adds
                 path.unlink()
-            self._left_out = left_out_words(self.source.schema, open_batches(part).schema)
+            self.left_out = left_out_words(self.source.schema, open_batches(part).schema)
             return self.release.counted(part, self.job.writes, verified)
-
-    def metadata_left_out(self) -> list[str]:
-        """Compare the schemas."""
-        return self._left_out
 
     @on_spark()
     def measure(self) -> Measured:
         """Measure a sample in one task, and take what was counted in all records."""
         return super().measure()
+
+
+def _if_alive(undo: Callable[..., object], *arguments: object) -> None:
+    with suppress(Exception):  # of a Spark that is gone
+        undo(*arguments)
 
 
 class _TasksDone(int):

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from microagg.engines.capabilities import check_engine, check_plan_in_parts, check_source
+from microagg.engines.capabilities import check_engine, check_plan_in_parts, check_spark_source
 from microagg.errors import InputError, shown
 from microagg.formats import FORMATS
 from microagg.formats.addresses import STANDARD, Place, is_plain, kind_by_ending, plain_name
@@ -119,7 +119,7 @@ class Job(JobSettings):
             from microagg.engines.spark.spark_session import check_spark
 
             check_spark()
-            check_source("spark", self.reads)
+            check_spark_source(self.reads)
         if self.engine not in (None, "memory"):
             check_plan_in_parts(self.plan, on_spark=self.engine == "spark")
         kind_of(self.reads)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -13,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from microagg.base.formatting import few_digits, plural
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import steer
-from microagg.drafting.draft import Completed
 from microagg.encode.categories import MOST_COORDINATES
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.release import Release
@@ -23,7 +21,7 @@ from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, History, Measured
 from microagg.formats import FORMATS
 from microagg.formats.csv import formula_cells
-from microagg.formats.files import Source, read_file, stands_for_several, what_is_left
+from microagg.formats.files import Source, read_file, what_is_left
 from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.delivery import Delivery
@@ -39,7 +37,6 @@ from microagg.ledger.ledger_file import (
     read_ledger,
     write_ledger,
 )
-from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 from microagg.tables.release_frame import left_out_words
 
@@ -69,40 +66,38 @@ class MemoryEngine(Engine):
     def read(self) -> list[str]:
         """Read the file."""
         job = self.job
-        if job.ledger is not None:
-            self._open_ledger(job.ledger)
+        if (
+            job.ledger is not None
+        ):  # no other run can write to it until the files have taken their names
+            self._key = self.closing.enter_context(opened_key(job.ledger, make=True))
+            before = read_ledger(job.ledger, self._key)
+            check_newest(job.report_folders, job.ledger, before)
+            finish_killed_run(before)
+            self._carrying = Carrying(before, self._key, job.key, job.leavers)
         self._source = source = read_file(
-            job.reads,
-            job.numbers,
-            job.csv,
-            sheet=job.sheet,
-            looked=None if job.looked is None else job.looked.text,
-            hashed=True,
+            job.reads, job.numbers, job.csv, sheet=job.sheet, hashed=True
         )
         self.digest = source.sha256
-        if job.looked is None or stands_for_several(job.reads):  # else its header was checked
-            job.check_names(source.as_written.column_names)
+        job.check_names(source.as_written.column_names)
         self._table = Table.of(source)
         self.records, self.columns = len(self._table.frame), len(self._table.frame.names)
         return what_is_left(source, job.writes, job.plan.drop)
 
-    def complete(self) -> Completed:
+    def prepare(self) -> str:
         """Fill in the plan by what all records look like, and let columns of analyses count more.
 
-        They do if the plan says how far an analysis may move, and they move further.
+        They do if the plan says how far an analysis may move, and they move further. Returned is how long a
+        search over many coordinates takes, and a proof that was asked for.
         """
-        completed = self._table.completed(self.job.plan)
+        self.drafted = self._table.completed(self.job.plan)
+        plan = self.drafted.plan
         if self._carrying is not None:
-            plan = with_plain_means(completed.plan, self.job.plan)
-            completed = replace(completed, plan=plan)
-        if not completed.plan.analyses or completed.plan.accept.moved is None:
-            return completed
-        self._table.checked(completed.plan)
-        self.observer.stage("steering")
-        return replace(completed, plan=steer(self._table, completed.plan))
-
-    def prepare(self) -> str:
-        """Say how long a search over many coordinates takes, and a proof that was asked for."""
+            plan = with_plain_means(plan, self.job.plan)
+        if plan.analyses and plan.accept.moved is not None:
+            self._table.checked(plan)
+            self.observer.stage("steering")
+            plan = steer(self._table, plan)
+        self.drafted = replace(self.drafted, plan=plan)
         plan = self.job.plan
         seconds = sum(
             seconds_of_proof(block.bound or False, self.records, block.k, bool(plan.weight))
@@ -128,7 +123,7 @@ class MemoryEngine(Engine):
         minutes = plural(round(a_coordinate * coordinates / _MINUTE), "minute")
         return f"about {minutes} of computing, shared by all cores"
 
-    def group(self, on_plan: Callable[[Plan], None]) -> None:
+    def group(self) -> None:
         """Group the records, and prove a bound for the board's report where that takes seconds."""
         self._release = protect_table(
             self._table.frame,
@@ -136,7 +131,7 @@ class MemoryEngine(Engine):
             lambda done: self.observer.progress("grouping", done, self.records),
             self._table.text,
             self._table.coded,
-            on_plan=on_plan,
+            on_plan=lambda plan: self.observer.planned(plan, self.records),
             clock=self.clock,
             carrying=self._carrying,
         )
@@ -155,17 +150,13 @@ class MemoryEngine(Engine):
         if job.to_folder:
             release = release.placed_in(self._format().folder)
         self._released = release.table(kind, self._source.kept_for(kind))
+        # Columns are compared with the file as far as they are written as it holds them.
+        self.left_out = self._release.left_out
+        if self._source.kept_for(kind) is not None:
+            self.left_out = left_out_words(self._source.table.schema, self._released.schema)
         return release.write(
             self._released, delivery.table, job.writes, self._format(), job.escape_formulas
         )
-
-    def _open_ledger(self, path: Path) -> None:
-        """Read the ledger; no other run can write to it until the files have taken their names."""
-        self._key = self.closing.enter_context(opened_key(path, make=True))
-        before = read_ledger(path, self._key)
-        check_newest(self.job.report_folders, path, before)
-        finish_killed_run(before)
-        self._carrying = Carrying(before, self._key, self.job.key, self.job.leavers)
 
     def history(self, counted: CountedFile, delivery: Delivery) -> History | None:
         """Add this release to the ledger."""
@@ -174,9 +165,11 @@ class MemoryEngine(Engine):
             return None
         form, order = self._format(), self._release.released_table.order
         assert order is not None  # a kept order is refused
-        back = read_file(delivery.table, csv=form.csv, like=form)
-        carrying.note_file(Frame(back.as_written), back.is_text, order)
+        back = read_file(delivery.table, csv=form.csv, sheet=form.excel.sheet)
         self._ledger = ledger = carrying.ledger(
+            Frame(back.as_written),
+            back.is_text,
+            order,
             {
                 "date": datetime.now(UTC).date().isoformat(),
                 "records": counted.least.records,
@@ -189,31 +182,15 @@ class MemoryEngine(Engine):
                     if part != delivery.ledger
                 ],
                 "sha256": counted.sha256,
-            }
+            },
         )
-        return History(
-            len(ledger.releases),
-            ledger.about["k"],
-            carrying.smallest,
-            not self.drafted.plan.is_swapped,
-            carrying.counts,
-            ledger.chain[-1],
-            ledger.chain[0],
-            [facts["loss"] for facts in ledger.releases],
-            carrying.joining,
-        )
+        return History.of(ledger, carrying, self.drafted.plan.is_swapped)
 
     def write_ledger(self, part: Path) -> None:
         """Write the ledger, and note the release in its key once the files have taken their names."""
         assert self.job.ledger is not None
         write_ledger(part, self._ledger, self._key)
         self.closing.callback(note_release, self.job.ledger, self._ledger)
-
-    def metadata_left_out(self) -> list[str]:
-        """Compare with the file, as far as columns are written as it holds them."""
-        if self._source.kept_for(self.job.kind_of_target) is None:
-            return self._release.left_out
-        return left_out_words(self._source.table.schema, self._released.schema)
 
     def measure(self) -> Measured:
         """Measure all records, attack them, and price other decisions if asked to."""
@@ -237,7 +214,7 @@ class MemoryEngine(Engine):
     def _prices(self) -> dict[str, Any] | None:
         """Price other decisions; None if somebody does not wait for that."""
         try:
-            prices = price_table(
+            priced = price_table(
                 self._table,
                 self.drafted.plan,
                 progress=lambda done, total: self.observer.progress("pricing", done, total),
@@ -245,7 +222,7 @@ class MemoryEngine(Engine):
             )
         except StopSearch:
             return None
-        return prices.for_report()
+        return priced.for_report()
 
     def _format(self) -> FileFormat:
         """Return the format to write: that of the source, as far as the target is of the same kind."""

@@ -22,7 +22,7 @@ from microagg.evidence.evidence import Evidence
 from microagg.formats import FORMATS
 from microagg.formats.addresses import Place, as_place
 from microagg.formats.layouts import CsvFormat
-from microagg.job.delivery import Delivery, delivering
+from microagg.job.delivery import delivering
 from microagg.job.earlier_reports import earlier_swap
 from microagg.job.engine import Engine
 from microagg.job.job import Job
@@ -89,11 +89,11 @@ def _walk(engine: Engine) -> JobResult:
     for words in left_out:
         observer.left_out(words)
     with clock.time("check"):
-        engine.drafted = drafted = engine.complete()
         words = engine.prepare()
     size = table_size(engine.records, engine.columns) + (", in parts" if engine.in_parts else "")
     observer.stage("grouping", "; ".join(filter(None, [size, words])))
-    engine.group(lambda plan: observer.planned(plan, engine.records))
+    engine.group()
+    plan = engine.drafted.plan
     with delivering(job, observer) as delivery:
         observer.stage("writing")
         with clock.time("write"):
@@ -104,39 +104,31 @@ def _walk(engine: Engine) -> JobResult:
             origin = job.origin or {"path": str(job.source), "sha256": engine.digest}
             history = engine.history(counted, delivery)
             before = ""
-            if drafted.plan.is_swapped and history is None and isinstance(job.target, Path):
+            if plan.is_swapped and history is None and isinstance(job.target, Path):
                 folders, sha256 = job.report_folders, origin["sha256"]
                 before = earlier_swap(folders, job.writes, sha256, job.earlier)
             measured = replace(
                 measured, counted=counted, source=origin, history=history, swapped_before=before
             )
-            evidence = Evidence.of(drafted.plan, measured)
+            evidence = Evidence.of(plan, measured)
             for caution in evidence.cautions:
                 observer.caution(caution)
-        if not FORMATS[
-            job.kind_of_target
-        ].is_text:  # which has no place for them, as was said before
-            for words in engine.metadata_left_out():
+        if not FORMATS[job.kind_of_target].is_text:  # whose lack of place was reported before
+            for words in engine.left_out:
                 observer.left_out(words)
-                left_out.append(words)
+            left_out += engine.left_out
         evidence = delivery.judge(evidence)
-        _report(engine, evidence, delivery)
+        if job.reports:
+            observer.stage("reporting")
+        for number, (_, public) in enumerate(job.reports):
+            with clock.time("report"):
+                model = engine.report_model(evidence, public)
+                delivery.write_report(number, report_texts(model))
+            if not public:
+                observer.reported(model)
         if delivery.ledger is not None and not evidence.rejected:
             engine.write_ledger(delivery.ledger)
-    return JobResult(evidence, drafted.guesses, delivery.files, left_out, clock.seconds)
-
-
-def _report(engine: Engine, evidence: Evidence, delivery: Delivery) -> None:
-    """Write the reports of a table that was judged."""
-    observer = engine.observer
-    if engine.job.reports:
-        observer.stage("reporting")
-    for number, (_, public) in enumerate(engine.job.reports):
-        with engine.clock.time("report"):
-            model = engine.report_model(evidence, public)
-            delivery.write_report(number, report_texts(model))
-        if not public:
-            observer.reported(model)
+    return JobResult(evidence, engine.drafted.guesses, delivery.files, left_out, clock.seconds)
 
 
 def protect_file(

@@ -61,16 +61,6 @@ def _squares_of(X, labels, begin, end, groups, squares):
             squares[begin + g, j - 1] = max(groups[g, j, 2] - less, 0.0)
 
 
-@lean_kernel
-def _total(squares):
-    """Sum group by group, whatever threads have computed."""
-    total = 0.0
-    for g in range(squares.shape[0]):
-        for j in range(squares.shape[1]):
-            total += squares[g, j]
-    return total
-
-
 def squares_within(X: Floats, labels: Labels, n_groups: int) -> float:
     """Sum of squared distances of the rows of X to the means of their groups."""
     squares = np.empty((n_groups, X.shape[1]))
@@ -83,7 +73,9 @@ def squares_within(X: Floats, labels: Labels, n_groups: int) -> float:
         _squares_of(X, labels, begin, end, groups, squares)
 
     share_with_helpers(work, parts, at_once=1)
-    return float(_total(squares))
+    sums = squares.reshape(-1)
+    # One after the other, whatever threads have computed.
+    return float(np.cumsum(sums, out=sums)[-1])
 
 
 @kernel

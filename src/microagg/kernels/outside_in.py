@@ -21,6 +21,7 @@ import numpy as np
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
+from microagg.compile.threads import helpers
 from microagg.kernels.farthest_pair import FarthestBounds, farthest_pair
 from microagg.kernels.kd_tree import NO_ROW
 from microagg.kernels.remaining import (
@@ -31,7 +32,7 @@ from microagg.kernels.remaining import (
     in_rounds,
     outermost,
 )
-from microagg.kernels.search_ahead import Searchers
+from microagg.kernels.search_ahead import Searchers, batch_of
 from microagg.plan.settings import FEW_RECORDS
 
 _AT_ONCE = 1_000  # groups, after which other threads may be free to help
@@ -115,7 +116,7 @@ def outside_in(
     def go_on(remaining: Remaining, m: int, group: int) -> tuple[int, int]:
         worn = False
         while m >= least and m > remaining.enough and not worn and not state[STOP]:
-            batch = 0 if searchers is None else searchers.batch(remaining, m)
+            batch = batch_of(m, X.shape[1], k, 1 + helpers())
             if searchers is not None and batch:
                 m, group, worn = searchers.rounds(remaining, m, group, batch, scratch, state)
             else:

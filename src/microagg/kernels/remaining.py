@@ -22,7 +22,6 @@ from microagg.kernels.doubled_sums import add_row, two_sum
 from microagg.kernels.kd_search import farthest, in_order, nearest, nearest_one
 from microagg.kernels.kd_tree import NO_ROW, WIDTH, KdTree, build, remove
 from microagg.kernels.shells import (
-    Shells,
     build_shells,
     farthest_in_shells,
     leave,
@@ -38,7 +37,7 @@ class Remaining(NamedTuple):
     X: Floats
     labels: Labels  # −1 for those that are left
     tree: KdTree | None  # None where shells answer all
-    shells: Shells
+    shells: Any  # Shells
     high: Any  # (d,) the total
     low: Any
     centroid: Any  # (d,) scratch
@@ -62,16 +61,31 @@ def all_remaining(X: Floats, weights: Floats | None = None, *, in_tree: bool = T
     """
     n, d = X.shape
     mass = None if weights is None else np.zeros(2)
-    total = np.zeros(d), np.zeros(d), weights, mass
-    _add_all(X, *total)
-    return _around(X, np.full(n, -1), None, total, in_tree)
+    high, low = np.zeros(d), np.zeros(d)
+    _add_all(X, high, low, weights, mass)
+    # Neither shells nor a tree so far; they would hold all records.
+    bare = Remaining(X, np.full(n, -1), None, None, high, low, high, weights, mass, n)
+    return _renewed(bare, in_tree)
 
 
-def renewed(remaining: Remaining) -> Remaining:
-    """Build new shells around the present centroid, and a new tree if it is half empty."""
-    tree = None if np.count_nonzero(remaining.labels < 0) <= remaining.enough else remaining.tree
-    total = remaining.high, remaining.low, remaining.weights, remaining.mass
-    return _around(remaining.X, remaining.labels, tree, total, in_tree=remaining.tree is not None)
+def _renewed(remaining: Remaining, in_tree: bool) -> Remaining:
+    """Build new shells around the present centroid, and a new tree if the old one is half empty."""
+    X, mass = remaining.X, remaining.mass
+    rows = np.flatnonzero(remaining.labels < 0)
+    divisor = max(len(rows), 1) if mass is None or not len(rows) else mass.sum()
+    centroid = (remaining.high + remaining.low) / divisor
+    if not in_tree:  # new shells when they are half empty, as a tree
+        shells = build_shells(X, rows, centroid, patience=len(rows))
+        return remaining._replace(shells=shells, centroid=centroid, enough=len(rows) // 2)
+    made: dict[int, Any] = {1: remaining.tree if len(rows) > remaining.enough else None}
+
+    def work(begin: int, end: int, _: int) -> None:
+        for part in range(begin, end):
+            made[part] = build(X, rows) if part else build_shells(X, rows, centroid)
+
+    share_with_helpers(work, 1 if made[1] else 2, at_once=1 if len(rows) >= _MANY else 2)
+    enough = made[1].rows.size // 2 - WIDTH
+    return remaining._replace(tree=made[1], shells=made[0], centroid=centroid, enough=enough)
 
 
 def in_rounds(
@@ -96,36 +110,9 @@ def in_rounds(
     """
     m, group = go_on(remaining, len(remaining.X), 0)
     while m >= least and not state[STOP]:
-        remaining = renewed(remaining)
+        remaining = _renewed(remaining, in_tree=remaining.tree is not None)
         m, group = go_on(remaining, m, group)
     return remaining.labels, m, group
-
-
-def _around(
-    X: Floats, labels: Labels, tree: KdTree | None, total: tuple[Any, ...], in_tree: bool
-) -> Remaining:
-    """Take the records without a label: new shells around their centroid, and a tree if there is none.
-
-    ``total`` is what they sum up to, as in ``Remaining``: high and low part, weights and their sum.
-    """
-    high, low, weights, mass = total
-    rows = np.flatnonzero(labels < 0)
-    divisor = max(len(rows), 1) if mass is None or not len(rows) else mass.sum()
-    centroid = (high + low) / divisor
-    if not in_tree:  # new shells when they are half empty, as a tree
-        shells = build_shells(X, rows, centroid, patience=len(rows))
-        return Remaining(
-            X, labels, None, shells, high, low, centroid, weights, mass, len(rows) // 2
-        )
-    made: dict[int, Any] = {1: tree}
-
-    def work(begin: int, end: int, _: int) -> None:
-        for part in range(begin, end):
-            made[part] = build(X, rows) if part else build_shells(X, rows, centroid)
-
-    share_with_helpers(work, 1 if tree else 2, at_once=1 if len(rows) >= _MANY else 2)
-    enough = made[1].rows.size // 2 - WIDTH
-    return Remaining(X, labels, made[1], made[0], high, low, centroid, weights, mass, enough)
 
 
 @lean_kernel

@@ -21,10 +21,8 @@ _B2 = np.uint64(0xFAF0AB2740F20135)
 _START_A, _START_B = np.uint64(0x739C1DD120C8FE15), np.uint64(0xC56281D95D08760B)
 _NULL_A, _NULL_B = np.uint64(0x83335E8F588EEBFB), np.uint64(0x60F930D48B6CA003)
 _LARGE = np.uint64(0x2037A59FB9BC3AB3)  # mixed in after a whole number of 2^63 and more
-_NAN = np.uint64(0x7FF8000000000000)
 _U0, _U1, _U8 = np.uint64(0), np.uint64(1), np.uint64(8)
 _U29, _U31, _U32, _U33, _U56 = (np.uint64(i) for i in (29, 31, 32, 33, 56))
-_NANO = 1_000_000_000
 
 
 @lean_subkernel
@@ -91,50 +89,6 @@ def hash_words(words, unsigned, valid, first, keys):
                 _mix(keys, i, words[i, j])
             if unsigned and words[i, 0] >> np.uint64(63) == _U1:
                 _mix(keys, i, _LARGE)
-        else:
-            _mix_null(keys, i)
-
-
-@lean_kernel
-def hash_floats(values, bits, valid, first, keys):
-    """Mix in a column of doubles: −0 is 0, every NaN is the same.
-
-    Parameters
-    ----------
-    values, bits : (n,) the doubles, and the same memory as uint64
-    valid, first, keys : as in :func:`hash_words`
-    """
-    for i in range(values.size):
-        if _is_there(valid, first + i):
-            word = bits[i]
-            if values[i] == 0.0:
-                word = _U0
-            elif values[i] != values[i]:
-                word = _NAN
-            _mix(keys, i, word)
-        else:
-            _mix_null(keys, i)
-
-
-@lean_kernel
-def hash_moments(values, a_second, valid, first, keys):
-    """Mix in a column of moments or durations, as seconds and nanoseconds.
-
-    Parameters
-    ----------
-    values : (n,) int64, in units of their own
-    a_second : units in a second; if negative, seconds in a unit
-    valid, first, keys : as in :func:`hash_words`
-    """
-    for i in range(values.size):
-        if _is_there(valid, first + i):
-            if a_second < 0:
-                seconds, rest = -a_second * values[i], 0
-            else:
-                seconds = values[i] // a_second
-                rest = (values[i] - seconds * a_second) * (_NANO // a_second)
-            _mix(keys, i, np.uint64(seconds))
-            _mix(keys, i, np.uint64(rest))
         else:
             _mix_null(keys, i)
 

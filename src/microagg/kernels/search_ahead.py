@@ -20,7 +20,7 @@ import numpy as np
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats
 from microagg.compile.jit import lean_kernel, lean_subkernel
-from microagg.compile.threads import helpers, share_with_helpers
+from microagg.compile.threads import share_with_helpers
 from microagg.kernels.kd_search import farthest, in_order, nearest, nearest_of_others, some_farthest
 from microagg.kernels.kd_tree import NO_ROW, KdTree, for_thread, remove
 from microagg.kernels.remaining import (
@@ -51,51 +51,23 @@ class CandidateLists(NamedTuple):
     distance: Any  # (most,) scratch
 
 
-class ThreadSearch(NamedTuple):
-    """What a thread searches with."""
-
-    tree: KdTree
-    distances: Any  # (width,) scratch
-
-
 def batch_of(m: int, d: int, k: int, threads: int) -> int:
     """Return how many rounds to search ahead for with m records left; 0 if that would not be faster."""
     batch = min(m // (_APART * k), _EACH * threads)
     return batch if threads > 1 and d > _FEW_COLUMNS and batch >= _LEAST else 0
 
 
-def new_candidates(n: int, most: int, k: int, moving: bool) -> CandidateLists:
-    """Make room for the lists of a batch of ``most``."""
-    width = k - 1 if moving else k + max(2, k // 5)  # one place is the record's own
-    return CandidateLists(
-        seeds=np.full(2 * most, NO_ROW),
-        near=np.empty((2 * most, width), np.intp),
-        far=np.empty((most, _FAR), np.intp),
-        index=np.zeros(n, np.intp),
-        waiting=np.empty(2 * k * most, np.intp),
-        distance=np.empty(most),
-    )
-
-
-def thread_search(tree: KdTree | None, candidates: CandidateLists) -> ThreadSearch:
-    """Give a thread scratch of its own."""
-    assert tree is not None
-    return ThreadSearch(for_thread(tree), np.empty(max(candidates.near.shape[1], _FAR)))
-
-
 @lean_subkernel
-def _list_joining(search, moving, X, seed, near):
+def _list_joining(tree, distances, moving, X, seed, near):
     """List who would join a record."""
     if moving is None:
-        in_order(
-            search.distances, near, nearest(search.tree, X[seed], near.size, search.distances, near)
-        )
+        in_order(distances, near, nearest(tree, X[seed], near.size, distances, near))
     else:
         total, centre = moving[0], moving[1]
         for j in range(total.size):
             total[j] = centre[j] = X[seed, j]
         for a in range(near.size):
-            near[a] = nearest_of_others(search.tree, centre, seed, near, a)
+            near[a] = nearest_of_others(tree, centre, seed, near, a)
             for j in range(total.size):
                 total[j] += X[near[a], j]
                 centre[j] = total[j] / (a + 2)
@@ -117,19 +89,18 @@ def _claim(candidates, far, index):
 
 
 @lean_kernel
-def look(search, moving, X, both, candidates, begin, end, batch):
-    """Make the lists of the records begin..end−1 of a batch."""
+def look(tree, distances, moving, X, both, candidates, begin, end, batch):
+    """Make the lists of the records begin..end−1 of a batch; tree and ``distances`` are the thread's."""
     lists = batch
     if both is not None:
         lists = 2 * batch
         for a in range(begin, end):
             far, point = candidates.far[a], X[candidates.seeds[a]]
-            have = some_farthest(search.tree, point, far.size, search.distances, far)
-            in_order(search.distances, far, have)
+            in_order(distances, far, some_farthest(tree, point, far.size, distances, far))
             _claim(candidates, far, batch + a)
     for half in range(0, lists, batch):
         for a in range(half + begin, half + end):
-            _list_joining(search, moving, X, candidates.seeds[a], candidates.near[a])
+            _list_joining(tree, distances, moving, X, candidates.seeds[a], candidates.near[a])
 
 
 @lean_kernel
@@ -228,40 +199,40 @@ class Searchers:
     def __init__(self, k: int, both: int | None, moving: Floats | None) -> None:
         self._k, self._both, self._moving = k, both, moving
         self._candidates: CandidateLists | None = None
-        # And scratch for a centre, by thread.
-        self._searches: dict[int, tuple[ThreadSearch, Floats | None]] = {}
+        # By thread: its tree, and scratch for distances and for a centre.
+        self._scratch: dict[int, tuple[KdTree, Floats, Floats | None]] = {}
         self._tree: KdTree | None = None
-
-    def batch(self, remaining: Remaining, m: int) -> int:
-        """Return how many rounds to search ahead for with m records left; 0: none."""
-        return batch_of(m, remaining.X.shape[1], self._k, 1 + helpers())
 
     def rounds(
         self, remaining: Remaining, m: int, group: int, batch: int, scratch: Any, state: State
     ) -> tuple[int, int, bool]:
         """Make a batch of rounds: the records left, the number of groups, and whether shells are worn."""
-        candidates = self._scratch(remaining, batch)
+        tree, moving, k = remaining.tree, self._moving, self._k
+        assert tree is not None  # few records have none, and need no threads
+        if self._tree is not tree:
+            self._tree = tree
+            self._scratch.clear()
+        width = k + max(2, k // 5) if moving is None else k - 1  # one place is the record's own
+        candidates = self._candidates
+        if candidates is None or len(candidates.distance) < batch:
+            candidates = self._candidates = CandidateLists(
+                seeds=np.full(2 * batch, NO_ROW),
+                near=np.empty((2 * batch, width), np.intp),
+                far=np.empty((batch, _FAR), np.intp),
+                index=np.zeros(len(remaining.X), np.intp),
+                waiting=np.empty(2 * k * batch, np.intp),
+                distance=np.empty(batch),
+            )
         choose(remaining, candidates, m, batch)
 
         def work(begin: int, end: int, thread: int) -> None:
-            if thread not in self._searches:
-                centre = None if self._moving is None else np.empty_like(self._moving)
-                self._searches[thread] = thread_search(remaining.tree, candidates), centre
-            look(*self._searches[thread], remaining.X, self._both, candidates, begin, end, batch)
+            if thread not in self._scratch:
+                centre = None if moving is None else np.empty_like(moving)
+                self._scratch[thread] = for_thread(tree), np.empty(max(width, _FAR)), centre
+            look(*self._scratch[thread], remaining.X, self._both, candidates, begin, end, batch)
 
         share_with_helpers(work, batch, at_once=_PIECE)
-        moving, both = self._moving, self._both
         counts: tuple[int, int, bool] = rounds_ahead(
-            remaining, candidates, moving, both, m, self._k, group, batch, *scratch, state
+            remaining, candidates, moving, self._both, m, k, group, batch, *scratch, state
         )
         return counts
-
-    def _scratch(self, remaining: Remaining, batch: int) -> CandidateLists:
-        """Room for a batch; searches are in the tree of the records left."""
-        moving = self._moving is not None
-        if self._candidates is None or len(self._candidates.distance) < batch:
-            self._candidates = new_candidates(len(remaining.X), batch, self._k, moving)
-        if self._tree is not remaining.tree:
-            self._tree = remaining.tree
-            self._searches.clear()
-        return self._candidates

@@ -53,8 +53,16 @@ def build_shells(X: Floats, rows: Any, centroid: Any, patience: int = _PATIENCE)
         at_once=_AT_ONCE,
     )
     order = np.argsort(nearness, kind="stable")
-    shells = empty_shells(len(X), centroid, np.sqrt(-nearness[order[::WIDTH]]))
-    shells.counters[1] = patience * len(rows)
+    outer = np.sqrt(-nearness[order[::WIDTH]])
+    shells = Shells(
+        values=np.full((len(outer), X.shape[1], WIDTH), np.nan),
+        rows=np.zeros((len(outer), WIDTH), np.intp),
+        outer=outer,
+        index=np.empty(len(X), np.intp),
+        reference=centroid.copy(),
+        counters=np.array([0, patience * len(rows)]),
+        distance=np.empty(WIDTH),
+    )
     share_with_helpers(
         lambda begin, end, _: _fill(X, rows, order, shells, begin, end), len(rows), at_once=_AT_ONCE
     )
@@ -80,20 +88,6 @@ def _fill(X, rows, order, shells, begin, end):
         shells.index[row], shells.rows[block, s] = a, row
         for j in range(X.shape[1]):
             shells.values[block, j, s] = X[row, j]
-
-
-def empty_shells(n: int, reference: Any, outer: Any) -> Shells:
-    """Make room for records out of n in blocks that reach as far as ``outer`` says."""
-    blocks = len(outer)
-    return Shells(
-        values=np.full((blocks, len(reference), WIDTH), np.nan),
-        rows=np.zeros((blocks, WIDTH), np.intp),
-        outer=outer,
-        index=np.empty(n, np.intp),
-        reference=reference.copy(),
-        counters=np.zeros(2, np.intp),
-        distance=np.empty(WIDTH),
-    )
 
 
 @lean_subkernel

@@ -26,10 +26,8 @@ class BaseGroups:
         self._held = arrays
         self.release_of: dict[str, str] = dict(ledger.about.get("release", {}))
         """Of each column that was released: as means, or swapped."""
-        self.units: Labels = arrays.get("units", nobody)
-        """(units,) keyed hashes."""
-        self.entry: Labels = arrays.get("entry", nobody)
-        """(units,) group in which each entered."""
+        self.units: Labels = arrays.get("units", nobody)  # (units,) keyed hashes
+        self.entry: Labels = arrays.get("entry", nobody)  # (units,) group in which each entered
         merged = arrays.get("merged", np.zeros((0, 1), np.int64))
         self.merged: Labels = np.column_stack([merged, merged[:, -1]]) if files else merged
         """(groups, releases) the group that each was a part of, with this release."""
@@ -37,8 +35,7 @@ class BaseGroups:
         """(units, files) what is known of each in each file; 0: it is not in it."""
         self.rows: Labels = arrays.get("rows", nobody)
         """(units,) rows that each had when it entered."""
-        self.weights: Floats | None = arrays.get("weights")
-        """(units,) of entry."""
+        self.weights: Floats | None = arrays.get("weights")  # (units,) of entry
         self._histories: dict[str, ColumnHistory] = {}
 
     def __len__(self) -> int:
@@ -49,10 +46,6 @@ class BaseGroups:
         """(units,) base group of each, as of this release."""
         return np.asarray(self.merged[self.entry, -1])
 
-    def groups_then(self, units: Labels, numbers: Labels) -> Labels:
-        """Return the base group of some units in some releases, by their numbers, (units, releases)."""
-        return np.asarray(self.merged[self.entry[units]][:, numbers - 1])
-
     def find(self, keys: Labels) -> Labels:
         """Return the places of units, by their keyed hashes; −1: they are new."""
         if not len(self.units):
@@ -62,7 +55,7 @@ class BaseGroups:
         return np.where(self.units[order[place]] == keys, order[place], -1)
 
     def history(self, name: Any) -> ColumnHistory:
-        """Return what the ledger knows of a column, which may be nothing yet."""
+        """Return what the ledger knows of a column, which may be nothing yet; until more units enter."""
         name = str(name)
         if name not in self._histories:
             start = f"{name}/"
@@ -75,12 +68,9 @@ class BaseGroups:
         return self._histories[name]
 
     def join(self, into: Mapping[int, int], draws: bool) -> None:
-        """Let groups be a part of others for ever; they release one value from now on.
+        """Let groups be a part of others for ever, which ``into`` names; they release one value from now on.
 
-        Parameters
-        ----------
-        into : the group that each becomes a part of, by group
-        draws : whether groups release the category of a random member
+        ``draws`` tells whether groups release the category of a random member.
         """
         if not into:
             return
@@ -94,14 +84,7 @@ class BaseGroups:
         self.merged[:, -1] = renamed[self.merged[:, -1]]
 
     def enter(self, keys: Labels, groups: Labels, rows: Labels) -> Labels:
-        """Add units; return their places.
-
-        Parameters
-        ----------
-        keys : keyed hash of each
-        groups : of each; those that do not exist yet are numbered on
-        rows : of each
-        """
+        """Add units; return their places. Groups that do not exist yet are numbered on."""
         places = len(self.units) + np.arange(len(keys))
         self.units = np.concatenate([self.units, keys])
         self.entry = np.concatenate([self.entry, groups])
@@ -109,8 +92,10 @@ class BaseGroups:
         self.seen = np.pad(self.seen, ((0, len(keys)), (0, 0)))
         added = np.arange(len(self), max(int(groups.max(initial=-1)) + 1, len(self)))[:, None]
         self.merged = np.vstack([self.merged, np.repeat(added, self.merged.shape[1], axis=1)])
-        for history in self._histories.values():
-            history.extend(len(self.units), len(self))
+        self._histories = {
+            name: ColumnHistory(history.arrays(), len(self.units), len(self))
+            for name, history in self._histories.items()
+        }
         return places
 
     def arrays(self) -> dict[str, Any]:

@@ -24,10 +24,10 @@ from microagg.encode.space import Space
 from microagg.errors import InputError
 from microagg.grouping.group_table import merge_groups
 from microagg.grouping.read_table import Intake, PartInput
+from microagg.grouping.require.amount_rules import Population
 from microagg.grouping.require.from_plan import whole_of, within
 from microagg.grouping.require.requirement import Requirement, check_feasible
 from microagg.grouping.require.value_rules import Units
-from microagg.grouping.require.weight_rules import Population
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.ledger.base_groups import BaseGroups
 from microagg.ledger.choosing import FileUnits
@@ -47,10 +47,8 @@ class Carrying:
     """One release of a ledger on its way; the ledger that is given stays as it is."""
 
     values: GroupValues
-    rows: Labels
-    """Records that are released, ascending."""
-    counts: dict[str, int]
-    """What becomes of whom; for the board."""
+    rows: Labels  # records that are released, ascending
+    counts: dict[str, int]  # what becomes of whom; for the board
 
     def __init__(self, ledger: Ledger, key: bytes, column: Any = None, leavers: str = "withhold"):
         self._ledger, self._column, self._leavers = ledger, column, leavers
@@ -133,18 +131,7 @@ class Carrying:
             unions = partition.labels
         here = np.empty(int(base.max()) + 1, np.int64)
         here[base] = labels
-        self.values = GroupValues(
-            ledger,
-            place,
-            here,
-            base,
-            unions,
-            strata,
-            intake.weights,
-            file.swapped,
-            file.plan,
-            file.k,
-        )
+        self.values = GroupValues(ledger, place, here, base, unions, strata, intake.weights, file)
         if is_first and partition is not None:
             return partition
         weights = intake.relative_weights
@@ -192,23 +179,18 @@ class Carrying:
     ) -> Partition:
         """Find unions of base groups that satisfy the plan: each base group moves as a whole."""
         strata = self._units.stratum[self._units.of_row]
-        first = np.unique(base, return_index=True)[1]
-        k = block.k or 1
-        of_base = np.arange(len(units))
-        partition: Partition | None = None
+        k, options = block.k or 1, dict(block.options)
+        partition = Partition(base, 1, block.method, block.scale, options, 0.0, 0.0, 0.0)
         if units.min() < k:
             X, sizes = _means(given.space.scaled, base), np.bincount(base).astype(np.float64)
             enough = Population(units.astype(np.float64), k, str(self._units.column))
-            cells = canonical_labels(strata[first])
+            cells = canonical_labels(strata[np.unique(base, return_index=True)[1]])
             partition = solve(Space(X, "none"), cells, [enough], 1, sizes / sizes.mean())
-            of_base = partition.labels
-        labels = canonical_labels(of_base[base])
-        whole = Partition(labels, 1, block.method, block.scale, dict(block.options), 0.0, 0.0, 0.0)
-        whole = whole if partition is None else replace(partition, labels=labels)
+            partition = replace(partition, labels=canonical_labels(partition.labels[base]))
         if not required:
-            return whole
+            return partition
         cells = canonical_labels(strata)
-        return merge_groups(replace(whole, k=1), given.space, cells, required)
+        return merge_groups(replace(partition, k=1), given.space, cells, required)
 
     def _enter(self, labels: Labels) -> Labels:
         """Add the newcomers, and what is known of everybody in this file; return the unit of each record."""
@@ -251,50 +233,42 @@ class Carrying:
 
     # The ledger after the release.
 
-    def note_file(self, file: Frame, is_csv: bool, order: Labels) -> None:
-        """Take in what the written file shows of each unit: the class of its rows.
-
-        Parameters
-        ----------
-        file : as it was read back
-        is_csv : whether its values are text of a CSV file
-        order : (n,) which of the released records each of its rows is
-        """
-        roles, weight = self._units.roles, self._units.plan.weight
-        self._classes_by = [
-            str(name)
-            for name in (
-                *(() if self._units.plan.is_swapped else roles.protected),
-                *roles.strata,
-                *([] if weight is None or weight.release == "drop" else [weight.column]),
-            )
-        ]
-        classes = hashed_rows(self._base.key, "class", file, self._classes_by, is_csv)
-        self._classes = np.zeros(len(self._base.units), np.int64)
-        self._classes[self.values.place[order]] = classes
-
     @property
     def smallest(self) -> int:
         """Units in the rarest combination over all files."""
         return smallest_combination(self._base.of_units, self._base.seen)
 
-    def ledger(self, facts: Mapping[str, Any]) -> Ledger:
-        """Return the ledger with this release, whose other ``facts`` are in the open."""
+    def ledger(
+        self, written: Frame, is_csv: bool, order: Labels, facts: Mapping[str, Any]
+    ) -> Ledger:
+        """Return the ledger with this release.
+
+        Parameters
+        ----------
+        written : the file as it was read back: what it shows of each unit is the class of its rows
+        is_csv : whether its values are text of a CSV file
+        order : (n,) which of the released records each of its rows is
+        facts : more of them that are in the open
+        """
         before, file = self._ledger, self._units
         plan, protected = file.plan, [str(name) for name in file.roles.protected]
-        kind = plan.blocks[0].release
+        kind, strata = plan.blocks[0].release, [str(name) for name in file.roles.strata]
+        classes_by = [*([] if plan.is_swapped else protected), *strata]
+        if plan.weight is not None and plan.weight.release != "drop":
+            classes_by.append(str(plan.weight.column))
         about = {
             "key": str(file.column),
             "k": file.k,
             "weight": None if plan.weight is None else str(plan.weight.column),
-            "strata": [str(name) for name in file.roles.strata],
+            "strata": strata,
             "release": {**dict.fromkeys(protected, kind), **self._base.release_of},
         }
         arrays = self._base.arrays()
         shown = np.zeros(self._base.seen.shape, np.int64)
         if before.releases:
             shown[: len(arrays["shown"]), :-1] = arrays["shown"]
-        shown[:, -1] = self._classes
+        classes = hashed_rows(self._base.key, "class", written, classes_by, is_csv)
+        shown[self.values.place[order], -1] = classes
         arrays["shown"] = shown
         ledger = Ledger(about, list(before.releases), list(before.chain), arrays)
         self.counts |= self.values.counts
@@ -304,7 +278,7 @@ class Carrying:
                 "k": plan.k,
                 "kind": kind,
                 "columns": protected,
-                "classes_by": self._classes_by,
+                "classes_by": classes_by,
                 "rounding": self.values.rounding,
                 "plan": hashlib.sha256(plan.to_toml().encode()).hexdigest(),
                 "counts": self.counts,

@@ -59,27 +59,23 @@ class FileUnits:
         """
         self.plan, self.roles, self.base = plan, plan.roles(table.names), base
         self._leavers, roles = leavers, self.roles
-        self.counts: dict[str, int] = {}
-        """What becomes of whom; for the board."""
+        self.counts: dict[str, int] = {}  # what becomes of whom; for the board
         self.column = check_supported(plan, roles, named, about, leavers)
-        self.k = min(plan.k, about.get("k", plan.k))
-        """The least of all files."""
+        self.k = min(plan.k, about.get("k", plan.k))  # the least of all files
         written, is_csv = (table, False) if text is None else (Frame(text), True)
         keys, first, of_row = np.unique(
             self._hashed_units(written, is_csv), return_index=True, return_inverse=True
         )
         of_row = of_row.reshape(-1)
         self.counts["units"] = len(keys)
-        self.keys: Labels = keys
-        """(units,) keyed hash of each."""
+        self.keys: Labels = keys  # (units,) keyed hash of each
         self.rows_of_units = np.bincount(of_row, minlength=len(keys))
         if plan.is_swapped and self.rows_of_units.max() > 1:
             raise InputError(
                 "Swapping with a ledger deals one row for each unit; here "
                 f"{plural(int((self.rows_of_units > 1).sum()), 'unit')} have several. Release means."
             )
-        self.at = base.find(keys)
-        """(units,) place of each in the ledger; −1: it is new."""
+        self.at = base.find(keys)  # (units,) place of each in the ledger; −1: it is new
         if len(base.units) and not (self.at >= 0).any():
             raise InputError(
                 f"A ledger is about one table; none of the {plural(len(keys), 'unit')} in "
@@ -91,8 +87,7 @@ class FileUnits:
                 "With a ledger all records of a unit are in one stratum; some units have records in two. "
                 "Correct them, or leave the strata out."
             )
-        self.stratum: Labels = stratum[first]
-        """(units,) of each."""
+        self.stratum: Labels = stratum[first]  # (units,) of each
         self.known = self._known_of_units(written, is_csv, of_row)
         """(units,) a number for what is known of each."""
         self.released = self._in_large_strata(self._newcomers() | self._staying())
@@ -105,8 +100,7 @@ class FileUnits:
             )
         self.rows: Labels = np.flatnonzero(self.released[of_row])
         """(n,) records that are released, ascending."""
-        self.of_row: Labels = of_row[self.rows]
-        """(n,) unit of each of them."""
+        self.of_row: Labels = of_row[self.rows]  # (n,) unit of each of them
 
     @property
     def have_several_rows(self) -> bool:

@@ -64,28 +64,15 @@ def joined_values(
 
 
 def group_lots(key: bytes, name: str, groups: Labels) -> Labels:
-    """Return for each group a number: of groups that become one, the lowest one's category is drawn.
-
-    Parameters
-    ----------
-    key : of the ledger
-    name : of the column, since every column is drawn by itself
-    groups : numbers of base groups
-    """
+    """Return for each group a number: of groups that become one, the lowest one's category is drawn."""
     return hashed_texts(key, "join", (f"{name}\0{group}" for group in groups.tolist()))
 
 
 def equations_of(versions: Labels, groups_then: Labels) -> Labels:
     """Return the equations of a group, one for each part of it that stated its own at the time.
 
-    Parameters
-    ----------
-    versions : (members, releases) as :attr:`ColumnHistory.equations`
-    groups_then : (members, releases) the group that each member was in
-
-    Returns
-    -------
-    (members, equations) version of each member in each; −1: not in the sum
+    Both are (members, releases): as :attr:`ColumnHistory.equations`, and the group that each was in then.
+    Returned is the version of each member in each equation; −1: not in the sum.
     """
     equations = [np.zeros((len(versions), 0), np.int64)]
     for column, then in zip(versions.T, groups_then.T, strict=True):
@@ -101,14 +88,8 @@ class ColumnHistory:
     """The versions of a column's values, its equations and what was released, by unit and base group."""
 
     def __init__(self, arrays: dict[str, NDArray[Any]], units: int, groups: int) -> None:
-        """Take over what a ledger holds, for as many units and groups as there are now."""
-        self._take(arrays, units, groups)
+        """Take over what a ledger holds, with room for as many units and groups as there are now."""
 
-    def extend(self, units: int, groups: int) -> None:
-        """Make room for as many units and groups as there are now."""
-        self._take(self.arrays(), units, groups)
-
-    def _take(self, arrays: dict[str, NDArray[Any]], units: int, groups: int) -> None:
         def whole(name: str, fill: float, kind: str, length: int, *width: int) -> Any:
             there = arrays.get(name, np.zeros((0, *width)))
             extended = np.full((length, *there.shape[1:]), fill, kind)
@@ -121,16 +102,14 @@ class ColumnHistory:
         """(equations,) number of the release that stated it."""
         self.last = whole("last", NOT_IN_SUM, "i1", units)
         """(units,) version in the last equation of the group."""
-        self.sums = whole("sums", np.nan, "f8", units, 0)
-        """(units, versions) part of a sum."""
+        self.sums = whole("sums", np.nan, "f8", units, 0)  # (units, versions) part of a sum
         self.masses = whole("masses", np.nan, "f8", units, 0)
         """(units, versions) weight, or number of rows, that goes with it."""
         self.stated = whole("stated", 0, "?", groups)
         """(groups,) whether the group has released a value."""
         self.released = whole("released", np.nan, "f8", groups)
         """(groups,) that value; of a category its number among the texts."""
-        self.origin = whole("origin", 0, "i8", groups)
-        """(groups,) what 0 stands for, of dates."""
+        self.origin = whole("origin", 0, "i8", groups)  # (groups,) what 0 stands for, of dates
         self.lists = whole("lists", np.nan, "f8", units)
         """(units,) swapped values, in each group in ascending order: not those of the unit."""
         self.category = arrays.get("category", np.zeros(0, np.bool_))
@@ -144,25 +123,15 @@ class ColumnHistory:
         return {**arrays, "texts": np.frombuffer(json.dumps(self.texts).encode(), np.uint8)}
 
     def group_masses(self, groups: Labels) -> Floats:
-        """Return what the last equation of each group weighs: its rows, or their weights.
-
-        Parameters
-        ----------
-        groups : (units,) group of each
-        """
+        """Return what the last equation of each group weighs, by the group of each unit: rows, or weights."""
         at = np.flatnonzero(self.last >= 0)
         weights = self.masses[at, self.last[at]] if len(at) else None
         return np.bincount(groups[at], weights, minlength=len(self.stated)).astype(np.float64)
 
     def join(self, parts: Labels, into: Labels, groups: Labels, lots: Labels | None = None) -> None:
-        """Let groups release one value from now on: that of all of them together.
+        """Let groups, ``parts`` of others from now on, release the value of all of them together.
 
-        Parameters
-        ----------
-        parts : groups
-        into : the group that each of them becomes a part of
-        groups : (units,) group of each before
-        lots : (parts,) of categories that are drawn, as for :func:`joined_values`
+        ``groups`` are those of the units before; ``lots`` of the parts are as for :func:`joined_values`.
         """
         stated = self.stated[parts]
         values = self.released[parts] + self.origin[parts]
@@ -171,12 +140,6 @@ class ColumnHistory:
         joined = joined_values(values, masses, of_part.reshape(-1), bool(self.texts), lots)
         self.released[whole] = joined - self.origin[whole]
         self.stated[whole] = np.bincount(of_part.reshape(-1), stated) > 0
-
-    def number_of_text(self, text: str) -> int:
-        """Return the number of a category, a new one if need be."""
-        if text not in self.texts:
-            self.texts.append(text)
-        return self.texts.index(text)
 
     def versions_of(self, sums: Floats, masses: Floats) -> Labels:
         """Return for each unit the version that it has now; −1: none; one more than there are: a new one.
@@ -198,16 +161,11 @@ class ColumnHistory:
         amounts: bool,
         groups_then: Labels,
     ) -> bool:
-        """Tell whether a group may release a new value.
+        """Tell whether a group of these members may release a new value.
 
-        Parameters
-        ----------
-        members : the units that were ever in the group
-        versions : (members,) version of each that would be in the sum
-        sums : (members,) part of each in it
-        k : least number of units about which the equations may tell anything
-        amounts : whether parts are amounts, of which nobody may make nearly all of the change
-        groups_then : as for :func:`equations_of`
+        The sum would have these versions and parts of sums of them; ``amounts`` tells whether these are
+        amounts, of which nobody may make nearly all of the change; ``groups_then`` is as for
+        :func:`equations_of`.
         """
         there = self.equations[members]
         if versions.max(initial=0) >= _MOST_VERSIONS:
@@ -226,14 +184,7 @@ class ColumnHistory:
     def state(
         self, units: Flags, versions: Labels, sums: Floats, masses: Floats, number: int
     ) -> None:
-        """Add an equation for the groups of some units.
-
-        Parameters
-        ----------
-        units : (units,) which of them are in such a group
-        versions, sums, masses : (units,) as for :meth:`versions_of`
-        number : of the release
-        """
+        """Add an equation of a release for the groups of some units; parts as for :meth:`versions_of`."""
         if not units.any():
             return
         row = np.where(units, versions, NO_EQUATION).astype("i1")
@@ -242,10 +193,8 @@ class ColumnHistory:
         self.last[units] = versions[units]
         count = (~np.isnan(self.sums)).sum(axis=1)
         new = units & (versions == count) & (versions >= 0)
-        width = int(versions[new].max(initial=-1)) + 1 - self.sums.shape[1]
-        if width > 0:
-            more = np.full((len(units), width), np.nan)
-            self.sums = np.hstack([self.sums, more])
-            self.masses = np.hstack([self.masses, more])
+        width = max(int(versions[new].max(initial=-1)) + 1 - self.sums.shape[1], 0)
+        more = np.full((len(units), width), np.nan)
+        self.sums, self.masses = np.hstack([self.sums, more]), np.hstack([self.masses, more])
         self.sums[new, versions[new]] = sums[new]
         self.masses[new, versions[new]] = masses[new]

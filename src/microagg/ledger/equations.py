@@ -58,7 +58,14 @@ def gives_few_away(versions: Labels, k: int) -> bool:
     False
     """
     versions = _without_large(versions, k)
-    return any(_has_few(versions[:, part], k) for part in _connected(versions))
+    if not versions.shape[1]:
+        return False
+    is_in = versions != NOT_IN_SUM
+    together = is_in.T @ is_in  # equations that have members in common, then also by others
+    for _ in range(versions.shape[1].bit_length()):
+        together = together @ together
+    parts = {part.tobytes(): part for part in together}
+    return any(_has_few(versions[:, part], k) for part in parts.values())
 
 
 def _without_large(versions: Labels, k: int) -> Labels:
@@ -70,21 +77,6 @@ def _without_large(versions: Labels, k: int) -> Labels:
             break
         versions = versions[:, ~large]
     return versions
-
-
-def _connected(versions: Labels) -> list[list[int]]:
-    """Return the equations that have members in common, directly or by others, together."""
-    is_in = versions != NOT_IN_SUM
-    together = is_in.T.astype(np.int64) @ is_in > 0
-    left, parts = {*range(versions.shape[1])}, []
-    while left:
-        part, near = set[int](), {min(left)}
-        while near:
-            part |= near
-            near = {*np.flatnonzero(together[[*near]].any(axis=0)).tolist()} - part
-        left -= part
-        parts.append(sorted(part))
-    return parts
 
 
 def _has_few(versions: Labels, k: int) -> bool:

@@ -32,15 +32,10 @@ def joined_groups(
     is_enough: Callable[[Labels], bool],
     rest_joins: bool = True,
 ) -> dict[int, int]:
-    """Return the group that some groups become a part of, by group.
+    """Return the group that the ``touched`` groups become a part of, by group.
 
-    Parameters
-    ----------
-    base : all groups
-    touched : groups that some members left, or that lack values
-    strata : (touched,) of each
-    is_enough : tells whether some units may be one group
-    rest_joins : whether groups that are left over in a stratum join the last ones that became one
+    ``is_enough`` tells whether some units may be one group; ``rest_joins`` whether groups that are left over
+    in a stratum join the last ones that became one.
     """
     groups, places = base.of_units, _released_places(base, touched)
     order = np.argsort(groups, kind="stable")
@@ -75,8 +70,7 @@ class Joining(NamedTuple):
 
     groups: int
     lost: float
-    otherwise: float
-    """What would be lost if those that became one had not, or if the others had."""
+    otherwise: float  # what would be lost if those that became one had not, or if the others had
 
 
 class Information:
@@ -90,13 +84,9 @@ class Information:
         return [(space_of([variable]).scaled, variable.missing) for variable in self._variables]
 
     def lost(self, labels: Labels, groups: int, k: float) -> Floats:
-        """Return what each group loses, in percent.
+        """Return what each group loses, in percent; records of label −1 are not looked at.
 
-        Parameters
-        ----------
-        labels : (n,) group of each record; −1: it is not looked at
-        groups : their number
-        k : a group in which fewer records have a value of a column is blank there
+        A group in which fewer than k records have a value of a column is blank there.
         """
         lost = np.zeros(groups)
         for X, missing in self._columns:
@@ -114,12 +104,7 @@ class Information:
 def joined_for_leavers(base: BaseGroups, information: Information, at: Labels, k: int) -> Joining:
     """Return the groups that became one since some left; otherwise they would be withheld.
 
-    Parameters
-    ----------
-    base : all groups; some became one with this release
-    information : of the file
-    at : (n,) unit of each record in the ledger; −1: a new one
-    k : least number of records that have a value
+    ``at`` (n,) is the unit of each record in the ledger; −1: a new one.
     """
     before, now = base.merged[:, -2:].T
     is_joined = np.isin(now, now[now != before])
@@ -143,19 +128,8 @@ def join_for_values(
 ) -> dict[str, Joining]:
     """Let groups join in which fewer than k have a value of a new column, where that loses less.
 
-    Parameters
-    ----------
-    base : all groups; those that join are one from now on
-    information : of the file
-    variables : the columns of this file, of all n records
-    at, strata : (n,) unit in the ledger, −1: a new one, and stratum of each
-    k : least number of units that have a value
-    draws : whether groups release the category of a random member
-
-    Returns
-    -------
-    dict
-        The groups that became one with others, and those that could have but are blank.
+    Returned are, by the names of their counts, the groups that became one with others, and those that could
+    have but are blank. ``at`` and ``strata`` (n,) are unit, −1: a new one, and stratum of each record.
     """
     decided = {"groups_joined_for_values": np.zeros(3), "groups_not_joined": np.zeros(3)}
     known, size = np.flatnonzero(at >= 0), len(base)

@@ -59,13 +59,9 @@ class Ledger:
 
     def add(self, facts: Mapping[str, Any]) -> None:
         """Add a release to the chain."""
-        before = self.chain[-1] if self.chain else ""
+        whole = (self.chain[-1] if self.chain else "") + json.dumps(facts, sort_keys=True)
         self.releases.append(dict(facts))
-        self.chain.append(_link(before, facts))
-
-
-def _link(before: str, facts: Mapping[str, Any]) -> str:
-    return hashlib.sha256((before + json.dumps(facts, sort_keys=True)).encode()).hexdigest()
+        self.chain.append(hashlib.sha256(whole.encode()).hexdigest())
 
 
 def key_file(path: Path) -> Path:
@@ -104,9 +100,7 @@ def opened_key(path: Path, make: bool) -> Iterator[bytes]:
                 "when it has ended."
             )
         first_line = held.readline()
-        is_new = (
-            may_make and not first_line
-        )  # made just now, or by a run that was killed right then
+        is_new = may_make and not first_line  # by us, or by a run that was killed right then
         if is_new:
             first_line = secrets.token_bytes(_KEY_BYTES).hex().encode() + b"\n"
             held.write(first_line)

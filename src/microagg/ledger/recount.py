@@ -29,12 +29,9 @@ class Recount(NamedTuple):
 
     units: int
     groups: int
-    smallest: int
-    """Units in the rarest combination of groups, strata, known columns and presence."""
-    solved: int
-    """Groups of which a sum over fewer than k units follows from the numbers released."""
-    sums: bool
-    """Whether means were released, so that there is something to solve."""
+    smallest: int  # units in the rarest combination of groups, strata, known columns and presence
+    solved: int  # groups of which a sum over fewer than k units follows from the numbers released
+    sums: bool  # whether means were released, so that there is something to solve
     k: int
 
     @property
@@ -44,12 +41,7 @@ class Recount(NamedTuple):
 
 
 def recount(ledger: Ledger) -> Recount:
-    """Count combinations over all files, and solve the equations of every base group.
-
-    Parameters
-    ----------
-    ledger : with at least one release
-    """
+    """Count combinations over all files of a ledger with a release, and solve all groups' equations."""
     arrays, k = ledger.arrays, int(ledger.about["k"])
     entry, merged = arrays["entry"], arrays["merged"]
     groups = merged[entry, -1]
@@ -88,13 +80,7 @@ def smallest_combination(groups: Labels, seen: Labels) -> int:
 
 
 def rarest_of_groups(groups: Labels, seen: Labels, count: int) -> Labels:
-    """Return the units in each group's rarest combination; groups without units have many.
-
-    Parameters
-    ----------
-    groups, seen : as for :func:`smallest_combination`
-    count : of groups
-    """
+    """Return the units in each group's rarest combination; groups without units have many."""
     codes = _combinations(groups, seen)
     rarest = np.full(count, len(codes) + 1)
     np.minimum.at(rarest, groups, np.bincount(codes)[codes])
@@ -141,8 +127,8 @@ def faults_of_file(
     faults = []
     few = int((units < facts["k"]).sum())
     if few:
-        at_least = plural(facts["k"], "unit")
-        faults.append(f"{plural(few, 'class', 'classes')} hold less than {at_least}")
+        classes_below = plural(few, "class", "classes")
+        faults.append(f"{classes_below} hold less than {plural(facts['k'], 'unit')}")
     class_of = np.full(len(ledger.arrays["merged"]), -1)
     class_of[groups[present]] = of_unit.reshape(-1)
     if facts["kind"] != "swap" and (class_of[groups[present]] != of_unit.reshape(-1)).any():
@@ -151,26 +137,22 @@ def faults_of_file(
     row_of_class[np.searchsorted(in_file, classes)] = np.arange(len(classes))
     for name in facts["rounding"]:
         column = values.arrow_column(name)
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            released = np.asarray(column.cast(pa.float64()).take(row_of_class).to_numpy())
-            stated = _stated_means(ledger, name, number, class_of[groups])
-            tolerance = 2.01 * max(
-                before["rounding"].get(name, 0.0) for before in ledger.releases[:number]
-            )
-            near = np.abs(released - stated) <= tolerance + 1e-9 * np.abs(stated)
-            off = int((~near & ~(np.isnan(released) & np.isnan(stated))).sum())
-            if off:
-                words = plural(off, "number")
-                faults.append(f"{words} of {name} are not the means that the ledger states")
+        if not (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)):
+            continue
+        released = np.asarray(column.cast(pa.float64()).take(row_of_class).to_numpy())
+        stated = _stated_means(ledger, name, number, class_of[groups])
+        rounding = max(before["rounding"].get(name, 0.0) for before in ledger.releases[:number])
+        off = ~np.isclose(released, stated, rtol=1e-9, atol=2.01 * rounding, equal_nan=True)
+        if off.any():
+            words = plural(int(off.sum()), "number")
+            faults.append(f"{words} of {name} are not the means that the ledger states")
     return faults
 
 
 def _stated_means(ledger: Ledger, name: str, number: int, class_of: Labels) -> Floats:
     """Return the mean of each class by the last equations of its groups, up to some release.
 
-    Parameters
-    ----------
-    class_of : (units,) class of each, whether it is in the file or has left; −1: none of its group is
+    ``class_of`` (units,) counts a unit also if it has left; −1: none of its group is in the file.
     """
     equations = ledger.arrays[f"{name}/equations"]
     last = np.full(len(equations), NO_EQUATION, np.int64)

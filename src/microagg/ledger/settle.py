@@ -21,9 +21,9 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.space import names_of_levels
 from microagg.errors import InputError, shown
 from microagg.ledger.base_groups import BaseGroups
+from microagg.ledger.choosing import FileUnits
 from microagg.ledger.columns import ColumnHistory, Flags, group_lots, joined_values
 from microagg.ledger.hashing import hashed_texts
-from microagg.plan.plan import Plan
 from microagg.releasing.release_values import Aggregated, Rounded
 from microagg.releasing.swap import Shared
 from microagg.tables.variable import Variable
@@ -38,40 +38,28 @@ class _Step(NamedTuple):
     versions: Labels
     changed: Flags
     """(groups,) whether a group's members have other values than in its last equation."""
-    present: Labels
-    """(groups,) units that have a value."""
+    present: Labels  # (groups,) units that have a value
 
 
 @dataclass(eq=False)
 class GroupValues:
     """The groups of one release of a ledger, and their values."""
 
-    base: BaseGroups
-    """All base groups; the histories of the columns of this release are changed."""
-    place: Labels
-    """(n,) unit of each record."""
-    here: Labels
-    """(base groups of this file,) their numbers."""
-    labels: Labels
-    """(n,) of these, that of each record."""
-    unions: Labels
-    """(n,) group of each record in this file, a union of base groups."""
-    strata: Labels
-    """(n,)"""
-    weights: Floats | None
-    """(n,) of entry; None: all are alike."""
-    swapped: frozenset[str]
-    """Names of columns whose values are swapped."""
-    plan: Plan
-    """Of this file."""
-    k: int
-    """Least number of units about which all files together may tell anything."""
+    base: BaseGroups  # all base groups; the histories of the columns of this release are changed
+    place: Labels  # (n,) unit of each record
+    here: Labels  # (base groups of this file,) their numbers
+    labels: Labels  # (n,) of these, that of each record
+    unions: Labels  # (n,) group of each record in this file, a union of base groups
+    strata: Labels  # (n,)
+    weights: Floats | None  # (n,) of entry; None: all are alike
+    file: FileUnits  # with the plan, k, and which columns are swapped
     counts: dict[str, int] = field(default_factory=dict)
+    # Of columns that release means, what rounding changes at most.
     rounding: dict[str, float] = field(default_factory=dict)
-    """Of columns that release means, what rounding changes at most."""
 
     def __post_init__(self) -> None:
         self._groups, self._number = self.base.of_units, self.base.merged.shape[1]
+        self._plan, self._k, self._swapped = self.file.plan, self.file.k, self.file.swapped
 
     def settle(
         self,
@@ -99,7 +87,7 @@ class GroupValues:
         for j, (variable, step) in enumerate(zip(variables, steps, strict=True)):
             history = step.history
             group_values, group_states = of_base[0][row, j].copy(), of_base[1][row, j].copy()
-            if str(variable.name) in self.swapped:
+            if str(variable.name) in self._swapped:
                 group_values, masses = self._means_of_lists(variable, history)
                 group_values = rounded(j, group_values)
                 group_states = np.isnan(group_values).astype(np.int64)
@@ -107,7 +95,7 @@ class GroupValues:
                 kept |= step.changed
                 blanked += int(group_states.sum())
             else:
-                few = here & ~history.stated & (step.present < self.k) & (step.present > 0)
+                few = here & ~history.stated & (step.present < self._k) & (step.present > 0)
                 self._state(
                     variable, step, refused, group_values, group_states, partial(rounded, j)
                 )
@@ -122,7 +110,7 @@ class GroupValues:
                 continue
             union = self.unions[row]
             lots = None
-            if self.plan.blocks[0].draws and variable.is_category:
+            if self._plan.blocks[0].draws and variable.is_category:
                 lots = group_lots(self.base.key, str(variable.name), self.here)
                 stays[:] = True
             joined = joined_values(group_values, masses, union, variable.is_category, lots)
@@ -151,15 +139,11 @@ class GroupValues:
     ) -> None:
         """State the new values of groups in the ledger, and put the old ones of the others in their place.
 
-        Parameters
-        ----------
-        variable, step : the column, and what would be stated
-        refused : (groups,) groups that must not show a change
-        values, states : (base groups of this file,) of now; they are changed
-        rounded : rounds numbers of the column
+        ``values`` and ``states`` of the base groups of this file are changed; groups that are ``refused``
+        must not show a change.
         """
         history, here = step.history, _flags(self.here, len(self.base))
-        new = here & ~history.stated & (step.present >= self.k) | (step.changed & ~refused)
+        new = here & ~history.stated & (step.present >= self._k) | (step.changed & ~refused)
         is_in = new[self._groups]
         history.state(is_in, step.versions, step.sums, step.masses, self._number)
         old = (history.stated & ~new)[self.here]
@@ -191,17 +175,14 @@ class GroupValues:
         start = np.searchsorted(self._groups[order], np.arange(g + 1))
         refused = np.zeros(g, bool)
         for variable, step in zip(variables, steps, strict=True):
-            if str(variable.name) in self.swapped:
+            if str(variable.name) in self._swapped:
                 continue
             for group in np.flatnonzero(step.changed & ~refused):
                 units = order[start[group] : start[group + 1]]
+                groups_then = self.base.merged[self.base.entry[units]][:, step.history.numbers - 1]
+                now = units, step.versions[units], step.sums[units]
                 refused[group] = not step.history.may_state(
-                    units,
-                    step.versions[units],
-                    step.sums[units],
-                    self.k,
-                    not variable.is_category,
-                    self.base.groups_then(units, step.history.numbers),
+                    *now, self._k, not variable.is_category, groups_then
                 )
         return refused
 
@@ -237,10 +218,10 @@ class GroupValues:
         place = np.argsort(self._groups, kind="stable")  # lists are in the order of groups
         place = place[np.isin(self._groups[place], self.here)]
         assert (self._groups[place] == base[order]).all()
-        kept = np.zeros(len(self.base), bool)
+        kept, here = np.zeros(len(self.base), bool), _flags(self.here, len(self.base))
         for j, variable in enumerate(variables):
-            history = self.base.history(variable.name)
-            sums, masses = self._parts(variable)
+            step = self._step(variable, here)
+            history, versions = step.history, step.versions
             old = history.stated[base[order]]
             number = history.lists[place[old]]
             frozen = _numbers(variable, history, number, history.origin[base[order][old]])
@@ -255,15 +236,11 @@ class GroupValues:
             history.lists[place[~old]] = _as_held(variable, history, values[by_value, j])
             groups = np.unique(base[new])
             history.stated[groups], history.origin[groups] = True, variable.origin
-            versions = history.versions_of(sums, masses)
             kept[self._groups[(versions != history.last) & (history.last >= 0)]] = True
             is_new = np.isin(self._groups, groups)
-            history.state(is_new, versions, sums, masses, self._number)
+            history.state(is_new, versions, step.sums, step.masses, self._number)
         self._check_shared(variables, values)
-        self.counts = {
-            "groups": len(self.here),
-            "groups_kept": int(kept[self.here].sum()),
-        }
+        self.counts = {"groups": len(self.here), "groups_kept": int(kept[self.here].sum())}
         return Shared(values, states)
 
     def _check_shared(self, variables: Sequence[Variable], values: Floats) -> None:
@@ -271,10 +248,10 @@ class GroupValues:
         for j, variable in enumerate(variables):
             pairs = np.column_stack([self.strata, values[:, j].view(np.int64)])
             counts = np.unique(pairs, axis=0, return_counts=True)[1]
-            few = int((counts < self.plan.k).sum())
+            few = int((counts < self._plan.k).sum())
             if few:
                 raise InputError(
-                    f"Swapped values stand for at least {plural(self.plan.k, 'unit')} of a stratum; of "
+                    f"Swapped values stand for at least {plural(self._plan.k, 'unit')} of a stratum; of "
                     f"the frozen lists {plural(few, 'value')} of {shown(variable.name)} would stand for "
                     "fewer. Release the table with all members of the groups that are withheld, with the k "
                     "of the first file, or as means."
@@ -301,7 +278,7 @@ class GroupValues:
             codes = self._codes(name, map(str, variable.levels))
             levels = variable.level_numbers
             numbers = np.where(levels < 0, np.nan, np.append(codes, np.nan)[levels])
-        elif name in self.swapped:
+        elif name in self._swapped:
             distinct, which = np.unique(numbers, return_inverse=True)
             codes = self._codes(name, map(repr, distinct.tolist()))
             numbers = np.where(np.isnan(numbers), np.nan, codes[which.reshape(-1)])
@@ -353,9 +330,13 @@ def _as_held(variable: Variable, history: ColumnHistory, values: Floats) -> Floa
     if not variable.is_category:
         return values
     names = names_of_levels(variable)
-    used = {int(value) for value in np.unique(values[~np.isnan(values)])}
-    number = {level: history.number_of_text(str(names[level])) for level in sorted(used)}
-    return np.array([np.nan if np.isnan(v) else number[int(v)] for v in values], np.float64)
+    texts = {
+        level: str(names[int(level)]) for level in np.unique(values[~np.isnan(values)]).tolist()
+    }
+    new = [text for text in dict.fromkeys(texts.values()) if text not in history.texts]
+    history.texts += new
+    number = {level: history.texts.index(text) for level, text in texts.items()}
+    return np.array([number.get(value, np.nan) for value in values.tolist()], np.float64)
 
 
 def _numbers(variable: Variable, history: ColumnHistory, numbers: Floats, origin: Labels) -> Floats:

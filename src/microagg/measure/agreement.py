@@ -16,9 +16,9 @@ class:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,17 +29,6 @@ from microagg.grouping.require.value_rules import nearness
 from microagg.kernels.labels import canonical_labels, group_sizes
 from microagg.measure.classes import ClassSizes
 from microagg.tables.frame import Frame
-
-Column = TypeVar("Column")
-
-
-def telling_apart(known: Sequence[Column], below_k: float) -> Sequence[Column]:
-    """Return the ``known`` columns by which an attacker tells the records of a group apart.
-
-    ``below_k`` is the number, or share, of records below k with these columns. Where there are some, records
-    are found by the columns, whatever their group discloses.
-    """
-    return () if below_k else known
 
 
 @dataclass(frozen=True)
@@ -97,11 +86,7 @@ def agreement(codes: Labels, labels: Labels, numbers: Floats | None = None) -> A
     below, above = value - values[low[labels]], values[high[labels]] - value
     close = ~agrees & (below <= reach) & (above <= reach)
     return Agreement(
-        exact=int(exact.sum()),
-        close=int(close.sum()),
-        harmless=int(harmless.sum()),
-        of=n,
-        disclosed=exact | close,
+        int(exact.sum()), int(close.sum()), int(harmless.sum()), n, disclosed=exact | close
     )
 
 
@@ -120,7 +105,7 @@ class Diversity:
 
 
 def diversity(frame: Frame, name: Any, labels: Labels) -> Diversity:
-    """Measure a confidential column; ``labels`` (n,) are the classes of the records.
+    """Measure a confidential column in classes.
 
     Parameters
     ----------

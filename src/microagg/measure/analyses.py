@@ -9,10 +9,9 @@ everything is weighted, in the released table by the released weight if it has o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -62,22 +61,21 @@ def analyse(
     categories : columns of numbers that are codes
     """
     formula = read_formula(wanted)
-    before, after = both.frames("An analysis")
-    weights = _unequal(both.weights)
-    later = weights if released_weights is None else _unequal(released_weights)
+    frames = before, after = both.frames("An analysis")
+    weights = _all_weights(both.weights, len(before))
+    later = weights if released_weights is None else _all_weights(released_weights, len(after))
     codes = {*categories, *(v.name for v in both.variables if v.is_category)}
     with naming_formula(wanted):
-        for frame in (before, after):
+        for frame in frames:
             _check_columns(frame, formula)
         if formula.statistic == "regression":
-            return _regression(before, after, formula, (weights, later), codes, max(k, LEAST))
-        tables = _table(before, formula, weights), _table(after, formula, later)
-        return _by_group(tables, formula)
+            return _regression(frames, formula, (weights, later), codes, max(k, LEAST))
+        return _by_group((_table(before, formula, weights), _table(after, formula, later)), formula)
 
 
-def _unequal(weights: Floats | None) -> Floats | None:
-    """Return weights that differ; equal weights are none."""
-    return None if weights is None or weights.min() == weights.max() else weights
+def _all_weights(weights: Floats | None, n: int) -> Floats:
+    """Return weights of all records; 1 if they do not differ."""
+    return np.ones(n) if weights is None or weights.min() == weights.max() else weights
 
 
 def check_analyses(
@@ -107,10 +105,11 @@ def check_analyses(
                         "the released file. Name columns that stay."
                     )
             _check_columns(table, formula)
+            weights = np.ones(len(table))
             if whole and formula.statistic == "regression":
-                _regression(table, table, formula, (None, None), categories)
+                _regression((table, table), formula, (weights, weights), categories)
             elif whole:
-                _by_group(2 * (_table(table, formula, None),), formula)
+                _by_group(2 * (_table(table, formula, weights),), formula)
 
 
 def _check_columns(frame: Frame, formula: Formula) -> None:
@@ -133,39 +132,46 @@ def _numbers(frame: Frame, name: Any) -> Floats:
     return values
 
 
-@dataclass(frozen=True)
-class _Table:
-    """What one table has for a statistic: values, weights and the records of each group."""
+class _Table(NamedTuple):
+    """What one table has for a statistic."""
 
     values: Floats
-    """Of the column that is summarised, NaN where missing; of shares, the number of the category."""
-    weights: Floats | None
+    """(n,) of the column that is summarised, NaN where missing; of shares, the number of the category."""
+    weights: Floats
+    """(n,)"""
     names: list[Any]
     """Of the groups; None: no group."""
-    rows: Mapping[Any, Labels]
+    rows: dict[Any, Labels]
     """The records of each group that have a value."""
 
 
-def _table(frame: Frame, formula: Formula, weights: Floats | None) -> _Table:
+def _table(frame: Frame, formula: Formula, weights: Floats) -> _Table:
     """Read the columns of a statistic; the shares of categories are those of groups, one a category."""
-    n = len(frame)
     names: list[Any]
-    groups, names = np.zeros(n, dtype=np.int64), [""]
+    groups, names = np.zeros(len(frame), dtype=np.int64), [""]
     if formula.by is not None:
         groups, names = frame.levels(formula.by)
     if formula.statistic == "share":
         codes, levels = frame.levels(formula.response)
         _check_levels(formula.response, levels)
         there = np.array([level is not None for level in levels], dtype=bool)[codes]
-        values = np.where(there, codes, np.nan)
-        pairs = [
+        values, groups = np.where(there, codes, np.nan), codes * len(names) + groups
+        names = [
             None if level is None or name is None else (level, name)[: 1 + (formula.by is not None)]
             for level in levels
             for name in names
         ]
-        return _Table(values, weights, pairs, _rows(codes * len(names) + groups, pairs, values))
-    values = _numbers(frame, formula.response)
-    return _Table(values, weights, names, _rows(groups, names, values))
+    else:
+        values = _numbers(frame, formula.response)
+    order = np.argsort(groups, kind="stable")
+    starts = np.searchsorted(groups[order], np.arange(len(names) + 1))
+    rows_of = {}
+    for i, name in enumerate(names):
+        rows = order[starts[i] : starts[i + 1]]
+        rows = rows[~np.isnan(values[rows])]
+        if name is not None and len(rows):
+            rows_of[name] = rows
+    return _Table(values, weights, names, rows_of)
 
 
 def _check_levels(name: Any, levels: Sequence[Any]) -> None:
@@ -176,90 +182,9 @@ def _check_levels(name: Any, levels: Sequence[Any]) -> None:
         )
 
 
-def _rows(groups: Labels, names: list[Any], values: Floats) -> dict[Any, Labels]:
-    """Rows of each group that have a value; those of no group are left out."""
-    order = np.argsort(groups, kind="stable")
-    starts = np.searchsorted(groups[order], np.arange(len(names) + 1))
-    rows_of = {}
-    for i, name in enumerate(names):
-        rows = order[starts[i] : starts[i + 1]]
-        rows = rows[~np.isnan(values[rows])]
-        if name is not None and len(rows):
-            rows_of[name] = rows
-    return rows_of
-
-
 def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
     """Compute a statistic of each group in both tables."""
     first, second = tables
-    usable = _usable(first, second)
-    computed = [_statistic(table, formula) for table in tables]
-    estimates = [
-        _estimate(_group_name(name, formula), *(compute(name) for compute in computed))
-        for name in usable
-    ]
-    labels = np.full(len(first.values), -1, dtype=np.int64)
-    for i, name in enumerate(usable):
-        rows = first.rows[name]
-        if formula.statistic == "quantile":  # discloses only the values around it
-            rows = rows[window(first.values[rows], _of(first.weights, rows), _number(formula))]
-        labels[rows] = i
-    about = formula.statistic if formula.statistic in ("quantile", "share") else ""
-    every = {*first.names, *second.names}
-    return Analysis(
-        formula=formula.words,
-        kind=formula.statistic,
-        estimates=estimates,
-        left_out=len(every) - len(usable),
-        response=f"{about} {formula.response}".strip(),
-        _groups=labels[~np.isnan(first.values)],
-    )
-
-
-def _number(formula: Formula) -> float:
-    assert formula.number is not None  # quantiles and poverty lines have one
-    return formula.number
-
-
-def _of(weights: Floats | None, rows: Labels) -> Floats | None:
-    return None if weights is None else weights[rows]
-
-
-def _statistic(table: _Table, formula: Formula) -> Callable[[Any], Figure]:
-    """Return the function that computes the statistic of a group."""
-    x, w = table.values, table.weights
-    if formula.statistic == "share":
-        return _shares(table)
-    if formula.statistic == "poverty":
-        p, there = _number(formula), np.flatnonzero(~np.isnan(x))
-        incomes, weights = x[there], _of(w, there)
-        index = np.cumsum(~np.isnan(x)) - 1
-        line = p * quantile(incomes, weights, 0.5).value
-        return lambda name: poverty(incomes, weights, line, p, index[table.rows[name]])
-    if formula.statistic == "quantile":
-        compute: Callable[[Floats, Floats | None], Figure] = partial(quantile, p=_number(formula))
-    else:
-        compute = {"mean": mean, "gini": gini}[formula.statistic]
-    return lambda name: compute(x[table.rows[name]], _of(w, table.rows[name]))
-
-
-def _shares(table: _Table) -> Callable[[Any], Figure]:
-    """Return what estimates the share of a category among the records of its group, or of all."""
-    together: dict[Any, list[Labels]] = {}
-    for name, rows in table.rows.items():
-        together.setdefault(name[1:], []).append(rows)
-    groups = {group: np.concatenate(several) for group, several in together.items()}
-
-    def share(name: tuple[Any, ...]) -> Figure:
-        rows, members = groups[name[1:]], table.rows[name]
-        has = np.isin(rows, members).astype(np.float64)
-        return mean(has, _of(table.weights, rows))._replace(records=len(members))
-
-    return share
-
-
-def _usable(first: _Table, second: _Table) -> list[Any]:
-    """Return the groups whose estimates have intervals in both tables."""
     usable = [
         name
         for name, rows in first.rows.items()
@@ -270,71 +195,102 @@ def _usable(first: _Table, second: _Table) -> list[Any]:
             "It needs a group with at least two records in both tables; there is none. Group by a column "
             "with fewer values."
         )
-    return usable
+    names = [_group_name(name, formula) for name in usable]
+    figures = [_figures(table, usable, formula) for table in tables]
+    labels = np.full(len(first.values), -1, dtype=np.int64)
+    for i, name in enumerate(usable):
+        rows = first.rows[name]
+        if formula.statistic == "quantile":  # discloses only the values around it
+            rows = rows[window(first.values[rows], first.weights[rows], formula.number or 0.0)]
+        labels[rows] = i
+    about = formula.statistic if formula.statistic in ("quantile", "share") else ""
+    return Analysis(
+        formula=formula.words,
+        kind=formula.statistic,
+        estimates=list(map(_estimate, names, *figures)),
+        left_out=len({*first.names, *second.names}) - len(usable),
+        response=f"{about} {formula.response}".strip(),
+        _groups=labels[~np.isnan(first.values)],
+    )
+
+
+def _figures(table: _Table, groups: list[Any], formula: Formula) -> list[Figure]:
+    """Compute the statistic of each group."""
+    x, w, p = table.values, table.weights, formula.number or 0.0
+    if formula.statistic == "share":  # of a category among the records of its group, or among all
+        together: dict[Any, list[Labels]] = {}
+        for name, rows in table.rows.items():
+            together.setdefault(name[1:], []).append(rows)
+        shares = []
+        for name in groups:
+            rows, members = np.concatenate(together[name[1:]]), table.rows[name]
+            share = mean(np.isin(rows, members).astype(np.float64), w[rows])
+            shares.append(share._replace(records=len(members)))
+        return shares
+    if formula.statistic == "poverty":
+        there = ~np.isnan(x)
+        x, w, index = x[there], w[there], np.cumsum(there) - 1
+        line = p * quantile(x, w, 0.5).value
+        return [poverty(x, w, line, p, index[table.rows[name]]) for name in groups]
+    statistics: dict[str, Callable[..., Figure]] = {
+        "mean": mean,
+        "gini": gini,
+        "quantile": partial(quantile, p=p),
+    }
+    compute = statistics[formula.statistic]
+    return [compute(x[table.rows[name]], w[table.rows[name]]) for name in groups]
 
 
 def _regression(
-    before: Frame,
-    after: Frame,
+    frames: tuple[Frame, Frame],
     formula: Formula,
-    weights: tuple[Floats | None, Floats | None],
+    weights: tuple[Floats, Floats],
     categories: Collection[Any],
     least: int = LEAST,
 ) -> Analysis:
     """Least squares with an intercept; a category explains by each of its values but the most frequent.
 
-    Records with a value that fewer than ``least`` have are left out.
+    Records with a value that fewer than ``least`` have are left out: its coefficient would disclose them,
+    and so would those of all others.
     """
-    columns: list[list[Floats]] = [[], []]
-    names, alone = list[str](), 0
+    columns: list[list[Floats]] = []  # that explain, in both tables
+    names, alone = ["(intercept)"], 0
     for name in formula.others:
-        if before.is_numeric(name) and name not in categories:
+        if frames[0].is_numeric(name) and name not in categories:
             names.append(str(name))
-            for side, frame in zip(columns, (before, after), strict=True):
-                side.append(_numbers(frame, name))
+            columns.append([_numbers(frame, name) for frame in frames])
             continue
-        first, second = (_levels(frame, name) for frame in (before, after))
-        common = _common_levels(first, second, least)
+        first, second = fits = [_levels(frame, name) for frame in frames]
+        levels = list(first)
+        sizes = [int(first[level].sum()) for level in levels]
+        others = [int(second[level].sum()) if level in second else 0 for level in levels]
+        common = [levels[i] for i in reportable(sizes, others, sum(sizes), least)]
         alone += len({*first, *second}) - len(common)
         if len(common) < 2:
             raise InputError(
                 f"Column {shown(name)} explains nothing: it needs two values that "
                 f"{plural(least, 'record')} have in both tables."
             )
-        usual = max(common, key=lambda level: int(first[level].sum()))
+        usual = max(common, key=lambda level: sizes[levels.index(level)])
+        there = [np.any([fit[level] for level in common], axis=0) for fit in fits]
         for level in common:
             if level != usual:
                 names.append(f"{name!s} = {_level_name(level)}")
-        for side, fit in zip(columns, (first, second), strict=True):
-            there = np.any([fit[level] for level in common], axis=0)
-            side += [
-                np.where(there, fit[level].astype(np.float64), np.nan)
-                for level in common
-                if level != usual
-            ]
-    others = [str(name) for name in formula.others]
-    tables = []
-    for frame, side, w in zip((before, after), columns, weights, strict=True):
-        y, X = _numbers(frame, formula.response), np.column_stack(side)
-        there = ~(np.isnan(y) | np.isnan(X).any(axis=1))
-        w = None if w is None else w[there]
-        tables.append(regression(y[there], X[there], w, others))
-    estimates = [
-        _estimate(name, *both) for name, *both in zip(["(intercept)", *names], *tables, strict=True)
-    ]
+                columns.append(
+                    [
+                        np.where(has, fit[level], np.nan)
+                        for has, fit in zip(there, fits, strict=True)
+                    ]
+                )
+    figures = []
+    for frame, explaining, w in zip(frames, zip(*columns, strict=True), weights, strict=True):
+        y, X = _numbers(frame, formula.response), np.column_stack(explaining)
+        complete = ~(np.isnan(y) | np.isnan(X).any(axis=1))
+        figures.append(
+            regression(y[complete], X[complete], w[complete], [*map(str, formula.others)])
+        )
+    estimates = list(map(_estimate, names, *figures))
     return Analysis(formula.words, "regression", estimates, alone, str(formula.response))
-
-
-def _common_levels(first: Mapping[Any, Any], second: Mapping[Any, Any], least: int) -> list[Any]:
-    """Choose values that ``least`` records have in both tables; no record, or ``least``, have others.
-
-    The coefficient of a value that few have would disclose them, and so would those of all others.
-    """
-    sizes, others = (
-        [int(has[level].sum()) if level in has else 0 for level in first] for has in (first, second)
-    )
-    levels = list(first)
-    return [levels[i] for i in reportable(sizes, others, sum(sizes), least)]
 
 
 def _levels(frame: Frame, name: Any) -> dict[Any, Any]:

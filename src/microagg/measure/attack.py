@@ -67,16 +67,17 @@ class Attacks:
     @property
     def questions(self) -> dict[str, AttackFigure]:
         """All attacks that were tried, under the name of what they answer."""
+        nearest, model = (
+            mean_over_columns([*figures.values()]) if figures else None
+            for figures in (self.inference, self.by_model)
+        )
         tried = {
             "singling out, one column": self.singling_out.get("one_column"),
             "singling out, several columns": self.singling_out.get("several_columns"),
             "linkability": self.linkability,
+            "inference, nearest records": nearest,
+            "inference, trained model": model,
         }
-        for name, figures in (
-            ("inference, nearest records", self.inference),
-            ("inference, trained model", self.by_model),
-        ):
-            tried[name] = mean_over_columns([*figures.values()]) if figures else None
         return {name: figure for name, figure in tried.items() if figure is not None}
 
     @property
@@ -132,16 +133,14 @@ class Attacks:
     @property
     def assumed(self) -> list[str]:
         """What the attacks assume about the attacker, in sentences."""
-        knows = "every column of a person but the one to be guessed"
+        knows, party = "every column of a person but the one to be guessed", "half"
         if self.known is not None:
-            knows = f"these columns of a person: {names(self.known, 40)}"
+            knows, party = f"these columns of a person: {names(self.known, 40)}", "the known ones"
         return [
             f"The attacker has the released file and knows {knows}.",
             "The attacker knows these values exactly, as they were before protection.",
             "For singling out, the attacker has the released file and nothing else.",
-            "For linkability, one party knows "
-            + ("half" if self.known is None else "the known ones")
-            + " of a person's columns and another party the rest.",
+            f"For linkability, one party knows {party} of a person's columns and another party the rest.",
             "Controls come from the same population as the people in the file."
             if self.controls is not None
             else "There were no controls, so that no rate shows what being in the file adds.",
@@ -162,37 +161,36 @@ class Attacks:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
+        inference: dict[str, Any] = {
+            key: figure.as_dict()
+            for key, name in (
+                ("nearest", "inference, nearest records"),
+                ("model", "inference, trained model"),
+            )
+            if (figure := self.questions.get(name))
+        }
         models = self.by_model or {}
+        inference["columns"] = {
+            str(name): {
+                "nearest": figure.as_dict(),
+                "model": models[name].as_dict() if name in models else None,
+            }
+            for name, figure in self.inference.items()
+        }
         return {
             "records": self.records,
             "released": self.released,
             "controls": self.controls,
-            "columns": [str(name) for name in self.columns],
-            "known": None if self.known is None else [str(name) for name in self.known],
+            "columns": [*map(str, self.columns)],
+            "known": None if self.known is None else [*map(str, self.known)],
             "singling_out": {
                 name: figure and figure.as_dict() for name, figure in self.singling_out.items()
             },
             "linkability": self.linkability and self.linkability.as_dict(),
-            "inference": {
-                **{
-                    word: self.questions[name].as_dict()
-                    for word, name in (
-                        ("nearest", "inference, nearest records"),
-                        ("model", "inference, trained model"),
-                    )
-                    if name in self.questions
-                },
-                "columns": {
-                    str(name): {
-                        "nearest": figure.as_dict(),
-                        "model": models[name].as_dict() if name in models else None,
-                    }
-                    for name, figure in self.inference.items()
-                },
-            },
+            "inference": inference,
             "at_greatest_risk": [str(name) for name, _ in self.at_greatest_risk],
-            "constant": [str(name) for name in self.constant],
-            "skipped": [str(name) for name in self.skipped],
+            "constant": [*map(str, self.constant)],
+            "skipped": [*map(str, self.skipped)],
             "trained_model": self.by_model is not None,
             "trials": self.trials,
             "stopped": self.stopped,
@@ -201,16 +199,9 @@ class Attacks:
 
 
 def mean_of_trials(trials: Sequence[Attacks]) -> Attacks:
-    """Average trials of one plan, each with other controls.
+    """Average one or more trials of one plan: the same columns and people, each time with other controls.
 
-    Parameters
-    ----------
-    trials : one or more, of the same columns and of the same people, each with other controls
-
-    Returns
-    -------
-    Attacks
-        An attack is averaged over the trials in which it was possible.
+    An attack is averaged over the trials in which it was possible.
     """
     originals, controls = trials[0].records, trials[0].controls or 0
 
@@ -224,8 +215,8 @@ def mean_of_trials(trials: Sequence[Attacks]) -> Attacks:
         return mean_over_trials(done, originals + controls, tried)
 
     def by_column(every: list[dict[Any, AttackFigure]]) -> dict[Any, AttackFigure]:
-        names_of_all = dict.fromkeys(name for figures in every for name in figures)
-        means = {name: mean([figures.get(name) for figures in every]) for name in names_of_all}
+        columns = dict.fromkeys(name for figures in every for name in figures)
+        means = {name: mean([figures.get(name) for figures in every]) for name in columns}
         return {name: figure for name, figure in means.items() if figure is not None}
 
     models = [trial.by_model for trial in trials if trial.by_model is not None]
@@ -273,17 +264,13 @@ ANSWERS = {
 def _sentence(name: str, figure: AttackFigure) -> str:
     sentence = f"{_interval(figure.attack)} {_SUBJECTS[name]}"
     if figure.control is not None:
-        sentence += f"; of controls {share(figure.control.share)}"
-        risk = figure.residual
-        sentence += (
-            f"; residual risk {_interval(risk)}"
-            if risk is not None
-            else "; every control is hit as well, so there is nothing to compare"
-        )
+        residual = "every control is hit as well, so there is nothing to compare"
+        if figure.residual is not None:
+            residual = f"residual risk {_interval(figure.residual)}"
+        sentence += f"; of controls {share(figure.control.share)}; {residual}"
     if figure.is_weak:
-        sentence += (
-            f". Too weak an attack to judge by: a naive guess gives {share(figure.baseline.share)}"
-        )
+        naive = share(figure.baseline.share)
+        sentence += f". Too weak an attack to judge by: a naive guess gives {naive}"
     return sentence
 
 
@@ -343,10 +330,6 @@ def attack_released(
     questions : some of :data:`QUESTIONS`; a trained model is tried only if scikit-learn is installed
     progress : called with the steps done and their total
     should_stop : asked now and then whether to end early
-
-    Returns
-    -------
-    Attacks
     """
     began = time.monotonic()
     if isinstance(attacks, bool) or attacks < 1:
@@ -400,16 +383,15 @@ def _columns_of(
     tables: AttackTables, known: Iterable[Any] | None, secret: Any
 ) -> tuple[list[int] | None, list[int]]:
     """Return the numbers of the known columns, None if none was named, and of the secret ones."""
-    number_of = {name: j for j, name in enumerate(tables.names)}
     wanted = None if known is None else list(known)
     for name in [*(wanted or []), *([] if secret is None else [secret])]:
-        if name not in number_of:
+        if name not in tables.names:
             raise InputError(
                 f"Columns of an attack are in all tables; {shown(name)} is not. They share "
                 f"{listed(tables.names, limit=40)}."
             )
-    known_at = None if wanted is None else sorted({number_of[name] for name in wanted})
+    known_at = None if wanted is None else sorted({tables.names.index(name) for name in wanted})
     if secret is not None:
-        return known_at, [number_of[secret]]
-    others = [j for j in range(len(number_of)) if known_at is None or j not in known_at]
-    return known_at, others or list(range(len(number_of)))
+        return known_at, [tables.names.index(secret)]
+    every = range(len(tables.names))
+    return known_at, [j for j in every if known_at is None or j not in known_at] or [*every]

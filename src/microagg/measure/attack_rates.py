@@ -116,9 +116,9 @@ class AttackFigure:
         """Plain data for JSON."""
         return {
             "attack": self.attack.as_dict(),
-            "control": None if self.control is None else self.control.as_dict(),
+            "control": self.control and self.control.as_dict(),
             "baseline": self.baseline.as_dict(),
-            "residual": None if self.residual is None else self.residual._asdict(),
+            "residual": self.residual and self.residual._asdict(),
             "weak": self.is_weak,
         }
 
@@ -132,7 +132,7 @@ def mean_over_columns(figures: Sequence[AttackFigure]) -> AttackFigure:
 
     def mean(rates: Sequence[Rate]) -> Rate:
         pooled = [rate.weight if rate.pooled is None else rate.pooled for rate in rates]
-        return _mean(rates, min(pooled), None)
+        return _mean(rates, min(pooled))
 
     return _mean_figure(figures, mean, mean)
 
@@ -145,11 +145,8 @@ def mean_over_trials(
     Who was attacked in an earlier trial is no further person: the interval is that of as many people as
     are expected to have been attacked at least once.
 
-    Parameters
-    ----------
-    figures : one of each trial
-    people : originals and controls together
-    tried : originals, and controls, that were attacked in each trial
+    ``figures`` are one of each trial, ``people`` the originals and controls together, ``tried`` those
+    originals, and those controls, that were attacked in each trial.
 
     >>> figure = AttackFigure(Rate.of(0.3, 90), Rate.of(0.1, 90), Rate.of(0.1, 10))
     >>> mean = mean_over_trials([figure] * 3, 100, (90, 10))
@@ -170,7 +167,7 @@ def mean_over_trials(
     )
 
 
-def _mean(rates: Sequence[Rate], weight: float, pooled: float | None) -> Rate:
+def _mean(rates: Sequence[Rate], weight: float, pooled: float | None = None) -> Rate:
     attacks = sum(rate.attacks for rate in rates)
     return Rate.of(float(np.mean([rate.share for rate in rates])), attacks, weight, pooled)
 

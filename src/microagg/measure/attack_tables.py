@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.bands import ends_of_label, level_text
@@ -60,10 +59,15 @@ class AttackTables:
     skipped: list[Any]
     """Common columns that hold neither numbers nor dates nor categories, such as lists."""
 
+    @property
+    def every(self) -> list[AttackTable]:
+        """All tables."""
+        tables = (self.original, self.released, self.control)
+        return [table for table in tables if table is not None]
+
     def varies(self, j: int) -> bool:
         """Return whether a column has two values or more in any of the tables."""
-        tables = [self.original, self.released, *([self.control] if self.control else [])]
-        return len(np.unique(np.concatenate([t.coordinates[:, j] for t in tables]))) > 1
+        return len(np.unique(np.concatenate([t.coordinates[:, j] for t in self.every]))) > 1
 
 
 def attack_tables(
@@ -77,11 +81,6 @@ def attack_tables(
     control : a frame of the same kind as ``original``, or None
     missing_words : texts that mean missing in categories; those of CSV files where a file was read
     seed : of the order of rows
-
-    Raises
-    ------
-    InputError
-        If a table has no record, or the tables have no column in common.
     """
     frames = {"original": Frame(original), "released": Frame(released)}
     if control is not None:
@@ -112,28 +111,22 @@ def attack_tables(
             "Attacks need columns of numbers, dates or categories; none of the common columns is one: "
             f"{listed(common)}."
         )
-    every = [np.concatenate(column) for column in columns]
-    lows, highs = ([end.reduce(values) for values in every] for end in (np.fmin, np.fmax))
-    made = []
-    for t in range(len(tables)):
-        of_table = np.column_stack([column[t] for column in columns])
-        made.append(_shuffled(of_table, kinds, lows, highs, seed))
+    values = [np.column_stack(of_table) for of_table in zip(*columns, strict=True)]
+    every = np.vstack(values)
+    lows, highs = (end.reduce(every, axis=0) / 2 for end in (np.fmin, np.fmax))
+    shuffled = [_shuffled(of_table, kinds, lows, highs, seed) for of_table in values]
     return AttackTables(
-        names, kinds, made[0], made[1], made[2] if control is not None else None, skipped
+        names, kinds, shuffled[0], shuffled[1], shuffled[2] if len(tables) > 2 else None, skipped
     )
 
 
 def _shuffled(
-    values: Floats, kinds: list[str], lows: list[float], highs: list[float], seed: int
+    values: Floats, kinds: list[str], half_lows: Floats, half_highs: Floats, seed: int
 ) -> AttackTable:
     coordinates = values.copy()
-    for j, kind in enumerate(kinds):
-        if kind != "category" and highs[j] > lows[j]:
-            with np.errstate(over="ignore"):
-                span = highs[j] / 2 - lows[j] / 2
-            coordinates[:, j] = (values[:, j] / 2 - lows[j] / 2) / span
-        elif kind != "category":
-            coordinates[:, j] = np.where(np.isnan(values[:, j]), np.nan, 0.0)
+    for j, (kind, low, high) in enumerate(zip(kinds, half_lows, half_highs, strict=True)):
+        if kind != "category":
+            coordinates[:, j] = (values[:, j] / 2 - low) / ((high - low) or 1.0)
     coordinates[np.isnan(coordinates)] = _MISSING
     order = np.lexsort(np.column_stack([coordinates, np.nan_to_num(values)]).T)
     order = order[np.random.default_rng(seed).permutation(len(order))]
@@ -145,8 +138,11 @@ def _read(tables: list[Frame], name: Any, missing_words: Sequence[str]) -> tuple
     arrays = [_plain(frame, name) for frame in tables]
     # Digits in text are numbers only where another table has numbers, else codes.
     numeric = any(frame.is_numeric(name) for frame in tables)
-    kind, reader = ("number", _numbers) if numeric else ("date", _seconds)
-    columns = [reader(frame, name, array) for frame, array in zip(tables, arrays, strict=True)]
+    kind = "number" if numeric else "date"
+    columns = [
+        _numbers(frame, name, array) if numeric else _seconds(array)
+        for frame, array in zip(tables, arrays, strict=True)
+    ]
     numbers = [values for values in columns if values is not None]
     has_values = numeric or any(array.null_count < len(array) for array in arrays)
     if len(numbers) == len(tables) and has_values:
@@ -156,19 +152,16 @@ def _read(tables: list[Frame], name: Any, missing_words: Sequence[str]) -> tuple
     codes: list[Labels] = []
     texts: list[list[str]] = []
     for frame, array in zip(tables, arrays, strict=True):
-        if array.null_count == len(array):
-            codes.append(np.full(len(frame), -1))
-            texts.append([])
-            continue
-        numbers_of_levels, levels = frame.categories(name, missing_words)
-        codes.append(numbers_of_levels)
+        of_table, levels = np.full(len(frame), -1), list[Any]()
+        if array.null_count < len(array):
+            of_table, levels = frame.categories(name, missing_words)
+        codes.append(of_table)
         texts.append([_text(level) for level in levels])
-    number_of = {
-        text: float(at) for at, text in enumerate(sorted({t for some in texts for t in some}))
-    }
+    every = sorted({text for levels in texts for text in levels})
+    number_of = {text: float(at) for at, text in enumerate(every)}
     return "category", [
-        np.array([*(number_of[text] for text in some), np.nan])[code]
-        for code, some in zip(codes, texts, strict=True)
+        np.array([*map(number_of.__getitem__, levels), np.nan])[code]
+        for code, levels in zip(codes, texts, strict=True)
     ]
 
 
@@ -203,9 +196,8 @@ def _middle(text: str) -> float | None:
     return low if high == np.inf else high if low == -np.inf else (low + high) / 2
 
 
-def _seconds(frame: Frame, name: Any, column: Any) -> Floats | None:
+def _seconds(column: Any) -> Floats | None:
     """Return the dates of a column in seconds, NaN where missing; None if it holds other values."""
-    del frame, name
     if column.null_count == len(column):
         return np.full(len(column), np.nan)
     if is_text(column.type):
@@ -218,8 +210,8 @@ def _seconds(frame: Frame, name: Any, column: Any) -> Floats | None:
     if not pa.types.is_timestamp(column.type):
         return None
     per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[column.type.unit]
-    moments = np.asarray(pc.fill_null(column.cast(pa.int64()), 0), dtype=np.float64) / per_second
-    return np.where(np.asarray(pc.is_null(column)), np.nan, moments)
+    moments = column.cast(pa.int64()).cast(pa.float64(), safe=False)
+    return np.asarray(moments, dtype=np.float64) / per_second  # a null is NaN
 
 
 def _text(level: Any) -> str:

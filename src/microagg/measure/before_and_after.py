@@ -9,7 +9,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,80 +66,55 @@ def summaries(both: Pair, among: int) -> list[Summary]:
     >>> summaries(both, 3)[0].median
     (4.0, 4.0)
     """
-    return [
-        (_categories if both.is_category[j] else _numbers)(both, j, among)
-        for j in range(len(both.names))
-    ]
+    rows = []
+    for j, variable in enumerate(both.variables):
+        before, after = (int(np.isnan(t[:, j]).sum()) for t in (both.original, both.protected))
+        figures = (_categories if variable.is_category else _numbers)(both, j, among)
+        row = Summary(str(variable.name), kind=variable.kind, missing=(before, after), **figures)
+        rows.append(row)
+    return rows
 
 
-def _numbers(both: Pair, j: int, among: int) -> Summary:
-    tables = both.original[:, j], both.protected[:, j]
-    name, kind = str(both.names[j]), both.kinds[j]
-    gone = [np.isnan(values) for values in tables]
-    w, persons = both.row_weights, 1.0 if both.weights is None else both.mean_weight
-    first, second = (
-        _four(values[~no], w[~no], among, persons) for values, no in zip(tables, gone, strict=True)
-    )
-    missing = (int(gone[0].sum()), int(gone[1].sum()))
-    total, mean, median, sd = zip(first, second, strict=True)
-    if kind == "date":
-        scale = time_scale(both.before, both.variables[j], both.protected[:, j])
-        if scale is not None:
-            return Summary(
-                name,
-                mean=(scale.words(mean[0]), scale.words(mean[1])),
-                median=(scale.words(median[0]), scale.words(median[1])),
-                sd=(scale.span(sd[0]), scale.span(sd[1])),
-                kind=kind,
-                missing=missing,
-            )
-    return Summary(name, total, mean, median, sd, kind, missing)
-
-
-def _categories(both: Pair, j: int, among: int) -> Summary:
-    names = names_of_levels(both.variables[j])
-    w = both.row_weights
-    counts, masses, missing = [], [], []
+def _numbers(both: Pair, j: int, among: int) -> dict[str, Any]:
+    persons = 1.0 if both.weights is None else both.mean_weight
+    figures = []
     for table in (both.original, both.protected):
         there = ~np.isnan(table[:, j])
-        codes = table[there, j].astype(np.int64)
-        width = max(len(names), int(codes.max(initial=0)) + 1)
-        counts.append(np.bincount(codes, minlength=width))
-        masses.append(np.bincount(codes, weights=w[there], minlength=width).astype(np.float64))
-        missing.append(int((~there).sum()))
-    same = both.both_there[:, j]
-    differ = both.wrong_categories(j)[same]
-    moved, moved_share = _moved_most(both, j, list(map(str, names)), masses, among)
-    return Summary(
-        str(both.names[j]),
-        kind=both.kinds[j],
-        missing=(missing[0], missing[1]),
-        levels=(int(np.count_nonzero(counts[0])), int(np.count_nonzero(counts[1]))),
-        moved=moved,
-        moved_share=moved_share,
-        changed=float(w[same] @ differ / w[same].sum()) if same.any() else 0.0,
-    )
+        figures.append(_four(table[there, j], both.row_weights[there], among, persons))
+    total, mean, median, sd = zip(*figures, strict=True)
+    scale = time_scale(both.before, both.variables[j], both.protected[:, j])
+    if scale is None:
+        return {"total": total, "mean": mean, "median": median, "sd": sd}
+    return {
+        "mean": tuple(map(scale.words, mean)),
+        "median": tuple(map(scale.words, median)),
+        "sd": tuple(map(scale.span, sd)),
+    }
 
 
-def _moved_most(
-    both: Pair, j: int, names: list[str], masses: list[Floats], among: int
-) -> tuple[str | None, Numbers | None]:
-    """Find the category whose share changed most, of those that a picture may name.
-
-    ``masses`` has the weight of each category, before and after.
-    """
-    codes = [t[~np.isnan(t[:, j]), j].astype(np.int64) for t in (both.original, both.protected)]
+def _categories(both: Pair, j: int, among: int) -> dict[str, Any]:
+    names = [str(name) for name in names_of_levels(both.variables[j])]
+    codes, masses = [], []
+    for table in (both.original, both.protected):
+        there = ~np.isnan(table[:, j])
+        codes.append(table[there, j].astype(np.int64))
+        masses.append(np.bincount(codes[-1], both.row_weights[there], len(names)))
+    figures = {
+        "levels": (len(np.unique(codes[0])), len(np.unique(codes[1]))),
+        "changed": both.changed(j),
+    }
     if not all(map(len, codes)):
-        return None, None
+        return figures
     levels = bars(codes, names, among)["levels"]
     named = [names.index(level) for level in levels if level != OTHERS]
     before, after = (mass[named] / mass.sum() for mass in masses)
     off = np.abs(after - before)
     if not off.max(initial=0.0) > _ROUNDING:
-        return None, None
+        return figures
     # Of two categories both change alike, whatever the order of records leaves of it when rounded.
     most = int(np.argmax(off > off.max() - _ROUNDING))
-    return names[named[most]], (float(before[most]), float(after[most]))
+    moved_share = float(before[most]), float(after[most])
+    return {**figures, "moved": names[named[most]], "moved_share": moved_share}
 
 
 def _four(
@@ -163,24 +138,6 @@ def _four(
     total = (base + mean) * float(w.sum()) * persons
     total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
     return total * unit, (base + mean) * unit, (base + median) * unit, float(np.sqrt(square)) * unit
-
-
-def pictures_of(both: Pair, k: int) -> dict[str, Any]:
-    """Return all charts of a table before and after, as plain data.
-
-    Parameters
-    ----------
-    both : both tables
-    k : least number of records of a bar; at least 3 is taken
-    """
-    return {
-        "distributions": {
-            str(variable.name): column(
-                variable, [both.original[:, j], both.protected[:, j]], max(k, 3), both.before
-            )
-            for j, variable in enumerate(both.variables)
-        }
-    }
 
 
 def column(
@@ -223,8 +180,7 @@ _UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 _DAYS_THAT_HIDE_HOURS = 60
 
 
-@dataclass(frozen=True)
-class TimeScale:
+class TimeScale(NamedTuple):
     """What an instant of a column stands for."""
 
     seconds: float
@@ -313,25 +269,19 @@ def bars(tables: list[Labels], names: list[str], k: int, ordered: bool = False) 
     """
     m = len(names)  # levels without a name, such as those that a recoding merged, are others
     counts = np.array([np.bincount(codes, minlength=m)[:m] for codes in tables])
-    sizes = np.array([len(codes) for codes in tables])
     may_name = ((counts >= k) | (counts == 0)).all(axis=0) & (counts > 0).any(axis=0)
-    by_size = np.argsort(-counts[0], kind="stable")
-    kept = [level for level in by_size.tolist() if may_name[level]]
-    kept = kept[:_MOST_LEVELS]
-    rest = sizes - counts[:, kept].sum(axis=1)
-    while kept and (_too_few(rest, k) or (rest.any() and len(kept) == _MOST_LEVELS)):
+    by_size = np.argsort(-counts[0], kind="stable").tolist()
+    kept = [level for level in by_size if may_name[level]][:_MOST_LEVELS]
+    rest = np.array([*map(len, tables)]) - counts[:, kept].sum(axis=1)
+    while kept and (rest[rest < k].any() or (rest.any() and len(kept) == _MOST_LEVELS)):
         rest = rest + counts[:, kept.pop()]
-    if not kept and _too_few(rest, k):
+    if rest[rest < k].any():
         rest = np.zeros_like(rest)
     kept = sorted(kept) if ordered else kept
     levels, shown = [names[level] for level in kept], counts[:, kept]
     if rest.any():
         levels, shown = [*levels, OTHERS], np.column_stack([shown, rest])
     return {"levels": levels, **_by_table(shown)}
-
-
-def _too_few(rest: Labels, k: int) -> bool:
-    return bool(((rest > 0) & (rest < k)).any())
 
 
 def distribution(tables: list[Floats], k: int) -> dict[str, Any]:
@@ -345,12 +295,13 @@ def distribution(tables: list[Floats], k: int) -> dict[str, Any]:
         [np.bincount(np.searchsorted(cuts, x, "right"), minlength=len(cuts) + 1) for x in tables]
     )
     keep: list[float] = []
-    bins = [np.zeros(len(tables), np.int64)]
-    for cut, counts in zip([*cuts.tolist(), None], counted.T, strict=True):
-        bins[-1] = bins[-1] + counts
-        if cut is not None and bins[-1].min() >= k:
+    bins = [counted[:, 0]]
+    for cut, counts in zip(cuts.tolist(), counted.T[1:], strict=True):
+        if bins[-1].min() >= k:
             keep.append(cut)
-            bins.append(np.zeros(len(tables), np.int64))
+            bins.append(counts)
+        else:
+            bins[-1] = bins[-1] + counts
     while len(bins) > 1 and bins[-1].min() < k:  # the rest goes to the bin before
         rest = bins.pop()
         bins[-1] = bins[-1] + rest

@@ -14,7 +14,6 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.categories import nominal_encoder
 from microagg.encode.inertia import Corners, Encoder, LevelCounts
 from microagg.encode.recoded_table import Recoded
-from microagg.encode.scale import fit_scale
 from microagg.encode.space import encoder_of
 from microagg.errors import InputError, listed, shown
 from microagg.kernels.labels import combine
@@ -36,8 +35,7 @@ class AttackerSpace(NamedTuple):
     and not weighted: an attacker compares records, and each is one. A missing value is at the column's mean.
     So that missingness itself counts, a column in which the original misses some values has further
     coordinates: the corners of a simplex, one for each state: there, missing, missing with a certain code.
-    Where all values are in memory the space is fitted to them (:func:`encoded`), elsewhere to summaries of
-    them (engines/fit.py).
+    It is fitted to values in memory (:attr:`Pair.encoded`) or to summaries of them (engines/fit.py).
     """
 
     columns: Sequence[Encoder]
@@ -52,33 +50,6 @@ class AttackerSpace(NamedTuple):
             if j in self.states:
                 columns.append(self.states[j].apply(states[:, j].astype(np.float64)))
         return np.ascontiguousarray(np.hstack(columns))
-
-
-def encoded(
-    variables: Sequence[Variable], protected: Floats, states: Labels | None = None
-) -> tuple[Floats, Floats]:
-    """Coordinates before and after, each C-contiguous of shape (n, c).
-
-    Released values have the numbering of the originals, NaN where missing; without ``states`` codes of
-    missing values do not matter.
-
-    >>> age = Variable("age", "number", np.array([30.0, np.nan, 50.0]))
-    >>> before, after = encoded([age], np.array([[40.0], [40.0], [40.0]]))
-    >>> before[:, 0].round(3).tolist(), after[:, 0].tolist()
-    ([-0.707, 0.0, 0.707], [0.0, 0.0, 0.0])
-    >>> bool(before[1, 1] != before[0, 1]), before[0, 1] == after[0, 1] == after[1, 1]
-    (True, np.True_)
-    """
-    original = np.column_stack([variable.values for variable in variables])
-    if states is None:
-        before, states = np.isnan(original).astype(np.int64), np.isnan(protected).astype(np.int64)
-    else:
-        before = np.column_stack([variable.states for variable in variables])
-    space = AttackerSpace(
-        [encoder_of(variable) for variable in variables],
-        state_encoders(np.bincount(column) for column in before.T),
-    )
-    return space.place(original, before), space.place(protected, states)
 
 
 def _placed(encoder: Encoder, values: Floats) -> Floats:
@@ -108,8 +79,6 @@ class Pair:
 
     Columns may be of any kind: numbers, instants or level numbers, NaN where a value is missing; released
     values are in the same numbering, nodes of a hierarchy after its levels, and what is neither after these.
-
-    What several measures need is computed once, when first asked for.
     """
 
     variables: Sequence[Variable]
@@ -158,16 +127,6 @@ class Pair:
         return np.column_stack([variable.values for variable in self.variables])
 
     @cached_property
-    def kinds(self) -> list[str]:
-        """Kind of each column."""
-        return [variable.kind for variable in self.variables]
-
-    @cached_property
-    def is_category(self) -> list[bool]:
-        """Whether a column holds level numbers."""
-        return [variable.is_category for variable in self.variables]
-
-    @cached_property
     def row_weights(self) -> Floats:
         """(n,) what each record counts: its weight, or 1."""
         return np.ones(len(self)) if self.weights is None else self.weights
@@ -190,16 +149,19 @@ class Pair:
             states=None if self.states is None else self.states[:, at],
         )
 
-    def wrong_categories(self, j: int) -> NDArray[np.bool_]:
-        """(n,) where a category is neither the original one nor one that it was merged into by recoding."""
-        x, y = self.original[:, j], self.protected[:, j]
-        wrong: NDArray[np.bool_] = self.both_there[:, j] & (x != y)
-        variable = self.variables[j]
+    def changed(self, j: int) -> float:
+        """Share of records whose category of column ``j`` changed, of those that have one in both tables.
+
+        A category that the original one was merged into by recoding is no change.
+        """
+        there, variable = self.both_there[:, j], self.variables[j]
+        x, y, w = self.original[there, j], self.protected[there, j], self.row_weights[there]
+        wrong = x != y
         if variable.merged_from is not None:
             at = np.flatnonzero(wrong & (y >= len(variable.levels)))
             level, merged = x[at].astype(np.int64), y[at].astype(np.int64) - len(variable.levels)
             wrong[at] = variable.merged_from[merged, level] == 0
-        return wrong
+        return float(w @ wrong / w.sum()) if len(w) else 0.0
 
     def groups_of(self, j: int) -> Labels | None:
         """Group of each record by which a column was released; None: not known."""
@@ -208,47 +170,28 @@ class Pair:
         return np.ascontiguousarray(self.labels[:, j])
 
     @cached_property
-    def scaled(self) -> tuple[Floats, Floats]:
-        """Both in units of the original: mean 0 and standard deviation 1, constant columns 0.
-
-        Of the values that are there, with weights where these are given; NaN where one is missing.
-        """
-        columns = map(self._scaled_column, range(len(self.names)))
-        before, after = zip(*columns, strict=True)
-        return np.column_stack(before), np.column_stack(after)
-
-    def _scaled_column(self, j: int) -> tuple[Floats, Floats]:
-        x, y = self.original[:, j], self.protected[:, j]
-        there = ~np.isnan(x)
-        if not there.any():
-            return x, np.where(np.isnan(y), np.nan, 0.0)
-        scaling = fit_scale(x[there, None])
-        with np.errstate(over="ignore"):
-            before, after = (scaling.apply(values[:, None])[:, 0] for values in (x, y))
-        if self.weights is not None and there.sum() > 1:
-            w = self.weights[there]
-            middle = float(np.average(before[there], weights=w))
-            square = float(np.average(np.square(before[there] - middle), weights=w))
-            spread = np.sqrt(square * there.sum() / (there.sum() - 1)) or np.inf
-            before, after = (before - middle) / spread, (after - middle) / spread
-        return before, np.clip(after, -FAR, FAR)
-
-    @cached_property
     def encoded(self) -> tuple[Floats, Floats]:
-        """Both as coordinates in which records are near or far, whatever the kinds of the columns.
+        """Coordinates before and after, each C-contiguous of shape (n, c), see :class:`AttackerSpace`.
 
-        For numbers and dates, none missing or transformed, these are the scaled columns; see
-        :class:`AttackerSpace`.
+        >>> age = Variable("age", "number", np.array([30.0, np.nan, 50.0]))
+        >>> before, after = Pair([age], np.array([[40.0], [40.0], [40.0]])).encoded
+        >>> before[:, 0].round(3).tolist(), after[:, 0].tolist()
+        ([-0.707, 0.0, 0.707], [0.0, 0.0, 0.0])
+        >>> bool(before[1, 1] != before[0, 1]), before[0, 1] == after[0, 1] == after[1, 1]
+        (True, np.True_)
         """
-        if not np.isnan(self.protected).any() and all(
-            variable.kind in ("number", "integer", "date")
-            and variable.setting.transform is None
-            and not variable.missing.any()
-            for variable in self.variables
-        ):
-            # An attacker compares records, whatever their weights.
-            return self.scaled if self.weights is None else replace(self, weights=None).scaled
-        return encoded(self.variables, self.protected, self.states)
+        if self.states is None:
+            before, after = (
+                np.isnan(table).astype(np.int64) for table in (self.original, self.protected)
+            )
+        else:
+            before = np.column_stack([variable.states for variable in self.variables])
+            after = self.states
+        space = AttackerSpace(
+            [encoder_of(variable) for variable in self.variables],
+            state_encoders(np.bincount(column) for column in before.T),
+        )
+        return space.place(self.original, before), space.place(self.protected, after)
 
     @cached_property
     def varies(self) -> Any:
@@ -302,9 +245,7 @@ def against_original(
     recoded: Mapping[Any, Recoded],
     before: Frame | None,
 ) -> Pair:
-    """Return a pair with the originals of recoded columns, and with those of known columns and strata.
-
-    Measures of loss are about the original: a recoded column is compared as it was before its recoding.
+    """Compare recoded columns, known ones and strata included, as they were before their recoding.
 
     Parameters
     ----------
@@ -325,7 +266,7 @@ def against_original(
             protected[j] = column.stands_for(protected[j], typed[j])
             typed[j] = column.before
             continue
-        after = _read(both.after, name, column)
+        after = _released(both.after, name, column)
         names.append(name)
         typed.append(column.before)
         protected.append(column.stands_for(after.values, after))
@@ -343,18 +284,18 @@ def against_original(
     )
 
 
-def _read(frame: Frame, name: Any, column: Recoded) -> Variable:
+def _released(frame: Frame, name: Any, column: Recoded) -> Variable:
     recoder = column.recoder
     return variable_of(frame, name, recoder.after, recoder.codes, recoder.missing_words)
 
 
 def _as_numbers(frame: Frame, recoded: Mapping[Any, Recoded]) -> Frame:
     """Return a frame in which bands are the means of their values, for analyses of numbers."""
-    banded = [name for name, column in recoded.items() if column.recoder.how.bands is not None]
     columns = {}
-    for name in banded:
-        after = _read(frame, name, recoded[name])
-        columns[name] = frame.doubles_like(name, recoded[name].stands_for(after.values, after))
+    for name, column in recoded.items():
+        if column.recoder.how.bands is not None:
+            after = _released(frame, name, column)
+            columns[name] = frame.doubles_like(name, column.stands_for(after.values, after))
     return Frame(frame.with_columns(columns)) if columns else frame
 
 
@@ -384,34 +325,27 @@ def pair(
     """
     if is_frame(original) != is_frame(protected):
         raise InputError("Compare two frames or two arrays; one of each was given.")
-    if is_frame(original):
-        before, after = Frame(original), Frame(protected)
-        aside = [*leave_out, *([] if weights is None else [weights])]
-        names = _shared_columns(before, after, columns, aside)
-        if len(before) != len(after):
+    if not is_frame(original):
+        if columns is not None or kinds or weights is not None:
+            raise InputError("Columns have names in frames only; pick columns of arrays before.")
+        first, second = as_matrix(original), as_matrix(protected)
+        if first.shape != second.shape:
             raise InputError(
-                f"Both tables must have the same records in the same order; they have {len(before)} and "
-                f"{len(after)}. Drop the records that only one of them has."
+                "Both tables must have the same records in the same order; their shapes are "
+                f"{first.shape} and {second.shape}."
             )
-        if not len(before):
-            raise InputError(
-                "Both tables must have records; they have none. Check how they were read."
-            )
-        return _frames_pair(before, after, names, kinds or {}, weights)
-    if columns is not None or kinds or weights is not None:
-        raise InputError("Columns have names in frames only; pick columns of arrays before.")
-    first, second = as_matrix(original), as_matrix(protected)
-    if first.shape != second.shape:
+        return Pair([Variable(j, "number", x) for j, x in enumerate(first.T)], second)
+    before, after = Frame(original), Frame(protected)
+    aside = [*leave_out, *([] if weights is None else [weights])]
+    names = _shared_columns(before, after, columns, aside)
+    if len(before) != len(after):
         raise InputError(
-            "Both tables must have the same records in the same order; their shapes are "
-            f"{first.shape} and {second.shape}."
+            f"Both tables must have the same records in the same order; they have {len(before)} and "
+            f"{len(after)}. Drop the records that only one of them has."
         )
-    return Pair([Variable(j, "number", x) for j, x in enumerate(first.T)], second)
-
-
-def _frames_pair(
-    before: Frame, after: Frame, names: list[Any], kinds: Mapping[Any, Any], weights: Any
-) -> Pair:
+    if not len(before):
+        raise InputError("Both tables must have records; they have none. Check how they were read.")
+    kinds = kinds or {}
     for name in kinds:
         if name not in names:
             raise InputError(

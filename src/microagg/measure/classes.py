@@ -151,6 +151,12 @@ def classes(X: Floats) -> Labels:
     return canonical_labels(labels)
 
 
+def missing_alone(codes: Labels) -> Labels:
+    """Return the ``codes`` of records, where each record without one (below 0) has a number of its own."""
+    rows = np.arange(len(codes))
+    return np.where(codes < 0, codes.max(initial=0) + 1 + rows, codes)
+
+
 def share_below(labels: Labels, k: int, units: Labels | None = None) -> float:
     """Return the share of records in classes of fewer than ``k`` records, or units.
 

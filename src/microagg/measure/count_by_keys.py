@@ -136,16 +136,10 @@ class KeySums:
         self._parts: Path | None = None  # folder of the parts that were written out
         self._clear(_FEWEST_SLOTS)
 
-    def _may_have(self, slots: int) -> bool:
-        """Return whether a table of this size fits; growing needs the old and the new table at once."""
-        return 2 * slots * sum(self._shape) * 8 <= self._memory or self._depth == _DEEPEST
-
     def _clear(self, slots: int) -> None:
         width, sums = self._shape
-        self._keys, self._sums = (
-            np.empty((slots, width), np.uint64),
-            np.zeros((slots, sums), np.int64),
-        )
+        self._keys = np.empty((slots, width), np.uint64)
+        self._sums = np.zeros((slots, sums), np.int64)
         self._used = 0
 
     def add(self, entries: Keys, added: Labels) -> None:
@@ -158,11 +152,16 @@ class KeySums:
             )
             if at == len(entries):
                 return
-            larger = next((2**i * slots for i in (2, 1) if self._may_have(2**i * slots)), None)
-            if larger is None:
+            # Growing needs the old and the new table at once.
+            most = self._memory // (2 * sum(self._shape) * 8)
+            grown = 4 * slots if 4 * slots <= most or self._depth == _DEEPEST else 2 * slots
+            if grown > most and self._depth < _DEEPEST:
                 self._write_out()
-            else:
-                self._grow(larger)
+                continue
+            there = self._sums[:, 0] != 0
+            keys, sums = self._keys[there], self._sums[there]
+            self._clear(grown)
+            _, self._used = put(keys, sums, 0, self._keys, self._sums, 0, grown)
 
     def results(self) -> Iterator[tuple[Keys, Labels]]:
         """Give all keys and their sums, some at a time, once."""
@@ -193,12 +192,6 @@ class KeySums:
                 )
         path.unlink()
         yield from inner.results()
-
-    def _grow(self, slots: int) -> None:
-        there = self._sums[:, 0] != 0
-        keys, sums = self._keys[there], self._sums[there]
-        self._clear(slots)
-        _, self._used = put(keys, sums, 0, self._keys, self._sums, 0, slots)
 
     def _write_out(self) -> None:
         if self._parts is None:

@@ -7,15 +7,17 @@ from which a protected one can be computed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.both_tables import Pair
+from microagg.measure.classes import missing_alone
+from microagg.measure.column_losses import UNORDERED
 from microagg.measure.known_columns import Known
 
 # Random groups to compare with, and the most records to draw for them.
@@ -58,8 +60,7 @@ _RECORDS_OF_A_LEVEL = 10
 _DIFFERENT_BY_CHANCE = 10
 
 
-@dataclass(frozen=True)
-class UnitsInGroups:
+class UnitsInGroups(NamedTuple):
     """How many different values of a column the groups hold; shares of groups are from 0 to 1.
 
     A missing value counts as different from all others.
@@ -79,8 +80,7 @@ class UnitsInGroups:
     """Whether the values look like persons, households or firms that groups fail to mix."""
 
 
-@dataclass(frozen=True)
-class Identifier:
+class Identifier(NamedTuple):
     """How far the values of a column point to single records."""
 
     present: int
@@ -92,8 +92,7 @@ class Identifier:
     records each have, no measurement and no date), or None: no sign of an identifier."""
 
 
-@dataclass(frozen=True)
-class Determined:
+class Determined(NamedTuple):
     """A protected column that follows from a known one."""
 
     known: Any
@@ -106,8 +105,7 @@ class Determined:
     """Whether records with equal known values have equal protected ones, throughout."""
 
 
-@dataclass(frozen=True)
-class SortedColumn:
+class SortedColumn(NamedTuple):
     """A column by which the rows of a file are sorted, or nearly so."""
 
     name: Any
@@ -133,8 +131,7 @@ def sorted_column(name: Any, codes: Labels) -> SortedColumn | None:
     up, down = np.count_nonzero(steps > 0), np.count_nonzero(steps < 0)
     if len(there) < _FEWEST_RECORDS or not up + down:
         return None
-    ranks, rows = _ranks(_numbered(there)), _ranks(np.arange(len(there)))
-    correlation = float(np.clip(ranks @ rows, -1, 1))
+    correlation = float(np.clip(_ranks(there) @ _ranks(np.arange(len(there))), -1, 1))
     one_way = float(max(up, down) / (up + down))
     nearly = up + down >= _FEWEST_STEPS and one_way >= _ONE_WAY
     if nearly or abs(correlation) > _RANK_CORRELATION:
@@ -152,9 +149,7 @@ def units_in_groups(labels: Labels, column: Known, k: int) -> UnitsInGroups:
     >>> found.one_value, found.below_k, round(found.one_value_by_chance, 2)
     (0.5, 0.5, 0.17)
     """
-    codes = column.codes.copy()
-    missing = np.flatnonzero(codes < 0)
-    codes[missing] = len(codes) + np.arange(len(missing))
+    codes = missing_alone(column.codes)
     groups = len(group_sizes(labels))
     one_value, below_k = _homogeneous(labels, codes, k)
     times = max(1, min(-(-_GROUPS_BY_CHANCE // groups), _RECORDS_BY_CHANCE // len(codes)))
@@ -165,20 +160,15 @@ def units_in_groups(labels: Labels, column: Known, k: int) -> UnitsInGroups:
     one_by_chance, below_by_chance = _homogeneous(apart, drawn, k)
     sizes = column.sizes[column.sizes > 0]
     excess = max(one_value - one_by_chance, below_k - below_by_chance)
-    return UnitsInGroups(
-        distinct=len(sizes),
-        one_value=one_value,
-        below_k=below_k,
-        one_value_by_chance=one_by_chance,
-        below_k_by_chance=below_by_chance,
-        looks_like_unit=bool(
-            _may_name_units(column)
-            and len(sizes) >= _FEWEST_UNITS
-            and np.median(sizes) <= _RECORDS_OF_A_UNIT
-            and below_by_chance <= _RARE_BY_CHANCE
-            and excess >= _EXCESS
-        ),
+    looks_like_unit = (
+        _may_name_units(column)
+        and len(sizes) >= _FEWEST_UNITS
+        and np.median(sizes) <= _RECORDS_OF_A_UNIT
+        and below_by_chance <= _RARE_BY_CHANCE
+        and excess >= _EXCESS
     )
+    by_chance = one_by_chance, below_by_chance
+    return UnitsInGroups(len(sizes), one_value, below_k, *by_chance, bool(looks_like_unit))
 
 
 def _by_frequency(codes: Labels) -> Labels:
@@ -221,36 +211,30 @@ def identifiers(columns: Mapping[Any, Known]) -> dict[Any, Identifier]:
 
 
 def unmixed_units(
-    classes: Sequence[tuple[Labels, int]], columns: Mapping[Any, Known]
+    classes: Sequence[tuple[Labels, int]],
+    columns: Mapping[Any, Known],
+    seen_again: Mapping[Any, Known] = MappingProxyType({}),
 ) -> dict[Any, tuple[UnitsInGroups, int]]:
-    """Find ``columns`` that look like a unit, if classes hold fewer than k of its values; and that k.
+    """Find columns of whose values classes hold too few, and the k of the classes.
 
-    ``classes`` are those of blocks whose k counts records: the class of each record by the released values,
-    and k. Groups that release the same values are one class, to anyone who has the file.
+    Parameters
+    ----------
+    classes : of blocks whose k counts records, the class of each record by the released values, and k;
+        groups that release the same values are one class, to anyone who has the file
+    columns : that are units if they look like it, and classes hold fewer than k of their values
+    seen_again : names or codes that may be units; some classes hold one of them only, more than by chance
     """
     units = {}
-    for name, column in columns.items():
+    for name, column in [*columns.items(), *seen_again.items()]:
         for labels, k in classes:
             sign = units_in_groups(labels, column, k)
-            if sign.looks_like_unit:
+            unmixed = sign.looks_like_unit
+            if name in seen_again:
+                by_chance = sign.one_value_by_chance + _ONE_GROUP
+                unmixed = sign.distinct >= k and sign.one_value > by_chance
+            if unmixed:
                 units[name] = sign, k
                 break
-    return units
-
-
-def one_unit_groups(
-    classes: Sequence[tuple[Labels, int]], columns: Mapping[Any, Known]
-) -> dict[Any, tuple[UnitsInGroups, int]]:
-    """Find columns of which some classes hold one value only, more than by chance; and the k of the classes.
-
-    ``classes`` are as for :func:`unmixed_units`, ``columns`` names or codes that may be the unit.
-    """
-    units = {}
-    for name, column in columns.items():
-        for labels, k in classes:
-            sign = units_in_groups(labels, column, k)
-            if sign.distinct >= k and sign.one_value > sign.one_value_by_chance + _ONE_GROUP:
-                units[name] = sign, k
     return units
 
 
@@ -280,7 +264,7 @@ def _by_place(sizes: Labels) -> float:
     """
     m = len(sizes)
     blocks = min(_BLOCKS, m // 5)
-    ranks = _ranks(_numbered(sizes))
+    ranks = _ranks(sizes)
     if blocks < 2 or not ranks.any():
         return 0.0
     block = np.arange(m) * blocks // m
@@ -298,51 +282,33 @@ def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
 
     Each column is sorted once; then O(n) for each pair of columns.
     """
-    columns = dict(zip(both.names, map(_numbered_there, both.original.T), strict=True))
-    ordered = [kind not in ("boolean", "nominal", "hierarchy") for kind in both.kinds]
-    ranks = {
-        name: _ranks(codes) if (codes >= 0).all() else None
-        for (name, codes), has_order in zip(columns.items(), ordered, strict=True)
-        if has_order
-    }
-    return [
-        pair
-        for name, column in known.items()
-        for pair in _determined_by(name, column, columns, ranks)
+    determined = []
+    columns = [
+        (variable.name, variable.kind not in UNORDERED, codes, _ranks_if_complete(codes))
+        for variable, codes in zip(both.variables, map(_numbered, both.original.T), strict=True)
     ]
+    for name, column in known.items():
+        known_ranks = _ranks_if_complete(column.codes)
+        for protected, has_order, values, ranks in columns:
+            codes, first, second = column.codes, known_ranks, ranks
+            if first is None or second is None:
+                there = (codes >= 0) & (values >= 0)
+                codes, values = codes[there], values[there]
+                first, second = _ranks(codes), _ranks(values)
+            if len(codes) < _FEWEST_RECORDS:
+                continue
+            correlation = None
+            if column.ordered and has_order:
+                correlation = float(np.clip(first @ second, -1, 1))
+            function = _is_function(codes, values)
+            if function or (correlation is not None and abs(correlation) >= _RANK_CORRELATION):
+                determined.append(Determined(name, protected, len(codes), correlation, function))
+    return determined
 
 
-def _determined_by(
-    name: Any, column: Known, columns: Mapping[Any, Labels], ranks: Mapping[Any, Floats | None]
-) -> Iterator[Determined]:
-    known = column.codes >= 0
-    known_codes = column.codes if known.all() else column.codes[known]
-    known_ranks = _ranks(known_codes)
-    for protected, values in columns.items():
-        missing = values < 0
-        codes, own_ranks = known_codes, known_ranks
-        there, others = values, ranks.get(protected)
-        if missing.any() or len(known_codes) < len(values):
-            there = values[known & ~missing]
-            others = _ranks(_numbered(there))
-        if missing.any():
-            codes = column.codes[known & ~missing]
-            own_ranks = _ranks(codes)
-        records = len(codes)
-        if records < _FEWEST_RECORDS:
-            continue
-        correlation = None
-        if column.ordered and protected in ranks and others is not None:
-            correlation = float(np.clip(own_ranks @ others, -1, 1))
-        distinct = len(np.unique(codes)) if missing.any() else column.distinct
-        function = _is_function(codes, distinct, there)
-        if function or (correlation is not None and abs(correlation) >= _RANK_CORRELATION):
-            yield Determined(name, protected, records, correlation, function)
-
-
-def _is_function(codes: Labels, distinct: int, values: Labels) -> bool:
+def _is_function(codes: Labels, values: Labels) -> bool:
     """Return whether the values follow from the codes, and not by accident."""
-    n = len(codes)
+    n, distinct = len(codes), np.count_nonzero(np.bincount(codes))
     sizes = group_sizes(values)
     if n < _RECORDS_OF_A_LEVEL * distinct or np.count_nonzero(sizes) > distinct:
         return False
@@ -361,19 +327,10 @@ def _homogeneous(labels: Labels, codes: Labels, k: int) -> tuple[float, float]:
     return float(np.mean(distinct == 1)), float(np.mean(distinct < k))
 
 
-def _numbered(values: Floats | Labels) -> Labels:
-    """Give the distinct values numbers in ascending order."""
-    return np.unique(values, return_inverse=True)[1].reshape(-1)
-
-
-def _numbered_there(values: Floats) -> Labels:
+def _numbered(values: Floats) -> Labels:
     """Give the distinct values numbers in ascending order; −1 where one is missing."""
-    missing = np.isnan(values)
-    if not missing.any():
-        return _numbered(values)
-    codes = np.full(len(values), -1)
-    codes[~missing] = _numbered(values[~missing])
-    return codes
+    codes = np.unique(values, return_inverse=True)[1].reshape(-1)
+    return np.where(np.isnan(values), -1, codes)
 
 
 def _ranks(codes: Labels) -> Floats:
@@ -382,3 +339,7 @@ def _ranks(codes: Labels) -> Floats:
     middle = np.cumsum(sizes) - sizes / 2 - len(codes) / 2  # 0 on average over the records
     length = float(np.sqrt(np.square(middle) @ sizes))
     return middle[codes] / length if length > 0 else np.zeros(len(codes))
+
+
+def _ranks_if_complete(codes: Labels) -> Floats | None:
+    return _ranks(codes) if codes.min(initial=0) >= 0 else None

@@ -69,7 +69,7 @@ class Analysis:
     @property
     def worst(self) -> float:
         """Least overlap."""
-        return float(min(estimate.overlap for estimate in self.estimates))
+        return min(estimate.overlap for estimate in self.estimates)
 
     @property
     def moved(self) -> float:
@@ -181,13 +181,8 @@ class Figure(NamedTuple):
 
     records: int
     value: float
-    low: float
-    high: float
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """The 95 % interval."""
-        return self.low, self.high
+    interval: tuple[float, float]
+    """Of 95 %."""
 
 
 def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
@@ -197,29 +192,28 @@ def overlap(first: tuple[float, float], second: tuple[float, float]) -> float:
     (0.5, 1.0, -1.0)
     """
     common = min(first[1], second[1]) - max(first[0], second[0])
-    shares = []
-    for low, high in (first, second):
-        if high > low:
-            shares.append(common / (high - low))
-        else:  # a point is covered or not
-            shares.append(1.0 if common >= 0 else 0.0)
-    return float(np.mean(shares))
+    return float(
+        np.mean(
+            [
+                common / (high - low) if high > low else float(common >= 0)  # a point is in or not
+                for low, high in (first, second)
+            ]
+        )
+    )
 
 
-def mean(x: Floats, w: Floats | None) -> Figure:
+def mean(x: Floats, w: Floats) -> Figure:
     """Estimate the mean of at least two values."""
-    w = np.ones(len(x)) if w is None else w
     middle = float(x[0] + np.average(x - x[0], weights=w))
     return _with_error(len(x), middle, _error(w, (x - middle) / w.sum()))
 
 
-def gini(x: Floats, w: Floats | None) -> Figure:
+def gini(x: Floats, w: Floats) -> Figure:
     """Estimate the Gini coefficient: 0 if all have the same, near 1 if one has all.
 
-    >>> round(gini(np.array([1.0, 3.0]), None).value, 3)
+    >>> round(gini(np.array([1.0, 3.0]), np.ones(2)).value, 3)
     0.25
     """
-    w = np.ones(len(x)) if w is None else w
     total = float(w @ x)
     if total <= 0 or x.min() < 0:
         raise InputError(
@@ -238,24 +232,22 @@ def gini(x: Floats, w: Floats | None) -> Figure:
     return _with_error(len(x), value, _error(w, influence))
 
 
-def poverty(x: Floats, w: Floats | None, line: float, of_median: float, rows: Labels) -> Figure:
+def poverty(x: Floats, w: Floats, line: float, of_median: float, rows: Labels) -> Figure:
     """Estimate the share of some records whose income is below a share of the median of all.
 
     ``x`` and ``w`` are of all records, ``rows`` those whose rate it is; the ``line`` is the share
     ``of_median``.
     """
-    w = np.ones(len(x)) if w is None else w
-    poor = np.zeros(len(x))
-    poor[rows] = x[rows] < line
-    thresholds = np.zeros(len(x))
-    thresholds[rows] = w[rows]
-    mass = thresholds.sum()
-    value = float(thresholds @ poor / mass)
+    poor = x < line
+    member_weights = np.zeros(len(x))
+    member_weights[rows] = w[rows]
+    mass = member_weights.sum()
+    value = float(member_weights @ poor / mass)
     # The line moves with the median: what a record does to the rate by that.
     median = line / of_median
-    at_line, at_median = _density(x, thresholds, line), _density(x, w, median)
+    at_line, at_median = _density(x, member_weights, line), _density(x, w, median)
     pull = of_median * at_line / at_median if at_median > 0 else 0.0
-    influence = np.where(thresholds > 0, (poor - value) / mass, 0.0)
+    influence = np.where(member_weights > 0, (poor - value) / mass, 0.0)
     influence -= pull * ((x < median) - 0.5) / w.sum()
     return _with_error(len(rows), value, _error(w, influence))
 
@@ -268,13 +260,12 @@ def _density(x: Floats, w: Floats, at: float) -> float:
     return float(np.average(kernels, weights=w))
 
 
-def quantile(x: Floats, w: Floats | None, p: float) -> Figure:
+def quantile(x: Floats, w: Floats, p: float) -> Figure:
     """Estimate a quantile: the mean of the values around it."""
-    w = np.ones(len(x)) if w is None else w
     value = _quantile(x, w, p)
     half = _student(len(x) - 1) * _error(w, ((x <= value) - p) / w.sum())
     low, high = (_quantile(x, w, at) for at in (max(p - half, 0.0), min(p + half, 1.0)))
-    return Figure(len(x), value, min(low, value), max(high, value))
+    return Figure(len(x), value, (min(low, value), max(high, value)))
 
 
 def _quantile(x: Floats, w: Floats, p: float) -> float:
@@ -282,16 +273,16 @@ def _quantile(x: Floats, w: Floats, p: float) -> float:
     return float(x[rows[0]] + np.average(x[rows] - x[rows[0]], weights=w[rows]))
 
 
-def window(x: Floats, w: Floats | None, p: float, around: int = AROUND) -> Labels:
+def window(x: Floats, w: Floats, p: float, around: int = AROUND) -> Labels:
     """Return the rows of the values around a quantile, ten if not said otherwise, or of all if fewer.
 
-    >>> window(np.arange(21.0), None, 0.5).tolist()
+    >>> window(np.arange(21.0), np.ones(21), 0.5).tolist()
     [5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]
     """
-    even = w is None or w.min() == w.max()  # then nothing needs to be sorted but the window
-    # Equal values by their weights, so that the order of rows does not matter.
-    order = None if w is None or even else np.lexsort((w, x))
-    upto = np.cumsum(np.ones(len(x)) if w is None else w if order is None else w[order])
+    # Equal values by their weights, so that the order of rows does not matter. With equal weights nothing
+    # needs to be sorted but the window.
+    order = None if w.min() == w.max() else np.lexsort((w, x))
+    upto = np.cumsum(w if order is None else w[order])
     at = int(np.searchsorted(upto, upto[-1] * p * (1 - 1e-12)))
     count = min(len(x), around + (len(x) - around) % 2)  # as many on either side of the median
     start = min(max(min(at, len(x) - 1) - (count - 1) // 2, 0), len(x) - count)
@@ -301,10 +292,9 @@ def window(x: Floats, w: Floats | None, p: float, around: int = AROUND) -> Label
     return order[start : start + count]
 
 
-def regression(y: Floats, X: Floats, w: Floats | None, names: list[str]) -> list[Figure]:
+def regression(y: Floats, X: Floats, w: Floats, names: list[str]) -> list[Figure]:
     """Fit least squares with an intercept; return it and the coefficient of each column."""
-    weights, n, free = w, len(y), len(y) - X.shape[1] - 1
-    w = np.ones(n) if w is None else w
+    n, free = len(y), len(y) - X.shape[1] - 1
     if free < 1:
         raise InputError(
             f"A regression with {X.shape[1]} coefficients needs at least "
@@ -324,7 +314,7 @@ def regression(y: Floats, X: Floats, w: Floats | None, names: list[str]) -> list
     slope = np.linalg.solve(R, Q.T @ (root[:, 0] * (y - middle)))
     rest = y - middle - Z @ slope
     inverse = np.linalg.inv(R)
-    if weights is None:
+    if w.min() == w.max():
         variance = np.square(rest).sum() / free
         errors = np.sqrt(variance * np.square(inverse).sum(axis=1)) / spread
         shift = np.linalg.norm(inverse.T @ (centre / spread))
@@ -349,7 +339,7 @@ def _error(w: Floats, influence: Floats) -> float:
 
 def _with_error(n: int, value: float, error: float, free: int | None = None) -> Figure:
     half = _student(n - 1 if free is None else free) * error
-    return Figure(n, value, value - half, value + half)
+    return Figure(n, value, (value - half, value + half))
 
 
 def _student(free: int) -> float:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -29,21 +29,20 @@ from numpy.typing import NDArray
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import thread_count
 from microagg.errors import InputError, listed
-from microagg.measure.associations import centred, correlations, cramer
 from microagg.measure.both_tables import Pair
 from microagg.measure.read_protected import ComparedColumn, compared_columns, weights_of
 from microagg.tables.frame import Frame, choose_columns
 from microagg.tables.matrix import as_matrix, is_frame
 
 _MOST_RECORDS = 1_000_000  # of larger tables a sample of this size is looked at
-
-
 _CELLS = 20  # levels or bins of a column, besides missing values and other values
 _WIDTH = _CELLS + 2
 _TABLES = 150  # tables of two, and of three columns that are looked at
 _SAMPLES = 3
 _RARE = 0.05  # share of the records under which a category is rare
 _SAME = 1e-5  # of a standard deviation: released numbers are rounded to a tenth of this
+_CONSTANT = 1e-14  # of the largest value: a column that varies by less is constant but for rounding
+_ROUNDING = 1e-13  # a variance below this share of the mean square is rounding
 
 
 def scaled(column: ComparedColumn) -> ComparedColumn:
@@ -54,10 +53,14 @@ def scaled(column: ComparedColumn) -> ComparedColumn:
     """
     if column.is_category:
         return column
-    both = (column.before, column.after)
-    largest = max(float(np.fmax.reduce(np.abs(values), initial=0.0)) for values in both)
-    before, after = (np.ldexp(values, -np.frexp(largest)[1]) for values in both)
+    before, after = at_most_1(column.before, column.after)
     return column._replace(before=before, after=after)
+
+
+def at_most_1(*arrays: Floats) -> list[Floats]:
+    """Divide by a power of two, which changes no digit, so that no difference or square overflows."""
+    largest = max(float(np.fmax.reduce(np.abs(values), initial=0.0)) for values in arrays)
+    return [np.ldexp(values, -np.frexp(largest)[1]) for values in arrays]
 
 
 def mean_of(values: Iterable[float]) -> float:
@@ -97,53 +100,42 @@ def sets_of(d: int, order: int, rng: np.random.Generator) -> list[tuple[int, ...
     count = math.comb(d, order)
     if order == 1 or count <= _TABLES:
         return list(itertools.combinations(range(d), order))
-    numbers = np.sort(rng.choice(count, _TABLES, replace=False))
-    return [_numbered_set(d, order, int(number)) for number in numbers]
-
-
-def _numbered_set(d: int, order: int, number: int) -> tuple[int, ...]:
-    """Return a set by its number in the order of itertools: 1,500 columns have 560 million sets of three."""
-    columns, first = [], 0
-    for left in range(order - 1, -1, -1):
-        while number >= (after := math.comb(d - 1 - first, left)):
-            number, first = number - after, first + 1
-        columns.append(first)
-        first += 1
-    return tuple(columns)
-
-
-def shares_of(weights: Floats) -> Floats:
-    """Return weights as shares of their sum, which may itself be too large for a number."""
-    small = np.ldexp(
-        weights, -np.frexp(weights.max())[1]
-    )  # by a power of two, so that no digit changes
-    return np.asarray(small / small.sum())
+    sets = []
+    # By their numbers in the order of itertools: 1,500 columns have 560 million sets of three.
+    for number in np.sort(rng.choice(count, _TABLES, replace=False)).tolist():
+        columns, first = list[int](), 0
+        for left in range(order - 1, -1, -1):
+            while number >= (after := math.comb(d - 1 - first, left)):
+                number, first = number - after, first + 1
+            columns.append(first)
+            first += 1
+        sets.append(tuple(columns))
+    return sets
 
 
 def cells_of(column: ComparedColumn) -> Cells:
     """Cut a column into cells: levels of the original, or bins between its quantiles."""
     levels, counts = np.unique(column.before[~np.isnan(column.before)], return_counts=True)
-    if len(levels) > _CELLS and not column.is_category:
+    binned = len(levels) > _CELLS and not column.is_category
+    if binned:
         ends = np.cumsum(counts)
         at = np.searchsorted(ends, np.arange(1, _CELLS) / _CELLS * ends[-1])
         at = np.unique(at[at < len(levels) - 1])
         # Halfway to the next value, so that the digits to which values are rounded do not matter.
         edges = levels[at] / 2 + levels[at + 1] / 2
-        before, after = (
-            _numbered(values, lambda there: np.searchsorted(edges, there))
-            for values in (column.before, column.after)
-        )
-        return Cells(before, after, after)
-    # Of equally frequent levels the lower ones: the order of records must not matter.
-    kept = levels[np.sort(np.argsort(-counts, kind="stable")[:_CELLS])]
-    same = 0.0 if column.is_category or not len(kept) else _SAME * float(np.ptp(kept))
-    before, after = (
-        _numbered(values, lambda there: _level(there, kept, same))
-        for values in (column.before, column.after)
-    )
-    if column.is_category:
-        return Cells(before, after, after)
-    return Cells(before, after, _numbered(column.after, lambda there: _level(there, kept, np.inf)))
+    else:  # of equally frequent levels the lower ones: the order of records must not matter
+        levels = levels[np.sort(np.argsort(-counts, kind="stable")[:_CELLS])]
+    same = 0.0 if column.is_category or not len(levels) else _SAME * float(np.ptp(levels))
+
+    def numbered(values: Floats, same: float) -> NDArray[np.uint8]:
+        missing = np.isnan(values)
+        there = np.where(missing, 0.0, values)
+        cells = np.searchsorted(edges, there) if binned else _level(there, levels, same)
+        return np.where(missing, _CELLS + 1, cells).astype(np.uint8)
+
+    before, after = numbered(column.before, same), numbered(column.after, same)
+    exact = binned or column.is_category
+    return Cells(before, after, after if exact else numbered(column.after, np.inf))
 
 
 def _level(values: Floats, levels: Floats, same: float) -> Labels:
@@ -154,12 +146,6 @@ def _level(values: Floats, levels: Floats, same: float) -> Labels:
     below = np.maximum(above - 1, 0)
     nearest = np.where(values - levels[below] < levels[above] - values, below, above)
     return np.where(np.abs(values - levels[nearest]) <= same, nearest, _CELLS)
-
-
-def _numbered(values: Floats, place: Callable[[Floats], Labels]) -> NDArray[np.uint8]:
-    """Return the cell of each value; missing ones have the last cell."""
-    missing = np.isnan(values)
-    return np.where(missing, _CELLS + 1, place(np.where(missing, 0.0, values))).astype(np.uint8)
 
 
 def other_samples(cells: Sequence[Cells], shares: Floats, rng: np.random.Generator) -> list[Floats]:
@@ -180,26 +166,14 @@ def other_samples(cells: Sequence[Cells], shares: Floats, rng: np.random.Generat
 
 def move_of(cells: Sequence[Cells], chosen: Sequence[int], masses: Masses) -> Move:
     """Compare the tables of some columns before and after, and in other samples."""
-    size = _WIDTH ** len(chosen)
-    keys = [_joint([getattr(cells[j], side) for j in chosen]) for side in ("before", "after")]
-    before, after, *others = (
-        np.bincount(key, mass, size).astype(np.float64, copy=False)
-        for key, mass in zip(
-            [*keys, *[keys[0]] * _SAMPLES],
-            [masses.before, masses.after, *masses.samples],
-            strict=True,
-        )
-    )
+    size, key = _WIDTH ** len(chosen), _joint([cells[j].before for j in chosen])
+    before, *others = (np.bincount(key, mass, size) for mass in (masses.before, *masses.samples))
+    after = np.bincount(_joint([cells[j].after for j in chosen]), masses.after, size)
     strength = other_strengths = 0.0
     if len(chosen) == 2:
-        v = _cramer(before)
-        if any(cells[j].nearest is not cells[j].after for j in chosen):
-            key = _joint([cells[j].nearest for j in chosen])
-            after_nearest = np.bincount(key, masses.after, size).astype(np.float64, copy=False)
-        else:
-            after_nearest = after
-        strength = abs(_cramer(after_nearest) - v)
-        other_strengths = mean_of(abs(_cramer(other) - v) for other in others)
+        v, key = cramer(before), _joint([cells[j].nearest for j in chosen])
+        strength = abs(cramer(np.bincount(key, masses.after, size)) - v)
+        other_strengths = mean_of(abs(cramer(other) - v) for other in others)
     return Move(
         float(np.abs(after - before).sum() / 2),
         mean_of(np.abs(other - before).sum() / 2 for other in others),
@@ -217,21 +191,71 @@ def _joint(cells: Sequence[NDArray[np.uint8]]) -> Labels:
     return numbers
 
 
-def _cramer(table: Floats) -> float:
-    """Cramér's V of a table of two columns, the shares of all cells."""
+def cramer(table: Any) -> float:
+    """Return Cramér's V, √(χ²/(n·(min(r, c) − 1))), of the shares of the cells of two columns.
+
+    The table has the r rows and c columns that occur.
+    """
     cells = np.flatnonzero(table)
-    return cramer(cells // _WIDTH, cells % _WIDTH, table[cells])
+    rows, columns, mass = cells // _WIDTH, cells % _WIDTH, table[cells]
+    p, q = np.bincount(rows, mass), np.bincount(columns, mass)
+    least = min(np.count_nonzero(p), np.count_nonzero(q)) - 1
+    if least < 1:
+        return 0.0
+    # χ²/n = Σ n_ij²/(n_i·n_j) − 1
+    chi = float((np.square(mass) / (p[rows] * q[columns])).sum()) - 1
+    return float(np.sqrt(min(max(chi / least, 0.0), 1.0)))
 
 
-def spread_of(column: ComparedColumn, masses: Masses) -> tuple[Any, float | None]:
+def correlations(values: Floats, mass: Floats) -> Floats:
+    """Return the (d, d) correlations of columns, each over the records that have both; 0 of a constant one.
+
+    ``values`` (n, d) are numbers, NaN where missing; ``mass`` (n,) is what each record counts.
+
+    >>> X = np.array([[20.0, 1.0], [30.0, 3.0], [40.0, np.nan], [50.0, 1.0]])
+    >>> correlations(X, np.ones(4)).round(3).tolist()
+    [[1.0, -0.189], [-0.189, 1.0]]
+    """
+    there = (~np.isnan(values)).astype(np.float64)
+    Z = np.zeros_like(there)  # standard deviations from the mean, 0 where missing
+    for j, column in enumerate(values.T):
+        moved, shares = centred(at_most_1(column)[0], mass)
+        spread = float(np.sqrt(shares @ np.square(moved)))
+        if spread > _CONSTANT:
+            Z[:, j] = moved / spread
+    total = (there * mass[:, None]).T @ there
+    weighted = Z * mass[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = weighted.T @ there / total  # [i, j]: of column i where j is there
+        squares = (weighted * Z).T @ there / total
+        variance = squares - mean**2
+        r = (weighted.T @ Z / total - mean * mean.T) / np.sqrt(variance * variance.T)
+    varies = variance > _ROUNDING * np.maximum(squares, 1.0)
+    return np.clip(np.where(varies & varies.T & (total > 0), r, 0.0), -1.0, 1.0)
+
+
+def centred(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
+    """Return values less their mean, and each one's share of all that counts; 0 where one is missing."""
+    there = ~np.isnan(values)
+    mass = np.where(there, mass, 0.0)
+    total = float(mass.sum()) or 1.0
+    base = float(values[np.argmax(there)]) if there.any() else 0.0
+    moved = np.where(there, values - base, 0.0)  # a large offset must not swallow the digits
+    return np.where(there, moved - float(mass @ moved) / total, 0.0), mass / total
+
+
+def spread_of(column: ComparedColumn, masses: Masses) -> float | None:
     """Return σ after/σ before; None where the original does not vary, and of categories."""
     if column.is_category:
-        return column.name, None
-    spreads = []
-    for values, mass in ((column.before, masses.before), (column.after, masses.after)):
-        moved, weight = centred(values, mass)
-        spreads.append(float(np.sqrt(weight @ np.square(moved))))
-    return column.name, spreads[1] / spreads[0] if spreads[0] else None
+        return None
+    before, after = (
+        float(np.sqrt(weight @ np.square(moved)))
+        for moved, weight in (
+            centred(column.before, masses.before),
+            centred(column.after, masses.after),
+        )
+    )
+    return after / before if before else None
 
 
 def correlation_change(columns: Sequence[ComparedColumn], masses: Masses) -> float | None:
@@ -246,22 +270,19 @@ def correlation_change(columns: Sequence[ComparedColumn], masses: Masses) -> flo
 
 def rare_share(columns: Sequence[ComparedColumn], masses: Masses) -> float | None:
     """Return the share of rare categories after/before, over all columns; None where there are none."""
-    total = [0.0, 0.0]
+    total = np.zeros(2)
     for column in columns:
         if not column.is_category:
             continue
         shares = []
         levels = np.unique(column.before[~np.isnan(column.before)])
         for values, mass in ((column.before, masses.before), (column.after, masses.after)):
-            there = ~np.isnan(values) & np.isin(values, levels)
-            place = np.searchsorted(levels, values[there])
-            counted = np.bincount(place, mass[there], len(levels))
-            known = float(mass[~np.isnan(values)].sum()) or 1.0
-            shares.append(counted / known)
+            there = np.isin(values, levels)
+            counts = np.bincount(np.searchsorted(levels, values[there]), mass[there], len(levels))
+            shares.append(counts / (float(mass[~np.isnan(values)].sum()) or 1.0))
         is_rare = shares[0] < _RARE
-        for side in (0, 1):
-            total[side] += float(shares[side][is_rare].sum())
-    return total[1] / total[0] if total[0] else None
+        total += [share[is_rare].sum() for share in shares]
+    return float(total[1] / total[0]) if total[0] else None
 
 
 class Tables(NamedTuple):
@@ -278,7 +299,7 @@ class Tables(NamedTuple):
 class WorstPair(NamedTuple):
     """The table of two columns that moved most, of those that were looked at."""
 
-    columns: tuple[Any, Any]
+    columns: tuple[Any, ...]
     share: float
     """Of the records that stand in another cell."""
     sampling: float
@@ -307,8 +328,6 @@ class Fidelity:
     """Of the original, as far as looked at."""
     sampled: bool = False
     """Whether there are more records than these."""
-    columns: int = 1
-    """Columns that vary."""
 
     @property
     def spread(self) -> float | None:
@@ -318,7 +337,7 @@ class Fidelity:
     @property
     def order(self) -> int:
         """The most columns that a table was made of: 1, 2 or 3."""
-        return min(self.columns, 3)
+        return sum(share is not None for share in self.tables)
 
     def multiple(self, order: int) -> float:
         """Return how many times as far tables of 1, 2 or 3 columns moved as in another sample.
@@ -333,21 +352,14 @@ class Fidelity:
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         worst = self.worst_pair
+        single = ("correlations", "associations", "associations_sampling", "rare")
         return {
             "tables": self.tables._asdict(),
             "sampling": self.sampling._asdict(),
             "spread": self.spread,
             "spreads": {str(name): value for name, value in self.spreads.items()},
-            "correlations": self.correlations,
-            "associations": self.associations,
-            "associations_sampling": self.associations_sampling,
-            "rare": self.rare,
-            "worst_pair": worst
-            and {
-                "columns": [str(name) for name in worst.columns],
-                "share": worst.share,
-                "sampling": worst.sampling,
-            },
+            **{name: getattr(self, name) for name in single},
+            "worst_pair": worst and {**worst._asdict(), "columns": [*map(str, worst.columns)]},
             "records": self.records,
             "sampled": self.sampled,
         }
@@ -391,9 +403,8 @@ def fidelity(
             raise InputError(
                 f"Both arrays need the same columns; they have {first.shape[1]} and {second.shape[1]}."
             )
-        return fidelity_of(
-            [ComparedColumn(j, first[:, j], second[:, j], False) for j in range(first.shape[1])]
-        )
+        columns_of_arrays = enumerate(zip(first.T, second.T, strict=True))
+        return fidelity_of([ComparedColumn(j, x, y, False) for j, (x, y) in columns_of_arrays])
     before, after = Frame(original), Frame(released)
     if columns is None:
         names = [name for name in before.names if after.has(name) and name != weight]
@@ -403,19 +414,16 @@ def fidelity(
             )
     else:
         names = choose_columns(after, choose_columns(before, columns))
-    weights: list[Floats | None] = [None, None]
-    if weight is not None:
-        weights[0] = weights_of(before, weight)[0]
-        weights[1] = weights_of(after, weight)[0] if after.has(weight) else None
-    return fidelity_of(compared_columns(before, after, names, kinds or {}), *weights)
+    weights = None if weight is None else weights_of(before, weight)[0]
+    released_weights = weights_of(after, weight)[0] if after.has(weight) else None
+    columns_of_frames = compared_columns(before, after, names, kinds or {})
+    return fidelity_of(columns_of_frames, weights, released_weights)
 
 
 def columns_of(both: Pair) -> list[ComparedColumn]:
     """Return the columns of ``both`` tables."""
-    return [
-        ComparedColumn(name, both.original[:, j], both.protected[:, j], both.is_category[j])
-        for j, name in enumerate(both.names)
-    ]
+    columns = zip(both.variables, both.original.T, both.protected.T, strict=True)
+    return [ComparedColumn(v.name, x, y, v.is_category) for v, x, y in columns]
 
 
 def fidelity_of(
@@ -447,17 +455,16 @@ def fidelity_of(
         rows = [rng.choice(n, min(n, _MOST_RECORDS), replace=False) for n in sizes]
         if sizes[0] == sizes[1]:
             rows[1] = rows[0]  # where rows correspond, no noise is added
-        columns = [
-            ComparedColumn(c.name, c.before[rows[0]], c.after[rows[1]], c.is_category)
-            for c in columns
-        ]
+        columns = [c._replace(before=c.before[rows[0]], after=c.after[rows[1]]) for c in columns]
         weights = None if weights is None else weights[rows[0]]
         released_weights = None if released_weights is None else released_weights[rows[1]]
     n = len(columns[0].before)
+    # Weights may have a sum that is too large for a number.
     shares, after = (
-        np.full(size, 1 / size) if w is None else shares_of(w)
+        np.ones(size) if w is None else at_most_1(w)[0]
         for w, size in ((weights, n), (released_weights, len(columns[0].after)))
     )
+    shares, after = shares / shares.sum(), after / after.sum()
     # Threads of the library for products would wait for each other longer than they work.
     with threadpool_limits(1), ThreadPoolExecutor(thread_count()) as pool:
         columns = list(pool.map(scaled, columns))
@@ -470,8 +477,8 @@ def fidelity_of(
         moves = list(
             pool.map(lambda chosen: move_of(cells, chosen, masses), itertools.chain(*sets))
         )
-        spreads = dict(pool.map(lambda column: spread_of(column, masses), columns))
-        correlations = correlation_change(columns, masses)
+        spreads = list(pool.map(lambda column: spread_of(column, masses), columns))
+        off = correlation_change(columns, masses)
     ends = np.cumsum([len(each) for each in sets])
     of_order = [moves[end - len(each) : end] for each, end in zip(sets, ends, strict=True)]
     means = [tuple(map(mean_of, zip(*each, strict=True))) or (None,) * 4 for each in of_order]
@@ -483,16 +490,13 @@ def fidelity_of(
         worst_pair=None
         if worst is None
         else WorstPair(
-            (columns[sets[1][worst][0]].name, columns[sets[1][worst][1]].name),
-            two[worst].share,
-            two[worst].sampling,
+            tuple(columns[j].name for j in sets[1][worst]), two[worst].share, two[worst].sampling
         ),
-        spreads={name: value for name, value in spreads.items() if value is not None},
-        correlations=correlations,
+        spreads={c.name: x for c, x in zip(columns, spreads, strict=True) if x is not None},
+        correlations=off,
         associations=means[1][2],
         associations_sampling=means[1][3],
         rare=rare_share(columns, masses),
         records=n,
         sampled=sampled,
-        columns=len(columns),
     )

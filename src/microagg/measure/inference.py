@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
+from microagg.compile.threads import thread_count
 from microagg.measure.attack_rates import AttackFigure, Rate, pooled_weight
 from microagg.measure.attack_tables import AttackTable, AttackTables
 
@@ -48,17 +50,18 @@ def link(
 
     Returns
     -------
-    AttackFigure or None
-        None where there are not two columns, or nobody was tried.
+    None where there are not two columns, or nobody was tried.
     """
     d = len(tables.names)
     if d < 2 or (known is not None and not 0 < len(known) < d):
         return None
     rows = tables.released.coordinates
 
-    def rate(table: AttackTable) -> Rate | None:
+    def rate(table: AttackTable | None) -> Rate | None:
         from microagg.kernels.attack_loops import link_parts
 
+        if table is None:
+            return None
         people = table.coordinates[:attacks]
         first = np.zeros((len(people), d))
         if known is None:
@@ -73,15 +76,15 @@ def link(
             link_parts(people[some], rows, first[some], second[some], scratch, linked[some])
 
         done = _in_threads(search, len(people), stop)
-        return Rate.of(float(linked[done].mean()), len(done)) if len(done) else None
+        return Rate.of(linked[done].mean(), len(done)) if len(done) else None
 
     attack = rate(tables.original)
-    control = rate(tables.control) if tables.control is not None and attack else None
     if attack is None:
         return None
     # Random records of the two parties are equal if they are in the same class of equal rows.
     shares = tables.released.distinct()[1] / len(rows)
-    return AttackFigure(attack, Rate.of(float((shares**2).sum()), attack.attacks), control)
+    baseline = Rate.of((shares**2).sum(), attack.attacks)
+    return AttackFigure(attack, baseline, rate(tables.control))
 
 
 def infer(
@@ -95,16 +98,13 @@ def infer(
 
     Parameters
     ----------
-    tables : what the attacker sees, whom the attack is about, and controls
+    tables, attacks, stop : as for :func:`link`
     known : columns that the attacker knows; a secret is left out of them when it is guessed
     secrets : columns to guess, each in turn
-    attacks : people tried, at most
-    stop : told the number of people done now and then; returns whether to stop
 
     Returns
     -------
-    dict
-        A figure for each secret, by column number; empty if nobody was tried.
+    A figure for each secret, by column number; empty if nobody was tried.
     """
     rows = tables.released
     knows = np.zeros(len(tables.names))
@@ -143,7 +143,6 @@ def infer_by_model(
     from threadpoolctl import threadpool_limits
 
     results: dict[int, AttackFigure] = {}
-    train = slice(0, _TRAINED_ON)  # rows are in random order
     for done, j in enumerate(secrets):
         if stop(done):
             break
@@ -152,14 +151,14 @@ def infer_by_model(
         # categories, of which every table has some.
         with threadpool_limits(1), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            predict = _trained(tables, features, j, train) if features else None
+            predict = _trained(tables, features, j) if features else None
         if predict is None:
             continue
 
         def guesses(
-            table: AttackTable, predict: Callable[[AttackTable], Floats] = predict
+            table: AttackTable, predict: Callable[[Floats], Floats] = predict
         ) -> tuple[Labels, Floats]:
-            people = AttackTable(table.values[:attacks], table.coordinates[:attacks])
+            people = table.values[:attacks]
             return np.arange(len(people)), predict(people)[:, None]
 
         results |= _judged(tables, [j], guesses)
@@ -167,13 +166,14 @@ def infer_by_model(
 
 
 def _trained(
-    tables: AttackTables, features: list[int], j: int, train: slice
-) -> Callable[[AttackTable], Floats] | None:
+    tables: AttackTables, features: list[int], j: int
+) -> Callable[[Floats], Floats] | None:
     """Train a model of column j; return its predictions as a function, None where nothing can be learned."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     # Categories with more levels than the model takes are ordered by their number.
-    categories = [tables.kinds[c] == "category" and _levels(tables, c) <= 250 for c in features]
+    most = np.fmax.reduce([np.fmax.reduce(t.values, initial=0.0) for t in tables.every])
+    categories = [tables.kinds[c] == "category" and most[c] < 250 for c in features]
     settings = {
         "max_iter": 40,
         "max_leaf_nodes": 15,
@@ -181,7 +181,8 @@ def _trained(
         "random_state": 0,
         "early_stopping": False,
     }
-    X, y = tables.released.values[train][:, features], tables.released.values[train, j]
+    train = tables.released.values[:_TRAINED_ON]  # rows are in random order
+    X, y = train[:, features], train[:, j]
     there = ~np.isnan(y)
     X, y = X[there], y[there]
     if len(y) < 10 or len(np.unique(y)) < 2:
@@ -192,20 +193,15 @@ def _trained(
         among = np.isin(y, common)
         settings["max_iter"] = max(10, 40 // max(1, len(common) - 1))
         classifier = HistGradientBoostingClassifier(**settings).fit(X[among], y[among])
-        return lambda people: np.asarray(classifier.predict(people.values[:, features]), np.float64)
+        return lambda people: np.asarray(classifier.predict(people[:, features]), np.float64)
     relative = bool(y.min() > 0)  # errors of positive numbers count in per cent
     regression = HistGradientBoostingRegressor(**settings).fit(X, np.log(y) if relative else y)
 
-    def predict(people: AttackTable) -> Floats:
-        predicted = np.asarray(regression.predict(people.values[:, features]), np.float64)
+    def predict(people: Floats) -> Floats:
+        predicted = np.asarray(regression.predict(people[:, features]), np.float64)
         return np.exp(predicted) if relative else predicted
 
     return predict
-
-
-def _levels(tables: AttackTables, j: int) -> float:
-    every = (tables.original, tables.released, tables.control)
-    return 1 + max(float(np.nanmax(t.values[:, j], initial=0)) for t in every if t is not None)
 
 
 def _judged(
@@ -213,46 +209,42 @@ def _judged(
     secrets: list[int],
     guesses: Callable[[AttackTable], tuple[Labels, Floats]],
 ) -> dict[int, AttackFigure]:
-    """Compare guesses with the truth, for originals and for controls."""
-    rates = [_rates_of(tables, tables.original, secrets, *guesses(tables.original))]
-    if tables.control is not None:
-        rates.append(_rates_of(tables, tables.control, secrets, *guesses(tables.control)))
+    """Compare guesses with the truth, for originals and for controls.
+
+    ``guesses`` returns the people of a table who were tried, and what was guessed of them, secret by secret.
+    """
+    kinds, margins = tables.kinds, dict.fromkeys(secrets, 0.0)
+    for j in secrets:
+        released = tables.released.values[:, j]
+        released = released[~np.isnan(released)]
+        if kinds[j] == "date" and len(released):
+            margins[j] = _TOLERANCE * float(released.std())
+
+    def rates(table: AttackTable | None) -> dict[int, Rate]:
+        if table is None:
+            return {}
+        people, guessed = guesses(table)
+        if not len(people):
+            return {}
+        hits = np.column_stack(
+            [
+                is_right(column, table.values[people, j], kinds[j], margins[j])
+                for j, column in zip(secrets, guessed.T, strict=True)
+            ]
+        )
+        pooled = pooled_weight(hits) if len(secrets) > 1 else None
+        shares = zip(secrets, hits.mean(axis=0), strict=True)
+        return {j: Rate.of(share, len(people), pooled=pooled) for j, share in shares}
+
+    attacks, controls = rates(tables.original), rates(tables.control)
     figures = {}
-    for j, attack in rates[0].items():
+    for j, attack in attacks.items():
         truth = tables.original.values[:, j]
-        margin = _date_margin(tables, j)
-        naive = _best_constant(tables.released.values[:, j], tables.kinds[j], margin)
-        by_chance = is_right(np.full(len(truth), naive), truth, tables.kinds[j], margin)
-        baseline = Rate.of(float(by_chance.mean()), attack.attacks)
-        figures[j] = AttackFigure(attack, baseline, rates[-1].get(j) if len(rates) > 1 else None)
+        naive = _best_constant(tables.released.values[:, j], kinds[j], margins[j])
+        by_chance = is_right(np.full(len(truth), naive), truth, kinds[j], margins[j])
+        baseline = Rate.of(by_chance.mean(), attack.attacks)
+        figures[j] = AttackFigure(attack, baseline, controls.get(j))
     return figures
-
-
-def _rates_of(
-    tables: AttackTables, table: AttackTable, secrets: list[int], people: Labels, guesses: Floats
-) -> dict[int, Rate]:
-    """Return how often each secret of some people of a table was guessed; empty if nobody was tried."""
-    if not len(people):
-        return {}
-    hits = np.column_stack(
-        [
-            is_right(
-                guesses[:, at], table.values[people, j], tables.kinds[j], _date_margin(tables, j)
-            )
-            for at, j in enumerate(secrets)
-        ]
-    )
-    pooled = pooled_weight(hits) if len(secrets) > 1 else None
-    shares = hits.mean(axis=0)
-    return {
-        j: Rate.of(float(shares[at]), len(people), pooled=pooled) for at, j in enumerate(secrets)
-    }
-
-
-def _date_margin(tables: AttackTables, j: int) -> float:
-    values = tables.released.values[:, j]
-    values = values[~np.isnan(values)]
-    return _TOLERANCE * float(values.std()) if len(values) and tables.kinds[j] == "date" else 0.0
 
 
 def is_right(guess: Floats, truth: Floats, kind: str, margin: float = 0.0) -> NDArray[np.bool_]:
@@ -289,21 +281,17 @@ def _best_constant(values: Floats, kind: str, margin: float) -> float:
 
 def _in_threads(search: Callable[[int, int], None], people: int, stop: Stop) -> Labels:
     """Search for people in threads, piece by piece; return those done when all are, or at a stop."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    from microagg.compile.threads import thread_count
-
     done = np.zeros(people, dtype=bool)
     stopped = False
 
-    def work(begin: int) -> tuple[int, int]:
+    def work(begin: int) -> int:
         end = min(begin + _AT_ONCE, people)
         if not stopped:
             search(begin, end)
             done[begin:end] = True
-        return begin, end
+        return end
 
     with ThreadPoolExecutor(thread_count()) as pool:
-        for _, end in pool.map(work, range(0, people, _AT_ONCE)):
+        for end in pool.map(work, range(0, people, _AT_ONCE)):
             stopped = stopped or stop(end)
     return np.flatnonzero(done)

@@ -19,9 +19,8 @@ from microagg.errors import TableError
 from microagg.kernels.labels import combine
 from microagg.measure.both_tables import Pair
 from microagg.measure.classes import ClassSizes, countable, share_below
-from microagg.measure.linkage import Linkage, check_sample, link
+from microagg.measure.linkage import Linkage, link
 from microagg.plan.sections import Roles
-from microagg.plan.settings import check_k
 from microagg.tables.frame import Frame
 
 # Amounts that people round: this many values repeat at least, and of these a larger share ends in 0, by
@@ -104,7 +103,16 @@ def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
     >>> column.codes.tolist(), column.kind
     ([1, -1, 0, 1], 'whole')
     """
-    return {name: _known(frame, name) for name in names}
+    columns = {}
+    for name in names:
+        codes, values, complete = _encoded(frame, name)
+        kind = _kind(values)
+        if kind == "whole" and _is_rounded(values, codes):
+            kind = "real"
+        if kind != "other":
+            codes = _ascending(codes, values, nan_is_missing=complete)
+        columns[name] = Known(codes, kind)
+    return columns
 
 
 def as_in_file(column: Known, text: Known) -> Known:
@@ -130,9 +138,10 @@ def views_of(roles: Roles) -> dict[str, list[Any]]:
 
     ``roles`` are those of a plan; a view without columns is left out.
     """
-    claimed = [*roles.known, *roles.confidential] if roles.confidential else []
-    views = {"known": list(roles.known), "claimed": claimed}
-    return {view: columns for view, columns in views.items() if columns}
+    views = {"known": list(roles.known)} if roles.known else {}
+    if roles.confidential:
+        views["claimed"] = [*roles.known, *roles.confidential]
+    return views
 
 
 def known_risk(
@@ -142,7 +151,6 @@ def known_risk(
     *,
     units: Labels | None = None,
     sample: int | None = None,
-    random_state: int | None = 0,
     progress: Callable[[int], None] | None = None,
 ) -> KnownRisk:
     """Measure what an attacker gains who knows some columns exactly and the protected ones too.
@@ -150,40 +158,27 @@ def known_risk(
     Parameters
     ----------
     both : both tables
-    known : codes of each known column; without any, the figures are those of the protected ones alone
+    known : each known column; without any, the figures are those of the protected ones alone
     k : records, or units, that must share their values
     units : (n,) unit of each record; None: k counts records
-    sample : number of random records to link, by ``random_state``; the linkage then has an interval
-    progress : hears the number of records linked
-
-    Notes
-    -----
-    O(n log n) for few protected columns: distinct protected rows with equal known values are in a tree, or
-    are looked at one by one where they are few.
+    sample, progress : as for :func:`microagg.measure.linkage.link`
     """
-    check_sample(sample)
-    check_k(k, max(len(both), k))
     columns = [column.codes for column in known.values()]
+    blocks = combine(columns) if columns else None
+    linkage = link(both, blocks=blocks, sample=sample, progress=progress)
     labels = combine([both.released_classes, *columns])
-    linkage = link(
-        both,
-        blocks=combine(columns) if columns else None,
-        sample=sample,
-        random_state=random_state,
-        progress=progress,
-    )
     return KnownRisk.of(ClassSizes.of_labels(labels, units), k, linkage)
 
 
 @dataclass(frozen=True)
 class Harm:
-    """What one known column does; shares are of records in classes of fewer than k."""
+    """What one known column does."""
 
     name: Any
     distinct: int
     """Distinct values, missing ones aside."""
     alone: float
-    """Share if it were the only known column."""
+    """Share of records in classes of fewer than k if it were the only known column."""
 
 
 def largest_first(shares: Mapping[Any, float]) -> dict[Any, float]:
@@ -197,15 +192,10 @@ def rank(both: Pair, known: Mapping[Any, Known], k: int, units: Labels | None = 
     Columns that do the same are in order of their distinct values, most of them first, then as given.
     ``both``, ``k`` and ``units`` are as for :func:`known_risk`.
     """
-    check_k(k, max(len(both), k))
-    harms = [
-        Harm(
-            name,
-            column.distinct,
-            share_below(combine([both.released_classes, column.codes]), k, units),
-        )
-        for name, column in known.items()
-    ]
+    harms = []
+    for name, column in known.items():
+        labels = combine([both.released_classes, column.codes])
+        harms.append(Harm(name, column.distinct, share_below(labels, k, units)))
     return sorted(harms, key=lambda harm: (-harm.alone, -harm.distinct))
 
 
@@ -214,12 +204,10 @@ def enough(
 ) -> list[Any] | None:
     """Find ``known`` columns to drop so that k holds for the protected columns with all others known.
 
-    No smaller set within the one found is enough: none of its columns can stay. Another set may be
-    smaller; columns that split the fewest classes are kept first. None if not even
-    dropping all of them is enough, since k does not hold for the protected columns alone. ``both``, ``k`` and
-    ``units`` are as for :func:`known_risk`.
+    None of them can stay, but another set may be smaller: columns that split the fewest classes are kept
+    first. None if k does not hold for the protected columns alone. ``both``, ``k`` and ``units`` are as for
+    :func:`known_risk`.
     """
-    check_k(k, max(len(both), k))
     if share_below(both.released_classes, k, units) > 0:
         return None
     splits = {}
@@ -240,16 +228,6 @@ def ascending_codes(frame: Frame, name: Any) -> Labels:
     """Give numbers to the distinct values of column ``name`` of ``frame``, ascending; texts by letters."""
     codes, values, complete = _encoded(frame, name)
     return _ascending(codes, values, nan_is_missing=complete)
-
-
-def _known(frame: Frame, name: Any) -> Known:
-    codes, values, complete = _encoded(frame, name)
-    kind = _kind(values)
-    if kind != "other":
-        if kind == "whole" and _is_rounded(values, codes):
-            kind = "real"
-        codes = _ascending(codes, values, nan_is_missing=complete)
-    return Known(codes, kind)
 
 
 def _encoded(frame: Frame, name: Any) -> tuple[Labels, Any, bool]:
@@ -277,12 +255,11 @@ def _is_rounded(values: Any, codes: Labels) -> bool:
     People round incomes, and rounded ones meet; ids repeat whatever their last digit is.
     """
     repeats = np.bincount(codes[codes >= 0], minlength=len(values)) > 1
-    if not repeats.any() or repeats.all():
+    if repeats.sum() < _FEWEST_REPEATED or repeats.all():
         return False
     ends_in_0 = np.array([value is not None and value % 10 == 0 for value in values.to_pylist()])
-    often = int(repeats.sum())
     excess = ends_in_0[repeats].mean() - ends_in_0[~repeats].mean()
-    return bool(often >= _FEWEST_REPEATED and excess >= _ROUNDED_MORE_OFTEN)
+    return bool(excess >= _ROUNDED_MORE_OFTEN)
 
 
 def _kind(values: Any) -> str:

@@ -23,6 +23,7 @@ import numpy as np
 from microagg.base.typing import Labels
 from microagg.encode.strata import count_units
 from microagg.kernels.labels import canonical_labels, combine, group_sizes
+from microagg.measure.classes import missing_alone
 from microagg.measure.disclosure_signs import identifier
 from microagg.measure.known_columns import Known
 
@@ -74,9 +75,7 @@ def linked_rows(
     hidden = {name: column for name, column in links.items() if name not in known}
     counts = []
     for name, column in links.items():
-        others = (
-            other_column.codes for known_name, other_column in known.items() if known_name != name
-        )
+        others = (column.codes for known_name, column in known.items() if known_name != name)
         sets = row_sets(combine([released, *others]), {**hidden, name: column})
         counts.append(count_row_sets(name, sets[name], k, units))
     return counts
@@ -129,14 +128,15 @@ def row_sets(rows: Labels, links: Mapping[Any, Known]) -> dict[Any, RowSets]:
     >>> found["home"].kinds.tolist(), found["home"].sizes.tolist()
     ([0, 0, 1], [2, 2, 1])
     """
-    ids = {name: _each_missing_alone(column.codes) for name, column in links.items()}
-    kinds = {name: _kinds(rows, ids_of) for name, ids_of in ids.items()}
-    while len(ids) > 1:
+    ids = {name: canonical_labels(missing_alone(column.codes)) for name, column in links.items()}
+    while True:
+        kinds = {name: _kinds(rows, ids_of) for name, ids_of in ids.items()}
+        if len(ids) == 1:  # no other column tells rows apart
+            break
         finer = combine([rows, *(kinds[name][ids_of] for name, ids_of in ids.items())])
         if finer.max() == rows.max():
             break
         rows = finer
-        kinds = {name: _kinds(rows, ids_of) for name, ids_of in ids.items()}
     return {name: RowSets(ids_of, kinds[name], group_sizes(ids_of)) for name, ids_of in ids.items()}
 
 
@@ -175,11 +175,3 @@ def _kinds(rows: Labels, ids: Labels) -> Labels:
     sums = [np.add.reduceat(column[rows[order]], starts) for column in numbers.T]  # modulo 2⁶⁴
     dense = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in (*sums, sizes)]
     return combine(dense)
-
-
-def _each_missing_alone(codes: Labels) -> Labels:
-    """Give the sets the numbers 0, 1, … by first appearance; a row without a value is a set of its own."""
-    missing = np.flatnonzero(codes < 0)
-    labels = codes.copy()
-    labels[missing] = int(codes.max(initial=-1)) + 1 + np.arange(len(missing))
-    return canonical_labels(labels)

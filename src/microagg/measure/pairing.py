@@ -40,7 +40,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.kernels.labels import combine, group_means
@@ -72,18 +71,13 @@ class Pairing(NamedTuple):
 
 
 def untouched_coordinates(codes: Labels, values: Floats | None) -> Floats:
-    """Return the coordinates of a column that was left as it is, for :func:`pairing_attack`.
+    """Return the coordinates, (n, u), of a column that was left as it is, for :func:`pairing_attack`.
 
     Parameters
     ----------
-    codes : (n,) a number for each different value, −1: missing
-    values : (n,) numbers, NaN: missing; None: the column is one of categories
-
-    Returns
-    -------
-    float64 (n, u)
-        Of a number the value over its spread, and whether it is missing; of a category one coordinate for
-        each of the most frequent levels.
+    codes : (n,) a number for each different value, −1: missing; each of the most frequent is a coordinate
+    values : (n,) numbers, NaN: missing, which become the value over its spread and whether it is missing;
+        None: the column is one of categories
 
     >>> untouched_coordinates(np.array([0, 1, 1]), None).tolist()
     [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]
@@ -109,12 +103,12 @@ def pairing_attack(
     released: Floats,
     untouched: Floats,
     *,
-    seed: int = 0,
     most: int = MOST_PEOPLE,
 ) -> Pairing:
     """Pair people and rows within each class, and count the pairs that are right.
 
-    Row i of every array belongs to person i; the attack uses this for counting only.
+    Row i of every array belongs to person i; the attack uses this for counting only. If no untouched column
+    varies, no attack is possible, and the rate is the base.
 
     Parameters
     ----------
@@ -124,14 +118,8 @@ def pairing_attack(
     original : (n, c) true protected values of people, as coordinates (scaled numbers, one-hot categories)
     released : (n, c) released protected values of rows, in the same coordinates
     untouched : (n, u) values of rows in columns left as they are that the attacker does not know about
-        people: numbers scaled, categories one-hot, missing values as a coordinate of their own
-    seed : chooses the sample of classes
+        people, see :func:`untouched_coordinates`
     most : about the number of people beyond which classes are sampled
-
-    Returns
-    -------
-    Pairing
-        If no untouched column varies, no attack is possible, and the rate is the base.
 
     >>> classes = np.array([0, 0, 0, 1, 1, 1])
     >>> age = np.array([[20.0], [30.0], [40.0], [50.0], [60.0], [70.0]])
@@ -143,7 +131,11 @@ def pairing_attack(
     n = len(classes)
     order = np.argsort(classes, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(classes[order])) + 1) if n else []
-    members = _sampled(members, n, seed, most)
+    if n > most:
+        order = np.random.default_rng(0).permutation(len(members))
+        upto = np.cumsum([len(members[at]) for at in order])
+        chosen = order[: max(1, int(np.searchsorted(upto, most, "right")))]
+        members = [members[at] for at in chosen]
     people = sum(map(len, members))
     if not people:
         return Pairing(0.0, 0.0, 0.0, 0)
@@ -159,15 +151,6 @@ def pairing_attack(
         pairs, spread = _pair_class(predicted[here], actual[here])
         right, variance, start = right + pairs, variance + spread, here.stop
     return Pairing(right / people, base, float(np.sqrt(variance)) / people, people)
-
-
-def _sampled(members: list[Labels], n: int, seed: int, most: int) -> list[Labels]:
-    """Return all classes, or random ones that together have about ``most`` people."""
-    if n <= most:
-        return members
-    order = np.random.default_rng(seed).permutation(len(members))
-    upto = np.cumsum([len(members[at]) for at in order])
-    return [members[at] for at in order[: max(1, int(np.searchsorted(upto, most, "right")))]]
 
 
 def _in_residual_units(
@@ -215,14 +198,11 @@ def _ridge(X: Floats, Y: Floats, weights: Floats) -> Floats:
     share = np.square(vectors.T @ (X * weights[:, None]).T @ Y) / np.where(scale > 0, scale, 1.0)
     explained = share.sum(axis=1) / values  # of all columns, each in units of its own spread
     total, g = float(np.count_nonzero(scale)), len(X)
-    best, penalty = np.inf, _PENALTIES[-1]
-    for tried in _PENALTIES * values.mean():
-        kept = values / (values + tried)
-        residual = total - explained.sum() + (explained * (1 - kept) ** 2).sum()
-        freedom = 1 - (1 + kept.sum()) / g
-        criterion = residual / freedom**2 if freedom > 0 else np.inf
-        if criterion < best:
-            best, penalty = criterion, tried
+    penalties = _PENALTIES * values.mean()
+    kept = values / (values + penalties[:, None])
+    residual = total - explained.sum() + (explained * (1 - kept) ** 2).sum(axis=1)
+    freedom = np.maximum(1 - (1 + kept.sum(axis=1)) / g, 1e-300)
+    penalty = penalties[np.argmin(residual / np.square(freedom))]
     weight = (vectors / (values + penalty)) @ vectors.T
     slope: Floats = weight @ ((X * weights[:, None]).T @ Y)
     return slope
@@ -259,17 +239,12 @@ def _pair_class(predicted: Floats, actual: Floats) -> tuple[float, float]:
 
 def _numbered(points: Floats) -> tuple[Labels, Labels]:
     """Return a number for each point, the same for equal ones up to rounding, and how often each occurs."""
-    if points.shape[1] == 1:
-        order = np.argsort(points[:, 0], kind="stable")
-        numbers = np.empty(len(points), np.int64)
-        numbers[order] = np.cumsum(np.diff(points[order, 0], prepend=points[order[0], 0]) > _SAME)
-    else:
-        # Neighbouring points may fall on two sides of a rounding boundary: points are equal if all of
-        # their coordinates are, and coordinates are numbered one by one.
-        numbers = np.zeros(len(points), np.int64)
-        for column in points.T:
-            along, _ = _numbered(column[:, None])
-            numbers = np.unique(numbers * len(points) + along, return_inverse=True)[1].reshape(-1)
+    columns = []
+    for column in points.T:
+        order = np.argsort(column, kind="stable")
+        columns.append(np.empty(len(points), np.int64))
+        columns[-1][order] = np.cumsum(np.diff(column[order], prepend=column[order[0]]) > _SAME)
+    numbers = combine(columns)
     return numbers, np.bincount(numbers)
 
 
@@ -334,31 +309,14 @@ def largest_share(labels: Labels, units: Labels) -> Floats:
 
 
 def standing(both: Pair) -> tuple[float, int]:
-    """Return the share of the people alone with their protected values whose values are some row's.
-
-    And the number of people who are alone with theirs, in the first of ``both`` tables.
-    """
+    """Return the share of people alone with their true values to whom some row is equal, and their number."""
     before = both.classes_before
     alone = np.flatnonzero(np.bincount(before)[before] == 1)
-    states = None
+    if not len(alone):
+        return 0.0, 0
+    labels = classes(np.vstack([both.original[alone], both.protected]))
     if both.states is not None:
-        states = np.column_stack([variable.states for variable in both.variables]), both.states
-    people, rows = alone, np.arange(len(both))
-    # Most people have some value that no row has: only the others are compared in all columns.
-    for j in range(len(both.names)):
-        true, released = both.original[people, j], both.protected[rows, j]
-        people = people[_is_among(true, released)]
-        rows = rows[_is_among(released, true)]
-    if not len(people):
-        return 0.0, len(alone)
-    labels = classes(np.vstack([both.original[people], both.protected[rows]]))
-    if states is not None:
-        labels = combine([labels, *np.vstack([states[0][people], states[1][rows]]).T])
-    stands = np.isin(labels[: len(people)], labels[len(people) :]).sum()
-    return float(stands / len(alone)), len(alone)
-
-
-def _is_among(values: Floats, others: Floats) -> NDArray[np.bool_]:
-    """Return which values are among others; missing is a value."""
-    is_among = np.isin(values, others)
-    return is_among | (np.isnan(values) & np.isnan(others).any())
+        states = np.column_stack([variable.states[alone] for variable in both.variables])
+        labels = combine([labels, *np.vstack([states, both.states]).T])
+    people, rows = np.split(labels, [len(alone)])
+    return float(np.isin(people, rows).mean()), len(alone)

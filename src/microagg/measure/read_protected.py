@@ -66,10 +66,9 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
     if variable.kind == "date":
         return _dates(variable, before, after)
     if not after.is_numeric(name):
-        bands = _bands(variable, after)
-        if bands is None:
+        if not has_bands(after, name):
             raise after.not_numbers(name)
-        return bands
+        return _bands(variable, after)
     values = after.doubles(name)
     check_not_infinite(values, name, "compare with the original")
     return values
@@ -86,23 +85,22 @@ def compared_columns(
     names : columns that both have
     kinds : of some of them, as for :func:`microagg.utility`
     """
-    settings = columns_with({}, "kinds", kinds)
-    return [_compared(before, after, name, settings.get(name, Column())) for name in names]
-
-
-def _compared(before: Frame, after: Frame, name: Any, setting: Column) -> ComparedColumn:
-    try:
-        variable = variable_of(before, name, setting)
-        values = protected_values(variable, before, after)
-    except MicroaggError:
-        # Of no kind, or written in another way: its values are told apart as texts.
-        cells = [frame.arrow_column(name).to_pylist() for frame in (before, after)]
-        texts = [[None if value is None else str(value) for value in column] for column in cells]
-        distinct = sorted({text for column in texts for text in column if text is not None})
-        numbers: dict[str | None, float] = {text: i for i, text in enumerate(distinct)}
-        first, second = (np.array([numbers.get(t, np.nan) for t in column]) for column in texts)
-        return ComparedColumn(name, first, second, True)
-    return ComparedColumn(name, variable.values, values, variable.is_category)
+    settings, columns = columns_with({}, "kinds", kinds), []
+    for name in names:
+        try:
+            variable = variable_of(before, name, settings.get(name, Column()))
+            first, second = variable.values, protected_values(variable, before, after)
+            is_category = variable.is_category
+        except MicroaggError:
+            # Of no kind, or written in another way: its values are told apart as texts.
+            cells = [frame.arrow_column(name).to_pylist() for frame in (before, after)]
+            texts = [[None if cell is None else str(cell) for cell in column] for column in cells]
+            distinct = sorted({text for column in texts for text in column if text is not None})
+            numbers: dict[str | None, float] = {text: i for i, text in enumerate(distinct)}
+            first, second = (np.array([numbers.get(t, np.nan) for t in column]) for column in texts)
+            is_category = True
+        columns.append(ComparedColumn(name, first, second, is_category))
+    return columns
 
 
 def _is_blank(frame: Frame, name: Any) -> bool:
@@ -126,10 +124,8 @@ def has_bands(frame: Frame, name: Any) -> bool:
     return bool(levels) and all(ends_of_label(str(level)) is not None for level in levels)
 
 
-def _bands(variable: Variable, after: Frame) -> Floats | None:
-    """Bands of numbers as the means of the original values in them; None if there are none."""
-    if not has_bands(after, variable.name):
-        return None
+def _bands(variable: Variable, after: Frame) -> Floats:
+    """Bands of numbers as the means of the original values in them."""
     codes, levels = after.categories(variable.name)
     means = []
     for low, high in (ends_of_label(str(level)) or (0.0, 0.0) for level in levels):

@@ -13,11 +13,11 @@ import numpy as np
 from microagg.base.formatting import names, plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import DisclosureRiskWarning, InputError, shown
-from microagg.grouping.require.weight_rules import individual_risk
-from microagg.kernels.labels import combine
+from microagg.grouping.require.amount_rules import individual_risk
+from microagg.kernels.labels import canonical_labels
 from microagg.measure.agreement import Agreement, Diversity, diversity
 from microagg.measure.both_tables import Pair, pair
-from microagg.measure.classes import ClassSizes
+from microagg.measure.classes import ClassSizes, missing_alone
 from microagg.measure.linkage import Linkage, check_sample, link
 from microagg.plan.checks import no_column
 from microagg.plan.settings import check_k
@@ -31,7 +31,7 @@ class IndividualRisk:
     """How likely records of a sample are the right ones for a person of the population; lower is safer.
 
     A combination of key values that f records of the sample share is shared by about F = Σw persons of the
-    population, by their sampling weights; :func:`microagg.grouping.require.weight_rules.individual_risk` has
+    population, by their sampling weights; :func:`microagg.grouping.require.amount_rules.individual_risk` has
     the formula. Someone who finds one member of a household finds all: the risk of a household is
     1 − Π(1 − r) over its members.
     """
@@ -45,14 +45,8 @@ class IndividualRisk:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
-        figures: dict[str, Any] = {
-            "max": self.largest,
-            "mean": self.mean,
-            "expected": self.expected,
-        }
-        if self.household is not None:
-            figures["household"] = self.household.as_dict()
-        return figures
+        household = {} if self.household is None else {"household": self.household.as_dict()}
+        return {"max": self.largest, "mean": self.mean, "expected": self.expected, **household}
 
 
 @dataclass(frozen=True)
@@ -106,23 +100,14 @@ class Risk:
 
     @property
     def record_linkage(self) -> float:
-        """Share of records that an attacker with the true values links to their protected twin.
-
-        Each original record is compared with all protected ones (z-scores of the original, categories
-        as :mod:`microagg.encode.space` has them) and guessed to be one of the nearest; if its own
-        is among m equally near ones, that counts 1/m. Computed when first asked for, since it needs
-        a nearest-neighbour search.
-        """
+        """Share of records that an attacker with the true values links to their protected twin."""
         return self.linkage.share
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
+        figures = ("smallest_class", "below_k", "unique_before", "unique_after", "blind_guess")
         return {
-            "smallest_class": self.smallest_class,
-            "below_k": self.below_k,
-            "unique_before": self.unique_before,
-            "unique_after": self.unique_after,
-            "blind_guess": self.blind_guess,
+            **{name: getattr(self, name) for name in figures},
             "record_linkage": self.record_linkage,
             "linkage": asdict(self.linkage),
             "diversity": {
@@ -172,8 +157,8 @@ def risk(
     -------
     Risk
         ``record_linkage`` is distance-based: each original record is compared with all
-        protected ones (z-scores of the original) and guessed to be one of the nearest; if
-        its own is among m equally near ones, that counts 1/m.
+        protected ones (z-scores of the original, categories as the grouping has them) and guessed
+        to be one of the nearest; if its own is among m equally near ones, that counts 1/m.
 
     Warns
     -----
@@ -184,7 +169,7 @@ def risk(
     >>> r.smallest_class, r.unique_before, r.unique_after, r.record_linkage
     (2, 1.0, 0.0, 0.5)
     """
-    confidential = _names(confidential)
+    confidential = (confidential,) if isinstance(confidential, str) else tuple(confidential)
     aside = [*confidential, *([] if unit is None else [unit])]
     both = pair(original, protected, columns, leave_out=aside, kinds=kinds, weights=weights)
     units = None
@@ -218,24 +203,28 @@ def risk_of(
     before, after = map(ClassSizes.of_labels, (both.classes_before, both.classes))
     if k is not None:
         check_k(k, max(len(both), k))
+    by_column = {}
+    for name in confidential:
+        _, table = both.frames("A confidential column")
+        _check_column(table, name)
+        if name in both.names:
+            raise InputError(
+                f"Column {shown(name)} is protected, so that all records of a group agree in it; a "
+                "confidential column is one left as it was. Name another, or leave it out."
+            )
+        by_column[name] = diversity(table, name, both.released_classes)
     return Risk.of(
         after,
         before.unique,
         k,
-        diversity=_diversity(both, confidential),
+        diversity=by_column,
         individual=individual_of(both, units),
         _link=partial(link, both, sample=sample, random_state=random_state),
     )
 
 
 def individual_of(both: Pair, units: Labels | None) -> IndividualRisk | None:
-    """Measure the risks of the records of ``both`` tables, as for :func:`risk_of`; None without weights.
-
-    Parameters
-    ----------
-    both : the table before and after
-    units : (n,) unit of each record; None: each is one of its own
-    """
+    """Measure the risks of the records; None without weights. ``units`` are as for :func:`risk_of`."""
     if both.weights is None:
         return None
     return sample_risk(both.classes, both.weights * both.mean_weight, units)
@@ -268,33 +257,15 @@ def sample_risk(classes: Labels, weights: Floats, units: Labels | None = None) -
 def household_risk(risks: Floats, units: Labels) -> Floats:
     """Risk of each record that any member of its household is found: 1 − Π(1 − r).
 
+    A record without a household, below 0, is one by itself.
+
     >>> household_risk(np.array([0.02, 0.03, 0.03]), np.array([4, 4, 4])).round(3).tolist()
     [0.078, 0.078, 0.078]
     """
-    alone = units < 0
-    # A record without a household is one by itself.
-    households = combine([np.where(alone, -1, units), np.where(alone, np.arange(len(units)), -1)])
+    households = canonical_labels(missing_alone(units))
     with np.errstate(divide="ignore"):
         logs = np.log1p(-np.minimum(risks, 1.0))
     return np.asarray(-np.expm1(np.bincount(households, weights=logs)[households]))
-
-
-def _names(columns: Iterable[Any]) -> tuple[Any, ...]:
-    return (columns,) if isinstance(columns, str) else tuple(columns)
-
-
-def _diversity(both: Pair, confidential: Sequence[Any]) -> dict[Any, Diversity]:
-    by_column = {}
-    for name in confidential:
-        _, after = both.frames("A confidential column")
-        _check_column(after, name)
-        if name in both.names:
-            raise InputError(
-                f"Column {shown(name)} is protected, so that all records of a group agree in it; a "
-                "confidential column is one left as it was. Name another, or leave it out."
-            )
-        by_column[name] = diversity(after, name, both.released_classes)
-    return by_column
 
 
 def agreement_words(agreements: Mapping[Any, Agreement]) -> str:
@@ -302,22 +273,22 @@ def agreement_words(agreements: Mapping[Any, Agreement]) -> str:
 
     ``agreements`` are of each column. No value is named.
     """
-    exact = {name: agreement.exact for name, agreement in agreements.items()}
-    close = {name: agreement.close for name, agreement in agreements.items()}
+    exact = _counted((name, agreement.exact) for name, agreement in agreements.items())
+    close = _counted((name, agreement.close) for name, agreement in agreements.items())
     sentences = []
-    if any(exact.values()):
+    if exact:
         sentences.append(
-            f"Groups disclose confidential values: {_counted(exact)}. All records of such a group have the "
+            f"Groups disclose confidential values: {exact}. All records of such a group have the "
             "same value, and fewer than half of all records have it."
         )
-    if any(close.values()):
-        sentences.append(f"Groups disclose confidential numbers to within 5 %: {_counted(close)}.")
+    if close:
+        sentences.append(f"Groups disclose confidential numbers to within 5 %: {close}.")
     return " ".join(sentences)
 
 
-def _counted(records: Mapping[Any, int]) -> str:
-    """Columns with their numbers of records, the largest first."""
-    ranked = sorted(((name, n) for name, n in records.items() if n), key=lambda item: -item[1])
+def _counted(records: Iterable[tuple[Any, int]]) -> str:
+    """Columns with their numbers of records, the largest first; empty if all have none."""
+    ranked = sorted((item for item in records if item[1]), key=lambda item: -item[1])
     first = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in ranked[:_NAMED])
     return first + (f" and {len(ranked) - _NAMED} more columns" if len(ranked) > _NAMED else "")
 

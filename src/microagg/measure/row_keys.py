@@ -17,19 +17,15 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from microagg.errors import InputError
-from microagg.kernels.row_hash import hash_bytes, hash_floats, hash_moments, hash_words, start
+from microagg.kernels.row_hash import hash_bytes, hash_words, start
 from microagg.measure.classes import simple_values
+from microagg.tables.frame_libraries import is_text
 
 Keys = NDArray[np.uint64]
 
 _A_SECOND = {"s": 1, "ms": 1000, "us": 10**6, "ns": 10**9}
 _A_DAY = 86400
-_WITH_OFFSETS = (
-    pa.types.is_string,
-    pa.types.is_binary,
-    pa.types.is_large_string,
-    pa.types.is_large_binary,
-)
+_NAN = 0x7FF8000000000000  # the bits of each
 
 
 def row_keys(columns: Sequence[pa.Array | pa.ChunkedArray], seed: int = 0) -> Keys:
@@ -63,7 +59,8 @@ def _mix_in(chunk: pa.Array, keys: Keys) -> None:
     """Mix the values of an array into the keys of its rows."""
     kind = chunk.type
     types = pa.types
-    if types.is_string_view(kind) or types.is_binary_view(kind):
+    other_texts = types.is_binary(kind) or types.is_string_view(kind) or types.is_binary_view(kind)
+    if is_text(kind) or other_texts:
         chunk = chunk.cast(pa.large_binary())
     elif types.is_boolean(kind):
         chunk = chunk.cast(pa.uint8())
@@ -76,13 +73,24 @@ def _mix_in(chunk: pa.Array, keys: Keys) -> None:
     first = chunk.offset
     if types.is_floating(kind):
         values = _of_width(chunk, np.float64)
-        hash_floats(values, values.view(np.uint64), valid, first, keys)
+        bits = values.view(np.uint64).copy()
+        bits[values == 0.0] = 0
+        bits[np.isnan(values)] = _NAN
+        hash_words(_frozen(bits).reshape(-1, 1), False, valid, first, keys)
     elif types.is_temporal(kind) and not types.is_interval(kind):
-        values = _frozen(_of_width(chunk, np.dtype(f"i{kind.bit_width // 8}")).astype(np.int64))
-        a_second = -_A_DAY if types.is_date32(kind) else _A_SECOND[getattr(kind, "unit", "ms")]
-        hash_moments(values, a_second, valid, first, keys)
-    elif any(is_kind(kind) for is_kind in _WITH_OFFSETS):
-        hash_bytes(*_texts(chunk), valid, first, keys)
+        values = _of_width(chunk, np.dtype(f"i{kind.bit_width // 8}")).astype(np.int64)
+        moments = np.zeros((len(values), 2), np.int64)  # seconds and nanoseconds
+        if types.is_date32(kind):
+            moments[:, 0] = _A_DAY * values
+        else:
+            a_second = _A_SECOND[getattr(kind, "unit", "ms")]
+            np.divmod(values, a_second, out=(moments[:, 0], moments[:, 1]))
+            moments[:, 1] *= _A_SECOND["ns"] // a_second
+        hash_words(_frozen(moments.view(np.uint64)), False, valid, first, keys)
+    elif types.is_large_binary(kind):
+        _, offsets, data = chunk.buffers()
+        ends = _frozen(np.frombuffer(offsets, np.int64, first + len(chunk) + 1)[first:])
+        hash_bytes(ends, _numbers(data, np.uint8), valid, first, keys)
     elif types.is_fixed_size_binary(kind):
         width = kind.byte_width
         data = _of_width(chunk, np.dtype((np.void, width))).view(np.uint8) if width else None
@@ -103,15 +111,6 @@ def _words(chunk: pa.Array) -> Any:
     sign = "u" if pa.types.is_unsigned_integer(chunk.type) else "i"
     values = _of_width(chunk, np.dtype(f"{sign}{width}"))
     return _frozen(values.astype(f"{sign}8", copy=False)).view(np.uint64).reshape(-1, 1)
-
-
-def _texts(chunk: pa.Array) -> tuple[Any, Any]:
-    """Return the offsets of the texts of an array, and the bytes they point into."""
-    large = pa.types.is_large_string(chunk.type) or pa.types.is_large_binary(chunk.type)
-    _, offsets, data = chunk.buffers()
-    count = chunk.offset + len(chunk) + 1
-    places = np.frombuffer(offsets, np.int64 if large else np.int32, count)[chunk.offset :]
-    return _frozen(places.astype(np.int64, copy=False)), _numbers(data, np.uint8)
 
 
 def _of_width(chunk: pa.Array, kind: Any) -> Any:

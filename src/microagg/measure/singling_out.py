@@ -23,7 +23,7 @@ Papers      Cohen & Nissim 2020, Towards formalizing the GDPR's notion of singli
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,19 +39,12 @@ _DEALS = 100  # of originals and controls to the two tables, for the errors
 
 
 class _Predicates(NamedTuple):
-    columns: Labels  # (q, w), −1 for none
-    operators: Labels  # (q, w)
-    values: Floats  # (q, w), in coordinates
+    columns: Any  # (q, w) whole numbers, −1 for none
+    operators: Any  # (q, w) whole numbers
+    values: Any  # (q, w) coordinates
 
-    def take(self, rows: Labels) -> _Predicates:
-        return _Predicates(self.columns[rows], self.operators[rows], self.values[rows])
-
-    def with_more(self, others: _Predicates) -> _Predicates:
-        return _Predicates(
-            np.concatenate([self.columns, others.columns]),
-            np.concatenate([self.operators, others.operators]),
-            np.concatenate([self.values, others.values]),
-        )
+    def take(self, rows: Labels | slice) -> _Predicates:
+        return _Predicates(*(array[rows] for array in self))
 
     def distinct(self) -> _Predicates:
         """Return each predicate once, in the order of its first appearance."""
@@ -69,16 +62,16 @@ def single_out(tables: AttackTables, attacks: int, seed: int) -> dict[str, Attac
 
     Returns
     -------
-    dict
-        ``one_column`` and ``several_columns``; None where the file gives no such predicate.
+    ``one_column`` and ``several_columns``; None where the file gives no such predicate.
     """
     rng = np.random.default_rng(seed)
     distinct, _ = tables.released.distinct()
     numbers = np.array([kind != "category" for kind in tables.kinds])
-    several = _of_several(distinct, numbers, attacks, rng) if len(tables.names) > 1 else None
+    several = _of_several(distinct, numbers, attacks, rng) if len(numbers) > 1 else None
+    one = _of_one(distinct, numbers, attacks, rng)
     return {
-        "one_column": _judge(tables, _of_one(distinct, numbers, attacks, rng), distinct, rng),
-        "several_columns": None if several is None else _judge(tables, several, distinct, rng),
+        "one_column": _judge(tables, one, distinct, numbers, rng),
+        "several_columns": several and _judge(tables, several, distinct, numbers, rng),
     }
 
 
@@ -94,13 +87,9 @@ def _of_one(
         there = values[values != MISSING]
         if numbers[j] and len(there):
             candidates += [(j, AT_MOST, there[0]), (j, AT_LEAST, there[-1])]
-    chosen = [candidates[at] for at in rng.permutation(len(candidates))]
-    columns, operators, values = (
-        (np.array(part) for part in zip(*chosen, strict=True)) if chosen else [np.zeros(0)] * 3
-    )
-    made = _Predicates(
-        columns.astype(np.int64)[:, None], operators.astype(np.int64)[:, None], values[:, None]
-    )
+    chosen = np.array(candidates, np.float64).reshape(-1, 3)[rng.permutation(len(candidates))]
+    columns, operators = chosen[:, :2].astype(np.int64).T
+    made = _Predicates(columns[:, None], operators[:, None], chosen[:, 2:])
     return made.take(np.flatnonzero(_matches(distinct, made, 2)[1] == 1)[:wanted])
 
 
@@ -111,32 +100,20 @@ def _of_several(
 
     d = distinct.shape[1]
     width = min(_COLUMNS, d)
-    medians = np.array(
-        [np.median(c[c != MISSING]) if (c != MISSING).any() else 0 for c in distinct.T]
-    )
+    medians = [np.median(c[c != MISSING]) if (c != MISSING).any() else 0 for c in distinct.T]
     kept = _Predicates(*(np.zeros((0, width), kind) for kind in (np.int64, np.int64, np.float64)))
     for _ in range(_ROUNDS):
         columns = np.sort(np.argsort(rng.random((wanted * _TRIES, d)), axis=1)[:, :width], axis=1)
         rows = distinct[rng.integers(len(distinct), size=len(columns))]
         values = np.take_along_axis(rows, columns, axis=1)
         ordered = numbers[columns] & (values != MISSING)
-        towards = np.where(values > medians[columns], AT_LEAST, AT_MOST)
+        towards = np.where(values > np.array(medians)[columns], AT_LEAST, AT_MOST)
         made = _Predicates(columns, np.where(ordered, towards, EQUAL), values).distinct()
         made = made.take(np.flatnonzero(_matches(distinct, made, 2)[1] == 1))
-        kept = kept.with_more(made).distinct()
+        kept = _Predicates(*map(np.concatenate, zip(kept, made, strict=True))).distinct()
         if len(kept.columns) >= wanted:
             break
-    return kept.take(np.arange(min(wanted, len(kept.columns))))
-
-
-def _at_random(
-    distinct: Floats, numbers: Labels, count: int, width: int, rng: np.random.Generator
-) -> _Predicates:
-    d = distinct.shape[1]
-    columns = np.argsort(rng.random((count, d)), axis=1)[:, :width]
-    values = distinct[rng.integers(len(distinct), size=columns.shape), columns]
-    operators = np.where(numbers[columns], rng.integers(0, 3, columns.shape), 0)
-    return _Predicates(columns, operators, values)
+    return kept.take(slice(wanted))
 
 
 def _matches(rows: Floats, predicates: _Predicates, most: int) -> tuple[Labels, Labels]:
@@ -157,19 +134,27 @@ def _matches(rows: Floats, predicates: _Predicates, most: int) -> tuple[Labels, 
 
 
 def _judge(
-    tables: AttackTables, predicates: _Predicates, distinct: Floats, rng: np.random.Generator
+    tables: AttackTables,
+    predicates: _Predicates,
+    distinct: Floats,
+    numbers: Labels,
+    rng: np.random.Generator,
 ) -> AttackFigure | None:
     """Compare predicates on originals, on controls, and random predicates."""
     made, n = len(predicates.columns), len(tables.original)
     if not made:
         return None
-    numbers = np.array([kind != "category" for kind in tables.kinds])
-    naive = _at_random(distinct, numbers, made, predicates.columns.shape[1], rng)
-    baseline = float((_matches(tables.original.coordinates, naive, 2)[1] == 1).mean())
-    among, count = _matches(tables.original.coordinates, predicates, _MATCHES)
-    attack = float((count == 1).mean())
+    # Random columns, operators and values.
+    shape = predicates.columns.shape
+    columns = np.argsort(rng.random((made, len(numbers))), axis=1)[:, : shape[1]]
+    values = distinct[rng.integers(len(distinct), size=shape), columns]
+    naive = _Predicates(columns, np.where(numbers[columns], rng.integers(0, 3, shape), 0), values)
+    originals = tables.original.coordinates
+    baseline = Rate.of((_matches(originals, naive, 2)[1] == 1).mean(), made)
+    among, count = _matches(originals, predicates, _MATCHES)
+    attack = (count == 1).mean()
     if tables.control is None:
-        return AttackFigure(Rate.of(attack, made), Rate.of(baseline, made))
+        return AttackFigure(Rate.of(attack, made), baseline)
     controls = len(tables.control)
     others, count_of_controls = _matches(tables.control.coordinates, predicates, _MATCHES)
     control = _control_rate(count_of_controls, controls, n)
@@ -186,9 +171,7 @@ def _judge(
     weight = made / overlap
     if controls < n:  # else the rate has no bias
         control = min(max(control + bias, 0.0), 1.0)
-    return AttackFigure(
-        Rate.of(attack, made, weight), Rate.of(baseline, made), Rate.of(control, made, weight)
-    )
+    return AttackFigure(Rate.of(attack, made, weight), baseline, Rate.of(control, made, weight))
 
 
 def _overlap(
@@ -217,13 +200,13 @@ def _control_rate(counts: Labels, controls: int, n: int) -> float:
 
     ``counts`` (q,) are the controls for which each predicate holds.
     """
-    seen, often = np.unique(counts, return_counts=True)
     if controls == n:
         return float((counts == 1).mean())
     if controls > n:
         from scipy.stats import hypergeom
 
         # Exactly one of the matching controls is in a random sample of n of them.
+        seen, often = np.unique(counts, return_counts=True)
         return float(hypergeom.pmf(1, controls, seen, n) @ often / len(counts))
     mean, variance = float(counts.mean()), float(counts.var())
     if mean == 0:

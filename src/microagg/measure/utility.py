@@ -28,14 +28,13 @@ class Utility:
     information_loss: float
     """IL = 100·SSE/SST = 100·ΣΣ((x−x')/s)²/ΣΣ((x−x̄)/s)² of the released values x', rounding and
     categories included; 0 to 100 for group means. Under 5 is usually hard to notice, over 30 a coarse
-    picture. See :mod:`microagg.measure.column_losses` for columns that are not numbers."""
+    picture. :mod:`microagg.measure.column_losses` has the other kinds of columns."""
     by_column: Mapping[Any, float]
     """The same for each column alone."""
     group_loss: float
     """The same if each group released its exact centroid: the loss to which bounds and published figures
     refer. It equals the information loss if exact means are released. Where a group releases its most
-    frequent category, the information loss is at most twice this loss. If the groups are not known, see
-    :mod:`microagg.measure.column_losses`."""
+    frequent category, the information loss is at most twice this loss."""
     group_loss_by_column: Mapping[Any, float]
     """The same for each column alone."""
     analyses: list[Analysis]
@@ -60,20 +59,13 @@ class Utility:
 
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
+        by_column = ("by_column", "group_loss_by_column", "changed", "blanked", "filled")
         return {
             "information_loss": self.information_loss,
             "group_loss": self.group_loss,
-            "by_column": _by_text(self.by_column),
-            "group_loss_by_column": _by_text(self.group_loss_by_column),
-            "changed": _by_text(self.changed),
-            "blanked": _by_text(self.blanked),
-            "filled": _by_text(self.filled),
+            **{key: {str(n): x for n, x in getattr(self, key).items()} for key in by_column},
             "analyses": [analysis.as_dict() for analysis in self.analyses],
         }
-
-
-def _by_text(figures: Mapping[Any, Any]) -> dict[str, Any]:
-    return {str(name): value for name, value in figures.items()}
 
 
 def utility(
@@ -122,11 +114,6 @@ def utility_of(
     """
     shares = losses(both) if shares is None else shares
     there, there_after = (~np.isnan(values) for values in (both.original, both.protected))
-    changed = {}
-    for j in np.flatnonzero(both.is_category).tolist():
-        rows = both.both_there[:, j]
-        w, wrong = both.row_weights[rows], both.wrong_categories(j)[rows]
-        changed[both.names[j]] = float(w @ wrong / w.sum()) if len(w) else 0.0
 
     def by_name(figures: Any) -> dict[Any, Any]:
         return dict(zip(both.names, figures.tolist(), strict=True))
@@ -139,7 +126,7 @@ def utility_of(
         group_loss=shares.overall(shares.within),
         group_loss_by_column=by_name(100 * shares.within),
         analyses=[analyse(both, wanted) for wanted in analyses],
-        changed=changed,
+        changed={v.name: both.changed(j) for j, v in enumerate(both.variables) if v.is_category},
         blanked=by_name((there & ~there_after).sum(axis=0)),
         filled=by_name((there_after & ~there).sum(axis=0)),
         groups_known=both.labels is not None,

@@ -52,24 +52,6 @@ class Verification:
     unit: Any = None
     left_out: dict[Any, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls, promise: Promise, columns: list[Any], left_out: dict[Any, str], classes: ClassSizes
-    ) -> Verification:
-        """Put together what was counted for a promise."""
-        below = classes.records_below(promise.k)
-        return cls(
-            holds=below == 0,
-            k=int(promise.k),
-            columns=columns,
-            records=classes.n_records,
-            combinations=classes.n_classes,
-            smallest=classes.fewest_units,
-            records_below_k=below,
-            unit=promise.unit,
-            left_out=left_out,
-        )
-
     def as_dict(self) -> dict[str, object]:
         """Plain data for JSON."""
         left_out = {str(name): why for name, why in self.left_out.items()}
@@ -184,10 +166,21 @@ def count_promises(
         raise _nothing_to_count()
     aside = list(dict.fromkeys(name for _, others in chosen for name in others))
     why = table.why_left_out(aside) if aside else {}
-    verifications = [
-        Verification.of(promise, columns, {name: why[name] for name in others}, sizes)
-        for promise, (columns, others), sizes in zip(promises, chosen, counted, strict=False)
-    ]
+    verifications = []
+    for promise, (columns, others), classes in zip(promises, chosen, counted, strict=False):
+        below = classes.records_below(promise.k)
+        verification = Verification(
+            holds=below == 0,
+            k=int(promise.k),
+            columns=columns,
+            records=classes.n_records,
+            combinations=classes.n_classes,
+            smallest=classes.fewest_units,
+            records_below_k=below,
+            unit=promise.unit,
+            left_out={name: why[name] for name in others},
+        )
+        verifications.append(verification)
     return verifications, counted[len(promises) :]
 
 
@@ -222,14 +215,12 @@ class _InMemory:
         written = self.written
         is_text = isinstance(self._source, Source) and self._source.is_text
         units, counts = dict(self.units), []
-        for asked in questions:
-            if asked.distinct is not None and asked.distinct not in units:
-                units[asked.distinct] = values_as_written(written, asked.distinct, is_text)
-            with explaining_kinds(written, asked.by):
-                columns = [written.arrow_column(name) for name in asked.by]
-                counts.append(
-                    ClassSizes.of(*count_combinations(columns, units.get(asked.distinct)))
-                )
+        for by, distinct, *_ in questions:
+            if distinct is not None and distinct not in units:
+                units[distinct] = values_as_written(written, distinct, is_text)
+            with explaining_kinds(written, by):
+                columns = [written.arrow_column(name) for name in by]
+                counts.append(ClassSizes.of(*count_combinations(columns, units.get(distinct))))
         return counts
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:

@@ -17,12 +17,11 @@ from starlette.staticfiles import StaticFiles
 from microagg.base.formatting import byte_size, plural
 from microagg.errors import InputError, MicroaggError, fault_words, shown
 from microagg.page import screens
-from microagg.page.edits import edited, number_in, place_of_mistake
-from microagg.page.opened_folders import Folders
+from microagg.page.edits import edited, place_of_mistake
+from microagg.page.files import Folders, RequestLimits, TooMuchError, form_of, upload_to
 from microagg.page.security import log
 from microagg.page.session import OpenTable, Session, WrittenRelease
-from microagg.page.tasks import ClaimTask, CompareTask, Opened, ReadTask, ScatterTask, SearchTask
-from microagg.page.uploads import RequestLimits, TooMuchError, form_of, upload_to
+from microagg.page.tasks import Opened
 from microagg.plan.forms import read_value
 from microagg.plan.registry import find
 from microagg.plan.sections import Accept
@@ -31,6 +30,7 @@ from microagg.report.html import TEMPLATES, environment
 
 _HERE = Path(__file__).parent
 _MOST_TRIES = 60  # choices at once
+_WITHOUT_TABLE = ("/busy", "/open", "/task", "/static")  # addresses that need none
 
 Answer = Callable[[Request], Awaitable[Response]]
 Form = dict[str, str]
@@ -66,60 +66,71 @@ class Page:
 
     def app(self) -> Starlette:
         """Return the application, with all addresses under the page's own folder."""
+        session = self.session
         screens_shown: dict[str, Callable[[Request], Response]] = {
-            "/": self.start,
+            "/": self._start,
             "/busy": lambda _: self._screen("part_busy.html", ""),
             "/open": self._open,
-            "/open/state": self.open_state,
-            "/table": self.table,
+            "/open/state": self._open_state,
+            "/table": lambda _: self._screen("table.html", "table"),
             "/plan": self._plan,
-            "/plan/gives": self.plan_gives,
+            "/plan/gives": self._plan_gives,
             "/plan/next": self._next,
-            "/plan/prices/{place:int}": self.plan_prices,
+            "/plan/prices/{place:int}": self._plan_prices,
             "/plan/answers": self._answers,
-            "/plan.toml": self.plan_file,
+            "/plan.toml": lambda _: _download(session.plan.to_toml(), "plan.toml"),
             "/try": self._try,
             "/protect": self._protect,
-            "/see": self.see,
-            "/see/{number:int}": self.see,
-            "/see/{number:int}/scatter": lambda asked: self.see(asked, "part_scatter.html"),
-            "/versions": self.versions,
-            "/take": self.take,
-            "/take/{number:int}": self.take,
-            "/take/{number:int}/{what}": self.take_file,
+            "/see": self._see,
+            "/see/{number:int}": self._see,
+            "/see/{number:int}/scatter": lambda asked: self._see(asked, "part_scatter.html"),
+            "/versions": self._versions,
+            "/take": self._take,
+            "/take/{number:int}": self._take,
+            "/take/{number:int}/{what}": self._take_file,
             "/static/report.css": lambda _: Response(self._style, media_type="text/css"),
         }
         forms: dict[str, tuple[Act, Show]] = {
-            "/open/path": (self.open_path, self._open),
-            "/open/pending": (self.open_pending, self._open),
-            "/plan": (self.plan_edit, self._plan),
-            "/plan/prices": (self.plan_price, self._next),
-            "/plan/answers": (self.plan_claims, self._answers),
-            "/plan/search": (self.plan_search, self._next),
-            "/plan/{way}": (self.plan_step, self._plan),
-            "/try": (self.try_start, self._try),
-            "/try/choose": (self.try_choose, self._try),
-            "/try/k": (self.try_k, self._try),
-            "/protect": (self.protect_start, self._protect),
-            "/task/{number:int}/{way}": (self.task, self._protect),
+            "/open/path": (self._open_path, self._open),
+            "/open/pending": (
+                lambda _, form: session.settle_pending(form.get("answer") == "open"),
+                self._open,
+            ),
+            "/plan": (self._edit, self._plan),
+            "/plan/prices": (lambda *_: session.price(None), self._next),
+            "/plan/answers": (self._price_claims, self._answers),
+            "/plan/search": (self._search, self._next),
+            "/plan/undo": (lambda *_: session.step(-1), self._plan),
+            "/plan/redo": (lambda *_: session.step(1), self._plan),
+            "/try": (self._try_choices, self._try),
+            "/try/choose": (self._take_choice, self._try),
+            "/try/k": (self._try_k, self._try),
+            "/protect": (self._new_release, self._protect),
+            "/task/{number:int}/{way}": (self._end_task, self._protect),
         }
         routes: list[Any] = [
-            *(Route(path, self._asked(_showing(show))) for path, show in screens_shown.items()),
             *(
-                Route(path, self._asked(self._doing(*form)), methods=["POST"])
+                Route(path, self._asked(path, _showing(show)))
+                for path, show in screens_shown.items()
+            ),
+            *(
+                Route(path, self._asked(path, self._doing(*form)), methods=["POST"])
                 for path, form in forms.items()
             ),
-            Route("/open/upload", self._asked(self.open_upload), methods=["PUT"]),
+            Route("/open/upload", self._asked("/open", self._upload), methods=["PUT"]),
             Mount("/static", StaticFiles(directory=_HERE / "static")),
         ]
         return Starlette(routes=[Mount(self._home.rstrip("/"), routes=routes)])
 
-    def _asked(self, handler: Answer) -> Answer:
+    def _asked(self, path: str, handler: Answer) -> Answer:
         """Turn errors into a sentence; no part of a request is logged."""
+        needs_table = path != "/" and not path.startswith(_WITHOUT_TABLE)
 
         async def answer(request: Request) -> Response:
             self.last_asked = time.monotonic()
             try:
+                if needs_table and self.session.table is None:
+                    raise NoTableError
                 return await handler(request)
             except NoTableError:
                 words = "No table is open, or this release does not exist any more."
@@ -163,9 +174,10 @@ class Page:
         )
         return HTMLResponse(text)
 
-    def _part(self, request: Request, part: str, whole: str, step: str, **values: Any) -> Response:
+    def _part(self, request: Request, part: str, step: str, **values: Any) -> Response:
         """Render a part of a screen, or all of it if the browser sent the form before htmx was loaded."""
-        return self._screen(part if "hx-request" in request.headers else whole, step, **values)
+        is_part = "hx-request" in request.headers
+        return self._screen(f"part_{part}.html" if is_part else f"{step}.html", step, **values)
 
     def _nothing(self, title: str, words: str, status: int) -> Response:
         answer = self._screen(
@@ -176,8 +188,7 @@ class Page:
 
     @property
     def _table(self) -> OpenTable:
-        if self.session.table is None:
-            raise NoTableError
+        assert self.session.table is not None  # see _asked
         return self.session.table
 
     def _release(self, request: Request) -> WrittenRelease:
@@ -189,52 +200,47 @@ class Page:
 
     # Open.
 
-    def start(self, request: Request) -> Response:
+    def _start(self, request: Request) -> Response:
         """Redirect to the screen where the work stands."""
-        reading = self.session.latest(ReadTask)
+        reading = self.session.latest("read")
         asks = self.session.table is None or self.session.pending or (reading and reading.open)
-        to = "open" if asks else "table"
-        return RedirectResponse(self._home + to, 303)
+        return RedirectResponse(self._home + ("open" if asks else "table"), 303)
 
     def _open(self, request: Request, problem: str = "", folder: Path | None = None) -> Response:
         """Show the files to choose from."""
+        roots = self._folders.roots
         return self._part(
             request,
-            "part_open.html",
-            "open.html",
             "open",
-            listing=self._folders.listing(folder or self._folders.roots[0]),
-            roots=self._folders.roots,
+            "open",
+            listing=self._folders.listing(folder or roots[0]),
+            roots=roots,
             problem=problem,
-            entry=self.session.latest(ReadTask),
+            entry=self.session.latest("read"),
             most_upload=self._limits.upload,
         )
 
-    def open_state(self, request: Request) -> Response:
+    def _open_state(self, request: Request) -> Response:
         """Show the progress of reading; afterwards redirect to the table."""
-        entry = self.session.latest(ReadTask)
-        if entry is not None and entry.state == "done":
-            if "hx-request" not in request.headers:
-                return RedirectResponse(f"{self._home}table", 303)
+        entry = self.session.latest("read")
+        if entry is None or entry.state != "done":
+            return self._open(request)
+        if "hx-request" in request.headers:
             return Response(status_code=200, headers={"HX-Redirect": f"{self._home}table"})
-        return self._open(request)
+        return RedirectResponse(f"{self._home}table", 303)
 
-    def open_path(self, request: Request, form: Form) -> Response | None:
+    def _open_path(self, request: Request, form: Form) -> Response | None:
         """Open a folder, or read a file."""
         path = self._folders.check(Path(form.get("path", "").strip()))
         if path.is_dir():
             return self._open(request, folder=path)
-        self.session.open(Opened.by(path, form))
-        return None if self.session.pending else self.open_state(request)
+        how: dict[str, Any] = {
+            key: form.get(key) or None for key in ("delimiter", "encoding", "sheet")
+        }
+        self.session.open(Opened(path, decimal=form.get("decimal", "."), **how))
+        return None if self.session.pending else self._open_state(request)
 
-    def open_pending(self, request: Request, form: Form) -> None:
-        """Open the other table, or keep the one with work on it, as the user answers."""
-        if form.get("answer") == "open":
-            self.session.open_pending()
-        else:
-            self.session.forget_pending()
-
-    async def open_upload(self, request: Request) -> Response:
+    async def _upload(self, request: Request) -> Response:
         """Take in a file that the browser sends."""
         folder = self.session.new_folder("upload-")
         try:
@@ -245,12 +251,7 @@ class Page:
         self.session.open(Opened(path, uploaded=True))
         return Response(status_code=204)
 
-    # Understand and plan.
-
-    def table(self, request: Request) -> Response:
-        """Show the columns of the table."""
-        self._table  # noqa: B018 - there is something to show only with a table
-        return self._screen("table.html", "table")
+    # Plan.
 
     def _plan(
         self, request: Request, problem: str = "", key: str = "plan", text: str | None = None
@@ -261,36 +262,31 @@ class Page:
         """
         error = {"key": key, "words": problem} if problem else None
         values = screens.plan_screen(self.session, self._table, error, text)
-        answer = self._part(request, "part_plan.html", "plan.html", "plan", **values)
+        answer = self._part(request, "plan", "plan", **values)
         answer.headers["X-Changes"] = str(self.session.changes)
         return answer
 
-    def plan_edit(self, request: Request, form: Form) -> Response | None:
+    def _edit(self, request: Request, form: Form) -> Response | None:
         """Change the plan, or show the error next to its field."""
         session, table = self.session, self._table
         try:
-            if form.get("what") == "found" and session.found is not None:
-                session.edit(session.found["plan"])
+            found = session.result("search") if form.get("what") == "found" else None
+            if found is not None:
+                session.edit(found["plan"])
             else:
                 session.edit(edited(session.plan, form, table.names, table.drafted_kinds))
         except MicroaggError as refused:
             return self._plan(request, str(refused), place_of_mistake(form), form.get("text"))
         return None
 
-    def plan_step(self, request: Request, form: Form) -> None:
-        """Undo or redo."""
-        self._table  # noqa: B018
-        self.session.step({"undo": -1, "redo": 1}.get(request.path_params["way"], 0))
-
-    def plan_gives(self, request: Request) -> Response:
+    def _plan_gives(self, request: Request) -> Response:
         """Show estimates for the current plan, made in the background."""
-        table = self._table
         if self.session.prices(self.session.plan) is None:
             self.session.price()
-        values = {**screens.gives_part(self.session, table), "oob": True}
+        values = {**screens.gives_part(self.session, self._table), "oob": True}
         return self._screen("part_gives.html", "plan", **values)
 
-    def plan_prices(self, request: Request) -> Response:
+    def _plan_prices(self, request: Request) -> Response:
         """Show what other decisions about one column would cost."""
         table, place = self._table, request.path_params["place"]
         if place >= len(table.names):
@@ -300,56 +296,43 @@ class Page:
             self.session.price((table.names[place],))
         return self._screen("part_prices.html", "plan", **values)
 
-    def plan_price(self, request: Request, form: Form) -> None:
-        """Price every decision about every column."""
-        self._table  # noqa: B018
-        self.session.price(None)
-
     def _answers(self, request: Request, problem: str = "") -> Response:
         """Show what claims that nobody outside knows some columns win and stake."""
         values = screens.plan_screen(self.session, self._table) | {"answers_problem": problem}
-        return self._part(request, "part_answers.html", "plan.html", "plan", **values)
+        return self._part(request, "answers", "plan", **values)
 
-    def plan_claims(self, request: Request, form: Form) -> None:
-        """Price the claim that nobody outside knows some columns."""
-        table = self._table
-        answers = _names_at(form.get("answers", ""), table)
+    def _price_claims(self, request: Request, form: Form) -> None:
+        answers = _names_at(form.get("answers", ""), self._table)
         if not answers:
             raise InputError("Tick at least one column.")
-        self.session.submit(ClaimTask(table.opened, self.session.plan, answers))
-
-    def plan_search(self, request: Request, form: Form) -> None:
-        """Search a plan within a largest loss."""
-        table, targets = self._table, _targets(form)
-        if targets == (None, None):
-            raise InputError("A search needs a target. Give a largest loss or a largest linkage.")
-        kept = _names_at(form.get("keep", ""), table)
-        self.session.submit(SearchTask(table.opened, self.session.plan, *targets, kept))
+        self.session.ask("claim", answers=answers)
 
     def _next(self, request: Request, problem: str = "") -> Response:
         """Show what to do next."""
         values = screens.plan_screen(self.session, self._table) | {"next_problem": problem}
-        return self._part(request, "part_next.html", "plan.html", "plan", **values)
+        return self._part(request, "next", "plan", **values)
 
-    def plan_file(self, request: Request) -> Response:
-        """Send the plan as a file."""
-        self._table  # noqa: B018 - there is a plan only with a table
-        return _download(self.session.plan.to_toml(), "plan.toml")
+    def _search(self, request: Request, form: Form) -> None:
+        """Search a plan within a largest loss or linkage."""
+        targets = _targets(form)
+        if set(targets.values()) == {None}:
+            raise InputError("A search needs a target. Give a largest loss or a largest linkage.")
+        keep = _names_at(form.get("keep", ""), self._table)
+        self.session.ask("search", **targets, keep=keep)
 
     # Try.
 
     def _try(self, request: Request, problem: str = "") -> Response:
         """Show the map of choices."""
-        self._table  # noqa: B018
         values = screens.try_screen(self.session)
-        return self._part(request, "part_try.html", "try.html", "try", problem=problem, **values)
+        return self._part(request, "try", "try", problem=problem, **values)
 
-    def try_start(self, request: Request, form: Form) -> None:
+    def _try_choices(self, request: Request, form: Form) -> None:
         """Try methods and k."""
-        table = self._table
         methods = [find(name).name for name in form.get("methods", "").split(",") if name]
         sizes = [
-            check_k(read_value(k.strip()), table.records) for k in form.get("sizes", "").split(",")
+            check_k(read_value(k.strip()), self._table.records)
+            for k in form.get("sizes", "").split(",")
         ]
         if not methods:
             raise InputError("No method is chosen. Tick at least one.")
@@ -359,26 +342,22 @@ class Page:
                 f"{len(methods) * len(sizes)}. Choose fewer methods or k."
             )
         attack = form.get("attack") == "yes"
-        self.session.submit(
-            CompareTask(table.opened, self.session.plan, methods, sizes, *_targets(form), attack)
-        )
+        self.session.ask("compare", methods=methods, sizes=sizes, **_targets(form), attack=attack)
 
-    def try_choose(self, request: Request, form: Form) -> None:
+    def _take_choice(self, request: Request, form: Form) -> None:
         """Take a choice of the map into the plan."""
         table, fields = self._table, {**form, "what": "k"}
         self.session.edit(edited(self.session.plan, fields, table.names, table.drafted_kinds))
 
-    def try_k(self, request: Request, form: Form) -> None:
+    def _try_k(self, request: Request, form: Form) -> None:
         """Take a k into the plan, and try it unless it was."""
-        self.try_choose(request, form)
-        session, plan = self.session, self.session.plan
-        block, last = plan.blocks[0], session.asked(CompareTask)
+        self._take_choice(request, form)
+        session, block = self.session, self.session.plan.blocks[0]
         if (block.method, block.k) not in session.cells or session.map_is_old:
-            attack = last is not None and last.attack
-            task = CompareTask(
-                self._table.opened, plan, [block.method], [block.k or 0], attack=attack
+            attack = session.asked("compare").get("attack", False)
+            session.ask(
+                "compare", methods=[block.method], sizes=[block.k], **_targets({}), attack=attack
             )
-            session.submit(task)
 
     # Protect.
 
@@ -387,16 +366,14 @@ class Page:
         table, folder = self._table, self._folder_of_ledgers
         values = screens.protect_screen(self.session, table)
         values |= screens.ledger_form(self.session, table, folder, self._folders.ledgers(folder))
-        return self._part(
-            request, "part_protect.html", "protect.html", "protect", problem=problem, **values
-        )
+        return self._part(request, "protect", "protect", problem=problem, **values)
 
     @property
     def _folder_of_ledgers(self) -> Path:
         opened = self._table.opened
         return self._folders.roots[0] if opened.uploaded else opened.path.parent
 
-    def protect_start(self, request: Request, form: Form) -> None:
+    def _new_release(self, request: Request, form: Form) -> None:
         """Queue a release by the plan as it stands."""
         table, ending = self._table, form.get("ending", "")
         offered = screens.writable_endings(table)
@@ -415,7 +392,7 @@ class Page:
             settings["leavers"] = form.get("leavers", "")
         self.session.new_release(self.session.plan, ending, **settings)
 
-    def task(self, request: Request, form: Form) -> Response:
+    def _end_task(self, request: Request, form: Form) -> Response:
         """Stop a search and keep what it found, or cancel a task."""
         entry = self.session.entry(request.path_params["number"])
         if entry is None:
@@ -428,26 +405,30 @@ class Page:
 
     # See and take away.
 
-    def see(self, request: Request, template: str = "release.html") -> Response:
+    def _see(self, request: Request, template: str = "release.html") -> Response:
         """Show the evidence of a release as the report renders it, or only two columns before and after.
 
         The worker reads the columns in its turn.
         """
-        session, release, table = self.session, self._release(request), self._table
+        session, release = self.session, self._release(request)
         x, y = (request.query_params.get(key, "") for key in "xy")
-        values = screens.see_screen(session, table, release, x, y)
-        columns = values["x_name"], values["y_name"]
-        released = release.task.folder / release.task.target
-        if all(columns) and values["points"] is None and released.exists():  # it was not rejected
-            last = session.asked(ScatterTask)
-            if last is None or (last.number, last.x, last.y) != (release.number, *columns):
-                session.submit(
-                    ScatterTask(table.opened, release.plan, released, release.number, *columns)
-                )
-                values = screens.see_screen(session, table, release, x, y)
+        values = screens.see_screen(session, self._table, release, x, y)
+        released = release.folder / release.task.settings["target"]
+        asked = {
+            "released": released,
+            "number": release.number,
+            "x": values["x_name"],
+            "y": values["y_name"],
+        }
+        wanted = asked["x"] and asked["y"] and values["points"] is None
+        if (
+            wanted and released.exists() and session.asked("scatter") != asked
+        ):  # it was not rejected
+            session.ask("scatter", release.plan, **asked)
+            values = screens.see_screen(session, self._table, release, x, y)
         return self._screen(template, "see", layout="see.html", **values)
 
-    def versions(self, request: Request) -> Response:
+    def _versions(self, request: Request) -> Response:
         """Show two releases side by side."""
         releases = self.session.releases
         if not releases:
@@ -460,12 +441,11 @@ class Page:
         a, b = (self.session.release(number) or releases[-1] for number in numbers)
         return self._screen("versions.html", "see", **screens.versions_screen(a, b))
 
-    def take(self, request: Request) -> Response:
+    def _take(self, request: Request) -> Response:
         """Show the files to take away."""
-        values = screens.take_screen(self._release(request))
-        return self._screen("take.html", "take", **values)
+        return self._screen("take.html", "take", **screens.take_screen(self._release(request)))
 
-    def take_file(self, request: Request) -> Response:
+    def _take_file(self, request: Request) -> Response:
         """Send one of the files."""
         release, what = self._release(request), request.path_params["what"]
         files = screens.take_files(release)
@@ -475,7 +455,7 @@ class Page:
             return _download(release.plan.to_toml(), "plan.toml")
         name = files[what][0]
         return FileResponse(
-            release.task.folder / name, media_type="application/octet-stream", filename=name
+            release.folder / name, media_type="application/octet-stream", filename=name
         )
 
 
@@ -492,10 +472,12 @@ def _names_at(places: str, table: OpenTable) -> tuple[str, ...]:
     return tuple(table.names[number] for number in numbers if number < len(table.names))
 
 
-def _targets(form: Form) -> tuple[float | None, float | None]:
+def _targets(form: Form) -> dict[str, Any]:
     """Return the largest loss and linkage that a form names."""
-    limits = Accept(number_in(form, "max_loss"), number_in(form, "max_linkage"))
-    return limits.loss, limits.linkage
+    texts = (form.get(key, "").strip() for key in ("max_loss", "max_linkage"))
+    numbers: list[Any] = [read_value(text) if text else None for text in texts]
+    limits = Accept(*numbers)
+    return {"max_loss": limits.loss, "max_linkage": limits.linkage}
 
 
 def _download(text: str, name: str) -> Response:

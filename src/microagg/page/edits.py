@@ -1,35 +1,31 @@
 """Edits of a plan by the page's forms.
 
-Each edit changes the plan's plain data (:meth:`Plan.as_dict`) and has the plan built of it again: every check
-and every sentence about a mistake is the plan's own. Columns are named by their place in the table, so
-that no name has to travel through a form and back.
+The texts of a form become settings as those of a file do: every check and every sentence about a mistake is
+the plan's own. Columns are named by their place in the table, so that no name has to travel through a form
+and back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import deepcopy
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from microagg.errors import InputError, shown
 from microagg.plan.block import BLOCK_SETTINGS, Block, Require
-from microagg.plan.change_role import decided, give_role
-from microagg.plan.column import Column, fits_kind
-from microagg.plan.forms import LIST, read_value
+from microagg.plan.change_role import decided, with_role
+from microagg.plan.column import Column, columns_with, fits_kind
+from microagg.plan.forms import LIST
 from microagg.plan.plan import Plan
-from microagg.plan.registry import METHODS, find
+from microagg.plan.registry import find
 from microagg.plan.sections import Unit
 from microagg.plan.settings_table import Section, Setting, rows_of
 
 Fields = Mapping[str, str]
-Data = dict[str, Any]
 
 RULES = {row.name: row for row in rows_of(Require)}
 """Requirements, each with the label of what is asked for."""
 UNIT_RELEASES = {"drop": "not at all", "renumber": "as random numbers", "known": "as it is"}
-# Settings of a block that only some methods have.
-_OPTIONS = {option.name for method in METHODS.values() for option in method.options}
 
 
 def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]) -> Plan:
@@ -42,25 +38,26 @@ def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str,
     names : of the table's columns
     kinds : those that the draft takes columns for
     """
-    what = fields.get("what", "")
+    form = _Form(fields, names)
+    what = form.text("what")
     if what == "text":  # the whole plan as a file
         changed = type(plan).from_toml_text(fields.get("text", ""))
+    elif what == "role":  # a column to protect gets the kind that the draft names
+        name = form.column()
+        changed = with_role(plan, name, form.text("role"), kinds.get(name))
     elif what == "decide":  # as a price or a caution's cure says it
-        changed, edit = plan, _Edit({}, fields, names, kinds)
-        for place in edit.text("column").split(","):  # a claim may be about several
-            name = edit.column(place)
-            changed = decided(changed, name, edit.text("decision"), kinds.get(name))
+        changed = plan
+        for place in form.text("column").split(","):  # a claim may be about several
+            name = form.column(place)
+            changed = decided(changed, name, form.text("decision"), kinds.get(name))
+    elif what in _SECTIONS:
+        section: Any = getattr(plan, what) or _SECTIONS[what]()
+        whole: Any = {what: replace(section, **form.settings(rows_of(type(section))))}
+        changed = replace(plan, **whole)
+    elif what in _EDITS:
+        changed = _EDITS[what](plan, form)
     else:
-        edit = _Edit(deepcopy(plan.as_dict()), fields, names, kinds)
-        if what == "whole":
-            edit.whole(type(plan))
-        elif what in _SECTIONS:
-            edit.put_all(edit.data.setdefault(what, {}), _SECTIONS[what])
-        elif what in _EDITS:
-            _EDITS[what](edit)
-        else:
-            raise InputError(f"The page has no edit {shown(what)}. Reload it.")
-        changed = type(plan).from_dict(edit.data)
+        raise InputError(f"The page has no edit {shown(what)}. Reload it.")
     changed.roles(names)  # names that the table does not have are refused
     return replace(changed, notes=plan.notes)
 
@@ -75,177 +72,166 @@ def place_of_mistake(form: Fields) -> str:
     return "require" if what == "no_longer_require" else what
 
 
-def number_in(form: Fields, key: str) -> Any:
-    """Read a number of the form; None where nothing is given."""
-    text = form.get(key, "").strip()
-    return read_value(text) if text else None
+class _Form(NamedTuple):
+    """The fields of a form about a table with columns of some names."""
 
-
-class _Edit:
-    """The plain data of a plan, and the fields of a form that changes them."""
-
-    def __init__(
-        self, data: Data, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]
-    ) -> None:
-        self.data, self._fields, self._names, self._kinds = data, fields, names, kinds
+    fields: Fields
+    names: Sequence[str]
 
     def text(self, key: str) -> str:
-        return self._fields.get(key, "").strip()
+        return self.fields.get(key, "").strip()
 
     def column(self, place: str | None = None) -> str:
         place = self.text("column") if place is None else place
-        if not place.isdigit() or int(place) >= len(self._names):
+        if not place.isdigit() or int(place) >= len(self.names):
             raise InputError(f"The table has no column number {shown(place)}. Reload the page.")
-        return self._names[int(place)]
+        return self.names[int(place)]
 
-    def _block(self) -> Data:
-        place, blocks = self.text("block"), self.data["block"]
-        if not place.isdigit() or int(place) >= len(blocks):
+    def block(self, plan: Plan) -> Block:
+        place = self.text("block")
+        if not place.isdigit() or int(place) >= len(plan.blocks):
             raise InputError(f"The plan has no block number {shown(place)}. Reload the page.")
-        block: Data = blocks[int(place)]
-        return block
+        return plan.blocks[int(place)]
 
-    def _put(self, table: Data, row: Setting) -> None:
-        """Set what is given; what is not goes back to its default."""
+    def in_file(self, row: Setting) -> Any:
+        """Return what a file would hold of a setting; its default where nothing is given."""
         text = self.text(row.name)
-        table.pop(row.key, None)
-        if row.is_switch and text == "yes":
-            table[row.key] = True
-        elif text and not row.is_switch:
-            table[row.key] = text if row.choices else row.form.from_field(text)
+        if row.is_switch:
+            return True if text == "yes" else row.default
+        if not text:
+            return row.default
+        return text if row.choices else row.form.from_field(text)
 
-    def put_all(self, table: Data, section: type[Section]) -> None:
-        """Set all settings of a section that the page has a field for."""
-        for row in rows_of(section):
-            if row.label:
-                self._put(table, row)
-
-    def role(self) -> None:
-        """Give a column a role; one to protect gets the kind that the draft names."""
-        name = self.column()
-        give_role(self.data, name, self.text("role"), self._kinds.get(name))
-
-    def describe(self) -> None:
-        """Set how a protected column is read, recoded, compared and released."""
-        name, kind = self.column(), self.text("kind") or None
-        columns = self.data.setdefault("columns", {})
-        before = columns.pop(name, {})
-        # What the page has no field for stays, unless the column is of another kind.
-        column = {
-            key: before[key] for key in ("parents",) if key in before and before["kind"] == kind
+    def settings(self, rows: Sequence[Setting]) -> dict[str, Any]:
+        """Return the settings that have a field, by name."""
+        return {
+            row.name: row.read(self.in_file(row)) if self.text(row.name) else self.in_file(row)
+            for row in rows
+            if row.label
         }
-        for row in rows_of(Column):
-            fits = not row.fits or kind in row.fits
-            if row.label and fits and fits_kind(row, self.text(row.name), kind):
-                self._put(column, row)
-        if column:
-            columns[name] = column
-        missing = self.data.setdefault("missing", {})
-        codes = {**missing.pop("codes", {}), name: LIST.from_field(self.text("codes"))}
-        if any(codes.values()):
-            missing["codes"] = {key: value for key, value in codes.items() if value}
-        if not missing:
-            del self.data["missing"]
-
-    def coarsen(self) -> None:
-        """Set how a stratum, or a column left as it is, is recoded."""
-        columns, column = self.data.setdefault("columns", {}), dict[str, Any]()
-        self._put(column, next(row for row in rows_of(Column) if row.name == "coarsen"))
-        columns.pop(self.column(), None)
-        if column:
-            columns[self.column()] = column
-
-    def block(self) -> None:
-        """Set what a block says."""
-        block = self._block()
-        _choose(block, self.text("method"))
-        self.put_all(block, Block)
-        if "effort" in {option.name for option in find(block["method"]).options}:
-            block.pop("effort", None)
-            if self.text("effort"):
-                block["effort"] = self.text("effort")
-
-    def k(self) -> None:
-        """Set one k, and method if there is one, for all blocks: what a choice of the map says."""
-        for block in self.data["block"]:
-            self._put(block, BLOCK_SETTINGS["k"])
-            if self.text("method"):
-                _choose(block, self.text("method"))
-
-    def require(self) -> None:
-        """Add a requirement of a column or of the whole group, or take it out."""
-        rule, block = self.text("rule"), self._block()
-        if rule not in RULES:
-            raise InputError(f"There is no requirement {shown(rule)}. Reload the page.")
-        require = block.setdefault("require", {})
-        is_by_column = RULES[rule].default == {}
-        table = require.setdefault(rule, {}) if is_by_column else require
-        name = self.column() if is_by_column else rule
-        if self.text("what") == "no_longer_require":
-            table.pop(name, None)
-        else:
-            values = LIST.from_field(self.text("value"))
-            if not values:
-                raise InputError(
-                    f"{rule} asks for {RULES[rule].label}; nothing is given. Fill it in."
-                )
-            table[name] = values[0] if len(values) == 1 else values
-        block["require"] = {key: value for key, value in require.items() if value != {}}
-        if not block["require"]:
-            del block["require"]
-
-    def reason(self) -> None:
-        """Set the reason why no attacker knows a confidential column."""
-        claims, name = self.data.get("confidential", []), self.column()
-        if name not in claims:
-            raise InputError(
-                f"A reason is given for a confidential column; {shown(name)} is not one. Make it one."
-            )
-        reasons = claims if isinstance(claims, dict) else dict.fromkeys(claims, "")
-        self.data["confidential"] = {**reasons, name: self.text("reason")}
-
-    def unit(self) -> None:
-        """Set how units are grouped and called, and what becomes of their column in the file."""
-        if "unit" not in self.data:
-            raise InputError("No column is the unit. Give one the role unit.")
-        unit, release = self.data["unit"], self.text("release") or "drop"
-        self.put_all(unit, Unit)
-        if release not in UNIT_RELEASES:
-            raise InputError(f"A unit is released as one of {', '.join(UNIT_RELEASES)}.")
-        for role in UNIT_RELEASES:
-            self.data[role] = [name for name in self.data.get(role, []) if name != unit["column"]]
-        self.data[release].append(unit["column"])
-
-    def whole(self, settings: type[Plan]) -> None:
-        """Set what the plan says about the whole release; analyses that are no text are not shown."""
-        analyses = self.data.get("analyses", ())
-        listed = [analysis for analysis in analyses if not isinstance(analysis, str)]
-        self.put_all(self.data, settings)
-        if listed:
-            self.data["analyses"] = [*self.data.get("analyses", ()), *listed]
 
 
-def _choose(block: Data, method: str) -> None:
+def _describe(plan: Plan, form: _Form) -> Plan:
+    """Set how a protected column is read, recoded, compared and released."""
+    name, kind = form.column(), form.text("kind") or None
+    table = {
+        row.name: form.in_file(row)
+        for row in rows_of(Column)
+        if row.label
+        and (not row.fits or kind in row.fits)
+        and fits_kind(row, form.text(row.name), kind)
+    }
+    before = plan.columns.get(name, Column())
+    if before.kind == kind:  # what the page has no field for stays
+        table["parents"] = before.parents
+    codes = {**plan.missing.codes, name: LIST.from_field(form.text("codes"))}
+    missing = replace(plan.missing, codes={n: values for n, values in codes.items() if values})
+    return replace(plan, columns=_columns(plan, name, table), missing=missing)
+
+
+def _coarsen(plan: Plan, form: _Form) -> Plan:
+    """Set how a stratum, or a column left as it is, is recoded."""
+    (row,) = (row for row in rows_of(Column) if row.name == "coarsen")
+    return replace(plan, columns=_columns(plan, form.column(), {"coarsen": form.in_file(row)}))
+
+
+def _columns(plan: Plan, name: str, table: dict[str, Any]) -> dict[Any, Column]:
+    """Return how columns are described, one of them by a table; if that says nothing, it is left out."""
+    columns = {**plan.columns, **columns_with({}, "columns", {name: table})}
+    return {key: column for key, column in columns.items() if column != Column()}
+
+
+def _edit_block(plan: Plan, form: _Form) -> Plan:
+    """Set what a block says."""
+    block, settings = form.block(plan), form.settings(list(BLOCK_SETTINGS.values()))
+    chosen = _with_method(block, form.text("method"))
+    options = {name: value for name, value in chosen.options.items() if name != "effort"}
+    if form.text("effort") and any(o.name == "effort" for o in find(chosen.method).options):
+        options["effort"] = form.text("effort")
+    return _with_block(plan, block, replace(chosen, **settings, options=options))
+
+
+def _with_block(plan: Plan, block: Block, changed: Block) -> Plan:
+    return replace(plan, blocks=tuple(changed if b is block else b for b in plan.blocks))
+
+
+def _with_method(block: Block, method: str) -> Block:
     """Take another method; settings that it does not have fall away."""
     has = {option.name for option in find(method).options}
-    for name in _OPTIONS - has:
-        block.pop(name, None)
-    block["method"] = method
+    options = {name: value for name, value in block.options.items() if name in has}
+    return replace(block, method=method, options=options)
 
 
-_SECTIONS = {
+def _edit_k(plan: Plan, form: _Form) -> Plan:
+    """Set one k, and method if there is one, for all blocks: what a choice of the map says."""
+    method, k = form.text("method"), form.in_file(BLOCK_SETTINGS["k"])
+    blocks = (_with_method(block, method) if method else block for block in plan.blocks)
+    return replace(plan, blocks=tuple(replace(block, k=k) for block in blocks))
+
+
+def _require(plan: Plan, form: _Form) -> Plan:
+    """Add a requirement of a column or of the whole group, or take it out."""
+    rule, block = form.text("rule"), form.block(plan)
+    if rule not in RULES:
+        raise InputError(f"There is no requirement {shown(rule)}. Reload the page.")
+    value: Any = None
+    if form.text("what") == "require":
+        values = LIST.from_field(form.text("value"))
+        if not values:
+            raise InputError(f"{rule} asks for {RULES[rule].label}; nothing is given. Fill it in.")
+        value = values[0] if len(values) == 1 else values
+    if RULES[rule].default == {}:  # by column
+        columns = {**getattr(block.require, rule), form.column(): value}
+        value = {name: least for name, least in columns.items() if least is not None}
+    rules: Any = {rule: value}
+    return _with_block(plan, block, replace(block, require=replace(block.require, **rules)))
+
+
+def _reason(plan: Plan, form: _Form) -> Plan:
+    """Set the reason why no attacker knows a confidential column."""
+    name = form.column()
+    if name not in plan.confidential:
+        raise InputError(
+            f"A reason is given for a confidential column; {shown(name)} is not one. Make it one."
+        )
+    return replace(plan, reasons={**plan.reasons, name: form.text("reason")})
+
+
+def _edit_unit(plan: Plan, form: _Form) -> Plan:
+    """Set how units are grouped and called, and what becomes of their column in the file."""
+    if plan.unit is None:
+        raise InputError("No column is the unit. Give one the role unit.")
+    release = form.text("release") or "drop"
+    if release not in UNIT_RELEASES:
+        raise InputError(f"A unit is released as one of {', '.join(UNIT_RELEASES)}.")
+    lists: dict[str, Any] = {
+        role: [name for name in getattr(plan, role) if name != plan.unit] for role in UNIT_RELEASES
+    }
+    lists[release].append(plan.unit)
+    unit = replace(plan.unit_section, **form.settings(rows_of(Unit)))
+    return replace(plan, unit_section=unit, **lists)
+
+
+def _edit_whole(plan: Plan, form: _Form) -> Plan:
+    """Set what the plan says about the whole release; analyses that are no text are not shown."""
+    settings = form.settings(rows_of(type(plan)))
+    listed = [analysis for analysis in plan.analyses if not isinstance(analysis, str)]
+    return replace(plan, **{**settings, "analyses": [*settings["analyses"], *listed]})
+
+
+_SECTIONS: dict[str, type[Section]] = {
     row.key: row.section
     for row in rows_of(Plan)
     if row.section is not None and row.section not in (Unit, Column, Block)
 }
 _EDITS = {
-    "role": _Edit.role,
-    "column": _Edit.describe,
-    "coarsen": _Edit.coarsen,
-    "block": _Edit.block,
-    "k": _Edit.k,
-    "require": _Edit.require,
-    "no_longer_require": _Edit.require,
-    "reason": _Edit.reason,
-    "unit": _Edit.unit,
+    "column": _describe,
+    "coarsen": _coarsen,
+    "block": _edit_block,
+    "k": _edit_k,
+    "require": _require,
+    "no_longer_require": _require,
+    "reason": _reason,
+    "unit": _edit_unit,
+    "whole": _edit_whole,
 }

@@ -16,11 +16,10 @@ from microagg.errors import TableError
 from microagg.formats.addresses import kind_by_ending
 from microagg.page.edits import RULES, UNIT_RELEASES
 from microagg.page.session import OpenTable, Session, WrittenRelease
-from microagg.page.tasks import ClaimTask, CompareTask, ProtectTask, ScatterTask, SearchTask
 from microagg.plan.block import Block
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decision_words, role_of
 from microagg.plan.column import Column, fits_kind
-from microagg.plan.forms import write_list
+from microagg.plan.forms import LIST
 from microagg.plan.job_settings import JobSettings
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
@@ -139,7 +138,7 @@ GLOBALS = {
     "fields_of": fields_of,
     "find": find,
     "role_of": role_of,
-    "write_list": write_list,
+    "write_list": LIST.to_field,
 }
 """What all templates know, in addition to the session, its table and its plan."""
 
@@ -151,25 +150,8 @@ def plan_screen(
     session: Session, table: OpenTable, error: Any = None, text: str | None = None
 ) -> dict[str, Any]:
     """Return the values of the Plan screen; ``text`` is TOML that the user typed."""
-    plan, places = session.plan, {name: place for place, name in enumerate(table.names)}
-    return {
-        **gives_part(session, table),
-        **_next_part(session, table),
-        **_answers_part(session, table),
-        "error": error,
-        "protects": [(place, name) for name, place in places.items() if _is_protected(plan, name)],
-        "required": _required(plan, places),
-        "text": plan.to_toml() if text is None else text,
-    }
-
-
-def _is_protected(plan: Plan, name: Any) -> bool:
-    return role_of(plan, name).startswith("block-")
-
-
-def _required(plan: Plan, places: Mapping[str, int]) -> list[tuple[int, str, Any, Any, str]]:
-    """Return each requirement: number of its block, rule, column with its place, and value in words."""
-    rows = []
+    plan, places = session.plan, _places(table)
+    required = []  # number of the block, rule, column with its place, and value in words
     for number, block in enumerate(plan.blocks):
         for rule in RULES:
             asked = getattr(block.require, rule)
@@ -178,41 +160,47 @@ def _required(plan: Plan, places: Mapping[str, int]) -> list[tuple[int, str, Any
                 if value is not None:
                     several = [value] if isinstance(value, int | float) else vars(value).values()
                     words = ", ".join(map(str, several))
-                    rows.append((number, rule, name, places.get(str(name)), words))
-    return rows
+                    required.append((number, rule, name, places.get(str(name)), words))
+    return {
+        **gives_part(session, table),
+        **_next_part(session, table),
+        **_answers_part(session, table),
+        "error": error,
+        "protects": [(place, name) for name, place in places.items() if _is_protected(plan, name)],
+        "required": required,
+        "text": plan.to_toml() if text is None else text,
+    }
+
+
+def _places(table: OpenTable) -> dict[str, int]:
+    return {name: place for place, name in enumerate(table.names)}
+
+
+def _is_protected(plan: Plan, name: Any) -> bool:
+    return role_of(plan, name).startswith("block-")
 
 
 def gives_part(session: Session, table: OpenTable) -> dict[str, Any]:
     """Return the estimates for the current plan; until they exist, those before the last change."""
-    now, before = session.prices(session.plan), None
-    if session.at > 0:
-        before = session.prices(session.plans[session.at - 1])
-    refused = session.refused_pricing()
-    former = {label: figure for label, figure, _ in before["facts"]} if before else {}
-    estimates = now or before
+    none: dict[str, Any] = {"facts": (), "basis": "", "losses": {}, "stakes": {}}
+    now = session.prices(session.plan)
+    before = session.prices(session.plans[session.at - 1]) if session.at > 0 else None
+    former = {label: figure for label, figure, _ in before["facts"]} if now and before else {}
+    estimates, refused = now or before or none, "" if now else session.refused_pricing()
+    notes = dict.fromkeys(table.names, "")
+    for name, stake in (now or none)["stakes"].items():
+        notes[name] = f"if it is known after all, {share(stake)} of the records are below k"
+    for name, loss in (now or none)["losses"].items():
+        notes[name] = f"{percent(loss)} of it lost" if loss < 100.5 else lost_words(loss)
     return {
-        "facts": [
-            (label, figure, of, former.get(label) if now is not None else None)
-            for label, figure, of in (estimates["facts"] if estimates else ())
-        ],
-        "facts_about": estimates["basis"] if estimates else "",
+        "facts": [(*fact, former.get(fact[0])) for fact in estimates["facts"]],
+        "facts_about": estimates["basis"],
         "facts_wait": now is None and not refused,
-        "facts_are_old": now is None and estimates is not None,
-        "facts_problem": refused if now is None else "",
-        "notes": [_note(now, name) for name in table.names],
+        "facts_are_old": now is None and estimates is not none,
+        "facts_problem": refused,
+        "notes": [notes[name] for name in table.names],
         "oob": False,
     }
-
-
-def _note(prices: Mapping[str, Any] | None, name: str) -> str:
-    """Say what a column loses, or what happens if it is known after all; empty if nothing."""
-    if prices is not None and name in prices["losses"]:
-        loss = prices["losses"][name]
-        return f"{percent(loss)} of it lost" if loss < 100.5 else lost_words(loss)
-    if prices is not None and name in prices["stakes"]:
-        part = share(prices["stakes"][name])
-        return f"if it is known after all, {part} of the records are below k"
-    return ""
 
 
 def prices_part(session: Session, table: OpenTable, place: int) -> dict[str, Any]:
@@ -234,12 +222,11 @@ def prices_part(session: Session, table: OpenTable, place: int) -> dict[str, Any
 
 def _next_part(session: Session, table: OpenTable) -> dict[str, Any]:
     """Return what to do next: cures of cautions, the best decisions, and a search."""
-    places = {name: place for place, name in enumerate(table.names)}
-    prices, accept = session.prices(session.plan), session.plan.accept
+    prices, accept, places = session.prices(session.plan), session.plan.accept, _places(table)
     best = None if prices is None else prices["best"]
     last = session.releases[-1] if session.releases else None
-    found, asked = session.found, session.asked(SearchTask)
-    loss = asked.max_loss if asked else accept.loss
+    asked = session.asked("search")
+    loss = asked.get("max_loss", accept.loss)
     return {
         "next_problem": "",
         "cures": cures_of(last.model, table) if last and last.plan == session.plan else [],
@@ -250,33 +237,31 @@ def _next_part(session: Session, table: OpenTable) -> dict[str, Any]:
         ],
         "estimates": prices,
         "prices_entry": session.pricing(None),
-        "search_entry": session.latest(SearchTask),
-        "found": found if found is not None and found["of"].plan == session.plan else None,
+        "search_entry": session.latest("search"),
+        "found": session.result("search"),
         "max_loss": 10 if loss is None else loss,
-        "max_linkage": asked.max_linkage if asked else accept.linkage,
-        "keep": asked.keep if asked else (),
+        "max_linkage": asked.get("max_linkage", accept.linkage),
+        "keep": asked.get("keep", ()),
     }
 
 
 def _answers_part(session: Session, table: OpenTable) -> dict[str, Any]:
     """Return the first question: which columns nobody outside knows, and what that claim wins and stakes."""
-    found, asked = session.claims, session.asked(ClaimTask)
-    places = {name: str(place) for place, name in enumerate(table.names)}
-    is_of_plan = found is not None and found["of"].plan == session.plan
+    found, places = session.result("claim"), _places(table)
     return {
         "answers_problem": "",
-        "answers_entry": session.latest(ClaimTask),
-        "answers": asked.answers if asked else (),
+        "answers_entry": session.latest("claim"),
+        "answers": session.asked("claim").get("answers", ()),
         "claims": [
-            (",".join(places[name] for name in columns), columns, words, refused is None)
-            for columns, words, refused in (found["claims"] if found and is_of_plan else ())
+            (",".join(str(places[name]) for name in columns), columns, words, refused is None)
+            for columns, words, refused in (found["claims"] if found else ())
         ],
     }
 
 
 def cures_of(model: Mapping[str, Any], table: OpenTable) -> list[dict[str, Any]]:
     """Return the cautions of a release that a decision about a column cures, with these decisions."""
-    places = {name: place for place, name in enumerate(table.names)}
+    places = _places(table)
     return [
         {
             "severity": caution["severity"],
@@ -300,19 +285,19 @@ def _sentence(words: str) -> str:
 
 def try_screen(session: Session) -> dict[str, Any]:
     """Return the choices that were tried, and the form to try more."""
-    cells, block, asked = session.map(), session.plan.blocks[0], session.asked(CompareTask)
-    targets = Accept(asked.max_loss, asked.max_linkage) if asked else Accept()
+    cells, block, asked = session.map(), session.plan.blocks[0], session.asked("compare")
+    targets = Accept(asked.get("max_loss"), asked.get("max_linkage"))
     k = block.k or _SIZES[0]
     return {
-        "entry": session.latest(CompareTask),
+        "entry": session.latest("compare"),
         "cells": cells,
         "points": [cell.as_dict() for cell in cells],
         "suggestion": suggestion(cells, targets),
         "targets": targets,
         "offered": list(dict.fromkeys([block.method, *FAST])),
-        "ticked": asked.methods if asked else [block.method],
-        "sizes": asked.sizes if asked else sorted({*_SIZES, k}),
-        "attack": asked is not None and asked.attack,
+        "ticked": asked.get("methods", [block.method]),
+        "sizes": asked.get("sizes") or sorted({*_SIZES, k}),
+        "attack": asked.get("attack", False),
         "plan_k": k,
         "plan_method": block.method,
         "about_methods": about_methods(session.plan),
@@ -321,11 +306,11 @@ def try_screen(session: Session) -> dict[str, Any]:
 
 def protect_screen(session: Session, table: OpenTable) -> dict[str, Any]:
     """Return running and finished releases, and the form for the next one."""
-    waiting_for = [e for e in session.entries if isinstance(e.task, ProtectTask) and e.open]
+    waiting = [entry for entry in session.entries if entry.task.kind == "protect" and entry.open]
     return {
-        "entry": session.latest(ProtectTask),
-        "waiting_for": waiting_for,
-        "done": session.releases[-1] if session.releases and not waiting_for else None,
+        "entry": session.latest("protect"),
+        "waiting_for": waiting,
+        "done": session.releases[-1] if session.releases and not waiting else None,
         "endings": writable_endings(table),
     }
 
@@ -337,25 +322,23 @@ def ledger_form(
 
     ``folder`` is where ``ledgers`` lie, and where a new one is made.
     """
-    plan, places = session.plan, {name: str(place) for place, name in enumerate(table.names)}
-    last = session.asked(ProtectTask)
-    used, people, leavers = (
-        (last.ledger, last.key, last.leavers)
-        if last is not None and last.opened == table.opened
-        else (None, None, "withhold")
-    )
+    plan, places = session.plan, _places(table)
+    entry = session.latest("protect")
+    last = entry.task.settings if entry and entry.task.opened == table.opened else {}
+    used: Path | None = last.get("ledger")
     path = "" if used is None else used.name if used.parent == folder else str(used)
     named = [("", "none, for this file alone"), *((name, name) for name in ledgers)]
     if path not in ("", *ledgers):
         named.append((path, path))
-    columns = [(places[str(name)], str(name)) for name in (*plan.drop, *plan.renumber)]
+    columns = [(str(places[str(name)]), str(name)) for name in (*plan.drop, *plan.renumber)]
     rows = {row.name: _field(row, None, "", None) for row in rows_of(JobSettings)}
     fields = [
         rows["ledger"]._replace(choices=named, value=path),
         rows["key"]._replace(
-            choices=[("", "choose a column"), *columns], value=places.get(people or "", "")
+            choices=[("", "choose a column"), *columns],
+            value=str(places.get(last.get("key") or "", "")),
         ),
-        rows["leavers"]._replace(value=leavers),
+        rows["leavers"]._replace(value=last.get("leavers", "withhold")),
     ]
     if plan.units:  # which tell people apart
         del fields[1]
@@ -385,8 +368,11 @@ def see_screen(
     if not x and not y and len(names) > 1:
         x, y = sorted(names, key=lambda place: not _is_protected(release.plan, names[place]))[:2]
     chosen = x in names and y in names
-    entry = session.latest(ScatterTask)
-    points = session.scatters.get((release.number, names[x], names[y])) if chosen else None
+    entry = session.latest("scatter")
+    points = None
+    if chosen:
+        asked = {"number": release.number, "x": names[x], "y": names[y]}
+        points = session.result("scatter", release.plan, **asked)
     return {
         "m": release.model,
         "cures": cures_of(release.model, table),
@@ -424,7 +410,7 @@ def versions_screen(a: WrittenRelease, b: WrittenRelease) -> dict[str, Any]:
 def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
     """Return the files to take away: name, readers and content of each."""
     files = {
-        "file": (release.task.target, "everybody", "the protected table"),
+        "file": (release.task.settings["target"], "everybody", "the protected table"),
         "report": (
             "report.html",
             "the board",
@@ -440,24 +426,18 @@ def take_files(release: WrittenRelease) -> dict[str, tuple[str, str, str]]:
         "plan": ("plan.toml", "you", "the plan, to do the same again; no data"),
     }
     # A rejected table is not there.
-    there = {key for key, (name, *_) in files.items() if (release.task.folder / name).exists()}
+    there = {key for key, (name, *_) in files.items() if (release.folder / name).exists()}
     return {key: facts for key, facts in files.items() if key in {*there, "plan"}}
 
 
 def take_screen(release: WrittenRelease) -> dict[str, Any]:
     """Return the files to take away, and the command that makes them from the plan."""
-    task, opened = release.task, release.task.opened
+    settings, opened = release.task.settings, release.task.opened
     source = opened.path.name if opened.uploaded else str(opened.path)
-    flags = {
-        "--delimiter": opened.delimiter,
-        "--encoding": opened.encoding,
-        "--decimal": None if opened.decimal == "." else opened.decimal,
-        "--sheet": opened.sheet,
-        "--ledger": None if task.ledger is None else str(task.ledger),
-        "--key": task.key,
-        "--leavers": None if task.leavers == "withhold" else task.leavers,
-    }
-    command = ["microagg", "protect", source, task.target, "--plan", "plan.toml"]
-    for flag, value in flags.items():
-        command += [] if value is None else [flag, value]
+    usual = {"decimal": ".", "leavers": "withhold"}
+    flags = {name: getattr(opened, name) for name in ("delimiter", "encoding", "decimal", "sheet")}
+    flags |= {name: settings.get(name) for name in ("ledger", "key", "leavers")}
+    command = ["microagg", "protect", source, settings["target"], "--plan", "plan.toml"]
+    for name, value in flags.items():
+        command += [] if value in (None, usual.get(name)) else [f"--{name}", str(value)]
     return {"release": release, "files": take_files(release), "command": shlex.join(command)}

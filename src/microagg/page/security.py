@@ -14,6 +14,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import parse_qs
 
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+
 log = logging.getLogger("microagg.page")
 
 Scope = MutableMapping[str, Any]
@@ -86,12 +88,12 @@ class Guard:
         if why is not None:
             # Neither the path nor a header: what they hold is somebody else's.
             log.warning("refused %s: %s", scope["method"][:8], why)
-            await _answer(send, 403, f"Refused: {why}.\n")
-            return
-        if scope["path"] == _ENTER:
-            await self._enter(scope, headers, send)
-            return
-        await self._app(scope, receive, _with_headers(send))
+            answer: App = PlainTextResponse(f"Refused: {why}.\n", 403)
+        elif scope["path"] == _ENTER:
+            answer = self._enter(scope, headers)
+        else:
+            answer = self._app
+        await answer(scope, receive, _with_headers(send))
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> str | None:
         host = headers.get("host", "")
@@ -111,30 +113,27 @@ class Guard:
         return None
 
     def _holds_cookie(self, headers: dict[str, str]) -> bool:
-        for pair in headers.get("cookie", "").split(";"):
-            name, _, value = pair.strip().partition("=")
-            if name == _COOKIE and secrets.compare_digest(
-                value.encode(), self._keys.cookie.encode()
-            ):
-                return True
-        return False
+        pairs = (pair.strip().partition("=") for pair in headers.get("cookie", "").split(";"))
+        ours = self._keys.cookie.encode()
+        return any(
+            name == _COOKIE and secrets.compare_digest(value.encode(), ours)
+            for name, _, value in pairs
+        )
 
-    async def _enter(self, scope: Scope, headers: dict[str, str], send: Send) -> None:
+    def _enter(self, scope: Scope, headers: dict[str, str]) -> Response:
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         # What a browser fetches ahead, while an address is being typed, must not use the token up.
         ahead = "prefetch" in headers.get("sec-purpose", headers.get("purpose", ""))
         if scope["method"] != "GET" or ahead or not self._keys.use(token):
             log.warning("refused an entrance: the token is wrong or was used before")
-            await _answer(
-                send,
-                403,
-                "Refused: this address works once. The command prints a new one when one is used.\n",
+            words = (
+                "Refused: this address works once. The command prints a new one when one is used.\n"
             )
-            return
+            return PlainTextResponse(words, 403)
         self._entered()
         cookie = f"{_COOKIE}={self._keys.cookie}; Path={self._keys.home}; HttpOnly; SameSite=Strict"
         page = _WELCOME.format(home=self._keys.home)
-        await _answer(send, 200, page, "text/html; charset=utf-8", [("set-cookie", cookie)])
+        return HTMLResponse(page, headers={"set-cookie": cookie})
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -155,18 +154,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return sending
-
-
-async def _answer(
-    send: Send,
-    status: int,
-    text: str,
-    kind: str = "text/plain; charset=utf-8",
-    more: list[tuple[str, str]] | None = None,
-) -> None:
-    body = text.encode()
-    headers = [("content-type", kind), ("content-length", str(len(body))), *(more or [])]
-    sending = _with_headers(send)
-    raw = [(key.encode(), value.encode()) for key, value in headers]
-    await sending({"type": "http.response.start", "status": status, "headers": raw})
-    await sending({"type": "http.response.body", "body": body})

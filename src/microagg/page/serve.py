@@ -7,7 +7,6 @@ import html
 import logging
 import os
 import socket
-import sys
 import tempfile
 import time
 import webbrowser
@@ -20,11 +19,10 @@ import uvicorn
 from microagg.errors import InputError, shown
 from microagg.formats.atomic import private_folder
 from microagg.page.app import Page
-from microagg.page.opened_folders import Folders
+from microagg.page.files import Folders, RequestLimits
 from microagg.page.security import Guard, Keys, log
 from microagg.page.session import Session
-from microagg.page.tasks import Opened, ReadTask
-from microagg.page.uploads import RequestLimits
+from microagg.page.tasks import Opened
 
 _SECONDS_BETWEEN_LOOKS = 1.0  # whether nobody is there any more
 _SECONDS_TO_END = 2
@@ -45,7 +43,12 @@ class Server:
         temporary: Path | None = None,
     ) -> None:
         self.limits, self._say = limits or RequestLimits(), say
-        opened = [_existing(path) for path in paths] or [Path.cwd()]
+        for path in paths:
+            if not path.exists():
+                raise InputError(
+                    f"The page opens a file or a folder; there is no {shown(str(path), 300)}. Check its name."
+                )
+        opened = list(paths) or [Path.cwd()]
         roots = [path if path.is_dir() else path.parent for path in opened]
         self.sockets = _listening(port)
         self.port: int = self.sockets[0].getsockname()[1]
@@ -70,7 +73,7 @@ class Server:
         self.session.warm_up()
         first = next((path for path in opened if path.is_file()), None)
         if first is not None:
-            self.session.submit(ReadTask(Opened(first.resolve())))
+            self.session.open(Opened(first.resolve()))
 
     @property
     def address(self) -> str:
@@ -162,35 +165,19 @@ def _open_browser(server: Server) -> bool:
     return webbrowser.open(entrance.as_uri())
 
 
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise InputError(
-            f"The page opens a file or a folder; there is no {shown(str(path), 300)}. Check its name."
-        )
-    return path
-
-
 def _listening(port: int) -> list[socket.socket]:
     """Listen on 127.0.0.1 and, where there is one, on ::1 with the same port; on nothing else."""
     sockets: list[socket.socket] = []
     for family, host in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
         try:
-            listening = socket.socket(family, socket.SOCK_STREAM)
-        except OSError:  # a machine without IPv6
-            continue
-        if sys.platform != "win32":
-            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((host, port))
+            listening = socket.create_server((host, port), family=family, backlog=128)
         except OSError as error:
-            listening.close()
-            if family == socket.AF_INET6 and sockets:
+            if sockets:  # a machine without IPv6
                 continue
             raise InputError(
                 f"The page needs a free port of this machine; port {port} cannot be used "
                 f"({error.strerror}). Name another one with --port, or none."
             ) from None
-        listening.listen(128)
         listening.setblocking(False)
         port = listening.getsockname()[1]
         sockets.append(listening)
@@ -200,12 +187,8 @@ def _listening(port: int) -> list[socket.socket]:
 @contextmanager
 def _logging(say: Say) -> Iterator[None]:
     """Let the page's log go the way of all words of the command."""
-
-    class Handler(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            say("page", record.getMessage())
-
-    handler = Handler()
+    handler = logging.Handler()
+    handler.emit = lambda record: say("page", record.getMessage())  # type: ignore[method-assign]
     log.addHandler(handler)
     before, log.propagate = log.propagate, False
     try:

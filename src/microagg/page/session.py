@@ -18,26 +18,13 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from microagg.base.formatting import plural
 from microagg.comparing.choices import Choice, mark_frontier
-from microagg.page.tasks import (
-    STOP,
-    ClaimTask,
-    CompareTask,
-    Message,
-    Opened,
-    PriceTask,
-    ProtectTask,
-    ReadTask,
-    ScatterTask,
-    SearchTask,
-    Task,
-)
+from microagg.page.tasks import STOP, Message, Opened, Task
 from microagg.plan.plan import Plan
 
-_Task = TypeVar("_Task")
 _MOST_ENTRIES = 30  # of the queue that are remembered
 _MOST_PRICED = 30  # plans whose prices are remembered
 _SECONDS_TO_END = 5.0  # of a worker that was killed
@@ -51,8 +38,7 @@ class OpenTable:
     records: int
     columns: Sequence[Mapping[str, Any]]
     preview: Mapping[str, Any]
-    problem: str | None
-    """Why no plan could be drafted; None if one was."""
+    problem: str | None  # why no plan could be drafted; None if one was
 
     @property
     def names(self) -> list[str]:
@@ -70,13 +56,16 @@ class WrittenRelease:
     """A release that was written into the private folder, with its reports."""
 
     number: int
-    task: ProtectTask
-    plan: Plan
-    """As it was completed."""
-    model: Mapping[str, Any]
-    """What the board's report says."""
+    task: Task
+    plan: Plan  # as it was completed
+    model: Mapping[str, Any]  # what the board's report says
     left_out: Sequence[str]
     when: str
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are."""
+        return Path(self.task.settings["folder"])
 
 
 @dataclass
@@ -85,11 +74,11 @@ class Entry:
 
     number: int
     task: Task
-    state: str = "waiting"
-    """waiting, running, done, refused, failed or cancelled."""
+    state: str = "waiting"  # waiting, running, done, refused, failed or cancelled
     news: Mapping[str, Any] = field(default_factory=dict)
-    words: str = ""
-    """Why there is no result."""
+    result: Mapping[str, Any] | None = None
+    """Of claims, searches and scatters, until another table is opened."""
+    words: str = ""  # why there is no result
     began: float = 0.0
     ended: float = 0.0
     stopping: bool = False
@@ -164,11 +153,6 @@ class Session:
         self.releases: list[WrittenRelease] = []
         self.cells: dict[tuple[str, int], Choice] = {}
         self.tried: Plan | None = None
-        self.scatters: dict[tuple[int, str, str], Mapping[str, Any]] = {}
-        self.found: Mapping[str, Any] | None = None
-        """What the last search found."""
-        self.claims: Mapping[str, Any] | None = None
-        """What the claim that nobody outside knows some columns wins and stakes."""
         self.pending: Opened | None = None
         """A table that is opened once the user agrees to drop the work on the one before."""
         self._prices: dict[str, dict[str, Any]] = {}
@@ -209,9 +193,9 @@ class Session:
     def pricing(self, columns: tuple[str, ...] | None = ()) -> Entry | None:
         """Return the task that makes these estimates for the current plan, if there is one."""
         plan = self.plan
+        asked = ("price", plan, {"columns": columns})
         for entry in reversed(self.entries):
-            task = entry.task
-            if isinstance(task, PriceTask) and (task.plan, task.columns) == (plan, columns):
+            if (entry.task.kind, entry.task.plan, entry.task.settings) == asked:
                 return entry
         return None
 
@@ -226,15 +210,14 @@ class Session:
             entry = self.pricing(columns)
             gave_way = entry is not None and not entry.open and entry.stopping
             if entry is None or entry.state == "cancelled" or gave_way:
-                assert self.table is not None
-                self.submit(PriceTask(self.table.opened, self.plan, columns))
+                self.ask("price", columns=columns)
 
     def _drop_prices(self) -> None:
         """End all estimates: those of an older plan are useless, and other tasks go first."""
         for entry in self.entries:
-            if isinstance(entry.task, PriceTask) and entry.state == "waiting":
+            if entry.task.kind == "price" and entry.state == "waiting":
                 self._end(entry, "cancelled", "")
-            elif isinstance(entry.task, PriceTask):
+            elif entry.task.kind == "price":
                 self.stop(entry)
 
     def _note_prices(self, plan: Plan, found: Mapping[str, Any]) -> None:
@@ -273,7 +256,7 @@ class Session:
     def work(self) -> str:
         """The work that opening another table would lose, in words; empty if there is none."""
         edits, releases = len(self.plans) - 1, len(self.releases)
-        releases += sum(isinstance(e.task, ProtectTask) and e.open for e in self.entries)
+        releases += sum(e.task.kind == "protect" and e.open for e in self.entries)
         changed = plural(edits, "change") + " of the plan" if edits > 0 else ""
         released = plural(releases, "release") if releases else ""
         return " and ".join(filter(None, (changed, released)))
@@ -281,24 +264,19 @@ class Session:
     def open(self, opened: Opened) -> None:
         """Read another table; if work would be lost, only once the user agrees."""
         with self.lock:
-            self.forget_pending()
+            self.settle_pending(agreed=False)
             if self.table is not None and self.work:
                 self.pending = opened
             else:
-                self.submit(ReadTask(opened))
+                self.submit(Task("read", opened, Plan(), {}))
 
-    def open_pending(self) -> None:
-        """Read the table that the user agreed to open."""
+    def settle_pending(self, agreed: bool) -> None:
+        """Read the table that waits for the user's answer, or stay with the one that is open."""
         with self.lock:
             opened, self.pending = self.pending, None
-            if opened is not None:
-                self.submit(ReadTask(opened))
-
-    def forget_pending(self) -> None:
-        """Stay with the table that is open."""
-        with self.lock:
-            opened, self.pending = self.pending, None
-            if opened is not None and opened.uploaded:
+            if opened is not None and agreed:
+                self.submit(Task("read", opened, Plan(), {}))
+            elif opened is not None and opened.uploaded:
                 _remove(opened.path.parent)
 
     def new_folder(self, start: str) -> Path:
@@ -312,22 +290,23 @@ class Session:
         return next((release for release in self.releases if release.number == number), None)
 
     def new_release(self, plan: Plan, ending: str, **settings: Any) -> Entry:
-        """Queue a release of the open table by a plan, with settings of :class:`ProtectTask`."""
+        """Queue a release of the open table by a plan, with settings of a Job."""
         assert self.table is not None
         opened = self.table.opened
         folder = self.new_folder("release-")
         if opened.uploaded:  # under its own name, by which the report calls it
             os.link(opened.path, folder / opened.path.name)
         target = f"{opened.path.stem}-safe{ending}"
-        earlier = tuple(release.task.folder for release in self.releases)
-        return self.submit(ProtectTask(opened, plan, folder, target, earlier=earlier, **settings))
+        earlier = tuple(release.folder for release in self.releases)
+        files = {"folder": folder, "target": target, "earlier": earlier}
+        return self.submit(Task("protect", opened, plan, {**files, **settings}))
 
     # The queue.
 
     def submit(self, task: Task) -> Entry:
         """Put a task at the end of the queue; estimates give way to all others."""
         with self.lock:
-            if not isinstance(task, PriceTask):
+            if task.kind != "price":
                 self._drop_prices()
             self._count += 1
             entry = Entry(self._count, task)
@@ -335,18 +314,34 @@ class Session:
             self._next()
             return entry
 
+    def ask(self, kind: str, plan: Plan | None = None, **settings: Any) -> None:
+        """Queue a task about the open table and a plan, by default the one that stands."""
+        assert self.table is not None
+        self.submit(Task(kind, self.table.opened, plan or self.plan, settings))
+
     def entry(self, number: int) -> Entry | None:
         """Find a task by its number."""
         return next((entry for entry in self.entries if entry.number == number), None)
 
-    def latest(self, kind: type[Any]) -> Entry | None:
+    def latest(self, kind: str) -> Entry | None:
         """Return the newest task of a kind."""
-        return next((e for e in reversed(self.entries) if isinstance(e.task, kind)), None)
+        return next((e for e in reversed(self.entries) if e.task.kind == kind), None)
 
-    def asked(self, kind: type[_Task]) -> _Task | None:
-        """Return what was asked for by the newest task of a kind."""
+    def asked(self, kind: str) -> Mapping[str, Any]:
+        """Return the settings of the newest task of a kind; empty if there was none."""
         entry = self.latest(kind)
-        return None if entry is None else cast(_Task, entry.task)
+        return {} if entry is None else entry.task.settings
+
+    def result(
+        self, kind: str, plan: Plan | None = None, **settings: Any
+    ) -> Mapping[str, Any] | None:
+        """Return what the newest such task about a plan gave, by default about the one that stands."""
+        for entry in reversed(self.entries):
+            task = entry.task
+            is_such = (task.kind, task.plan) == (kind, plan or self.plan)
+            if entry.result and is_such and settings.items() <= task.settings.items():
+                return entry.result
+        return None
 
     @property
     def running(self) -> Entry | None:
@@ -396,7 +391,7 @@ class Session:
         entry = next((e for e in self.entries if e.state == "waiting"), None)
         if entry is None:
             return
-        if isinstance(entry.task, ProtectTask) and self._worker is not None and self._worker.used:
+        if entry.task.kind == "protect" and self._worker is not None and self._worker.used:
             self._replace_worker()
         self.warm_up()
         assert self._worker is not None
@@ -417,12 +412,12 @@ class Session:
             if message.kind == "progress":
                 entry.news = message.data
                 if "cells" in message.data:
-                    self.note_cells(entry.task.plan, message.data["cells"])  # type: ignore[union-attr]
+                    self.note_cells(entry.task.plan, message.data["cells"])
                 return
             if message.kind == "done":
                 self._keep(entry, message.data)
             self._end(entry, message.kind, message.data.get("words", ""))
-            if isinstance(entry.task, ProtectTask):  # what it took of memory goes back
+            if entry.task.kind == "protect":  # what it took of memory goes back
                 self._replace_worker()
             self._next()
 
@@ -447,44 +442,34 @@ class Session:
 
     def _keep(self, entry: Entry, found: Mapping[str, Any]) -> None:
         task = entry.task
-        if isinstance(task, ReadTask):
+        if task.kind == "read":
             self._open(task, found)
-        elif isinstance(task, PriceTask):
+        elif task.kind == "price":
             self._note_prices(task.plan, found)
-        elif isinstance(task, ClaimTask):
-            self.claims = {**found, "of": task}
-        elif isinstance(task, SearchTask):
-            self.found = {**found, "of": task}
-        elif isinstance(task, CompareTask):
+        elif task.kind == "compare":
             self.note_cells(task.plan, found["cells"])
-        elif isinstance(task, ScatterTask):
-            self.scatters[task.number, task.x, task.y] = found
-        else:
-            release = WrittenRelease(
-                number=len(self.releases) + 1,
-                task=task,
-                plan=found["plan"],
-                model=found["model"],
-                left_out=found["left_out"],
-                when=datetime.now(UTC).strftime("%H:%M UTC"),
-            )
+        elif task.kind == "protect":
+            when = datetime.now(UTC).strftime("%H:%M UTC")
+            release = WrittenRelease(len(self.releases) + 1, task, **found, when=when)
             self.releases = [*self.releases, release]
+        else:
+            entry.result = found
 
-    def _open(self, task: ReadTask, found: Mapping[str, Any]) -> None:
+    def _open(self, task: Task, found: Mapping[str, Any]) -> None:
         """Put another table into the session; all about the one before goes."""
         for release in self.releases:
-            _remove(release.task.folder)
+            _remove(release.folder)
         if self.table is not None and self.table.opened.uploaded:
             _remove(self.table.opened.path.parent)
         for entry in self.entries:
+            entry.result = None
             if entry.state == "waiting" and entry.task.opened != task.opened:
                 self._end(entry, "cancelled", "Cancelled, since another table was opened.")
         self.table = OpenTable(
             task.opened, found["records"], found["columns"], found["preview"], found["problem"]
         )
         self.plans, self.at = [found["plan"] or Plan.of(k=5)], 0
-        self.releases, self.cells, self.tried, self.scatters = [], {}, None, {}
-        self.found, self.claims, self._prices = None, None, {}
+        self.releases, self.cells, self.tried, self._prices = [], {}, None, {}
 
 
 def _remove(folder: Path) -> None:

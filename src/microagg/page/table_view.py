@@ -13,7 +13,6 @@ from microagg.drafting.infer import guess
 from microagg.drafting.profile import Profile, profiles
 from microagg.errors import InputError, shown
 from microagg.formats.files import Source
-from microagg.tables.file_metadata import ColumnFacts
 from microagg.tables.frame import Frame
 
 _BINS = 16
@@ -32,28 +31,20 @@ def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[di
         columns.append(
             {
                 "name": str(name),
-                **_labels(profile.facts),
+                "label": profile.facts.label or "",
+                "value_labels": [
+                    (f"{value:g}" if isinstance(value, float) else str(value), label)
+                    for value, label in profile.facts.value_labels[:_LABELS]
+                ],
+                "more_labels": max(len(profile.facts.value_labels) - _LABELS, 0),
                 "type": profile.type,
                 "missing": profile.missing,
                 "distinct": profile.distinct,
                 "bars": _bars(table, name, profile, missing_words),
-                "role": drafted.role,
-                "looks_like": drafted.looks_like,
-                "kind": drafted.kind,
-                "reason": drafted.reason,
+                **{key: getattr(drafted, key) for key in ("role", "looks_like", "kind", "reason")},
             }
         )
     return columns
-
-
-def _labels(facts: ColumnFacts) -> dict[str, Any]:
-    """Return the labels that the file has for the column and for its values."""
-    named = [
-        (f"{value:g}" if isinstance(value, float) else str(value), label)
-        for value, label in facts.value_labels[:_LABELS]
-    ]
-    more = len(facts.value_labels) - len(named)
-    return {"label": facts.label or "", "value_labels": named, "more_labels": more}
 
 
 def _bars(table: Frame, name: Any, profile: Profile, missing_words: Sequence[str]) -> list[int]:

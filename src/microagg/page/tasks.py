@@ -5,7 +5,7 @@ Both load this module; it imports nothing heavy, so that the server stays small.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,15 @@ from typing import Any
 from microagg.plan.plan import Plan
 
 STOP = "stop"  # sent in place of a task: end the search and keep what there is
+TITLES = {
+    "read": "reading the table",
+    "price": "estimating loss and risk",
+    "claim": "pricing the claim",
+    "search": "searching for a plan",
+    "compare": "trying methods and k",
+    "protect": "protecting the table",
+    "scatter": "reading two columns",
+}
 
 
 @dataclass(frozen=True)
@@ -26,110 +35,22 @@ class Opened:
     sheet: str | None = None
     uploaded: bool = False
 
-    @classmethod
-    def by(cls, path: Path, form: Mapping[str, str]) -> Opened:
-        """Return how a form says to read a file."""
-        return cls(
-            path,
-            delimiter=form.get("delimiter") or None,
-            encoding=form.get("encoding") or None,
-            decimal=form.get("decimal", "."),
-            sheet=form.get("sheet") or None,
-        )
-
 
 @dataclass(frozen=True)
-class ReadTask:
-    """Read a file, describe its columns and draft a plan."""
+class Task:
+    """Something for the worker to do with a table and a plan."""
 
-    opened: Opened
-    title = "reading the table"
-
-
-@dataclass(frozen=True)
-class PriceTask:
-    """Estimate on a sample what the plan gives, and what other decisions about columns would give."""
-
+    kind: str
+    """A key of ``TITLES``, and the function of :mod:`microagg.page.worker` that does it."""
     opened: Opened
     plan: Plan
-    columns: tuple[str, ...] | None = ()
-    """Columns with decisions to price; None: all."""
-    title = "estimating loss and risk"
+    settings: Mapping[str, Any]
+    """Further arguments of that function."""
 
-
-@dataclass(frozen=True)
-class ClaimTask:
-    """Estimate what the claim wins and stakes that nobody outside knows some columns."""
-
-    opened: Opened
-    plan: Plan
-    answers: tuple[str, ...]
-    title = "pricing the claim"
-
-
-@dataclass(frozen=True)
-class SearchTask:
-    """Search the plan that keeps most within a largest loss or linkage."""
-
-    opened: Opened
-    plan: Plan
-    max_loss: float | None
-    max_linkage: float | None
-    keep: tuple[str, ...] = ()
-    """Columns that the search neither drops nor makes coarser."""
-    title = "searching for a plan"
-
-
-@dataclass(frozen=True)
-class CompareTask:
-    """Carry out a plan with several methods and k, without writing anything."""
-
-    opened: Opened
-    plan: Plan
-    methods: Sequence[str]
-    sizes: Sequence[int]
-    max_loss: float | None = None
-    max_linkage: float | None = None
-    attack: bool = False
-    """Whether each choice is attacked with people put aside as controls."""
-    title = "trying methods and k"
-
-
-@dataclass(frozen=True)
-class ProtectTask:
-    """Write a release with its reports into a folder of its own."""
-
-    opened: Opened
-    plan: Plan
-    folder: Path
-    target: str
-    """Name of the file within the folder."""
-    prices: bool = False
-    """Whether the board's report says what other decisions would cost."""
-    ledger: Path | None = None
-    key: str | None = None
-    """Column that tells people apart, where the plan has no unit."""
-    leavers: str = "withhold"
-    earlier: tuple[Path, ...] = ()
-    """Folders of the releases before it."""
-    title = "protecting the table"
-
-
-@dataclass(frozen=True)
-class ScatterTask:
-    """Read some records of two columns, before and after."""
-
-    opened: Opened
-    plan: Plan
-    released: Path
-    number: int
-    """Of the release."""
-    x: str
-    y: str
-    title = "reading two columns"
-
-
-Task = ReadTask | PriceTask | ClaimTask | SearchTask | CompareTask | ProtectTask | ScatterTask
+    @property
+    def title(self) -> str:
+        """What is being done, in words."""
+        return TITLES[self.kind]
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,8 @@ import queue
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from dataclasses import fields, replace
-from functools import singledispatch
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -32,19 +31,7 @@ from microagg.job.job import Job, numbers_of
 from microagg.job.observer import Observer
 from microagg.job.run import run
 from microagg.page.table_view import about_columns, first_rows, two_columns
-from microagg.page.tasks import (
-    STOP,
-    ClaimTask,
-    CompareTask,
-    Message,
-    Opened,
-    PriceTask,
-    ProtectTask,
-    ReadTask,
-    ScatterTask,
-    SearchTask,
-    Task,
-)
+from microagg.page.tasks import STOP, Message, Opened, Task
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
@@ -53,8 +40,6 @@ _SAMPLE = 2_500  # records of an estimate that somebody waits for
 _SECONDS_OF_PRICES = 60.0  # for those of all columns
 _LESS_URGENT = 5  # the page comes first where processors are few
 
-Tell = Callable[[Mapping[str, Any]], None]
-
 
 def serve_tasks(pipe: Connection) -> None:
     """Do tasks one after another until the pipe is closed."""
@@ -62,7 +47,7 @@ def serve_tasks(pipe: Connection) -> None:
     os.umask(0o077)
     if hasattr(os, "nice"):
         os.nice(_LESS_URGENT)
-    bench = Bench()
+    bench = _Bench(pipe)
     tasks: queue.SimpleQueue[Task] = queue.SimpleQueue()
 
     def listen() -> None:
@@ -79,14 +64,14 @@ def serve_tasks(pipe: Connection) -> None:
 
     threading.Thread(target=listen, daemon=True).start()
     while True:
-        pipe.send(_done(tasks.get(), bench, pipe))
+        pipe.send(_done(tasks.get(), bench))
 
 
-def _done(task: Task, bench: Bench, pipe: Connection) -> Message:
+def _done(task: Task, bench: _Bench) -> Message:
     """Do a task; every error ends in a sentence."""
-    tell = _seldom(lambda data: pipe.send(Message("progress", data)))
+    bench.begin()
     try:
-        return Message("done", do(task, bench, tell))
+        return Message("done", _WORK[task.kind](bench, task.opened, task.plan, **task.settings))
     except StopSearch:
         return Message("refused", {"words": "Stopped before there was anything to keep."})
     except MicroaggError as error:
@@ -99,50 +84,42 @@ def _done(task: Task, bench: Bench, pipe: Connection) -> Message:
         return Message("failed", {"words": fault_words(error)})
 
 
-def _seldom(send: Tell) -> Tell:
-    """Send progress a few times a second at most, but every change of stage; it never runs backwards."""
-    last: tuple[float, Any] = (0.0, None)
-    rising = RisingShare()
+class _Bench:
+    """What tasks work with: the file that was read last, and the way to tell the server how far they are."""
 
-    def tell(data: Mapping[str, Any]) -> None:
-        nonlocal last
-        data = {**data, "share": rising.at(data.get("stage", ""), *data.get("done", (0, 0)))}
-        now, mark = time.monotonic(), (data.get("stage"), len(data.get("cells", ())))
-        if now - last[0] >= _SECONDS_BETWEEN_TELLS or mark != last[1]:
-            last = now, mark
-            send(data)
-
-    return tell
-
-
-class Bench:
-    """The state between tasks: the file that was read last."""
-
-    def __init__(self) -> None:
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
         self.asked = threading.Event()
         self._opened: Opened | None = None
         self._source: Source | None = None
         self.last_sample: tuple[str, TriedSample] | None = None
+        self.begin()
 
-    def source(self, opened: Opened) -> Source:
-        """Read a file, unless it was the last one read."""
+    def begin(self) -> None:
+        self._told: tuple[float, Any] = (0.0, None)
+        self._rising = RisingShare()
+
+    def source(self, opened: Opened, plan: Plan | None = None) -> Source:
+        """Read a file, unless it was the last one read; numbers are those of the plan."""
         if self._source is None or self._opened != opened:
             self._opened = self._source = self.last_sample = None  # one table at a time
             source = read_file(opened.path, csv=_csv(opened), sheet=opened.sheet)
             self._opened, self._source = opened, source
-        return self._source
+        if plan is None:
+            return self._source
+        return replace(self._source, numbers=frozenset(numbers_of(plan)))
 
-    def tried(self, plan: Plan) -> TriedSample | None:
-        """Return the estimates for a plan, if it is the one estimated last."""
-        toml, tried = self.last_sample or ("", None)
-        return tried if toml == plan.to_toml() else None
+    def tell(self, **data: Any) -> None:
+        """Send progress a few times a second at most, but every change of stage; it never runs backwards."""
+        data["share"] = self._rising.at(data.get("stage", ""), *data.get("done", (0, 0)))
+        now, mark = time.monotonic(), (data.get("stage"), len(data.get("cells", ())))
+        if now - self._told[0] >= _SECONDS_BETWEEN_TELLS or mark != self._told[1]:
+            self._told = now, mark
+            self._pipe.send(Message("progress", data))
 
-    def records(self, opened: Opened, plan: Plan) -> Table:
-        """Return the records of a file, on which plans are tried."""
-        return Table.of(_typed(self.source(opened), plan))
-
-    def check(self) -> None:
-        """End the search if the user asked for it."""
+    def on_progress(self, done: int, total: int, **data: Any) -> None:
+        """Tell how much is done; end the search if the user asked for it."""
+        self.tell(done=(int(done), total), **data)
         if self.asked.is_set():
             raise StopSearch
 
@@ -151,18 +128,12 @@ def _csv(opened: Opened) -> CsvFormat:
     return CsvFormat(opened.delimiter, opened.encoding, opened.decimal)
 
 
-@singledispatch
-def do(task: Any, bench: Bench, tell: Tell) -> dict[str, Any]:
-    """Do a task and return its result for the page."""
-    raise TypeError(f"{type(task).__name__} is no task")
-
-
-@do.register
-def _(task: ReadTask, bench: Bench, tell: Tell) -> dict[str, Any]:
-    tell({"stage": "reading"})
-    source = bench.source(task.opened)
+def _read(bench: _Bench, opened: Opened, _: Plan) -> dict[str, Any]:
+    """Read a file, describe its columns and draft a plan."""
+    bench.tell(stage="reading")
+    source = bench.source(opened)
     table = Table.of(source)
-    tell({"stage": "looking at each column"})
+    bench.tell(stage="looking at each column")
     columns = about_columns(table.frame, table.missing_words)
     plan, problem = None, None
     try:
@@ -178,37 +149,33 @@ def _(task: ReadTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     }
 
 
-def _on_progress(bench: Bench, tell: Tell) -> Callable[[int, int], None]:
-    def hear(done: int, total: int) -> None:
-        tell({"done": (done, total)})
-        bench.check()
-
-    return hear
-
-
-@do.register
-def _(task: PriceTask, bench: Bench, tell: Tell) -> dict[str, Any]:
-    prices = price_table(
-        bench.records(task.opened, task.plan),
-        task.plan,
+def _price(
+    bench: _Bench, opened: Opened, plan: Plan, columns: tuple[str, ...] | None
+) -> dict[str, Any]:
+    """Estimate on a sample what the plan gives, and what other decisions about columns (None: all) would."""
+    source, toml = bench.source(opened, plan), plan.to_toml()
+    estimated, tried = bench.last_sample or ("", None)
+    priced = price_table(
+        Table.of(source),
+        plan,
         sample=_SAMPLE,
         budget=_SECONDS_OF_PRICES,
-        progress=_on_progress(bench, tell),
-        columns=task.columns,
-        tried=bench.tried(task.plan),
+        progress=bench.on_progress,
+        columns=columns,
+        tried=tried if estimated == toml else None,
     )
-    bench.last_sample = task.plan.to_toml(), prices.tried
-    best = prices.best() if task.columns is None else None
+    bench.last_sample = toml, priced.tried
+    best = priced.best() if columns is None else None
     return {
-        "facts": prices.facts,
-        "basis": prices.basis,
-        "rule": prices.rule,
-        "below_k": prices.now.below_k,
-        "losses": dict(prices.now.by_column),
-        "stakes": dict(prices.now.stakes),
+        "facts": priced.facts,
+        "basis": priced.basis,
+        "rule": priced.rule,
+        "below_k": priced.now.below_k,
+        "losses": dict(priced.now.by_column),
+        "stakes": dict(priced.now.stakes),
         "columns": {
             column.column: [(p.decision, p.words, p.problem) for p in column.decisions]
-            for column in prices.columns
+            for column in priced.columns
         },
         "best": None
         if best is None
@@ -216,67 +183,73 @@ def _(task: PriceTask, bench: Bench, tell: Tell) -> dict[str, Any]:
     }
 
 
-@do.register
-def _(task: ClaimTask, bench: Bench, tell: Tell) -> dict[str, Any]:
-    claims = price_answers(
-        bench.records(task.opened, task.plan),
-        task.plan,
-        task.answers,
-        sample=_SAMPLE,
-        progress=_on_progress(bench, tell),
-    )
+def _claim(bench: _Bench, opened: Opened, plan: Plan, answers: tuple[str, ...]) -> dict[str, Any]:
+    """Estimate what the claim wins and stakes that nobody outside knows some columns."""
+    records = Table.of(bench.source(opened, plan))
+    claims = price_answers(records, plan, answers, sample=_SAMPLE, progress=bench.on_progress)
     return {"claims": [(columns, price.words, price.problem) for columns, price in claims]}
 
 
-@do.register
-def _(task: SearchTask, bench: Bench, tell: Tell) -> dict[str, Any]:
+def _search(
+    bench: _Bench,
+    opened: Opened,
+    plan: Plan,
+    max_loss: float | None,
+    max_linkage: float | None,
+    keep: tuple[str, ...],
+) -> dict[str, Any]:
+    """Search the plan that keeps most within a largest loss or linkage; it keeps some columns as they are."""
     best = search(
-        bench.records(task.opened, task.plan),
-        task.plan,
-        max_loss=task.max_loss,
-        max_linkage=task.max_linkage,
-        keep=task.keep,
-        progress=_on_progress(bench, tell),
+        Table.of(bench.source(opened, plan)),
+        plan,
+        max_loss=max_loss,
+        max_linkage=max_linkage,
+        keep=keep,
+        progress=bench.on_progress,
         decided=(),
     )
-    plan = Plan(**{field.name: getattr(best, field.name) for field in fields(Plan)})
-    return {"plan": plan, "meets": best.meets, "lines": best.lines()}
+    settings = {field.name: getattr(best, field.name) for field in fields(Plan)}
+    return {"plan": Plan(**settings), "meets": best.meets, "lines": best.lines()}
 
 
-@do.register
-def _(task: CompareTask, bench: Bench, tell: Tell) -> dict[str, Any]:
-    plan = task.plan.override(max_loss=task.max_loss, max_linkage=task.max_linkage)
-    records = bench.records(task.opened, plan)
+def _compare(
+    bench: _Bench,
+    opened: Opened,
+    plan: Plan,
+    methods: Sequence[str],
+    sizes: Sequence[int],
+    max_loss: float | None,
+    max_linkage: float | None,
+    attack: bool,
+) -> dict[str, Any]:
+    """Carry out a plan with several methods and k, without writing anything.
+
+    With ``attack`` each choice is attacked, with people put aside as controls.
+    """
+    plan = plan.override(max_loss=max_loss, max_linkage=max_linkage)
+    records = Table.of(bench.source(opened, plan))
 
     def on_progress(done: Tried, total: int) -> None:
-        tell({"stage": done.words, "done": (done, total), "cells": done.choices})
-        bench.check()
+        bench.on_progress(done, total, stage=done.words, cells=done.choices)
 
-    trials = prepare(records, plan, task.sizes, task.methods, budget=None, attack=task.attack)
+    trials = prepare(records, plan, sizes, methods, budget=None, attack=attack)
     return {"cells": try_prepared(trials, on_progress).cells}
 
 
 class _Teller(Observer):
     """Sends the server what the command shows at a terminal."""
 
-    def __init__(self, bench: Bench, tell: Tell) -> None:
-        self._bench, self._tell = bench, tell
+    def __init__(self, bench: _Bench) -> None:
+        self._bench = bench
         self.lost_facts: list[str] = []
         self.model: dict[str, Any] = {}
 
     def stage(self, name: str, words: str = "") -> None:
-        self._tell({"stage": name, "done": (0, 1)})
+        self._bench.tell(stage=name, done=(0, 1))
 
     def progress(self, stage: str, done: int, total: int) -> None:
-        self._tell(
-            {
-                "stage": stage,
-                "done": (int(done), total),
-                "loss": getattr(done, "information_loss", None),
-                "gap": getattr(done, "gap", None),
-            }
-        )
-        self._bench.check()
+        loss, gap = getattr(done, "information_loss", None), getattr(done, "gap", None)
+        self._bench.on_progress(done, total, stage=stage, loss=loss, gap=gap)
 
     def left_out(self, words: str) -> None:
         self.lost_facts.append(words)
@@ -285,40 +258,42 @@ class _Teller(Observer):
         self.model = model
 
 
-@do.register
-def _(task: ProtectTask, bench: Bench, tell: Tell) -> dict[str, Any]:
+def _protect(
+    bench: _Bench, opened: Opened, plan: Plan, folder: Path, target: str, **settings: Any
+) -> dict[str, Any]:
+    """Write a release called ``target`` into a folder of its own, with its reports; settings are a Job's."""
     # From within the folder the release has the name by which the user takes it away.
-    os.chdir(task.folder)
-    source = Path(task.opened.path.name) if task.opened.uploaded else task.opened.path
+    os.chdir(folder)
     job = Job(
-        source,
-        Path(task.target),
-        task.plan,
-        csv=_csv(task.opened),
-        sheet=task.opened.sheet,
+        Path(opened.path.name) if opened.uploaded else opened.path,
+        Path(target),
+        plan,
+        csv=_csv(opened),
+        sheet=opened.sheet,
         report=Path("report.html"),
         public_report=Path("public-report.html"),
-        prices=task.prices,
-        ledger=task.ledger,
-        key=task.key,
-        leavers=task.leavers,
-        earlier=task.earlier,
+        **settings,
     )
-    teller = _Teller(bench, tell)
+    teller = _Teller(bench)
     outcome = run(job, teller)
-    return {
-        "model": teller.model,
-        "left_out": teller.lost_facts,
-        "plan": outcome.evidence.plan,
-    }
+    return {"model": teller.model, "left_out": teller.lost_facts, "plan": outcome.evidence.plan}
 
 
-@do.register
-def _(task: ScatterTask, bench: Bench, tell: Tell) -> dict[str, Any]:
-    source = _typed(bench.source(task.opened), task.plan)
-    released = read_file(task.released, numbers=numbers_of(task.plan), csv=_csv(task.opened))
-    return two_columns(Frame(source.table), Frame(released.table), task.x, task.y)
+def _scatter(
+    bench: _Bench, opened: Opened, plan: Plan, released: Path, number: int, x: str, y: str
+) -> dict[str, Any]:
+    """Read some records of two columns, before and after; ``number`` is that of the release."""
+    before = bench.source(opened, plan)
+    after = read_file(released, numbers=numbers_of(plan), csv=_csv(opened))
+    return two_columns(Frame(before.table), Frame(after.table), x, y)
 
 
-def _typed(source: Source, plan: Plan) -> Source:
-    return replace(source, numbers=frozenset(numbers_of(plan)))
+_WORK: dict[str, Callable[..., dict[str, Any]]] = {
+    "read": _read,
+    "price": _price,
+    "claim": _claim,
+    "search": _search,
+    "compare": _compare,
+    "protect": _protect,
+    "scatter": _scatter,
+}

@@ -19,12 +19,9 @@ from microagg.errors import InputError, shown
 from microagg.plan.checks import real
 
 # Statistics and the number that each takes: its default, None if it takes none.
-_STATISTICS: dict[str, float | None] = {
-    "mean": None,
-    "median": None,
+_STATISTICS = {
+    **dict.fromkeys(("mean", "median", "share", "gini")),
     "quantile": 0.5,
-    "share": None,
-    "gini": None,
     "poverty": 0.6,
 }
 _CALL = re.compile(r"\s*([a-z]+)\s*\(([^()]*)\)\s*(?:\sby\s(.*))?", re.DOTALL)
@@ -38,14 +35,10 @@ _WRITTEN = (
 class Formula:
     """One analysis, read."""
 
-    statistic: str
-    """regression, mean, quantile, share, gini or poverty."""
-    response: Any
-    """The column that is explained or summarised."""
-    others: tuple[Any, ...] = ()
-    """Of a regression: the columns that explain."""
-    by: Any = None
-    """Column whose values are the groups; None: all records are one."""
+    statistic: str  # regression, mean, quantile, share, gini or poverty
+    response: Any  # the column that is explained or summarised
+    others: tuple[Any, ...] = ()  # of a regression: the columns that explain
+    by: Any = None  # column whose values are the groups; None: all records are one
     number: float | None = None
     """Which quantile, from 0 to 1; of poverty, the share of the median below which somebody is poor."""
 
@@ -74,11 +67,7 @@ class Formula:
 
 
 def formulas_of(value: Any) -> tuple[Any, ...]:
-    """Return the analyses of a plan as they are written, one or several; refuse what is no formula.
-
-    >>> formulas_of("gini(income)")
-    ('gini(income)',)
-    """
+    """Return the analyses of a plan as they are written, one or several; refuse what is no formula."""
     if value is None:
         return ()
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
@@ -131,17 +120,16 @@ def read_formula(wanted: str | Sequence[Any]) -> Formula:
         if (len(parts) == 2 and name == "quantile") or (len(parts) == 3 and usual is None):
             takes = "a column and a number, as in quantile(income, 0.9)" if usual else "one column"
             raise InputError(f"{name} takes {takes}.")
-        number = usual if len(parts) == 2 else real(f"The number of {name}", *_between(parts[2]))
+        number = usual
+        if len(parts) == 3:
+            given: Any = parts[2]
+            with suppress(ValueError):
+                given = float(given) if isinstance(given, str) else given
+            rule = "a number between 0 and 1, such as 0.9"
+            number = real(f"The number of {name}", given, rule, lambda x: 0 < x < 1)
     if name == "median":
         name, number = "quantile", 0.5
     return Formula(name, parts[1], by=by, number=number)
-
-
-def _between(value: Any) -> tuple[Any, str, Any]:
-    if isinstance(value, str):
-        with suppress(ValueError):
-            value = float(value)
-    return value, "a number between 0 and 1, such as 0.9", lambda x: 0 < x < 1
 
 
 def _split(text: str) -> list[Any]:

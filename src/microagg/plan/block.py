@@ -19,7 +19,7 @@ from microagg.plan.checks import (
     number,
     unknown,
 )
-from microagg.plan.forms import COUNT, NAMES, RULES, SETS_OF_NAMES, SHARE, SWITCH, Form
+from microagg.plan.forms import RULES, SETS_OF_NAMES, SHARE, SWITCH, Form
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Strata, Unit
 from microagg.plan.settings import (
@@ -30,8 +30,7 @@ from microagg.plan.settings import (
     check_count,
     check_effort,
     check_k,
-    check_options,
-    check_time_limit,
+    settings_of,
 )
 from microagg.plan.settings_table import Section, rows_of, setting
 
@@ -153,16 +152,6 @@ class Require(Section):
         return tuple(dict.fromkeys([*self.diverse, *self.p_percent, *self.n_k]))
 
 
-def _check_columns(what: str, value: Any) -> Names:
-    names = column_names(what, value)
-    if not names:
-        raise InputError(
-            "No column was named. Name at least one, or leave columns out to have every column "
-            "protected that is no identifier."
-        )
-    return names
-
-
 def _check_together(what: str, value: Any) -> tuple[Names, ...]:
     """Read sets of columns, each of two or more, none in two sets."""
     if not isinstance(value, list | tuple) or any(isinstance(names, str) for names in value):
@@ -184,20 +173,18 @@ def _check_together(what: str, value: Any) -> tuple[Names, ...]:
     return sets
 
 
-def _check_refine(what: str, value: Any) -> bool | str:
-    if isinstance(value, bool):
-        return "balanced" if value else False
-    return check_effort(value, what)
+def _check_effort(what: str, value: Any) -> bool | str:
+    return value if isinstance(value, bool) else check_effort(value, what)
 
 
 @dataclass(frozen=True)
 class Block(Section):
     """Columns with one partition and one promise."""
 
+    flags = "--"
+
     columns: Names | None = setting(
         None,
-        check=_check_columns,
-        form=NAMES,
         flag="--columns, -c",
         help="Columns to protect, separated by commas (names with commas in double quotes). If left out, "
         "every column gets a role that protects people: ids and names are dropped.",
@@ -206,14 +193,12 @@ class Block(Section):
         None,
         check=lambda _, given: check_k(given, sys.maxsize),
         flag="--k, -k",
-        form=COUNT,
         help="Least number of records (or units) that share their values.",
         label="k",
         hint="Least number of records, or units, that share their values.",
     )
     require: Require = setting(
         Require,
-        check=Require.checked,
         section=Require,
         flag="--require",
         form=RULES,
@@ -237,8 +222,7 @@ class Block(Section):
     )
     refine: bool | str = setting(
         False,
-        check=_check_refine,
-        flag="--refine",
+        check=lambda what, given: _check_effort(what, "balanced" if given is True else given),
         help="Improve what the method found by local search: fast, balanced or best.",
         choices={effort: effort for effort in EFFORTS},
         label="Groups refined afterwards",
@@ -246,14 +230,13 @@ class Block(Section):
     )
     bound: bool | str | None = setting(
         None,
-        check=lambda what, given: given if isinstance(given, bool) else check_effort(given, what),
+        check=_check_effort,
         flag="--bound/--no-bound",
         form=SWITCH,
         help="Prove how much less any method could lose; with a report, done where it takes seconds.",
     )
     aggregate: str | None = setting(
         None,
-        flag="--aggregate",
         help="What a group releases: mean, median, midrange, maximum or minimum; the mean, or what fits "
         "the cost, if left out.",
         choices={how: how for how in AGGREGATES},
@@ -262,7 +245,6 @@ class Block(Section):
     )
     release: str = setting(
         "mean",
-        flag="--release",
         help="mean: all rows of a group release the same values, k equal rows. swap: the values of a group "
         "are dealt to its rows at random, column by column: tables, spreads and analyses survive, and k may "
         "be larger. The default is mean.",
@@ -271,7 +253,6 @@ class Block(Section):
     )
     categories: str = setting(
         "mode",
-        flag="--categories",
         help="What a group releases of categories, where it releases means. mode: its most frequent one. "
         "draw: that of one member, drawn at random for each column; rare categories keep their share. The "
         "default is mode.",
@@ -281,7 +262,6 @@ class Block(Section):
     together: tuple[Names, ...] = setting(
         (),
         check=_check_together,
-        flag="--together",
         form=SETS_OF_NAMES,
         help="Columns whose values are swapped together, such as age,birth_year, so that no row contradicts "
         "itself. May be given several times.",
@@ -289,7 +269,6 @@ class Block(Section):
     standing: float | None = setting(
         None,
         check=_SHARE,
-        flag="--standing",
         form=SHARE,
         help="With swapping: merge groups that agree in nearly all columns until at most this share of the "
         "rows, such as 0.001, is expected to equal a record by chance.",
@@ -299,28 +278,23 @@ class Block(Section):
     )
     scale: str = setting(
         "zscore",
-        flag="--scale",
         help="How columns are made comparable: zscore (if left out), range, robust or none.",
         choices={how: how for how in SCALES},
         label="Columns made comparable by",
     )
     per_column: bool = setting(
         False,
-        flag="--per-column",
-        form=SWITCH,
         help="Each column by itself: loses less, but is no k-anonymity of records.",
         label="Each column by itself",
         hint="Loses far less; k then holds for each column, not for their combination.",
     )
     unit: Unit | None = setting(
         None,
-        check=Unit.checked,
         section=Unit,
         help="Whose distinct values k counts here; by default the unit of the plan.",
     )
     strata: Strata | None = setting(
         None,
-        check=Strata.checked,
         section=Strata,
         form=Form(to_file=lambda strata: strata or []),
         help="Of this block; by default the strata of the plan.",
@@ -329,6 +303,11 @@ class Block(Section):
     def check_together(self) -> None:
         """Refuse requirements that protection would break, and options that the method does not have."""
         chosen = set(self.columns or ())
+        if self.columns == ():
+            raise InputError(
+                "No column was named. Name at least one, or leave columns out to have every column "
+                "protected that is no identifier."
+            )
         for name in self.require.diverse:
             if name in chosen:
                 raise InputError(
@@ -337,7 +316,6 @@ class Block(Section):
                     "or out of require."
                 )
         self._check_swapping(chosen)
-        known = check_options(find(self.method), self.options)
         for name, value in self.options.items():
             if not isinstance(value, str | int | float | bool) or (
                 isinstance(value, float) and not math.isfinite(value)
@@ -346,10 +324,7 @@ class Block(Section):
                     f"A plan holds no data: option {shown(name)} must be a number or a word; got a "
                     f"{type(value).__name__}. Use microagg.partition for options that are data."
                 )
-        if "effort" in known and "effort" in self.options:
-            check_effort(self.options["effort"])
-        if "time_limit" in known:
-            check_time_limit(self.options.get("time_limit"))
+        settings_of(find(self.method), dict(self.options), None)
 
     def _check_swapping(self, chosen: set[Name]) -> None:
         """Refuse what swapping cannot do, and what only swapping does."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
 from microagg.base.formatting import names
 from microagg.errors import InputError, shown
+from microagg.plan.block import Block
 from microagg.plan.coarsen import Coarsen
+from microagg.plan.column import Column
 from microagg.plan.forms import read_value, split_coarsen
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import LISTS
+from microagg.plan.sections import Strata, Unit, Weight
 
 ROLE_WORDS = {
     "known": "known",
@@ -64,15 +66,25 @@ def decided(plan: Plan, name: Any, decision: str, kind: str | None = None) -> Pl
     )
 
 
-_ASKS = {
-    "protect": "protect {}",
-    "known": "leave {} as it is",
-    "confidential": "call {} confidential",
-    "drop": "drop {}",
-    "renumber": "renumber {}",
-    "stratum": "make {} a stratum",
-    "unit": "make {} the unit",
-    "weight": "make {} the weight",
+_WORDS = {
+    "protect": "protect {column}",
+    "known": "leave {column} as it is",
+    "confidential": "call {column} confidential",
+    "drop": "drop {column}",
+    "renumber": "renumber {column}",
+    "stratum": "make {column} a stratum",
+    "unit": "make {column} the unit",
+    "weight": "make {column} the weight",
+    "release swap": "swap values within groups instead of averaging them",
+    "release mean": "release the means of groups",
+    "categories draw": "release a random member's category instead of the most frequent one",
+    "k": "k = {value}",
+    "kind": "take {column} as {value}",
+    "coarsen": "make {column} coarser: {value}",
+    "importance": "raise the importance of {column} to {value}",
+    "require distinct": "require {value} different values of {column}",
+    "require hidden": "let no group give {column} away",
+    "require": "require {value} of {column}",
 }
 
 
@@ -87,32 +99,15 @@ def decision_words(decision: str, name: Any = None) -> str:
     >>> decision_words("stratum", "region"), decision_words("coarsen bands:5")
     ('make region a stratum', 'make it coarser: bands of 5')
     """
-    column = "it" if name is None else names([name])
     what, _, value = decision.partition(" ")
-    if what == "release":
-        return (
-            "swap values within groups instead of averaging them"
-            if value == "swap"
-            else "release the means of groups"
-        )
-    if what == "categories":
-        return "release a random member's category instead of the most frequent one"
-    if what == "k":
-        return f"k = {value}"
-    if what == "kind":
-        return f"take {column} as {value}"
     if what == "coarsen":
-        how = Coarsen(**split_coarsen(value))
-        return f"make {column} coarser: {how.in_words}"
-    if what == "importance":
-        return f"raise the importance of {column} to {value}"
+        value = Coarsen(**split_coarsen(value)).in_words
     if what == "require":
         rule, _, least = value.partition(":")
-        if rule == "hidden":
-            return f"let no group give {column} away"
-        what = "different values" if rule == "distinct" else f"({rule})"
-        return f"require {least} {what} of {column}"
-    return _ASKS[what].format(column)
+        named = f"require {rule}" in _WORDS
+        what, value = (f"require {rule}", least) if named else (what, f"{least} ({rule})")
+    words = _WORDS.get(decision) or _WORDS[what]
+    return words.format(column="it" if name is None else names([name]), value=value)
 
 
 def with_role(plan: Plan, name: Any, role: str, kind: str | None = None) -> Plan:
@@ -125,9 +120,58 @@ def with_role(plan: Plan, name: Any, role: str, kind: str | None = None) -> Plan
     >>> with_role(plan, "region", "strata").strata.columns
     ('region',)
     """
-    data = deepcopy(plan.as_dict())
-    give_role(data, name, role, kind)
-    return replace(Plan.from_dict(data), notes=plan.notes)
+    lists: dict[str, Any] = {each: [c for c in getattr(plan, each) if c != name] for each in LISTS}
+    strata: Any = [column for column in plan.strata.columns if column != name]
+    unit = Unit() if plan.unit == name else plan.unit_section
+    weight = None if plan.weight is None or plan.weight.column == name else plan.weight
+    blocks = [
+        replace(block, unit=None) if block.unit and block.unit.column == name else block
+        for block in plan.blocks
+    ]
+    protected: list[Any] = [
+        b.columns and [column for column in b.columns if column != name] for b in blocks
+    ]
+    columns, codes = dict(plan.columns), dict(plan.missing.codes)
+    number = role.removeprefix("block-") if role.startswith("block-") else ""
+    if number == "new":
+        blocks.append(Block(k=blocks[0].k or 5))
+        protected.append([name])
+    elif number.isdigit() and int(number) < len(blocks):
+        protected[int(number)] = [*(protected[int(number)] or ()), name]
+    elif number:
+        raise InputError(f"The plan has no block number {shown(number)}.")
+    elif role in LISTS:
+        lists[role].append(name)
+    elif role == "strata":
+        strata.append(name)
+    elif role == "unit":  # dropped too: k counts it all the same
+        unit = replace(unit, column=name, name=None)
+        lists["drop"].append(name)
+    elif role == "weight":
+        if weight is not None:  # a release has one weight
+            lists["drop"].append(weight.column)
+        weight = Weight(name) if weight is None else replace(weight, column=name)
+    else:
+        raise InputError(f"A column has no role {shown(role)}. Roles are {', '.join(ROLE_WORDS)}.")
+    if not number:
+        coarsen = columns.pop(name, Column()).coarsen
+        if role in ("known", "strata") and coarsen is not None:  # which are recoded too
+            columns[name] = Column(coarsen=coarsen)
+        codes.pop(name, None)
+    elif kind is not None:
+        columns.setdefault(name, Column(kind))
+    remaining = [pair for pair in zip(blocks, protected, strict=True) if pair[1] != []]
+    return replace(
+        plan,
+        **lists,
+        reasons={c: reason for c, reason in plan.reasons.items() if c in lists["confidential"]},
+        unit_section=unit,
+        strata=replace(plan.strata, columns=strata) if strata else Strata(),
+        weight=weight,
+        missing=replace(plan.missing, codes=codes),
+        columns=columns,
+        blocks=tuple(replace(block, columns=c) for block, c in remaining or [(blocks[0], [])]),
+    )
 
 
 def role_of(plan: Plan, name: Any) -> str:
@@ -143,77 +187,3 @@ def role_of(plan: Plan, name: Any) -> str:
         if name in getattr(plan, role):
             return role
     return "weight" if plan.weight is not None and plan.weight.column == name else "known"
-
-
-def give_role(data: dict[str, Any], name: Any, role: str, kind: str | None = None) -> None:
-    """Give a column another role in the plain data of a plan, in place.
-
-    Parameters
-    ----------
-    data : of :meth:`Plan.as_dict`; changed
-    name, role, kind : as for :func:`with_role`
-    """
-    _take_out(data, name)
-    if role.startswith("block-"):
-        _block_of(data, role.removeprefix("block-"))["columns"].append(name)
-        if kind is not None and name not in data.get("columns", {}):
-            data.setdefault("columns", {})[name] = {"kind": kind}
-    elif role == "confidential" and isinstance(data.get(role), dict):  # with reasons
-        data[role][name] = ""
-    elif role in LISTS:
-        data[role] = [*data.get(role, []), name]
-    elif role == "strata":
-        strata = data.setdefault("strata", {"columns": []})
-        strata["columns"] = [*strata["columns"], name]
-    elif role == "unit":  # dropped too: k counts it all the same
-        data["unit"] = {**data.get("unit", {}), "column": name}
-        data["unit"].pop("name", None)
-        data["drop"] = [*data.get("drop", []), name]
-    elif role == "weight":
-        former = data.get("weight", {})
-        if former:  # a release has one weight
-            data["drop"] = [*data.get("drop", []), former["column"]]
-        data["weight"] = {**former, "column": name}
-    else:
-        raise InputError(f"A column has no role {shown(role)}. Roles are {', '.join(ROLE_WORDS)}.")
-    data["block"] = [b for b in data["block"] if b.get("columns") != []] or data["block"]
-    if not role.startswith("block-"):
-        described = data.get("columns", {}).pop(name, {})
-        if role in ("known", "strata") and "coarsen" in described:  # which are recoded too
-            data["columns"][name] = {"coarsen": described["coarsen"]}
-        data.get("missing", {}).get("codes", {}).pop(name, None)
-
-
-def _block_of(data: dict[str, Any], which: str) -> dict[str, Any]:
-    """Return a block by its number, or a new one with the k of the first."""
-    blocks = data["block"]
-    if which == "new":
-        blocks.append({"k": blocks[0].get("k", 5), "columns": []})
-        return blocks[-1]  # type: ignore[no-any-return]
-    if not which.isdigit() or int(which) >= len(blocks):
-        raise InputError(f"The plan has no block number {shown(which)}.")
-    block: dict[str, Any] = blocks[int(which)]
-    block["columns"] = list(block.get("columns", ()))
-    return block
-
-
-def _take_out(data: dict[str, Any], name: Any) -> None:
-    """Take a column out of all roles."""
-    for table in (data, *data["block"]):
-        if table.get("unit", {}).get("column") == name:
-            del table["unit"]
-    for role in LISTS:
-        if isinstance(data.get(role), dict):
-            data[role].pop(name, None)
-        elif role in data:
-            data[role] = [column for column in data[role] if column != name]
-    if name in data.get("strata", {}).get("columns", ()):
-        remaining = [column for column in data["strata"]["columns"] if column != name]
-        data["strata"]["columns"] = remaining
-        if not remaining:
-            del data["strata"]
-    if data.get("weight", {}).get("column") == name:
-        del data["weight"]
-    for block in data["block"]:
-        if name in block.get("columns", ()):
-            block["columns"] = [column for column in block["columns"] if column != name]

@@ -6,7 +6,7 @@ What it costs counts as loss against the original; :mod:`microagg.encode.recode`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations, pairwise
 from typing import Any
 
 from microagg.errors import InputError, shown
@@ -81,9 +81,7 @@ class Coarsen(Section):
         "parent, in an order one with a neighbour.",
     )
     prefix: int | None = setting(
-        None,
-        check=check_count,
-        help="Of codes: how many of the first characters stay.",
+        None, check=check_count, help="Of codes: how many of the first characters stay."
     )
     to: str | None = setting(
         None,
@@ -99,17 +97,12 @@ class Coarsen(Section):
                 "coarsen says how values become coarser: bands, round, top, bottom, rare, prefix or to; "
                 "none is given. Give one, or leave coarsen out."
             )
-        if not any(set(chosen) <= set(names) for names in _FITS):
-            first, second = next(
-                (a, b)
-                for a in sorted(chosen)
-                for b in sorted(chosen)
-                if a < b and not any({a, b} <= set(names) for names in _FITS)
-            )
-            raise InputError(
-                f"{first} and {second} do not go together: numbers take bands or round, either with top "
-                "and bottom; categories take rare or prefix, dates take to. Leave one out."
-            )
+        for first, second in combinations(sorted(chosen), 2):
+            if not any({first, second} <= set(names) for names in _FITS):
+                raise InputError(
+                    f"{first} and {second} do not go together: numbers take bands or round, either with "
+                    "top and bottom; categories take rare or prefix, dates take to. Leave one out."
+                )
         if self.top is not None and self.bottom is not None and self.bottom >= self.top:
             raise InputError(
                 f"bottom is below top; bottom is {self.bottom:g} and top is {self.top:g}. Change one."

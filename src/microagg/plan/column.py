@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from typing import Any
 
 from microagg.errors import InputError, shown
 from microagg.plan.checks import check_keys, check_table, check_word, distinct_values, number
 from microagg.plan.coarsen import Coarsen
-from microagg.plan.forms import (
-    COARSEN,
-    KIND,
-    LIST,
-    NUMBER_BY_COLUMN,
-    WORD_BY_COLUMN,
-)
+from microagg.plan.forms import COARSEN, KIND, LIST, NUMBER_BY_COLUMN, WORD_BY_COLUMN
 from microagg.plan.settings_table import Section, Setting, rows_of, setting
 
 KINDS = ("number", "integer", "boolean", "nominal", "ordinal", "date", "spiked", "hierarchy")
@@ -33,11 +29,9 @@ def _check_prefixes(_: str, value: Any) -> tuple[int, ...]:
     )
     if not isinstance(value, list | tuple) or not value:
         raise InputError(f"{rule}; got {shown(value)}.")
-    before = 0
-    for length in value:
-        if isinstance(length, bool) or not isinstance(length, int) or length <= before:
-            raise InputError(f"{rule}; got {shown(list(value))}.")
-        before = length
+    whole = all(isinstance(length, int) and not isinstance(length, bool) for length in value)
+    if not whole or any(low >= high for low, high in pairwise([0, *value])):
+        raise InputError(f"{rule}; got {shown(list(value))}.")
     return tuple(value)
 
 
@@ -52,18 +46,14 @@ def _check_parents(what: str, value: Any) -> dict[str, str]:
                 raise InputError(
                     f"parents is a table of codes, which are texts; got {shown(code)}. Put it in quotes."
                 )
-    safe: set[str] = set()
-    for child in value:
-        way, code = {child}, child
-        while code in value and code not in safe:
-            code = value[code]
-            if code in way:
-                raise InputError(
-                    f"A hierarchy ends in roots; by parents, {shown(child)} leads to {shown(code)} again and "
-                    "again. Take one parent on the way out."
-                )
-            way.add(code)
-        safe |= way
+    try:
+        TopologicalSorter({child: [parent] for child, parent in value.items()}).prepare()
+    except CycleError as error:
+        code = shown(error.args[1][0])
+        raise InputError(
+            f"A hierarchy ends in roots; by parents, {code} leads to {code} again and again. Take one "
+            "parent on the way out."
+        ) from None
     return dict(value)
 
 
@@ -167,7 +157,6 @@ class Column(Section):
     )
     coarsen: Coarsen | None = setting(
         None,
-        check=Coarsen.checked,
         section=Coarsen,
         flag="--coarsen",
         form=COARSEN,
@@ -235,10 +224,6 @@ def columns_with(columns: Mapping[Any, Column], what: str, descriptions: Any) ->
     columns : how they are described now; stays as it is
     what : the setting that changes them, for messages
     descriptions : by column: a kind, levels in order, a table of settings, or a Column
-
-    >>> found = columns_with({}, "kinds", {"education": ["low", "high"], "sector": "nominal"})
-    >>> found["education"].kind, found["sector"].kind
-    ('ordinal', 'nominal')
     """
     check_table(what, descriptions)
     described_columns = dict(columns)

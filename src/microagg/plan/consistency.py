@@ -18,36 +18,40 @@ def check_plan(plan: PlanSettings) -> None:
         raise InputError("A plan needs at least one block of columns to protect.")
     if len(plan.blocks) > 1 and any(block.columns is None for block in plan.blocks):
         raise InputError("With several blocks each must name its columns; one does not.")
-    for check in (
-        _check_reasons,
-        _check_roles,
-        _check_weight,
-        _check_small_strata,
-        _check_suppress,
-        _check_relations,
-        _check_swapping,
-    ):
-        check(plan)
-
-
-def _check_reasons(plan: PlanSettings) -> None:
-    """Refuse the reason for a claim that the plan does not make."""
     for name in plan.reasons:
         if name not in plan.confidential:
             raise InputError(
                 f"reasons says why a column is confidential; {shown(name)} is not. Name it in "
                 "confidential, or leave its reason out."
             )
-
-
-def _check_suppress(plan: PlanSettings) -> None:
-    """Refuse to leave records out of weighted totals, unless that is asked for."""
+    _check_roles(plan)
+    _check_unit(plan)
+    if plan.weight is not None and plan.weight.release == "mean":
+        _check_one_group(
+            plan,
+            "The released weight is the mean of the group",
+            'Say weight = { release = "keep" } or "drop", --weight-release keep.',
+        )
+    if any(plan.strata_of(block).small == "merge" for block in plan.blocks):
+        _check_one_group(
+            plan,
+            "Where small strata are merged, a record is released with the stratum of its group",
+            'Say strata = { small = "error" }, or name coarser strata.',
+        )
     if plan.suppress.most and plan.weight is not None and not plan.suppress.weighted:
         raise InputError(
             f"Weighted totals stay what they are, and suppress leaves records out of them; the weight is "
             f"{shown(plan.weight.column)}. If the totals may change, say weighted = true in suppress "
             "(--suppress-weighted); else leave suppress out."
         )
+    for relation in plan.relations:
+        for reason, way_out in _breaking(plan, relation):
+            raise InputError(
+                f"The release must keep the relation {shown(relation.text, 200)}, but {reason}. {way_out}."
+            )
+    for block in plan.blocks:
+        if block.is_swapped:
+            _check_swapping(plan, block)
 
 
 def _check_roles(plan: PlanSettings) -> None:
@@ -68,13 +72,16 @@ def _check_roles(plan: PlanSettings) -> None:
     ):
         for name in names:
             if name in seen:
+                way_out = "Name it once."
+                if (seen[name], role) == ("drop", "weight"):
+                    way_out = (
+                        "Take it out of drop and say what becomes of the weight: "
+                        'weight = { release = "drop" }.'
+                    )
                 raise InputError(
-                    f"A column has one role; {shown(name)} is named in {seen[name]} and in {role}. "
-                    f"{_instead(seen[name], role)}"
+                    f"A column has one role; {shown(name)} is named in {seen[name]} and in {role}. {way_out}"
                 )
             seen[name] = role
-    chosen = {name for block in plan.blocks for name in block.columns or ()}
-    _check_unit(plan, chosen)
     for what, described in (
         ("columns describes how a column is read, recoded and protected", plan.columns),
         ("missing.codes tells what is missing in a protected column", plan.missing.codes),
@@ -82,21 +89,15 @@ def _check_roles(plan: PlanSettings) -> None:
         for name in described:
             if seen.get(name) == "strata" and name in plan.coarsened:
                 continue
-            if name in seen and seen[name] != "known" and name not in chosen:
+            if seen.get(name, "known") not in ("known", *protected):
                 raise InputError(
                     f"{what}; {shown(name)} is in {seen[name]}. Leave it out there, or give it no other role."
                 )
 
 
-def _instead(first: str, second: str) -> str:
-    if second == "weight" and first == "drop":
-        return (
-            'Take it out of drop and say what becomes of the weight: weight = { release = "drop" }.'
-        )
-    return "Name it once."
-
-
-def _check_unit(plan: PlanSettings, chosen: set[Any]) -> None:
+def _check_unit(plan: PlanSettings) -> None:
+    """Refuse a unit that is something else, too."""
+    chosen = {name for block in plan.blocks for name in block.columns or ()}
     for unit in plan.units:
         if unit in plan.coarsened:
             raise InputError(
@@ -123,27 +124,6 @@ def _check_unit(plan: PlanSettings, chosen: set[Any]) -> None:
             )
 
 
-def _check_weight(plan: PlanSettings) -> None:
-    """Refuse a mean weight where a record has several groups, hence no one mean weight."""
-    if plan.weight is None or plan.weight.release != "mean":
-        return
-    _check_one_group(
-        plan,
-        "The released weight is the mean of the group",
-        'Say weight = { release = "keep" } or "drop", --weight-release keep.',
-    )
-
-
-def _check_small_strata(plan: PlanSettings) -> None:
-    """Refuse to merge small strata where a record has several groups, hence no one stratum to have."""
-    if any(plan.strata_of(block).small == "merge" for block in plan.blocks):
-        _check_one_group(
-            plan,
-            "Where small strata are merged, a record is released with the stratum of its group",
-            'Say strata = { small = "error" }, or name coarser strata.',
-        )
-
-
 def _check_one_group(plan: PlanSettings, rule: str, way_out: str) -> None:
     """Refuse a plan by which a record is in several groups."""
     if len(plan.blocks) > 1:
@@ -155,36 +135,24 @@ def _check_one_group(plan: PlanSettings, rule: str, way_out: str) -> None:
         raise InputError(f"{rule}; per_column gives each column its own groups. {way_out}")
 
 
-def _check_swapping(plan: PlanSettings) -> None:
+def _check_swapping(plan: PlanSettings, block: Block) -> None:
     """Refuse what cannot be swapped."""
-    for block in plan.blocks:
-        if not block.is_swapped:
-            continue
-        if plan.unit_of(block).mode == "together":
+    if plan.unit_of(block).mode == "together":
+        raise InputError(
+            "Households that move together are released with one value a household, which swapping would "
+            'take apart. Say mode = "count" of the unit (--unit-mode count), or release = "mean".'
+        )
+    nodes = [n for n in block.columns or () if plan.column(n).release == "node"]
+    if nodes:
+        raise InputError(
+            f"Swapped are the codes of a hierarchy, not nodes above them; {shown(nodes[0])} releases "
+            'nodes. Leave its release out, or say release = "mean" of the block.'
+        )
+    for bundle in plan.bundles_of(block):
+        if set(bundle) == set(block.columns or ()):
             raise InputError(
-                "Households that move together are released with one value a household, which swapping would "
-                'take apart. Say mode = "count" of the unit (--unit-mode count), or release = "mean".'
-            )
-        nodes = [n for n in block.columns or () if plan.column(n).release == "node"]
-        if nodes:
-            raise InputError(
-                f"Swapped are the codes of a hierarchy, not nodes above them; {shown(nodes[0])} releases "
-                'nodes. Leave its release out, or say release = "mean" of the block.'
-            )
-        for bundle in plan.bundles_of(block):
-            if set(bundle) == set(block.columns or ()):
-                raise InputError(
-                    "together and relations bind all columns of the block, so that whole records would be "
-                    "swapped and stay as they are. Protect a further column here, or unbind one."
-                )
-
-
-def _check_relations(plan: PlanSettings) -> None:
-    """Refuse a plan whose release would break a relation that its records keep."""
-    for relation in plan.relations:
-        for reason, way_out in _breaking(plan, relation):
-            raise InputError(
-                f"The release must keep the relation {shown(relation.text, 200)}, but {reason}. {way_out}."
+                "together and relations bind all columns of the block, so that whole records would be "
+                "swapped and stay as they are. Protect a further column here, or unbind one."
             )
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from microagg.errors import InputError, shown
@@ -38,16 +38,11 @@ def read_value(word: str) -> str | float:
 
 def join_names(names: list[Any]) -> str:
     """Put ``names`` of columns as one argument: separated by commas, quoted where they need it."""
-    if names == [""]:
-        return '""'
-    out = io.StringIO()
-    # The module csv would leave a name with a line end unquoted and not read it again.
-    plain = all(name == str(name).strip() and name.isprintable() for name in names)
-    writer = csv.writer(
-        out, lineterminator="", quoting=csv.QUOTE_MINIMAL if plain else csv.QUOTE_ALL
-    )
-    writer.writerow([name_in_file(name) for name in names])
-    return out.getvalue()
+    written = []
+    for name in map(name_in_file, names):
+        is_plain = name == name.strip() and name.isprintable() and not {",", '"'} & set(name)
+        written.append(name if name and is_plain else '"' + name.replace('"', '""') + '"')
+    return ",".join(written)
 
 
 def split_names(words: list[str] | None) -> list[str] | None:
@@ -59,12 +54,8 @@ def split_names(words: list[str] | None) -> list[str] | None:
     if words is None:
         return None
     try:
-        return [
-            name
-            for word in words
-            for line in csv.reader([word], strict=True)
-            for name in (line or [""])
-        ]
+        lines = [line for word in words for line in csv.reader([word], strict=True)]
+        return [name for line in lines for name in (line or [""])]
     except csv.Error as error:
         raise InputError(
             f"Names of columns are separated by commas, those with commas, quotes or line ends in "
@@ -80,9 +71,6 @@ def split_pair(flag: str, word: str, example: str) -> tuple[str, str]:
     """Split ``word``, COLUMN=VALUE, at the first sign of equality outside of double quotes.
 
     The message about any other word names the ``flag`` and shows an ``example``.
-
-    >>> split_pair("--kind", '"a=b"=number', "a=number")
-    ('a=b', 'number')
     """
     quoted = re.fullmatch(r'"((?:[^"]|"")*)"=(.*)', word, re.DOTALL)
     if quoted is not None:
@@ -101,9 +89,8 @@ def join_coarsen(how: Mapping[str, Any]) -> str:
     """
     written = []
     for name, value in how.items():
-        several = value if isinstance(value, list) else [value]
-        end = "/" if isinstance(value, list) and len(value) == 1 else ""
-        written.append(f"{name}:{'/'.join(map(str, several))}{end}")
+        edges = [*value, *[""] * (len(value) == 1)] if isinstance(value, list) else [value]
+        written.append(f"{name}:{'/'.join(map(str, edges))}")
     return ",".join(written)
 
 
@@ -111,11 +98,7 @@ _EXAMPLE = "age=bands:5,top:80"
 
 
 def split_coarsen(text: str) -> dict[str, Any]:
-    """Read a recoding.
-
-    >>> split_coarsen("bands:0/18/65"), split_coarsen("bands:5,top:80")
-    ({'bands': [0, 18, 65]}, {'bands': 5, 'top': 80})
-    """
+    """Read a recoding, as :func:`join_coarsen` writes it."""
     recoding: dict[str, Any] = {}
     for setting in text.split(","):
         key, sign, value = setting.strip().partition(":")
@@ -130,13 +113,7 @@ def split_coarsen(text: str) -> dict[str, Any]:
 
 
 def _read_claims(_: str, words: list[str]) -> list[str] | dict[str, str]:
-    """Read confidential columns: names, or names and a reason after a sign of equality outside of quotes.
-
-    >>> _read_claims("", ["diagnosis,drug=medical file, in no register", "income"])
-    {'diagnosis': 'medical file, in no register', 'drug': 'medical file, in no register', 'income': ''}
-    >>> _read_claims("", ["diagnosis,drug", '"a=b"'])
-    ['diagnosis', 'drug', 'a=b']
-    """
+    """Read confidential columns: names, or names and a reason after a sign of equality outside of quotes."""
     claims: list[tuple[str, str]] = []
     for word in words:
         quotes = re.match(r'(?:[^"=]|"(?:[^"]|"")*")*', word, re.DOTALL)
@@ -192,37 +169,22 @@ def split_lines(text: str) -> list[str]:
     return [line.strip() for line in text.splitlines() if line.strip()]
 
 
-def _read_list(text: str) -> list[Any]:
-    """Read values separated by commas or lines."""
-    names = split_names(split_lines(text)) or ()
-    return [read_value(name.strip()) for name in names if name.strip()]
-
-
-def write_list(values: Any) -> str:
-    """Put ``values`` as a text that is typed."""
-    return join_names([str(value) for value in values])
-
-
 class Form(NamedTuple):
     """How the values of some settings are written, and checked where a setting has no check of its own."""
 
-    type: Any = str
-    """What the command line gives."""
-    metavar: str | None = None
-    """What stands for the value in the help; None: the type."""
+    type: Any = str  # what the command line gives
+    metavar: str | None = None  # what stands for the value in the help; None: the type
     read: Callable[[str, Any], Any] = lambda _, value: value
     """Makes the value of the flag, which is named, from what the command line gives."""
     check: Check | None = None
     """Returns a value as the plan holds it, or refuses it; gets the setting's name for its message."""
     from_file: Check | None = None
     """Makes the value from what a file holds, where that is not the value itself or its section."""
-    to_file: Callable[[Any], Any] = lambda value: value
-    """Makes what a file holds from plain data."""
+    to_file: Callable[[Any], Any] = lambda value: value  # makes what a file holds from plain data
     from_field: Callable[[str], Any] = read_value
     """Makes what a file would hold from the text in a field of the page."""
     to_field: Callable[[Any], str] = str
-    is_long: bool = False
-    """Whether the field has several lines."""
+    is_long: bool = False  # whether the field has several lines
 
 
 def _by_column(
@@ -247,6 +209,7 @@ def _by_column(
 
 WORD, COUNT, NUMBER, SHARE = Form(), Form(int), Form(float), Form(float, "SHARE")
 SWITCH = Form(bool, "", check=check_bool)
+FILE = Form(Path)
 NAME = Form(check=column_name, from_file=text_name)
 NAMES = Form(
     list[str],
@@ -255,6 +218,15 @@ NAMES = Form(
     check=column_names,
     from_file=text_names,
 )
+FORM_OF_TYPE = {
+    "bool": SWITCH,
+    "int": COUNT,
+    "float": NUMBER,
+    "Path": FILE,
+    "Name": NAME,
+    "Names": NAMES,
+}
+"""How a value is written, by the type of its setting; of other types as a word."""
 CLAIMS = NAMES._replace(
     read=_read_claims,
     from_file=lambda what, given: given if isinstance(given, Mapping) else text_names(what, given),
@@ -262,7 +234,12 @@ CLAIMS = NAMES._replace(
 SETS_OF_NAMES = Form(list[str], "COLUMNS", lambda _, words: [split_names([word]) for word in words])
 TEXTS = Form(list[str], "TEXT", from_field=split_lines, to_field="\n".join, is_long=True)
 RULES = Form(list[str], "RULE=NUMBER", _read_rules)
-LIST = Form(from_field=_read_list, to_field=write_list)
+LIST = Form(
+    from_field=lambda text: [
+        read_value(name.strip()) for name in split_names(split_lines(text)) or () if name.strip()
+    ],
+    to_field=lambda values: join_names([str(value) for value in values]),
+)
 FRESH = "fresh"  # a seed of None, for which TOML and flags have no word
 SEED = Form(read=_whole_number_or(FRESH), to_file=lambda seed: FRESH if seed is None else seed)
 DIGITS = Form(read=_whole_number_or("exact"))

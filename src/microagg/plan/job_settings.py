@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from microagg.errors import InputError, shown
-from microagg.plan.forms import SWITCH, WORD
+from microagg.plan.forms import FILE, WORD
 from microagg.plan.settings import bytes_of
 from microagg.plan.settings_table import Section, setting
 
-_FILE = WORD._replace(type=Path)
 _BYTES = WORD._replace(read=lambda _, word: bytes_of("memory", word))
 
 # What Spark itself takes; it would answer anything else by the end of Java, after seconds.
@@ -35,41 +34,29 @@ def _master(what: str, value: Any) -> str:
 class JobSettings(Section):
     """What to do with a table in addition to what the plan says."""
 
+    flags = "--"
+
     report: Path | None = setting(
-        None,
-        flag="--report",
-        form=_FILE,
-        help="Write the evidence as an HTML page, and a JSON file of the same name.",
+        None, help="Write the evidence as an HTML page, and a JSON file of the same name."
     )
     public: bool = setting(
-        False,
-        flag="--public",
-        form=SWITCH,
-        help="Write the report for readers of OUT: it tells no more than OUT and the plan.",
+        False, help="Write the report for readers of OUT: it tells no more than OUT and the plan."
     )
     strict: bool = setting(
         False,
-        flag="--strict",
-        form=SWITCH,
         help="Release OUT only if the verdict is green; otherwise exit with 1. A release that misses a limit "
         "of the plan, such as --max-loss, is always rejected.",
     )
     keep_rejected: Path | None = setting(
-        None,
-        flag="--keep-rejected",
-        form=_FILE._replace(metavar="PATH"),
-        help="Keep a rejected OUT under another name.",
+        None, form=FILE._replace(metavar="PATH"), help="Keep a rejected OUT under another name."
     )
     overwrite: bool = setting(
         True,
         flag="--overwrite/--no-overwrite",
-        form=SWITCH,
         help="Replace OUT if it exists, be it a file or a folder of Parquet files (the default), or refuse.",
     )
     prices: bool = setting(
         False,
-        flag="--prices",
-        form=SWITCH,
         help="Show in the report what other decisions about each column would cost; about 20 seconds.",
     )
     sheet: str | None = setting(
@@ -77,13 +64,11 @@ class JobSettings(Section):
     )
     engine: str | None = setting(
         None,
-        flag="--engine",
         help="memory; disk: in parts, for Parquet and CSV files larger than memory; spark: on a cluster. If "
         "left out, memory where the table fits, else disk.",
     )
     memory: int | None = setting(
         None,
-        flag="--memory",
         form=_BYTES,
         help="What the job may take in memory, such as 2GiB: a table that needs more is worked on in parts. "
         "A share of what is free if left out.",
@@ -91,14 +76,11 @@ class JobSettings(Section):
     master: str | None = setting(
         None,
         check=_master,
-        flag="--master",
         help="Spark: where it runs, such as local[2] or spark://host:7077; the session there is, or what is "
         "configured, if left out.",
     )
     ledger: Path | None = setting(
         None,
-        flag="--ledger",
-        form=_FILE,
         label="Ledger",
         hint="A private file that remembers who is in which group, so that later files of the same people "
         "use these groups too. Its key is made next to it. Once begun, choose it for every release.",
@@ -107,7 +89,6 @@ class JobSettings(Section):
     )
     key: str | None = setting(
         None,
-        flag="--key",
         form=WORD._replace(metavar="COLUMN"),
         label="Column that tells people apart",
         hint="One record for each of its values; the plan drops or renumbers it.",
@@ -119,15 +100,12 @@ class JobSettings(Section):
             "withhold": "groups that some left are withheld",
             "accept": "they are released by those who stayed, which is amber",
         },
-        flag="--leavers",
         label="If members left a group",
         help="With a ledger: what becomes of groups that some of their members left. withhold (if left out), "
         "or accept: whoever stayed is released, which is amber.",
     )
     escape_formulas: bool = setting(
         False,
-        flag="--escape-formulas",
-        form=SWITCH,
         help="CSV: put an apostrophe in front of texts that a spreadsheet program would run as formulas.",
     )
 
@@ -136,10 +114,10 @@ class JobSettings(Section):
 class CsvSettings(Section):
     """How a CSV file is written; what is left out is found out from the file."""
 
+    flags = "--"
+
     delimiter: str | None = setting(
-        None,
-        flag="--delimiter",
-        help="CSV: field separator; found out from the header line if left out.",
+        None, help="CSV: field separator; found out from the header line if left out."
     )
     encoding: str | None = setting(
         None, flag="--encoding", help="CSV: text encoding, such as latin-1; utf-8 if left out."

@@ -7,21 +7,9 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Literal
 
-from microagg.plan.forms import WORD, Form
+from microagg.plan.settings_table import Setting
 
 Guarantee = Literal["exact", "approximation", "heuristic"]
-
-
-@dataclass(frozen=True)
-class Option:
-    """A setting that a method takes, other than the data and k."""
-
-    name: str
-    default: object
-    help: str
-    flag: str = ""
-    """Of the command; the others are given by --option."""
-    form: Form = WORD
 
 
 @dataclass(frozen=True)
@@ -38,13 +26,12 @@ class Method:
     univariate: str = ""  # the same for one column, on its values as they are
     order: str = ""  # module:function for an order; the optimal cut makes it a method
     order_needs_k: bool = False  # whether that order depends on k
-    options: tuple[Option, ...] = ()
+    # Settings other than the data and k; those without a flag are given by --option.
+    options: tuple[Setting, ...] = ()
     proves: bool = False  # whether every partition comes with a proved lower bound
     weighted: bool = False  # whether records may have weights in the SSE that it makes small
     categories: bool = False  # whether it is for one column of categories, and for no numbers
-    closeness: bool = (
-        False  # whether it makes groups for t-closeness of a column, and not for k alone
-    )
+    closeness: bool = False  # whether it makes groups for t-closeness of a column
     most_records: int | None = None  # the largest table that it takes
     # Options of similar methods that this one does not take, and why.
     refuses: Mapping[str, str] = field(default_factory=dict, hash=False)
@@ -88,9 +75,7 @@ class Method:
             return _load(self.univariate)
         if self.implementation:
             return _load(self.implementation)
-        cut_along = _load("microagg.algorithms.ordering.cut:cut_along")
-        method: Callable[..., Any] = cut_along(self.order_function())
-        return method
+        return _load("microagg.algorithms.ordering.cut:cut_along")(self.order_function())  # type: ignore[no-any-return]
 
     def order_function(self) -> Callable[..., Any]:
         """Load the function ``(X, k, *, state=None, **options)`` that gives the order."""
@@ -98,19 +83,11 @@ class Method:
 
     def as_dict(self) -> dict[str, object]:
         """Plain data, as ``microagg methods --json`` prints it."""
+        facts = ["name", "family", "paper", "exact", "guarantee", "time", "summary", "one_column"]
         return {
-            "name": self.name,
-            "family": self.family,
-            "paper": self.paper,
-            "exact": self.exact,
-            "guarantee": self.guarantee,
-            "time": self.time,
-            "summary": self.summary,
-            "one_column": self.one_column,
+            **{fact: getattr(self, fact) for fact in facts},
             "orders": bool(self.order),
-            "weighted": self.weighted,
-            "categories": self.categories,
-            "closeness": self.closeness,
+            **{fact: getattr(self, fact) for fact in ("weighted", "categories", "closeness")},
             "options": {option.name: option.default for option in self.options},
         }
 

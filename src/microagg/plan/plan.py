@@ -8,30 +8,33 @@ names of columns and settings, nothing else. Roles of columns that nobody named 
 
 from __future__ import annotations
 
+import json
+import re
+import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from microagg.base.formatting import plural
-from microagg.errors import InputError, shown
+from microagg.errors import InputError, TableError, shown
 from microagg.plan.analysis_formulas import naming_formula, read_formula
 from microagg.plan.block import BLOCK_SETTINGS, OWN_SECTIONS, Block
-from microagg.plan.checks import check_keys, check_table, no_column, unknown
+from microagg.plan.checks import check_keys, check_table, name_in_file, no_column, unknown
 from microagg.plan.column import columns_with
 from microagg.plan.consistency import check_plan
 from microagg.plan.plan_settings import LISTS, PlanSettings
 from microagg.plan.registry import METHODS, find
 from microagg.plan.sections import Accept, Roles, claims_of
-from microagg.plan.serialise import read_plan_file, read_toml, write_toml
-from microagg.plan.settings import EASILY_BOUND
 from microagg.plan.settings_table import rows_of
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-
 _FORMAT = 1  # version of the plan file
+_EASILY_BOUND = 15_000  # records times k (at least 10) up to which a bound is proved within seconds
+_HEADER = """\
+# What is protected and how. Edit it, then: microagg protect IN OUT --plan THIS_FILE
+# Columns that are named nowhere are left as they are and taken as known to an attacker.
+"""
 
 
 class _Unset:
@@ -48,10 +51,8 @@ class Promise(NamedTuple):
     """What is counted in a file: each combination of some columns is shared by at least k units."""
 
     k: int
-    columns: Iterable[Any] | None
-    """None: all that are numbers."""
-    unit: Any = None
-    """Column whose distinct values are counted; None: records are."""
+    columns: Iterable[Any] | None  # none: all that are numbers
+    unit: Any = None  # column whose distinct values are counted; None: records are
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ class Plan(PlanSettings):
             return False
         (block,) = self.blocks
         asked = block.bound is not False and block.released == "mean"
-        return asked and records * max(block.k or 0, 10) <= EASILY_BOUND
+        return asked and records * max(block.k or 0, 10) <= _EASILY_BOUND
 
     def block_of(self, columns: Iterable[Any]) -> Block:
         """Find the block that protects some columns."""
@@ -283,17 +284,31 @@ class Plan(PlanSettings):
         if self.weight is not None and self.weight.release != "keep":
             named.add(self.weight.column)
         known = {name: note for name, note in self.notes.items() if name not in named}
-        return write_toml(self.as_dict(), self.notes, known)
+        return _write_toml(self.as_dict(), self.notes, known)
 
     @classmethod
     def from_toml_text(cls, text: str) -> Plan:
         """Build a plan from the text of a TOML file."""
-        return cls.from_dict(read_toml(text))
+        try:
+            return cls.from_dict(tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"The plan is not a TOML file: {error}.") from None
+        except RecursionError:
+            raise InputError(
+                "Lists and tables of a plan are at most four deep; these are deeper. Remove brackets."
+            ) from None
 
     @classmethod
     def from_toml(cls, path: str | Path) -> Plan:
         """Build a plan from a TOML file."""
-        return cls.from_toml_text(read_plan_file(path))
+        try:
+            return cls.from_toml_text(Path(path).read_text(encoding="utf-8"))
+        except UnicodeDecodeError:
+            raise TableError(f"A plan is text in UTF-8; {shown(str(path), 300)} is not.") from None
+        except OSError as error:
+            raise TableError(
+                f"Cannot read the plan {shown(str(path), 300)}: {error.strerror}."
+            ) from None
 
 
 def _k(block: Block) -> int:
@@ -303,3 +318,78 @@ def _k(block: Block) -> int:
             "k = 5 in the block of the plan."
         )
     return block.k
+
+
+# The plan as text: a TOML file with comments.
+
+
+def _write_toml(data: Mapping[str, Any], notes: Mapping[Any, str], known: Mapping[Any, str]) -> str:
+    """Write a plan as a TOML file; notes and what is known become comments."""
+    tables = ("block", "columns", "accept", "relation")
+    lines = [_HEADER]
+    for key, value in data.items():
+        if key not in tables:
+            lines.append(_entry(key, value, {} if key == "analyses" else notes))
+    for name, column in data.get("columns", {}).items():
+        lines += ["", f"[columns.{_key(name)}]", *_entries(column)]
+    if "accept" in data:
+        lines += ["", "[accept]", *_entries(data["accept"])]
+    for block in data["block"]:
+        settings = {key: value for key, value in block.items() if key != "require"}
+        lines += ["", "[[block]]", *_entries(settings, notes)]
+        if "require" in block:
+            lines += ["[block.require]", *_entries(block["require"])]
+    for relation in data.get("relation", ()):
+        lines += ["", "[[relation]]", *_entries(relation)]
+    if known:
+        lines += ["", "# Left as they are, and taken as known to an attacker:"]
+        lines += [f"#   {_comment(name)}: {_comment(note)}" for name, note in known.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _entries(
+    table: Mapping[str, Any], notes: Mapping[Any, str] = MappingProxyType({})
+) -> list[str]:
+    return [_entry(key, value, notes) for key, value in table.items()]
+
+
+def _entry(key: str, value: Any, notes: Mapping[Any, str]) -> str:
+    """One setting; a list of columns takes a line for each that has a note."""
+    if notes and isinstance(value, list) and any(name in notes for name in value):
+        rows = [(f"    {_value(name)},", notes.get(name)) for name in value]
+        width = min(max(len(row) for row, _ in rows), 40)
+        body = "\n".join(
+            row if note is None else f"{row:<{width}}  # {_comment(note)}" for row, note in rows
+        )
+        return f"{key} = [\n{body}\n]"
+    return f"{key} = {_value(value)}"
+
+
+def _comment(text: Any) -> str:
+    """Text that stays on its line, whatever a column is called."""
+    return "".join(c if c.isprintable() else f"\\u{{{ord(c):x}}}" for c in str(text))
+
+
+def _key(name: Any) -> str:
+    """Write the name of a setting or column; bare where TOML lets it be."""
+    text = name_in_file(name)
+    return text if re.fullmatch("[A-Za-z0-9_-]+", text) else _string(text)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):  # one of numpy has another repr
+        return repr(int(value) if isinstance(value, int) else float(value))
+    if isinstance(value, list):
+        return "[" + ", ".join(_value(entry) for entry in value) + "]"
+    if isinstance(value, Mapping):
+        entries = (f"{_key(key)} = {_value(entry)}" for key, entry in value.items())
+        return f"{{ {', '.join(entries)} }}"
+    return _string(name_in_file(value))
+
+
+def _string(text: str) -> str:
+    if any("\ud800" <= sign <= "\udfff" for sign in text):
+        raise InputError(f"A plan file is text in UTF-8, which {shown(text)} is not. Rename it.")
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

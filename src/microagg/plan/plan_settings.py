@@ -10,12 +10,7 @@ from microagg.base.formatting import UnitWords, unit_words
 from microagg.errors import InputError, shown
 from microagg.plan.analysis_formulas import formulas_of, read_formula
 from microagg.plan.block import Block
-from microagg.plan.checks import (
-    Name,
-    Names,
-    check_keys,
-    check_table,
-)
+from microagg.plan.checks import Name, Names, check_keys, check_table
 from microagg.plan.coarsen import Coarsen
 from microagg.plan.column import CATEGORIES, Column, columns_with
 from microagg.plan.forms import (
@@ -108,20 +103,19 @@ _ANALYSES = TEXTS._replace(
 class PlanSettings(Section):
     """All settings of a release."""
 
+    flags = "--"
+
     drop: Names = setting(
         (), form=NAMES, flag="--drop", help="Columns to leave out of OUT, such as names and ids."
     )
     renumber: Names = setting(
         (),
-        form=NAMES,
-        flag="--renumber",
         help="Ids to replace by random numbers: none can be looked up, but equal ones stay equal, so that "
         "rows of one household still show as one. --drop hides more.",
     )
     confidential: Names = setting(
         (),
         form=CLAIMS,
-        flag="--confidential",
         help="Columns left as they are that no attacker knows, with the reason why, as in 'diagnosis=medical "
         "file; in no register'. It is a claim: the report states what it stakes.",
     )
@@ -129,8 +123,6 @@ class PlanSettings(Section):
     """Why no attacker knows a confidential column, for the board; in a file it is the column's value."""
     known: Names = setting(
         (),
-        form=NAMES,
-        flag="--known",
         help="Columns left as they are on purpose. An attacker is assumed to know them, as any column "
         "without a role.",
     )
@@ -192,7 +184,6 @@ class PlanSettings(Section):
             "nearest": "stay whole",
             "totals": "stay whole, totals too",
         },
-        flag="--round",
         form=SWITCH,
         help="Whole numbers stay whole: their means are rounded to the nearest. In a file: no, nearest, or "
         "totals (their sum stays the same too), for columns that say nothing themselves.",
@@ -201,7 +192,6 @@ class PlanSettings(Section):
     digits: int | str | None = setting(
         None,
         check=_check_digits,
-        flag="--digits",
         form=DIGITS,
         help="Decimals of released values; by default they are rounded to a millionth of the standard "
         "deviation, and so is the released weight. Weighted means are rounded to the steps of the column's "
@@ -212,7 +202,6 @@ class PlanSettings(Section):
     keep_order: bool | None = setting(
         None,
         flag="--keep-order/--no-keep-order",
-        form=SWITCH,
         help="Keep the order of the rows; by default a file is in random order, which no seed repeats. Kept "
         "order can show which rows are one household, or the rank of a person, and is judged.",
         label="Keep the order of the rows",
@@ -227,7 +216,6 @@ class PlanSettings(Section):
         0,
         keyword="random_state",
         check=_check_seed,
-        flag="--seed",
         form=SEED,
         help="Seed of methods that draw random numbers, 0 if left out; the word fresh draws a new one.",
         label="Seed",
@@ -245,12 +233,7 @@ class PlanSettings(Section):
         return block.unit or self.unit_section
 
     def words_of_unit(self, column: Any) -> UnitWords:
-        """Return the noun for the units that a column tells apart; None: for records.
-
-        >>> plan = PlanSettings(unit_section=Unit("db030", name="household"))
-        >>> plan.words_of_unit("db030").counted(5), plan.words_of_unit(None).counted(1)
-        ('5 households', '1 record')
-        """
+        """Return the noun for the units that a column tells apart; None: for records."""
         every = [self.unit_of(block) for block in self.blocks]
         nouns = [unit.name for unit in every if unit.column == column and unit.name is not None]
         return unit_words(column, next(iter(nouns), None))

@@ -9,18 +9,25 @@ first use only, so that ``import microagg`` loads no compiler.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from microagg.errors import InputError, listed, shown
 from microagg.plan.forms import Form
-from microagg.plan.method import Method, Option
+from microagg.plan.method import Method
+from microagg.plan.settings_table import Setting
 
-_COST = Option(
+
+def _option(name: str, default: object, words: str, **row: Any) -> Setting:
+    return Setting(words, name=name, default=default, **row)
+
+
+_COST = _option(
     "cost",
     "sse",
     "what is minimised: sse, sae, max, round-up or round-down (one column only)",
     flag="--cost",
 )
-_TIME_LIMIT = Option(
+_TIME_LIMIT = _option(
     "time_limit",
     None,
     "seconds after which the best partition so far is returned",
@@ -29,7 +36,7 @@ _TIME_LIMIT = Option(
 )
 
 
-_TREE = Option(
+_TREE = _option(
     "tree",
     None,
     "the tree of the same data and scale, made once for many k by microagg.minimum_spanning_tree",
@@ -49,7 +56,7 @@ def _mst(letter: str, summary: str) -> Method:
     )
 
 
-_GROUP_COST = Option(
+_GROUP_COST = _option(
     "group_cost",
     0.0,
     "extra cost of each group, in the unit of the cost of the values as they are: the higher, the "
@@ -90,8 +97,8 @@ def _closeness(name: str, time: str, summary: str, function: str) -> Method:
     )
 
 
-_SEED = Option("random_state", 0, "seed of the random numbers; None draws a fresh one")
-_CUT = Option(
+_SEED = _option("random_state", 0, "seed of the random numbers; None draws a fresh one")
+_CUT = _option(
     "cut",
     "records",
     "whose SSE the cut makes least: records (that of all columns) or projected (that of the "
@@ -101,7 +108,7 @@ _ORDERING = "microagg.algorithms.ordering."
 
 
 def _ordering(
-    name: str, paper: str, time: str, summary: str, order: str, needs_k: bool, *options: Option
+    name: str, paper: str, time: str, summary: str, order: str, needs_k: bool, *options: Setting
 ) -> Method:
     return Method(
         name=name,
@@ -115,7 +122,7 @@ def _ordering(
     )
 
 
-def _projection(name: str, paper: str, time: str, summary: str, *options: Option) -> Method:
+def _projection(name: str, paper: str, time: str, summary: str, *options: Setting) -> Method:
     function = f"projections:{name.replace('-', '_')}"
     order, needs_k = f"{function}_order", bool(options)
     method = _ordering(name, paper, time, summary, order, needs_k, *options, _CUT)
@@ -136,7 +143,7 @@ METHODS: dict[str, Method] = {
             univariate="microagg.algorithms.univariate.sorted_cut:fastest",
             options=(
                 _COST,
-                Option(
+                _option(
                     "effort",
                     "balanced",
                     "how long to search: fast, balanced or best (half a minute for a thousand records); "
@@ -160,7 +167,7 @@ METHODS: dict[str, Method] = {
             univariate="microagg.algorithms.univariate.sorted_cut:fastest",
             options=(
                 _TIME_LIMIT,
-                Option(
+                _option(
                     "nodes",
                     10_000,
                     "largest number of parts into which branch and bound splits the problem",
@@ -206,7 +213,7 @@ METHODS: dict[str, Method] = {
             "to the group than to other records",
             implementation="microagg.algorithms.variable_size.v_mdav:v_mdav",
             options=(
-                Option(
+                _option(
                     "gamma",
                     "auto",
                     "how readily groups are extended: 0.2 for scattered data, 1.1 for clustered "
@@ -238,7 +245,7 @@ METHODS: dict[str, Method] = {
             summary="k-means, then each group under k joins the nearest one, smallest first",
             implementation="microagg.algorithms.variable_size.kmeans_merge:kmeans_merge",
             options=(
-                Option("factor", 2.0, "k-means makes factor·n/k clusters; 0.5, 1 and 2 are usual"),
+                _option("factor", 2.0, "k-means makes factor·n/k clusters; 0.5, 1 and 2 are usual"),
             ),
         ),
         Method(
@@ -336,7 +343,7 @@ METHODS: dict[str, Method] = {
             "Stamm & Schaub 2024",
             "O(n_projections · (n log n + kn·d))",
             "sorts along random directions, cuts optimally, keeps the best",
-            Option("n_projections", 10, "how many directions are tried"),
+            _option("n_projections", 10, "how many directions are tried"),
             _SEED,
         ),
         _ordering(
@@ -397,7 +404,7 @@ METHODS: dict[str, Method] = {
             "for small tables",
             implementation="microagg.algorithms.variable_size.genetic:genetic",
             options=(
-                Option("generations", 2_000, "how many times twenty children are born"),
+                _option("generations", 2_000, "how many times twenty children are born"),
                 _SEED,
             ),
             most_records=1_000,
@@ -410,8 +417,8 @@ METHODS: dict[str, Method] = {
             "starts by k-means; keeps the best",
             "rep_ord_mic:rep_ord_mic_order",
             True,
-            Option("starts", 200, "how many clusterings by k-means to start from"),
-            Option("start_labels", None, "a clustering of your own to start from instead"),
+            _option("starts", 200, "how many clusterings by k-means to start from"),
+            _option("start_labels", None, "a clustering of your own to start from instead"),
             _SEED,
         ),
     )

@@ -23,14 +23,8 @@ Comparison = Literal["=", "<=", ">="]
 TOLERANCE = 1e-9
 """Differences up to this share of the largest term of a row are those of floating-point sums."""
 
-_COMPARISONS: dict[str, Comparison] = {
-    "=": "=",
-    "==": "=",
-    "<=": "<=",
-    "≤": "<=",
-    ">=": ">=",
-    "≥": ">=",
-}
+_COMPARED: dict[str, Comparison] = {"=": "=", "<=": "<=", ">=": ">="}
+_COMPARED |= {"==": "=", "≤": "<=", "≥": ">="}
 # Signs that somebody may try are read too, so that the message can name them.
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -74,8 +68,7 @@ class Relation:
     """How terms and constant together compare with 0."""
 
     def __post_init__(self) -> None:
-        terms, constant, comparison = _read(self.text)
-        for name, value in (("terms", terms), ("constant", constant), ("comparison", comparison)):
+        for name, value in zip(("terms", "constant", "comparison"), _read(self.text), strict=True):
             object.__setattr__(self, name, value)
 
     @property
@@ -117,15 +110,9 @@ class Relation:
             for term in self._each(values):
                 largest = np.maximum(largest, np.abs(term))
         allowed = TOLERANCE * largest
-        wrong: NDArray[np.bool_]
+        excess = {"<=": residual, ">=": -residual, "=": np.abs(residual)}[self.comparison]
         # Comparisons with NaN are false: a row with a missing value is not broken.
-        if self.comparison == "<=":
-            wrong = residual > allowed
-        elif self.comparison == ">=":
-            wrong = residual < -allowed
-        else:
-            wrong = np.abs(residual) > allowed
-        return wrong
+        return np.asarray(excess > allowed)
 
     def _each(self, values: Mapping[Any, ArrayLike]) -> list[NDArray[np.float64]]:
         return [
@@ -138,14 +125,23 @@ def _read(text: Any) -> tuple[dict[str, float], float, Comparison]:
     """Return the terms of a relation, what is added to them, and how their sum compares with 0."""
     if not isinstance(text, str):
         raise InputError(f"A relation is a text; got {shown(text)}. {_EXAMPLE}")
-    tokens = _tokens(text)
+    tokens, at, end = [], 0, len(text.rstrip())
+    while at < end:
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise _no_relation(text, f"{shown(text[at:].lstrip()[0])} has no meaning in it")
+        tokens.append((str(match.lastgroup), match[0].lstrip()))
+        at = match.end()
+
+    def first() -> str:
+        return shown(tokens[0][1]) if tokens else "nothing more"
 
     def read(kind: str, where: str = "") -> str | None:
         """Return the next token if it is of this kind; ``where`` it is due, refuse any other."""
         if tokens and tokens[0][0] == kind:
             return tokens.pop(0)[1]
         if where:
-            raise _no_relation(text, f"{where}, it has {_first(tokens)}")
+            raise _no_relation(text, f"{where}, it has {first()}")
         return None
 
     terms: dict[str, float] = {}
@@ -168,7 +164,7 @@ def _read(text: Any) -> tuple[dict[str, float], float, Comparison]:
             sign = read("sign") or ""
         comparison = comparison or read("comparison", "where =, <= or >= is due") or ""
     if tokens:
-        raise _no_relation(text, f"after its right side it has {_first(tokens)}")
+        raise _no_relation(text, f"after its right side it has {first()}")
     if not terms:
         raise _no_relation(text, "it names no column")
     for name, factor in terms.items():
@@ -176,23 +172,7 @@ def _read(text: Any) -> tuple[dict[str, float], float, Comparison]:
             raise _no_relation(text, f"column {shown(name)} cancels out; leave it out")
     if not all(math.isfinite(number) for number in (*terms.values(), constant)):
         raise _no_relation(text, "a number in it is too large")
-    return terms, constant + 0.0, _COMPARISONS[comparison]
-
-
-def _tokens(text: str) -> list[tuple[str, str]]:
-    """Split a relation into names, numbers and signs, each with its kind."""
-    tokens, at, text = [], 0, text.rstrip()
-    while at < len(text):
-        match = _TOKEN.match(text, at)
-        if match is None:
-            raise _no_relation(text, f"{shown(text[at:].lstrip()[0])} has no meaning in it")
-        tokens.append((str(match.lastgroup), match[0].lstrip()))
-        at = match.end()
-    return tokens
-
-
-def _first(tokens: list[tuple[str, str]]) -> str:
-    return shown(tokens[0][1]) if tokens else "nothing more"
+    return terms, constant + 0.0, _COMPARED[comparison]
 
 
 def _no_relation(text: str, fact: str) -> InputError:

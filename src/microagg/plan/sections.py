@@ -15,7 +15,7 @@ from microagg.plan.checks import (
     distinct_values,
     number,
 )
-from microagg.plan.forms import CODES, NAME, NAMES, NUMBER, SHARE, SWITCH, Form
+from microagg.plan.forms import CODES, SHARE, Form
 from microagg.plan.settings_table import Section, setting
 
 
@@ -23,13 +23,11 @@ from microagg.plan.settings_table import Section, setting
 class Strata(Section):
     """Parts of the table that never share a group."""
 
-    shorthand, title = "columns", "strata"
+    shorthand, title, flags = "columns", "strata", "--strata-"
 
     columns: Names = setting(
         (),
         check=lambda what, given: () if given is None else column_names(what, given),
-        flag="--strata",
-        form=NAMES,
         help="Columns, such as the region, whose values never share a group: figures for each stay exact.",
     )
     small: str = setting(
@@ -65,19 +63,16 @@ class Strata(Section):
 class Weight(Section):
     """The column of survey weights: how many records of the population a record stands for."""
 
-    shorthand, title = "column", "the weight"
+    shorthand, title, flags = "column", "the weight", "--weight-"
 
     column: Name = setting(
         None,
-        flag="--weight",
-        form=NAME,
         help="Column of survey weights, how many of the population a record stands for: means are "
         "weighted, k is not.",
     )
     release: str = setting(
         "mean",
         choices={"mean": "as the mean of its group", "keep": "as it is", "drop": "not at all"},
-        flag="--weight-release",
         help="What is released of the weight: mean (of the group: keeps weighted totals, singles nobody "
         "out), keep (as it is, so that attackers know it) or drop.",
         label="Released",
@@ -86,7 +81,6 @@ class Weight(Section):
     grouping: str = setting(
         "weighted",
         choices={"weighted": "with weights", "plain": "without weights"},
-        flag="--weight-grouping",
         help="weighted: only methods that can weigh records; plain: groups are formed without weights.",
         label="Groups are formed",
     )
@@ -115,18 +109,15 @@ def _check_noun(_: str, value: Any) -> str:
 class Unit(Section):
     """The column that tells whose record it is."""
 
-    shorthand, title = "column", "the unit"
+    shorthand, title, flags = "column", "the unit", "--unit-"
 
     column: Name | None = setting(
         None,
-        flag="--unit",
-        form=NAME,
         help="Column that tells whose record it is (person, household, firm): k counts its values.",
     )
     mode: str = setting(
         "count",
         choices={"count": "are counted once a group", "together": "stay together"},
-        flag="--unit-mode",
         help="count: each group holds k different units; together: whole units move together, each member "
         "in a group with those of the same other units.",
         label="Its records",
@@ -134,7 +125,6 @@ class Unit(Section):
     name: str | None = setting(
         None,
         check=_check_noun,
-        flag="--unit-name",
         form=Form(metavar="NOUN", from_field=str),
         help="What one unit is called, such as household: sentences then say 5 households.",
         label="One of them is called",
@@ -189,13 +179,9 @@ def _check_codes(what: str, by_column: Any) -> dict[Name, tuple[str | float, ...
 
 @dataclass(frozen=True)
 class Missing(Section):
-    """What becomes of missing values in protected columns.
+    """What becomes of missing values in protected columns."""
 
-    >>> Missing.changed(Missing(codes={"age": [99]}), {"codes": {"income": -8}}).codes
-    {'age': (99,), 'income': (-8,)}
-    """
-
-    shorthand, title = "policy", "missing"
+    shorthand, title, flags = "policy", "missing", "--missing-"
 
     policy: str = setting(
         "pattern",
@@ -206,7 +192,6 @@ class Missing(Section):
             "drop": "records with missing values are left out",
             "error": "missing values are refused",
         },
-        flag="--missing",
         help="Missing values: groups share what is missing (pattern); release a value if most of their "
         "records have one (majority), or if any has (fill). Or drop such records, or error.",
         label="Policy",
@@ -217,7 +202,6 @@ class Missing(Section):
         check=number(
             "a share of the values from 0 to 1 (for 1 % write 0.01)", lambda x: 0 <= x <= 1
         ),
-        flag="--missing-most",
         form=SHARE,
         help="Largest share of values, 0 to 1, that joining rare patterns of missing values may blank.",
         label="Largest share to blank",
@@ -236,23 +220,19 @@ class Missing(Section):
 class Suppress(Section):
     """Records that may be left out where that lowers the loss most."""
 
-    shorthand, title = "most", "suppress"
+    shorthand, title, flags = "most", "suppress", "--suppress-"
 
     most: float = setting(
         0.0,
         check=number(
             "a share of the records from 0 to 0.5 (for 1 % write 0.01)", lambda x: 0 <= x <= 0.5
         ),
-        flag="--suppress",
         form=SHARE,
         help="Largest share of the records, 0 to 0.5, that may be left out where that lowers the loss most; "
         "units are left out as a whole. By default none is.",
     )
     weighted: bool = setting(
-        False,
-        flag="--suppress-weighted",
-        form=SWITCH,
-        help="Leave records out also where there are weights, whose totals then change.",
+        False, help="Leave records out also where there are weights, whose totals then change."
     )
 
 
@@ -265,30 +245,23 @@ _SHARE_OF_RECORDS = number(
 class Accept(Section):
     """What the board decided: a release beyond these figures fails."""
 
+    flags = "--max-"
+
     loss: float | None = setting(
         None,
-        keyword="max_loss",
         check=number("a percentage from 0 up", lambda x: x >= 0),
-        flag="--max-loss",
-        form=NUMBER,
         help="Accepted: at most this information loss, in percent.",
         label="Loss, at most %",
     )
     linkage: float | None = setting(
         None,
-        keyword="max_linkage",
         check=_SHARE_OF_RECORDS,
-        flag="--max-linkage",
-        form=NUMBER,
         help="Accepted: at most this share of records linked, 0 to 1, with what an attacker knows.",
         label="Records linked, at most (0 to 1)",
     )
     agreeing: float = setting(
         0.0,
-        keyword="max_agreeing",
         check=lambda what, value: _SHARE_OF_RECORDS(what, value or 0.0),
-        flag="--max-agreeing",
-        form=NUMBER,
         help="Accepted: at most this share of records, 0 to 1, whose group discloses a confidential value; "
         "beyond it the verdict is amber. By default none.",
         label="Records whose group discloses a confidential value, at most (0 to 1)",
@@ -296,10 +269,7 @@ class Accept(Section):
     )
     pairing: float | None = setting(
         None,
-        keyword="max_pairing",
         check=_SHARE_OF_RECORDS,
-        flag="--max-pairing",
-        form=NUMBER,
         help="Accepted: at most this share of people, 0 to 1, whose row is picked by how confidential "
         "columns go with the protected ones; beyond it the verdict is amber. By default 1/k.",
         label="Rows picked through confidential columns, at most (0 to 1)",
@@ -307,12 +277,9 @@ class Accept(Section):
     )
     moved: float | None = setting(
         None,
-        keyword="max_moved",
         check=number(
             "a share of a 95 % interval from 0 up (for half of it write 0.5)", lambda x: x >= 0
         ),
-        flag="--max-moved",
-        form=NUMBER,
         help="Accepted: each analysis moves by at most this share of its 95 % interval, on average; with 0.5 "
         "estimates stay within it.",
         label="Analyses moved, at most (share of their 95 % intervals)",
@@ -320,20 +287,14 @@ class Accept(Section):
 
     tables: float | None = setting(
         None,
-        keyword="max_tables",
         check=number("a multiple from 0 up (1 is what another sample gives)", lambda x: x >= 0),
-        flag="--max-tables",
-        form=NUMBER,
         help="Accepted: tables of three columns are at most this many times as far from the original's as "
         "those of another sample of the same size.",
         label="Tables moved, at most (multiple of another sample)",
     )
     inference: float | None = setting(
         None,
-        keyword="max_inference",
         check=_SHARE_OF_RECORDS,
-        flag="--max-inference",
-        form=NUMBER,
         help="Accepted: at most this share of values, 0 to 1, that an attacker who knows all other columns "
         "guesses beyond those guessed about people who are not in the file. A tenth of the people is put "
         "aside for that, and the others are protected once more.",
@@ -387,9 +348,6 @@ def claims_of(claims: Any, before: Mapping[Any, str] | None = None) -> tuple[Nam
     """Return the confidential columns and the reasons for claiming so, from names or a table.
 
     An empty reason is none. Columns named without a table keep the reasons they had before.
-
-    >>> claims_of({"diagnosis": "in no register", "income": ""})
-    (('diagnosis', 'income'), {'diagnosis': 'in no register'})
     """
     if not isinstance(claims, Mapping):
         columns = column_names("confidential", claims)

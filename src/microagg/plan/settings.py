@@ -24,7 +24,6 @@ LARGE_K = 13
 # Up to this many records looking at all of them takes about the time of a search in a tree, or less, and what
 # does it is compiled much sooner.
 FEW_RECORDS = 2_000
-EASILY_BOUND = 15_000  # records times k (at least 10) up to which a bound is proved within seconds
 # Up to this k the search for the groups that a bound prices ends by itself, see bounds/repeated_pricing.py.
 EXACT_K = 5
 SCALES = ("zscore", "range", "robust", "none")
@@ -38,11 +37,6 @@ AGGREGATE_OF_COST = {
     "round-up": "maximum",
     "round-down": "minimum",
 }
-
-
-def check_aggregate(how: str) -> None:
-    """Refuse ``how``, the aggregate of a group, if there is none of this name."""
-    check_word("aggregate", how, AGGREGATES)
 
 
 def check_count(name: str, count: Any, least: int = 1) -> int:
@@ -85,11 +79,6 @@ def check_k(k: Any, n: int) -> int:
             "records."
         )
     return value
-
-
-def check_scale(how: str) -> None:
-    """Refuse ``how``, the way to make columns comparable, if there is none of this name."""
-    check_word("scale", how, SCALES)
 
 
 def check_random_state(random_state: object) -> None:

@@ -1,7 +1,7 @@
 """The table of settings: a setting is one field of a section, and its row says all that is known of it.
 
-    class Strata(Section):
-        small: str = setting("error", choices={"error": "is refused", ...}, flag="--small-...", help="...")
+    class Weight(Section):
+        release: str = setting("mean", choices={"mean": "as the mean of its group", ...}, help="...")
 
 Checks, keywords, flags, TOML in and out, the page's fields and the reference are all made from the rows.
 """
@@ -14,43 +14,32 @@ from functools import cache
 from typing import Any, ClassVar, Self
 
 from microagg.plan.checks import Check, check_keys, check_word
-from microagg.plan.forms import NAME, SWITCH, WORD, Form
+from microagg.plan.forms import FORM_OF_TYPE, NAME, SWITCH, WORD, Form
 
 
 @dataclass(frozen=True)
 class Setting:
     """One row of the table."""
 
-    help: str
-    """For the help of the flag and for the reference."""
+    help: str  # for the help of the flag and for the reference
     check: Check | None = None
     """Returns a value as the plan holds it, or refuses it, in place of the form's check."""
-    choices: Mapping[str, str] = field(default_factory=dict)
+    choices: Mapping[str, str] = field(default_factory=dict, hash=False)
     """The words that it may be, where there is no check, and how the page puts them."""
-    flag: str = ""
-    """Of the command; empty: only a plan file can say it."""
-    form: Form = WORD
-    """How its value is written."""
-    keyword: str = ""
-    """Of :func:`microagg.protect`, where it is not the name."""
-    is_spread: bool = False
-    """Whether the settings of its section are keywords, and not the section."""
-    key: str = ""
-    """In a plan file, where it is not the name."""
+    flag: str = ""  # of the command, where its section's ``flags`` do not make it of the name
+    form: Form = WORD  # how its value is written, where its type does not tell
+    keyword: str = ""  # of :func:`microagg.protect`, where it is not the name
+    is_spread: bool = False  # whether the settings of its section are keywords, and not the section
+    key: str = ""  # in a plan file, where it is not the name
     section: type[Section] | None = None
     """Of a setting that is a section, or a table of sections by column: the section."""
-    label: str = ""
-    """Of the page's field; empty: the page has none."""
-    hint: str = ""
-    """What the page says under the field."""
+    label: str = ""  # of the page's field; empty: the page has none
+    hint: str = ""  # what the page says under the field
     placeholder: str = ""
-    fits: tuple[str | None, ...] = ()
-    """The kinds of column that have the setting; empty: all."""
-    name: str = ""
-    """These three are those of the field: :func:`rows_of` fills them in."""
+    fits: tuple[str | None, ...] = ()  # the kinds of column that have the setting; empty: all
+    name: str = ""  # this and the next two are filled in by :func:`rows_of`
     default: Any = None
     message_name: str = ""
-    """Its name in messages."""
 
     @property
     def argument(self) -> str:
@@ -69,6 +58,10 @@ class Setting:
             return value
         check = self.check or self.form.check
         return value if check is None else check(self.message_name, value)
+
+    def from_flag(self, given: Any) -> Any:
+        """Return the value that the words of a flag give."""
+        return self.form.read(self.flag.split(",")[0], given)
 
     def changed(self, before: Any, given: Any) -> Any:
         """Return the value that a keyword gives; of a section, what it does not name stays."""
@@ -104,17 +97,37 @@ def rows_of(section: Any) -> tuple[Setting, ...]:
 
 @cache  # which asks for an argument that mypy takes for hashable
 def _rows(section: Any) -> tuple[Setting, ...]:
-    return tuple(
-        replace(
-            row,
-            name=f.name,
-            default=f.default if f.default_factory is MISSING else f.default_factory(),
-            message_name=section.message_name(f.name, row.keyword),
-            keyword=row.keyword or f.name,
-            key=row.key or f.name,
-        )
-        for f in fields(section)
-        if (row := f.metadata.get("setting")) is not None
+    return tuple(_completed(section, f) for f in fields(section) if "setting" in f.metadata)
+
+
+def _completed(section: Any, f: Any) -> Setting:
+    """Return the row of a field with all that follows from its name, its type and its section."""
+    row: Setting = f.metadata["setting"]
+    default = f.default if f.default_factory is MISSING else f.default_factory()
+    flag, check, form = section.flags + f.name.replace("_", "-"), row.check, row.form
+    keyword = row.keyword or f.name
+    if section.flags and not section.title:  # what has a title is a keyword as a whole
+        keyword = row.keyword or flag.removeprefix("--").replace("-", "_")
+    message_name = f"{f.name}, of {section.title}," if section.title else keyword
+    if f.name == section.shorthand:
+        flag, message_name = section.flags.rstrip("-"), section.__name__.lower()
+    kind = str(getattr(f.type, "__name__", f.type))  # a text, unless the annotation was evaluated
+    if not section.flags or row.section is not None or kind.startswith("Mapping"):
+        flag = ""
+    if row.section is not None and (default is None or isinstance(default, row.section)):
+        check = row.section.checked
+    if form is WORD:
+        form = FORM_OF_TYPE.get(kind.removesuffix(" | None"), WORD)
+    return replace(
+        row,
+        name=f.name,
+        default=default,
+        message_name=message_name,
+        keyword=keyword,
+        key=row.key or f.name,
+        flag=row.flag or flag,
+        check=check,
+        form=form,
     )
 
 
@@ -123,8 +136,10 @@ class Section:
 
     shorthand: ClassVar[str] = ""
     """The setting that may stand for the whole section."""
+    flags: ClassVar[str] = ""
+    """How its flags begin, such as --max-; empty: a row names its own, if it has one."""
     title: ClassVar[str] = ""
-    """The section in messages about its settings; empty: they are called by their names alone."""
+    """The section in messages about its settings; empty: its settings are keywords of their own."""
 
     def __post_init__(self) -> None:
         for row in rows_of(type(self)):
@@ -135,19 +150,6 @@ class Section:
 
     def check_together(self) -> None:
         """Refuse settings that do not fit each other."""
-
-    @classmethod
-    def message_name(cls, name: str, keyword: str = "") -> str:
-        """Return the name of a setting in messages.
-
-        >>> class Strata(Section):
-        ...     shorthand, title = "columns", "strata"
-        >>> Strata.message_name("columns"), Strata.message_name("small")
-        ('strata', 'small, of strata,')
-        """
-        if name == cls.shorthand:
-            return cls.__name__.lower()
-        return f"{name}, of {cls.title}," if cls.title else keyword or name
 
     @classmethod
     def table(cls, given: Any) -> dict[str, Any]:

@@ -26,24 +26,22 @@ _MORE_ROWS = 4
 class Dealt(NamedTuple):
     """What was dealt in one partition: its groups, and for each column the values before and after."""
 
-    labels: Labels
-    """(n,)"""
+    labels: Labels  # (n,)
     names: Sequence[Any]
-    before: Sequence[tuple[Floats, Labels]]
-    """For each column (n,) shared values and (n,) states, in the order of the records."""
-    after: Sequence[tuple[Floats, Labels]]
-    """The same, dealt."""
-    donors: Sequence[Labels]
-    """For each column (n,) the record whose shared value each row got."""
+    before: Sequence[tuple[Floats, Labels]]  # for each column shared values and states, (n,) each
+    after: Sequence[tuple[Floats, Labels]]  # The same, dealt
+    donors: Sequence[Labels]  # For each column (n,) the record whose shared value each row got
     bundles: Sequence[Sequence[Any]] = ()
 
-    def with_column(self, name: Any, before: Floats, donors: Labels) -> Dealt:
-        """Return the same with one more column, whose values are all there."""
-        states = np.zeros(len(before), dtype=np.int64)
+    def with_column(
+        self, name: Any, before: Floats, donors: Labels, states: Labels | None = None
+    ) -> Dealt:
+        """Return the same with one more column; without ``states`` its values are all there."""
+        states = np.zeros(len(before), dtype=np.int64) if states is None else states
         return self._replace(
             names=[*self.names, name],
             before=[*self.before, (before, states)],
-            after=[*self.after, (before[donors], states)],
+            after=[*self.after, (before[donors], states[donors])],
             donors=[*self.donors, donors],
         )
 
@@ -54,9 +52,6 @@ class Dealt(NamedTuple):
 
     def fault(self, written: Callable[[Any], Labels] | None = None) -> str | None:
         """Say what is wrong with what was dealt, or with a file that was read back; None: nothing is.
-
-        In each group the file must have the list of values that was dealt. And rows that kept their own
-        value, and rows in which two columns stayed together, must be about as many as chance gives.
 
         Parameters
         ----------
@@ -105,11 +100,8 @@ def _is_written(values: Floats, states: Labels, file: Labels) -> bool:
 def dealt_rows(labels: Labels, secret: bytes, what: str) -> Labels:
     """Return for each row the row of the same group whose value it gets.
 
-    Parameters
-    ----------
-    labels : (n,) group of each row
-    secret : :data:`SECRET_BYTES` of the operating system's random numbers, drawn once for a release
-    what : which column or bundle of which part of the table is dealt: each has an order of its own
+    ``secret`` are :data:`SECRET_BYTES` of the operating system's random numbers, drawn once for a release;
+    ``what`` says which column or bundle of which part of the table is dealt: each has an order of its own.
 
     >>> rows = dealt_rows(np.array([0, 1, 0, 1, 1]), b"of the operating system", "age")
     >>> sorted(rows[[0, 2]].tolist()), sorted(rows[[1, 3, 4]].tolist())
@@ -132,12 +124,7 @@ def is_beyond_chance(labels: Labels, donors: Labels, others: Labels) -> bool:
     If one of them is random, a group of two rows or more has one such row on average, with a variance of 1,
     whatever its size is (fixed points of a random permutation); a group of one row has always one. Over few
     groups the number varies like a Poisson count, whose tail is longer than a normal one: four rows more are
-    allowed for that.
-
-    Parameters
-    ----------
-    labels : (n,) group of each row
-    donors, others : (n,) the member of its group whose value each row got
+    allowed for that. ``donors`` and ``others`` have the member of its group whose value each row got.
 
     >>> labels = np.arange(100) // 2
     >>> is_beyond_chance(labels, np.arange(100), np.arange(100)), is_beyond_chance(

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_with_helpers
@@ -20,11 +22,9 @@ from microagg.encode.space import names_of_levels, released_values, with_admissi
 from microagg.encode.steps import Steps
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import standard_deviation
-from microagg.plan.block import Block
-from microagg.plan.plan import Plan
 from microagg.releasing.dealt import Dealt
-from microagg.releasing.rounding import Rounding, round_related, rounded, rounding_of
-from microagg.releasing.swap import Swapping, deal, drawn_category, share_block
+from microagg.releasing.rounding import Rounding, round_related, rounding_of
+from microagg.releasing.swap import ReleaseTerms, drawn_category, swap_block
 from microagg.tables.dates import to_arrow
 from microagg.tables.frame import Frame
 from microagg.tables.variable import QUANTITIES, Variable
@@ -35,35 +35,17 @@ _THREADS = 3  # that work on columns
 Aggregated = tuple[Floats, Labels]
 """(n, columns) values and states."""
 Rounded = Callable[[int, Floats], Floats]
-
-
-class Earlier(Protocol):
-    """What earlier releases of the same people have to say about the values of groups."""
-
-    labels: Labels
-    """(n,) base group of each record; groups are unions of them."""
-
-    def settle(
-        self,
-        variables: Sequence[Variable],
-        of_base: Aggregated,
-        of_unions: Aggregated,
-        rounded: Rounded,
-    ) -> Aggregated:
-        """Return what is released, from what base groups and groups would, and a rounding of columns."""
+Settle = Callable[[Sequence[Variable], Aggregated, Aggregated, Rounded], Aggregated]
+"""What is released, by what base groups and groups would release, and by a rounding of columns."""
 
 
 class MissingCounts(NamedTuple):
     """Counts of values of one column that are not the aggregate of present values."""
 
-    missing: int
-    """Missing before."""
-    blanked: int
-    """Values that are released as missing."""
-    filled: int
-    """Missing values in whose place the group's value is released."""
-    codes_lost: int
-    """Codes for missing that are released as plainly missing."""
+    missing: int  # Missing before
+    blanked: int  # Values that are released as missing
+    filled: int  # Missing values in whose place the group's value is released
+    codes_lost: int  # Codes for missing that are released as plainly missing
 
     @classmethod
     def of(cls, before: Labels, after: Labels) -> MissingCounts:
@@ -86,8 +68,7 @@ class Released:
     groups: Labels  # (n, columns) group of each record, by which a column was aggregated
     missing_counts: Mapping[Any, MissingCounts]
     columns: Mapping[Any, Any]  # native columns by name
-    dealt: Dealt | None = None
-    """Where values are swapped: what was dealt to the rows of each group."""
+    dealt: Dealt | None = None  # Where values are swapped: what was dealt to the rows of each group
 
 
 def release_block(
@@ -95,14 +76,9 @@ def release_block(
     variables: Sequence[Variable],
     states: Labels,
     labels: Labels,
-    block: Block,
-    plan: Plan,
-    weights: Floats | None = None,
+    terms: ReleaseTerms,
     of_households: tuple[Labels, Sequence[bool]] | None = None,
-    units: Labels | None = None,
-    swapping: Swapping | None = None,
-    earlier: Earlier | None = None,
-    cells: Labels | None = None,
+    earlier: tuple[Labels, Settle] | None = None,
 ) -> Released:
     """Release the columns of a block by the groups of its records.
 
@@ -112,53 +88,52 @@ def release_block(
     variables : the columns, of all n records
     states : (n, columns) state of each value, with what the join of patterns blanked
     labels : (n,) group of each record
-    block, plan : with what groups release, digits and relations
-    weights : (n,) with a mean of 1; None: all records count alike
+    terms : block, plan and what else decides; a category that fewer than k units hold is not released
     of_households : where whole households move together, (n,) the group of each record's household, and for
         each column whether a household has one value, which is averaged over whole groups of households
-    units : (n,) unit of each record; a category that fewer than k of them hold is not released
-    swapping : with the random numbers, if the block asks for some
-    earlier : where earlier releases of the same people have a say in it
-    cells : (n,) records of different ones, such as strata, never share a group: rounding keeps their totals
+    earlier : where earlier releases of the same people have a say in it, (n,) the base group of each record,
+        of which groups are unions, and what settles the values
     """
+    block, weighted = terms.block, terms.weights is not None
     roundings = []
     for variable in variables:
         numbers = np.zeros(0) if variable.is_category else variable.values[~variable.missing]
         spread = standard_deviation(numbers) if variable.kind in QUANTITIES else 0.0
-        own = Steps.of(numbers)
-        rounding = rounding_of(variable, plan, block, own, spread, weights is not None)
-        if rounding.whole:
-            frame.check_roundable(variable.name, numbers)
-        roundings.append(rounding)
+        steps = Steps.of(numbers)
+        roundings.append(rounding_of(variable, terms.plan, block, steps, spread, weighted))
+        # Beyond this integers are not all doubles, so that a rounded mean need not be a valid value.
+        if roundings[-1].whole and np.abs(numbers).max(initial=0) > 2**53:
+            raise InputError(
+                f"Rounding needs whole numbers up to 2^53; column {shown(variable.name)} has larger ones. "
+                "Release its means unrounded, or leave it out."
+            )
     groups = [labels] * len(variables)
     if of_households is not None:
         groups = [of_households[0] if shared else labels for shared in of_households[1]]
     able = variables
     if not block.is_swapped:
-        able = [with_admissible(variable, block.k or 1, units) for variable in variables]
-    values, released, dealt = release_records(
-        able, states, groups, block, plan, weights, roundings, units, swapping, cells
-    )
+        able = [with_admissible(variable, block.k or 1, terms.units) for variable in variables]
+    values, released, dealt = release_records(able, states, groups, roundings, terms)
     if earlier is not None and dealt is None:
-        of_base = values, released
-        if earlier.labels is not labels:
-            base = [earlier.labels] * len(able)
-            of_base = release_records(
-                able, states, base, block, plan, weights, roundings, units, swapping
-            )[:2]
+        (base, settle), of_base = earlier, (values, released)
+        if base is not labels:
+            base_terms = terms._replace(cells=None)
+            of_base = release_records(able, states, [base] * len(able), roundings, base_terms)[:2]
 
         def rounded(j: int, numbers: Floats) -> Floats:
             return roundings[j].nearest(numbers)
 
-        values, released = earlier.settle(variables, of_base, (values, released), rounded)
+        values, released = settle(variables, of_base, (values, released), rounded)
     columns, missing_counts = {}, {}
     for j, variable in enumerate(variables):
         # What is missing moves with the dealing, and is as often there afterwards.
         new_states = released[:, j] if dealt is None else dealt.before[j][1]
         missing_counts[variable.name] = MissingCounts.of(variable.states, new_states)
-        make = _native_category if variable.is_category else native_column
-        columns[variable.name] = make(
-            frame, variable, values[:, j], released[:, j], roundings[j].whole
+        column = frame, variable, values[:, j], released[:, j]
+        columns[variable.name] = (
+            _native_category(*column)
+            if variable.is_category
+            else native_column(*column, roundings[j].whole)
         )
     return Released(values, released, np.column_stack(groups), missing_counts, columns, dealt)
 
@@ -167,36 +142,25 @@ def release_records(
     variables: Sequence[Variable],
     states: Labels,
     groups: Sequence[Labels],
-    block: Block,
-    plan: Plan,
-    weights: Floats | None,
     roundings: Sequence[Rounding],
-    units: Labels | None = None,
-    swapping: Swapping | None = None,
-    cells: Labels | None = None,
+    terms: ReleaseTerms,
 ) -> tuple[Floats, Labels, Dealt | None]:
     """Release columns by the groups of records, on all engines: aggregates, or swapped values.
+
+    Returned are (n, columns) values in the numbering of the variables, NaN for missing, (n, columns) states,
+    and of swapped values what was dealt.
 
     Parameters
     ----------
     variables : the columns, of all n records or of those of a chunk, with the levels that may be released
     states : (n, columns) state of each value, with what the join of patterns blanked
     groups : for each column, (n,) the group of each record
-    block, plan : with the aggregate, digits, policy of missing values and relations
-    weights : (n,) with a mean of 1 over the whole table; None: all records count alike
     roundings : for each column, how it is rounded, see :func:`.rounding.rounding_of`
-    units : (n,) unit of each record; None: every record is one
-    swapping : with the random numbers and strata, if values are swapped or groups release the category of
-        a random member
-    cells : (n,) records of different ones never share a group
-
-    Returns
-    -------
-    (n, columns) released values in the numbering of the variables, NaN for missing, (n, columns) states, and
-    of swapped values what was dealt
+    terms : block, plan and what else decides
     """
+    block, plan, swapping = terms.block, terms.plan, terms.swapping
     if swapping is not None and block.is_swapped:
-        dealt = _swap(variables, states, groups[0], block, plan, units, roundings, swapping)
+        dealt = swap_block(variables, states, groups[0], roundings, swapping, terms)
         return *dealt.released(len(variables)), dealt
     values = np.empty((len(states), len(variables)))
     released = np.empty(values.shape, dtype=np.int64)
@@ -208,24 +172,18 @@ def release_records(
 
     def release(j: int) -> None:
         alone = Rounding() if bound[j] else roundings[j]
-        values[:, j], released[:, j] = release_column(
-            variables[j], states[:, j], groups[j], plan, block, weights, alone, cells
-        )
+        column = variables[j], states[:, j], groups[j]
+        values[:, j], released[:, j] = release_column(*column, alone, terms)
         if block.draws and variables[j].is_category and swapping is not None:
-            drawn = drawn_category(
-                variables[j], states[:, j], groups[j], units, block.k or 1, swapping
-            )[groups[j]]
+            drawn = drawn_category(*column, terms.units, block.k or 1, swapping)[groups[j]]
             there = (released[:, j] == 0) & ~np.isnan(drawn)
             values[there, j] = drawn[there]
 
     by_columns(release, len(variables))
     if plan.relations and plan.digits is None:
-        together = [
-            rounding.steps if is_bound else None
-            for is_bound, rounding in zip(bound, roundings, strict=True)
-        ]
+        together = [r.steps if at else None for at, r in zip(bound, roundings, strict=True)]
         names = [v.name for v in variables]
-        values = round_related(values, names, together, plan, weights is not None)
+        values = round_related(values, names, together, plan, terms.weights is not None)
     return values, released, None
 
 
@@ -239,64 +197,20 @@ def by_columns(work: Callable[[int], None], columns: int) -> None:
     share_with_helpers(on_some, columns, at_once=-(-columns // _THREADS))
 
 
-def _swap(
-    variables: Sequence[Variable],
-    states: Labels,
-    labels: Labels,
-    block: Block,
-    plan: Plan,
-    units: Labels | None,
-    roundings: Sequence[Rounding],
-    swapping: Swapping,
-) -> Dealt:
-    """Share the values of columns and deal them to the rows of their groups; see :func:`release_records`."""
-    names = [variable.name for variable in variables]
-    rounding_by = dict(zip(names, roundings, strict=True))
-
-    def in_digits(variable: Variable, values: Floats, are_means: bool) -> Floats:
-        rounding = rounding_by[variable.name]
-        by_default = are_means and variable.name not in plan.related
-        always = variable.kind == "date" or rounding.whole or plan.digits is not None
-        return (rounding.nearest(values) if always or by_default else values) + 0.0
-
-    bundles = [[names.index(name) for name in bundle] for bundle in plan.bundles_of(block)]
-    shared = share_block(
-        variables,
-        states,
-        labels,
-        swapping.strata,
-        units,
-        block,
-        in_digits,
-        swapping.requirements,
-        bundles,
-    )
-    if swapping.frozen is not None:
-        shared = swapping.frozen(variables, shared)
-    return deal(shared, names, labels, swapping, bundles)
-
-
 def release_column(
-    variable: Variable,
-    states: Labels,
-    labels: Labels,
-    plan: Plan,
-    block: Block,
-    weights: Floats | None,
-    rounding: Rounding,
-    cells: Labels | None,
+    variable: Variable, states: Labels, labels: Labels, rounding: Rounding, terms: ReleaseTerms
 ) -> tuple[Floats, Labels]:
     """Return the released value of each record in a column, in the numbering of the variable, and its state.
 
-    ``states`` includes values that the join of patterns blanked; rounding keeps the totals of ``cells``.
+    ``states`` includes values that the join of patterns blanked.
     """
     g = int(labels.max()) + 1
     # What the join of patterns blanked is missing for its whole group.
-    new_states = group_states(states[:, None], labels, g, plan.missing.policy)[:, 0]
-    values = released_values(variable, labels, g, block.released, weights)
+    new_states = group_states(states[:, None], labels, g, terms.plan.missing.policy)[:, 0]
+    values = released_values(variable, labels, g, terms.block.released, terms.weights)
     # A group without an admissible value releases a missing one.
     new_states = np.where((new_states == 0) & np.isnan(values), 1, new_states)
-    values = rounded(values, variable, labels, weights, rounding, cells)
+    values = rounding.of_groups(values, variable, labels, terms.weights, terms.cells)
     values[new_states != 0] = np.nan
     return values[labels], new_states[labels]
 
@@ -316,8 +230,8 @@ def native_column(
     """
     name = variable.name
     coded = state >= 2
-    texts = coded.any() and any(isinstance(code, str) for code in variable.codes)
-    if frame.is_numeric(name) and not texts:
+    has_texts = coded.any() and any(isinstance(code, str) for code in variable.codes)
+    if frame.is_numeric(name) and not has_texts:
         if coded.any():
             numbers = np.array([float(code) for code in variable.codes])
             values = np.where(coded, numbers[np.where(coded, state - 2, 0)], values)
@@ -326,18 +240,18 @@ def native_column(
     if variable.kind == "date":
         array = to_arrow(values, kind, variable.origin, variable.format)
     else:
-        array = _texts_of_numbers(values)
+        numbers_or_none = (None if np.isnan(v) else v for v in values.tolist())
+        texts = [
+            v if v is None else str(int(v)) if v == int(v) else repr(v) for v in numbers_or_none
+        ]
+        array = pa.array(texts, pa.string())
         array = array if frame.is_numeric(name) else array.cast(kind)
     if coded.any():
         array = with_codes(array, state, variable.codes)
     return frame.arrow_like(name, array)
 
 
-def _native_category(
-    frame: Frame, variable: Variable, values: Floats, state: Labels, whole: bool
-) -> Any:
-    import pyarrow as pa
-
+def _native_category(frame: Frame, variable: Variable, values: Floats, state: Labels) -> Any:
     levels = np.where(np.isnan(values), -1, np.nan_to_num(values)).astype(np.int64)
     if levels.max(initial=-1) >= len(variable.levels):  # nodes, which no record has
         if frame.kind_in_words(variable.name) not in ("text", "categories"):
@@ -359,19 +273,7 @@ def _native_category(
     return frame.take(variable.name, rows)
 
 
-def _texts_of_numbers(values: Floats) -> Any:
-    import pyarrow as pa
-
-    texts = [
-        None if np.isnan(v) else (str(int(v)) if v == int(v) else repr(v)) for v in values.tolist()
-    ]
-    return pa.array(texts, pa.string())
-
-
 def with_codes(array: Any, state: Labels, codes: Sequence[Any]) -> Any:
     """Put ``codes`` of missing values into ``array``, a column of text, where ``state``, (n,), says so."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     texts = pa.array([str(codes[s - 2]) if s >= 2 else None for s in state.tolist()], array.type)
     return pc.if_else(pa.array(state >= 2), texts, array)

@@ -28,10 +28,12 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.encode.categories import modes
+from microagg.encode.inertia import present_means
 from microagg.encode.missing import rows_of_each
 from microagg.encode.space import encoder_of, space_of
 from microagg.encode.strata import count_units
 from microagg.grouping.group_table import group
+from microagg.grouping.one_cell import Problem
 from microagg.grouping.partition import partition
 from microagg.grouping.require.amount_rules import LargestShare, PPercent
 from microagg.grouping.require.from_plan import within
@@ -39,7 +41,9 @@ from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels, combine, group_means
 from microagg.plan.block import Block
+from microagg.plan.plan import Plan
 from microagg.releasing.dealt import Dealt, dealt_rows
+from microagg.releasing.rounding import Rounding
 from microagg.tables.variable import Variable
 
 Round = Callable[[Variable, Floats, bool], Floats]
@@ -49,19 +53,15 @@ Round = Callable[[Variable, Floats, bool], Floats]
 class Shared(NamedTuple):
     """Columns of a block before they are dealt: every value is shared by at least k units of its stratum."""
 
-    values: Floats
-    """(n, columns) in the numbering of the variables; NaN: missing."""
-    states: Labels
-    """(n, columns)"""
+    values: Floats  # (n, columns) in the numbering of the variables; NaN: missing
+    states: Labels  # (n, columns)
 
 
 class Holders(NamedTuple):
     """Whose values the records have, and how many units must share one."""
 
-    strata: Labels
-    """(n,) 0, 1, …, each with at least k units."""
-    units: Labels | None
-    """(n,) unit of each record; None: every record is one."""
+    strata: Labels  # (n,) 0, 1, …, each with at least k units
+    units: Labels | None  # (n,) unit of each record; None: every record is one
     k: int
 
     def of(self, rows: Labels) -> Holders:
@@ -88,64 +88,70 @@ class Holders(NamedTuple):
 class Swapping(NamedTuple):
     """What swapping needs to know beyond the groups."""
 
-    secret: bytes
-    """Random bytes of the operating system, drawn once for a release."""
-    strata: Labels
-    """(n,) stratum with which each record is released."""
+    secret: bytes  # random bytes of the operating system, drawn once for a release
+    strata: Labels  # (n,) stratum with which each record is released
     requirements: Sequence[Requirement] = ()
-    part: str = ""
-    """Names the part of the table that these records are."""
+    part: str = ""  # names the part of the table that these records are
     frozen: Callable[[Sequence[Variable], Shared], Shared] | None = None
     """Returns what is dealt, where earlier releases of the same people have settled it."""
     lots: Callable[[Variable], Labels] | None = None
     """Returns (n,) numbers; the lowest of a group draws its category, if earlier releases have drawn."""
 
 
-def share_block(
+class ReleaseTerms(NamedTuple):
+    """What decides, beside its groups, which values the records of a block release."""
+
+    block: Block
+    plan: Plan
+    weights: Floats | None = None  # (n,) with a mean of 1 over the table; None: all count alike
+    units: Labels | None = None  # (n,) unit of each record; None: every record is one
+    swapping: Swapping | None = None  # if values are swapped, or categories drawn
+    cells: Labels | None = None  # (n,) groups do not cross them: rounding keeps the totals of each
+
+
+def swap_block(
     variables: Sequence[Variable],
     states: Labels,
     labels: Labels,
-    strata: Labels,
-    units: Labels | None,
-    block: Block,
-    rounded: Round,
-    requirements: Sequence[Requirement] = (),
-    bundles: Sequence[Sequence[int]] = (),
-) -> Shared:
-    """Give each value of a block's columns the value that it shares with at least k units.
+    roundings: Sequence[Rounding],
+    swapping: Swapping,
+    terms: ReleaseTerms,
+) -> Dealt:
+    """Share the values of columns and deal them to the rows of their groups.
 
-    Parameters
-    ----------
-    variables : the columns, of all n records
-    states : (n, columns) state of each value, with what the join of patterns blanked
-    labels : (n,) group of each record; each group has at least k units of one stratum
-    strata : (n,) stratum with which each record is released, any integers
-    units : (n,) unit of each record; None: every record is one
-    block : with k
-    rounded : rounds the means of a column
-    requirements : of these the p % and (n, k) rules of protected columns hold for shared values, too
-    bundles : columns, by their places, that are shared as tuples; the others are shared one by one
+    Of the requirements, the p % and (n, k) rules of protected columns hold for shared values, too. The
+    arguments are those of :func:`.release_values.release_records`.
     """
-    holders = Holders(canonical_labels(strata), units, block.k or 1)
+    plan = terms.plan
+    names = [variable.name for variable in variables]
+    rounding_by = dict(zip(names, roundings, strict=True))
+
+    def rounded(variable: Variable, values: Floats, are_means: bool) -> Floats:
+        rounding = rounding_by[variable.name]
+        by_default = are_means and variable.name not in plan.related
+        always = variable.kind == "date" or rounding.whole or plan.digits is not None
+        return (rounding.nearest(values) if always or by_default else values) + 0.0
+
+    holders = Holders(canonical_labels(swapping.strata), terms.units, terms.block.k or 1)
     shared = Shared(np.empty(states.shape), np.empty(states.shape, dtype=np.int64))
-
-    def rules_of(columns: Sequence[int]) -> list[Requirement]:
-        names = {str(variables[j].name) for j in columns}
-        dominance = (rule for rule in requirements if isinstance(rule, PPercent | LargestShare))
-        return [rule for rule in dominance if rule.column in names]
-
-    for columns in bundles:
-        at = list(columns)
-        shared.values[:, at], shared.states[:, at] = _share_tuples(
-            [variables[j] for j in at], states[:, at], holders, rounded, rules_of(at)
-        )
+    bundles = [[names.index(name) for name in bundle] for bundle in plan.bundles_of(terms.block)]
     bundled = {j for columns in bundles for j in columns}
-    for j in range(len(variables)):
-        if j not in bundled:
-            shared.values[:, j], shared.states[:, j] = _share_column(
-                variables[j], states[:, j], labels, holders, rounded, rules_of([j])
+    for columns in [*bundles, *([j] for j in range(len(names)) if j not in bundled)]:
+        shown_names = {str(names[j]) for j in columns}
+        dominance = (r for r in swapping.requirements if isinstance(r, PPercent | LargestShare))
+        rules = [rule for rule in dominance if rule.column in shown_names]
+        if columns in bundles:
+            shared.values[:, columns], shared.states[:, columns] = _share_tuples(
+                [variables[j] for j in columns], states[:, columns], holders, rounded, rules
             )
-    return shared
+        else:
+            [j] = columns
+            shared.values[:, j], shared.states[:, j] = _share_column(
+                variables[j], states[:, j], labels, holders, rounded, rules
+            )
+    if swapping.frozen is not None:
+        shared = swapping.frozen(variables, shared)
+    return deal(shared, names, labels, swapping, bundles)
 
 
 def share_numbers(
@@ -154,14 +160,9 @@ def share_numbers(
     rounded: Callable[[Floats], Floats] | None = None,
     rules: Sequence[Requirement] = (),
 ) -> Floats:
-    """Return for each number the one that it shares with at least k units of its stratum.
+    """Return for each number, none missing, the one that it shares with at least k units of its stratum.
 
-    Parameters
-    ----------
-    values : (n,) without missing ones
-    holders : their strata and units, and k
-    rounded : rounds means
-    rules : p % and (n, k) rules that the records which share a value must satisfy
+    ``rounded`` rounds means; ``rules`` are p % and (n, k) rules that the records which share a value satisfy.
 
     >>> x = np.array([0.0, 0.0, 0.0, 1.0, 2.0, 3.0, 9.0])
     >>> share_numbers(x, Holders(np.zeros(7, dtype=int), None, 3)).tolist()
@@ -196,15 +197,7 @@ def drawn_category(
     """Return for each group the category of one random member, (g,), each first made one that k units share.
 
     NaN: the member has none. The mode of every group is the most frequent category, so that rare ones vanish;
-    drawn ones keep their shares on average.
-
-    Parameters
-    ----------
-    variable : a column of categories, of all n records
-    states : (n,) state of each value
-    labels : (n,) group of each record, 0, 1, …
-    units : (n,) unit of each record; None: every record is one
-    swapping : with the secret and the strata
+    drawn ones keep their shares on average. The arguments are those of :func:`swap_block`, of one column.
     """
     holders = Holders(canonical_labels(swapping.strata), units, k)
     shared, _ = _share_column(variable, states, labels, holders, lambda _, values, __: values, ())
@@ -224,24 +217,15 @@ def deal(
 ) -> Dealt:
     """Deal the shared values of each group to its rows, the columns of a bundle in the same order.
 
-    Parameters
-    ----------
-    shared : values of n records
-    names : of the columns
-    labels : (n,) group of each record
-    swapping : with the secret
-    bundles : columns, by their places, that are dealt together
+    ``bundles`` lists columns by their positions.
     """
     first = {j: columns[0] for columns in bundles for j in columns}
-    before, after, donors = [], [], []
-    for j in range(len(names)):
-        rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/{first.get(j, j)}")
-        column = shared.values[:, j], shared.states[:, j]
-        before.append(column)
-        after.append((column[0][rows], column[1][rows]))
-        donors.append(rows)
     of_names = [[names[j] for j in columns] for columns in bundles]
-    return Dealt(labels, names, before, after, donors, of_names)
+    dealt = Dealt(labels, [], [], [], [], of_names)
+    for j, name in enumerate(names):
+        rows = dealt_rows(labels, swapping.secret, f"{swapping.part}/{first.get(j, j)}")
+        dealt = dealt.with_column(name, shared.values[:, j], rows, shared.states[:, j])
+    return dealt
 
 
 def _share_column(
@@ -256,12 +240,23 @@ def _share_column(
     states, filled = _share_states(states, holders)
     values = np.where(states == 0, variable.values, np.nan)
     there = np.flatnonzero((states == 0) & ~filled)
-    share = _share_levels if variable.is_category and variable.kind != "ordinal" else _share_ordered
     if len(there):
-        inside = within(rules, there)
-        values[there] = share(
-            variable.take(there), labels[there], holders.of(there), rounded, inside
-        )
+        column, inside, numbers = variable.take(there), holders.of(there), values[there]
+        if variable.kind == "ordinal":
+            occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
+            values[there] = share_numbers(
+                numbers,
+                inside,
+                lambda means: occurring[_nearest(occurring, means)],
+                within(rules, there),
+            )
+        elif variable.is_category:
+            values[there] = _share_levels(column, labels[there], inside)
+        else:
+            shared = share_numbers(
+                numbers, inside, lambda means: rounded(column, means, True), within(rules, there)
+            )
+            values[there] = rounded(column, shared, False)
     values[filled] = np.nan
     _fill(variable, values, np.flatnonzero(filled), labels, holders)
     return values, np.where((states == 0) & np.isnan(values), 1, states)
@@ -291,32 +286,7 @@ def _share_states(states: Labels, holders: Holders) -> tuple[Labels, NDArray[np.
     return states, filled
 
 
-def _share_ordered(
-    variable: Variable,
-    labels: Labels,
-    holders: Holders,
-    rounded: Round,
-    rules: Sequence[Requirement],
-) -> Floats:
-    """Share numbers, dates or levels of an order; ``labels`` do not matter."""
-    if variable.kind == "ordinal":
-        occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
-        return share_numbers(
-            variable.values, holders, lambda means: occurring[_nearest(occurring, means)], rules
-        )
-    shared = share_numbers(
-        variable.values, holders, lambda means: rounded(variable, means, True), rules
-    )
-    return rounded(variable, shared, False)
-
-
-def _share_levels(
-    variable: Variable,
-    labels: Labels,
-    holders: Holders,
-    rounded: Round,
-    rules: Sequence[Requirement],
-) -> Floats:
+def _share_levels(variable: Variable, labels: Labels, holders: Holders) -> Floats:
     """Replace categories that fewer than k units hold; NaN where no category of a stratum has k units."""
     levels = variable.level_numbers
     common, strata = holders.is_common(levels), holders.strata
@@ -352,10 +322,7 @@ def _fill(
         of_group = modes(codes, labels, int(labels.max()) + 1)[labels[rows]]
         values[rows] = np.where(np.isnan(of_group), holders.modes(codes)[rows], of_group)
         return
-    known = np.flatnonzero(there)
-    of_groups = np.full(int(labels.max()) + 1, np.nan)
-    groups, place = np.unique(labels[known], return_inverse=True)
-    of_groups[groups] = group_means(values[known], place.reshape(-1))
+    of_groups = present_means(values, labels, int(labels.max()) + 1)
     for members in rows_of_each(holders.strata):
         at = members[~there[members]]
         at = at[np.isin(at, rows)]
@@ -392,7 +359,7 @@ def _share_tuples(
             needed.append(Units(holders.units[at], holders.k))
         columns = [variable.take(at) for variable in variables]
         cell = np.zeros(len(at), dtype=np.int64)
-        tuple_labels = group(space_of(columns), block, cell, requirements=needed).labels
+        tuple_labels = group(Problem(space_of(columns), block, needed), cell).labels
         for j, column in enumerate(columns):
             values[at, j] = _of_groups(column, tuple_labels, rounded)
         shared[at] = True
@@ -442,20 +409,15 @@ def _satisfy(
     levels, place = np.unique(shared[rows], return_inverse=True)
     groups = [rows[place.reshape(-1) == at] for at in range(len(levels))]
     while len(groups) > 1:
-        wrong = next(
-            (
-                at
-                for at, rows in enumerate(groups)
-                if any(rule.violation(rows) > 0 for rule in rules)
-            ),
-            None,
-        )
-        if wrong is None:
+        wrong = [
+            at for at, rows in enumerate(groups) if any(rule.violation(rows) > 0 for rule in rules)
+        ]
+        if not wrong:
             break
         means = [_mean(values[members]) for members in groups]
-        sides = [at for at in (wrong - 1, wrong + 1) if 0 <= at < len(groups)]
-        other = min(sides, key=lambda at: abs(means[at] - means[wrong]))
-        low, high = sorted((wrong, other))
+        sides = [at for at in (wrong[0] - 1, wrong[0] + 1) if 0 <= at < len(groups)]
+        other = min(sides, key=lambda at: abs(means[at] - means[wrong[0]]))
+        low, high = sorted((wrong[0], other))
         groups[low : high + 1] = [np.concatenate(groups[low : high + 1])]
     for members in groups:
         if len(np.unique(shared[members])) > 1:

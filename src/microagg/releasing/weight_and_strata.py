@@ -13,26 +13,19 @@ from microagg.encode.steps import usual_steps
 from microagg.grouping.read_table import Intake, PartInput
 from microagg.kernels.labels import canonical_labels, group_means, standard_deviation
 from microagg.plan.block import Block
-from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import EXACT
 from microagg.releasing.dealt import dealt_rows
-from microagg.releasing.swap import Holders, Swapping, share_numbers
+from microagg.releasing.swap import Holders, ReleaseTerms, Swapping, share_numbers
 from microagg.tables.variable import Variable
 
 
 def released_weights(
-    weights: Floats,
-    labels: Labels,
-    spread: float,
-    plan: Plan,
-    block: Block,
-    units: Labels | None = None,
-    swapping: Swapping | None = None,
+    weights: Floats, labels: Labels, spread: float, terms: ReleaseTerms
 ) -> tuple[Floats, tuple[Floats, Labels] | None]:
     """Return the weight that each record releases; if it was dealt, also the values and who had each.
 
-    It is the mean of the group, so that Σw is kept for every union of groups. With ``swapping`` it is dealt
-    like a column, since a mean weight would name the group: values that k units of the stratum share.
+    It is the mean of the group, so that Σw is kept for every union of groups. Where values are swapped it is
+    dealt like a column, since a mean weight would name the group: values that k units of the stratum share.
     Means are rounded to a millionth of ``spread``, unless the plan says that digits are exact.
 
     Parameters
@@ -40,23 +33,22 @@ def released_weights(
     weights : (n,) of all records, or of those of a chunk
     labels : (n,) group of each record
     spread : standard deviation of the weights of the whole table
-    plan, block : with digits and k
-    units : (n,) unit of each record; None: every record is one
-    swapping : with the random numbers and strata, if values are swapped
+    terms : plan and block with digits and k, units and swapping
 
+    >>> from microagg.plan.plan import Plan
     >>> weights, labels = np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1])
-    >>> released_weights(weights, labels, 2.0, Plan(), Block(k=1))[0].tolist()
+    >>> released_weights(weights, labels, 2.0, ReleaseTerms(Block(k=1), Plan()))[0].tolist()
     [2.0, 2.0, 5.0]
     """
     # Mean weights are not weighted themselves: a millionth of the spread will do.
-    steps = None if plan.digits == EXACT else usual_steps(spread)
+    steps, swapping = None if terms.plan.digits == EXACT else usual_steps(spread), terms.swapping
 
     def in_digits(means: Floats) -> Floats:
         return means if steps is None else steps.nearest(means)
 
-    if swapping is None:
+    if swapping is None or not terms.block.is_swapped:
         return in_digits(group_means(weights, labels))[labels], None
-    holders = Holders(canonical_labels(swapping.strata), units, block.k or 1)
+    holders = Holders(canonical_labels(swapping.strata), terms.units, terms.block.k or 1)
     shared = share_numbers(weights, holders, in_digits)
     donors = dealt_rows(labels, swapping.secret, f"{swapping.part}/weight")
     return shared[donors], (shared, donors)
@@ -67,17 +59,17 @@ def released_strata(
 ) -> Labels:
     """Return the stratum with which each record is released, as a number.
 
-    The arguments are those of :func:`release_weight_and_strata`: ``intake``, ``block``, ``given``, ``labels``
-    and ``households``. Where small strata were merged, all records of a group have the stratum that most of
-    them had; where whole households move together, that of the group of households.
+    Where small strata were merged, all records of a group have the stratum that most of them had; where whole
+    households move together, that of the group of households. The arguments are those of
+    :func:`release_weight_and_strata`.
     """
     strata = intake.strata_of(block)
     if strata is None:
         return np.zeros(len(intake), dtype=np.int64)
     if not given.strata_merged:
-        return strata[0]
+        return strata
     groups = labels if households is None else households
-    return _merged_strata(strata[0], groups, block.k or 1, intake.units_of(block))
+    return _merged_strata(strata, groups, block.k or 1, intake.units_of(block))
 
 
 def release_weight_and_strata(
@@ -112,14 +104,14 @@ def release_weight_and_strata(
         name = plan.weight.column
         spread, units = standard_deviation(intake.weights), intake.units_of(block)
         weights = intake.weights if of_entry is None else of_entry
-        new, of_donors = released_weights(weights, labels, spread, plan, block, units, swapping)
+        terms = ReleaseTerms(block, plan, units=units, swapping=swapping)
+        new, of_donors = released_weights(weights, labels, spread, terms)
         dealt = None if of_donors is None else (name, *of_donors)
         # Rounded to the type of the column, as decimals are, they would not keep the totals.
         columns[name] = frame.doubles_like(name, new)
     recoded = 0
-    wanted = intake.strata_of(block)
-    if given.strata_merged and wanted is not None:
-        strata = wanted[0]
+    strata = intake.strata_of(block)
+    if given.strata_merged and strata is not None:
         released = released_strata(intake, block, given, labels, households)
         recoded = int(np.count_nonzero(released != strata))
         first = np.unique(strata, return_index=True)[1]

@@ -23,11 +23,8 @@ LARGE = (480.0, 320.0)
 _ROW = 19.0  # height of a bar with its space
 _ALIKE = 0.01  # widths of bins that differ by less, relatively, are equal but for rounding
 _SPARK = (96.0, 26.0)
-
-
 FONT = 11.0
 _LONGEST_NAME = 24
-_ATTRIBUTES = {"kind": "class"}  # a word of Python
 
 
 def element(tag: str, content: str = "", **attributes: Any) -> Markup:
@@ -36,10 +33,8 @@ def element(tag: str, content: str = "", **attributes: Any) -> Markup:
     >>> str(element("text", "<b>", kind="note", x=1.25, text_anchor="end"))
     '<text class="note" x="1.2" text-anchor="end">&lt;b&gt;</text>'
     """
-    written = (
-        f' {_ATTRIBUTES.get(name, name.replace("_", "-"))}="{escape(_number(value))}"'
-        for name, value in attributes.items()
-    )
+    named = {"class" if n == "kind" else n.replace("_", "-"): v for n, v in attributes.items()}
+    written = (f' {name}="{escape(_number(value))}"' for name, value in named.items())
     return Markup(f"<{tag}{''.join(written)}>{escape(content)}</{tag}>")
 
 
@@ -47,16 +42,16 @@ def _number(value: Any) -> Any:
     return f"{value:.1f}".removesuffix(".0") if isinstance(value, float) else value
 
 
-def short(name: str) -> str:
+def _short(name: str) -> str:
     """Cut a long name."""
     name = visible(name)
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
-def width_of(words: str, font: float = FONT) -> float:
+def width_of(words: str) -> float:
     """Estimate how wide a text is; the reader's font is not known."""
     wide = sum(unicodedata.east_asian_width(sign) in "WF" for sign in words)
-    return 0.6 * font * (len(words) + wide)
+    return 0.6 * FONT * (len(words) + wide)
 
 
 def round_numbers(low: float, high: float, most: int = 6) -> list[float]:
@@ -91,48 +86,41 @@ def amounts(values: Sequence[float]) -> list[str]:
     return [words.replace("-", "−") for words in texts]
 
 
-class Picture:
-    """Shapes on a surface; places run to the right and down."""
+class Plot:
+    """Shapes on a surface, with an axis at the bottom and one at the left from values to places.
 
-    def __init__(self, width: float, height: float) -> None:
-        self.width, self.height = width, height
+    Places run to the right and down.
+    """
+
+    def __init__(
+        self,
+        size: tuple[float, float],
+        x: tuple[float, float] = (0.0, 1.0),
+        y: tuple[float, float] = (0.0, 1.0),
+        *,
+        left: float = 34.0,
+        bottom: float = 20.0,
+    ) -> None:
+        self.width, self.height = size
         self._shapes: list[Markup] = []
+        self._ends = x, y
+        self.left, self.right = left, self.width - 10.0
+        self.top, self.bottom = 18.0, self.height - bottom
 
     def add(self, tag: str, content: str = "", **attributes: Any) -> None:
         """Put an element over those before it."""
         self._shapes.append(element(tag, content, **attributes))
 
-    def text(
-        self, words: str, x: float, y: float, anchor: str = "start", **attributes: Any
-    ) -> None:
+    def text(self, words: str, x: float, y: float, anchor: str = "start") -> None:
         """Write words on a line."""
-        self.add("text", words, x=x, y=y, text_anchor=anchor, **attributes)
+        self.add("text", words, x=x, y=y, text_anchor=anchor)
 
-    def svg(self, title: str, about: str, kind: str = "chart") -> Markup:
+    def svg(self, title: str, about: str) -> Markup:
         """Return the picture, with its name and what it shows in words."""
         words = element("title", visible(title)) + element("desc", visible(about))
         size = f"0 0 {_number(float(self.width))} {_number(float(self.height))}"
         inside = words + Markup("").join(self._shapes)
-        return element("svg", inside, kind=kind, viewBox=size, role="img")
-
-
-class Plot(Picture):
-    """A picture with an axis at the bottom and one at the left, from values to places."""
-
-    def __init__(
-        self,
-        size: tuple[float, float],
-        x: tuple[float, float],
-        y: tuple[float, float],
-        *,
-        left: float = 34.0,
-        top: float = 18.0,
-        bottom: float = 20.0,
-    ) -> None:
-        super().__init__(*size)
-        self._ends = x, y
-        self.left, self.right = left, self.width - 10.0
-        self.top, self.bottom = top, self.height - bottom
+        return element("svg", inside, kind="chart", viewBox=size, role="img")
 
     def x(self, value: float) -> float:
         """Return the place of a value from left to right."""
@@ -165,10 +153,10 @@ class Plot(Picture):
                 break
         return ticks
 
-    def axis_left(self, unit: str, ticks: Iterable[tuple[float, str]] | None = None) -> None:
-        """Draw the axis at the left, with a rule at round numbers, unless ticks are given."""
+    def axis_left(self, unit: str) -> None:
+        """Draw the axis at the left, with a rule at round numbers."""
         values = round_numbers(*self._ends[1])
-        for value, words in ticks or zip(values, amounts(values), strict=True):
+        for value, words in zip(values, amounts(values), strict=True):
             at = self.y(value)
             self.line("rule", self.left, at, self.right, at)
             self.text(words, self.left - 5, at + 4, "end")
@@ -198,7 +186,7 @@ def distribution(name: str, data: Mapping[str, Any], n: int) -> Markup:
     # Half of the least number there is would be 0.
     narrowest = min(b / 2 - a / 2 for a, b in itertools.pairwise(cuts)) or math.ulp(0.0)
     widths = [max((b / 2 - a / 2) / narrowest, 1.0) for a, b in itertools.pairwise(edges)]
-    shares = {when: _percents(data[when], n) for when in ("after", "before") if when in data}
+    shares = _shares(data, n)
     heights = {
         when: [value / width for value, width in zip(percents, widths, strict=True)]
         for when, percents in shares.items()
@@ -207,7 +195,12 @@ def distribution(name: str, data: Mapping[str, Any], n: int) -> Markup:
     alike = max(widths) <= 1 + _ALIKE
     plot.axis_left("% of records" if alike else "% of records, per narrowest bin")
     for when, steps in heights.items():
-        plot.add("path", kind=when, d=_stairs(plot, edges, steps))
+        stairs = "".join(
+            f"V{plot.y(height):.1f}H{plot.x(edge):.1f}"
+            for height, edge in zip(steps, edges[1:], strict=True)
+        )
+        path = f"M{plot.x(edges[0]):.1f} {plot.bottom:.1f}{stairs}V{plot.bottom:.1f}"
+        plot.add("path", kind=when, d=path)
     plot.axis_below(ticks)
     ends = [words for _, words in ticks] if ticks else amounts(cuts)
     counted = "; ".join(f"{when}: {', '.join(map(number, f))}" for when, f in shares.items())
@@ -217,8 +210,10 @@ def distribution(name: str, data: Mapping[str, Any], n: int) -> Markup:
     )
 
 
-def _percents(counts: Sequence[int], n: int) -> list[float]:
-    return [100 * count / n for count in counts]
+def _shares(data: Mapping[str, Any], n: int) -> dict[str, list[float]]:
+    """Return percents of the records after and, where it is known, before."""
+    sides = [when for when in ("after", "before") if when in data]
+    return {when: [100 * count / n for count in data[when]] for when in sides}
 
 
 def _top(*heights: Sequence[float]) -> float:
@@ -226,39 +221,24 @@ def _top(*heights: Sequence[float]) -> float:
     return 1.05 * max(itertools.chain(*heights), default=0.0) or 1.0
 
 
-def _stairs(plot: Plot, edges: Sequence[float], heights: Sequence[float]) -> str:
-    steps = (
-        f"V{plot.y(height):.1f}H{plot.x(edge):.1f}"
-        for height, edge in zip(heights, edges[1:], strict=True)
-    )
-    return f"M{plot.x(edges[0]):.1f} {plot.bottom:.1f}{''.join(steps)}V{plot.bottom:.1f}"
-
-
 def _categories(name: str, levels: Sequence[str], data: Mapping[str, Any], n: int) -> Markup:
     """Draw the share of records that have each category: after as bars, before as outlines."""
     if not levels:
-        picture = Picture(_SMALL[0], 2 * _ROW)
-        picture.text("too few values to show", _SMALL[0] / 2, _ROW, "middle")
-        return picture.svg(name, "Too few values to show.")
-    shares = {when: _percents(data[when], n) for when in ("after", "before") if when in data}
-    labels = [short(level) for level in levels]
+        plot = Plot((_SMALL[0], 2 * _ROW))
+        plot.text("too few values to show", _SMALL[0] / 2, _ROW, "middle")
+        return plot.svg(name, "Too few values to show.")
+    shares = _shares(data, n)
+    labels = [_short(level) for level in levels]
     left = max(map(width_of, labels)) + 6
-    plot = Plot(
-        (_SMALL[0], _ROW * len(labels) + 36),
-        (0.0, _top(*shares.values())),
-        (0.0, 1.0),
-        left=left,
-        top=0.0,
-        bottom=36.0,
-    )
+    size, ends = (_SMALL[0], _ROW * len(labels) + 36), (0.0, _top(*shares.values()))
+    plot = Plot(size, ends, left=left, bottom=36.0)
     about = []
     for i, label in enumerate(labels):
-        heights = {kind: column[i] for kind, column in shares.items()}
-        for kind, value in heights.items():
-            width, height = plot.x(value) - left, 0.7 * _ROW
+        for kind, column in shares.items():
+            width, height = plot.x(column[i]) - left, 0.7 * _ROW
             plot.add("rect", kind=kind, x=left, y=(i + 0.15) * _ROW, width=width, height=height)
         plot.text(label, left - 5, (i + 0.5) * _ROW + 4, "end")
-        words = ", ".join(f"{percent(value)} {kind}" for kind, value in heights.items())
+        words = ", ".join(f"{percent(column[i])} {kind}" for kind, column in shares.items())
         about.append(f"{label}: {words}")
     plot.axis_below(unit="% of records")
     return plot.svg(name, "; ".join(about))
@@ -269,12 +249,12 @@ def scatter(points: Mapping[str, Sequence[tuple[float, float]]], x: str, y: str)
     every = [*points["before"], *points["after"]]
     (left, right), (low, high) = (_middle(sorted(point[i] for point in every)) for i in (0, 1))
     plot = Plot(LARGE, (left, right), (low, high), left=52.0, bottom=36.0)
-    plot.axis_left(short(y))
+    plot.axis_left(_short(y))
     for when, radius in (("before", 2), ("after", 2.6)):
         for across, up in points[when]:
             if left <= across <= right and low <= up <= high:
                 plot.add("circle", kind=f"point {when}", cx=plot.x(across), cy=plot.y(up), r=radius)
-    plot.axis_below(unit=short(x))
+    plot.axis_below(unit=_short(x))
     return plot.svg(f"{x} and {y}", "Records before and after protection, one point each.")
 
 
@@ -300,7 +280,6 @@ def spark(counts: Sequence[int]) -> Markup:
     return element("svg", path, kind="spark", viewBox="0 0 96 26", aria_hidden="true")
 
 
-Box = tuple[float, float, float, float]  # left, top, right, bottom
 ChoiceFigures = Mapping[str, Any]
 
 # Marks of a radius of 1: circle, square, triangle, diamond, triangle upside down, cross.
@@ -314,7 +293,8 @@ _MARKS = (
 )
 _COLOURS = 7  # of the style sheet; with the marks enough for 42 methods
 _RING = 11.0
-# Directions in which a label may stand off its point, right and down, the best first; and how far.
+# Directions in which a label may stand off its point, right and down, the best first; and how far. The
+# frontier falls to the right, so that a label is best at the upper right of its point.
 _SIDES = ((1, -1), (-1, 1), (1, 1), (-1, -1), (1, 0), (-1, 0), (0, -1), (0, 1))
 _GAP = 3
 
@@ -322,7 +302,7 @@ _GAP = 3
 def risk_utility_map(
     choices: Sequence[ChoiceFigures],
     guess: float,
-    chosen: Sequence[Any] | None = None,
+    chosen: tuple[str, int] | None = None,
     choose: Mapping[str, str] | None = None,
 ) -> Markup:
     """Draw choices of method and k, with a legend: loss to the right, linkage upwards, the best in a corner.
@@ -330,73 +310,74 @@ def risk_utility_map(
     If all choices were attacked, what is guessed beyond controls goes upwards in the place of linkage. If
     kinds of release were compared, how far tables moved goes to the right in the place of loss. Choices
     without a result are left out. ``guess`` is the chance of a blind guess, a dotted line; ``chosen``
-    the method and k, and perhaps the kind of release, of the choice in a ring; ``choose`` has the attributes
-    by which a point can be chosen, with ``{method}`` and ``{k}`` for its own.
+    the method and k of the choice in a ring; ``choose`` has the attributes by which a point can be chosen,
+    with ``{method}`` and ``{k}`` for its own.
     """
     done = [choice for choice in choices if choice["problem"] is None]
     attacked, moved = (
         bool(done) and all(choice.get(figure) is not None for choice in done)
         for figure in ("inference", "tables")
     )
-    done = [{**choice, "at": _place(choice, moved, attacked)} for choice in done]
-    series = list(dict.fromkeys(map(_series, done)))
-    ends = [[choice["at"][i] for choice in done] for i in (0, 1)]
-    right, top = (1.1 * max(values, default=0.0) or 1.0 for values in ends)
+    risk, cost = "records linked", "information loss"
+    risks = [100 * choice["record_linkage"] for choice in done]
+    costs = [choice["information_loss"] for choice in done]
+    guessed = [""] * len(done)
+    if attacked:
+        risk = "values guessed beyond controls"
+        shares = [max(choice["inference"]["share"], 0.0) for choice in done]
+        risks = [100 * value for value in shares]
+        guessed = [f", {share(value)} guessed beyond controls" for value in shares]
+    if moved:
+        cost = "records in another cell of tables"
+        costs = [100 * choice["tables"] for choice in done]
+    right, top = (1.1 * max(values, default=0.0) or 1.0 for values in (costs, risks))
     plot = Plot(LARGE, (0.0, right), (0.0, top), bottom=36.0)
-    risk = "values guessed beyond controls" if attacked else "records linked"
-    cost = "records in another cell of tables" if moved else "information loss"
     plot.axis_left(f"{risk} in % (less is better)")
     plot.axis_below(unit=f"{cost} in % (less is better)")
     if not attacked:
         plot.line("guess", plot.left, plot.y(100 * guess), plot.right, plot.y(100 * guess))
-    front = sorted(_at(plot, choice) for choice in done if choice["on_frontier"])
+    at = [(plot.x(across), plot.y(up)) for across, up in zip(costs, risks, strict=True)]
+    front = sorted(point for point, choice in zip(at, done, strict=True) if choice["on_frontier"])
     plot.add("polyline", kind="front", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in front))
-    labels = _labels(plot, done, chosen, len(series) == 1)
-    for choice, label in zip(done, labels, strict=True):
-        x, y = _at(plot, choice)
+    names = [
+        f"{choice['method']}{', swapped' * (choice.get('release') == 'swap')}" for choice in done
+    ]
+    series = list(dict.fromkeys(names))
+    radii = [5.0 if choice["on_frontier"] else 3.5 for choice in done]
+    ringed = [(choice["method"], choice["k"]) == chosen for choice in done]
+    outer = [_RING if ring else radius for ring, radius in zip(ringed, radii, strict=True)]
+    texts = [
+        f"k={choice['k']}" if choice["on_frontier"] or len(series) == 1 else "" for choice in done
+    ]
+    labels = _labels(plot, at, outer, texts)
+    for i, choice in enumerate(done):
+        (x, y), method, k = at[i], choice["method"], str(choice["k"])
         words = (
-            f"{_series(choice)}, k = {choice['k']}: loses {percent(choice['information_loss'])}, links "
-            f"{share(choice['record_linkage'])}{_guessed(choice) if attacked else ''}"
-            + ("; click to choose" if choose else "")
+            f"{names[i]}, k = {k}: loses {percent(choice['information_loss'])}, links "
+            f"{share(choice['record_linkage'])}{guessed[i]}{'; click to choose' if choose else ''}"
         )
-        shapes = [element("title", words)]
+        shapes = element("title", words)
         if choose:
-            shapes.append(element("circle", kind="reach", cx=x, cy=y, r=14))
-        if _is_chosen(choice, chosen):
-            shapes.append(element("circle", kind="ring", cx=x, cy=y, r=_RING))
-        shapes += [_mark(series.index(_series(choice)), x, y, _radius(choice)), *label]
+            shapes += element("circle", kind="reach", cx=x, cy=y, r=14)
+        if ringed[i]:
+            shapes += element("circle", kind="ring", cx=x, cy=y, r=_RING)
+        shapes += _mark(series.index(names[i]), x, y, radii[i]) + labels[i]
         attributes = {
-            name: value.replace("{method}", choice["method"]).replace("{k}", str(choice["k"]))
+            name: value.replace("{method}", method).replace("{k}", k)
             for name, value in (choose or {}).items()
         }
-        plot.add("g", Markup("").join(shapes), kind="choice", **attributes)
+        plot.add("g", shapes, kind="choice", **attributes)
     about = f"{cost.capitalize()} and {risk} of each choice; the table has the same figures."
-    return plot.svg("Risk–utility map", about) + _legend(series)
-
-
-def _series(choice: ChoiceFigures) -> str:
-    """Name the method, and swapping where values are swapped."""
-    method = str(choice["method"])
-    return f"{method}, swapped" if choice.get("release") == "swap" else method
-
-
-def _guessed(choice: ChoiceFigures) -> str:
-    return f", {share(max(choice['inference']['share'], 0.0))} guessed beyond controls"
+    return plot.svg("Risk–utility map", about) + (_legend(series) if len(series) > 1 else "")
 
 
 def _legend(series: Sequence[str]) -> Markup:
-    if len(series) < 2:
-        return Markup("")
-    keys = [
-        element("span", _key(i) + name)  # the name is escaped
-        for i, name in enumerate(series)
-    ]
-    return element("p", Markup("").join(keys), kind="legend small soft")
-
-
-def _key(series: int) -> Markup:
-    mark = _mark(series, 9.0, 9.0, 5.0)
-    return element("svg", mark, kind="key-mark", viewBox="0 0 18 18", aria_hidden="true")
+    entries = Markup("")
+    for i, name in enumerate(series):
+        attributes = {"kind": "key-mark", "viewBox": "0 0 18 18", "aria_hidden": "true"}
+        key = element("svg", _mark(i, 9.0, 9.0, 5.0), **attributes)
+        entries += element("span", key + name)  # the name is escaped
+    return element("p", entries, kind="legend small soft")
 
 
 def _mark(series: int, x: float, y: float, radius: float) -> Markup:
@@ -405,61 +386,29 @@ def _mark(series: int, x: float, y: float, radius: float) -> Markup:
     return element("path", kind=kind, transform=place, d=_MARKS[series % len(_MARKS)])
 
 
-def _place(choice: ChoiceFigures, moved: bool, attacked: bool) -> tuple[float, float]:
-    """Return the cost and the risk of a choice, both in percent."""
-    cost = 100 * choice["tables"] if moved else choice["information_loss"]
-    risk = max(choice["inference"]["share"], 0.0) if attacked else choice["record_linkage"]
-    return cost, 100 * risk
-
-
-def _at(plot: Plot, choice: ChoiceFigures) -> tuple[float, float]:
-    cost, risk = choice["at"]
-    return plot.x(cost), plot.y(risk)
-
-
-def _radius(choice: ChoiceFigures) -> float:
-    return 5.0 if choice["on_frontier"] else 3.5
-
-
-def _is_chosen(choice: ChoiceFigures, chosen: Sequence[Any] | None) -> bool:
-    names = ("method", "k", "release")
-    return chosen is not None and all(
-        choice[name] == value for name, value in zip(names, chosen, strict=False)
-    )
-
-
 def _labels(
-    plot: Plot, done: Sequence[ChoiceFigures], chosen: Sequence[Any] | None, everything: bool
-) -> list[list[Markup]]:
-    """Label the points of the frontier with k, clear of all points and of other labels.
+    plot: Plot, at: Sequence[tuple[float, float]], radii: Sequence[float], texts: Sequence[str]
+) -> list[Markup]:
+    """Write texts beside points, clear of all points and of other texts; where no place is free, none.
 
-    The line of the frontier falls to the right, so that a label is best at the upper right of its point. One
-    with no free place gets no label: the table under the map has its k.
+    The table under the map has what is left out.
     """
-    marks: list[Box] = []
-    for choice in done:
-        (x, y), radius = _at(plot, choice), _RING if _is_chosen(choice, chosen) else _radius(choice)
-        marks.append((x - radius, y - radius, x + radius, y + radius))
-    occupied = list(marks)
-    labels: list[list[Markup]] = []
-    for choice, (left, top, right, bottom) in zip(done, marks, strict=True):
-        labels.append([])
-        if not (choice["on_frontier"] or everything):
-            continue
-        text = f"k={choice['k']}"
+    marks = [(x - r, y - r, x + r, y + r) for (x, y), r in zip(at, radii, strict=True)]
+    occupied, labels = list(marks), [Markup("")] * len(marks)
+    for i, ((left, top, right, bottom), text) in enumerate(zip(marks, texts, strict=True)):
         width, height = width_of(text), 1.1 * FONT
-        for across, down in _SIDES:
+        for across, down in _SIDES if text else ():
             x = (right + _GAP, (left + right - width) / 2, left - _GAP - width)[1 - across]
             y = (bottom + _GAP, (top + bottom - height) / 2, top - _GAP - height)[1 - down]
-            box = x, y, x + width, y + height
-            is_inside = plot.left <= x and plot.top <= y and x + width <= plot.right
-            if is_inside and box[3] <= plot.bottom and not any(_overlap(box, o) for o in occupied):
-                occupied.append(box)
+            end, low = x + width, y + height
+            is_inside = (
+                plot.left <= x and plot.top <= y and end <= plot.right and low <= plot.bottom
+            )
+            if is_inside and not any(
+                x < c and a < end and y < d and b < low for a, b, c, d in occupied
+            ):
+                occupied.append((x, y, end, low))
                 place = {"x": x + width / 2, "y": y + height / 2 + 4}
-                labels[-1].append(element("text", text, **place, text_anchor="middle"))
+                labels[i] = element("text", text, **place, text_anchor="middle")
                 break
     return labels
-
-
-def _overlap(a: Box, b: Box) -> bool:
-    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]

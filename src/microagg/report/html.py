@@ -34,7 +34,7 @@ def check_report_target(path: Path, *others: Path) -> None:
         )
     for target in (path, path.with_suffix(".json")):
         check_target(target.absolute())
-        if any(target.resolve() == other.resolve() for other in others):
+        if target.resolve() in [other.resolve() for other in others]:
             raise InputError(
                 f"The report would replace {shown(str(target), 300)}, a file of this very run. Choose "
                 "another name."
@@ -72,7 +72,6 @@ def environment(*folders: Path) -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     from microagg.report import charts
-    from microagg.report.charts import risk_utility_map
 
     templates = Environment(
         loader=FileSystemLoader([*folders, TEMPLATES]),
@@ -81,13 +80,14 @@ def environment(*folders: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    templates.globals.update(charts=charts, risk_utility_map=risk_utility_map)
+    templates.globals.update(charts=charts)
+    number = _unbroken(words.number)
     templates.filters.update(
         percent=_unbroken(words.percent),
-        number=_unbroken(words.number),
+        number=number,
         share=_unbroken(words.share),
         visible=words.visible,
-        figure=_figure,
+        figure=lambda value: value if isinstance(value, str) else number(value),  # or a date
         breakable=_breakable,
         names=_names,
         text=_text,
@@ -108,11 +108,6 @@ def _unbroken(put: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: put(value).replace(" ", _BLANK)
 
 
-def _figure(value: Any) -> str:
-    """Write a number; a date is in words already."""
-    return value if isinstance(value, str) else _unbroken(words.number)(value)
-
-
 def _text(text: str) -> str:
     """Keep a number and its sign on one line."""
     return re.sub(r"(?<=\d) (?=%)", _BLANK, words.visible(text))
@@ -120,9 +115,8 @@ def _text(text: str) -> str:
 
 def _brief(text: str) -> str:
     """Cut a text that names thousands of columns."""
-    return (
-        text if len(text) <= _MOST_SIGNS else text[:_MOST_SIGNS] + "…\nThe JSON file has all of it."
-    )
+    rest = "…\nThe JSON file has all of it." if len(text) > _MOST_SIGNS else ""
+    return text[:_MOST_SIGNS] + rest
 
 
 def _sentence(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import platform
 import shlex
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,8 @@ from typing import Any
 from microagg.base.formatting import fewer_than
 from microagg.evidence import Evidence
 from microagg.evidence.over_time import history_words
-from microagg.evidence.sentences import (
-    most_lost_words,
-    release_words,
-    tables_words,
-    whole_share,
-)
+from microagg.evidence.sentences import most_lost_words, release_words, tables_words, whole_share
 from microagg.formats.atomic import sha256
-from microagg.plan.registry import find
 from microagg.version import VERSION
 
 # What repeats a job is its plan, which every report shows; saved under this name it is used by:
@@ -40,8 +35,7 @@ def release_model(evidence: Evidence) -> dict[str, Any]:
         paths = [files["input"]["path"], files["output"]["path"]]
         command = ["microagg", "protect", *paths, "--plan", PLAN_FILE]
     call = f"microagg.protect(frame, plan={FROM_FILE})" if in_words else repr(plan)
-    fidelity = evidence.fidelity
-    order = fidelity.order
+    fidelity, order = evidence.fidelity, evidence.fidelity.order
     categories = any(row.levels is not None for row in evidence.summaries)
     return {
         "kind": "release",
@@ -88,12 +82,6 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def about_method(name: str) -> dict[str, Any]:
-    """Return the facts of the registry about the method ``name``."""
-    method = find(name)
-    return {"paper": method.paper, "guarantee": method.guarantee, "summary": method.summary}
-
-
 def file_facts(path: str | Path | None) -> dict[str, Any] | None:
     """Return the name and the hash of the file at ``path``; None without one."""
     return None if path is None else {"path": str(path), "sha256": sha256(Path(path))}
@@ -101,12 +89,10 @@ def file_facts(path: str | Path | None) -> dict[str, Any] | None:
 
 def versions() -> dict[str, str]:
     """Return the versions of microagg and of the packages that compute the numbers."""
-    versions_of = {"microagg": VERSION}
+    versions_of = {"microagg": VERSION, **dict.fromkeys(_PACKAGES, "unknown")}
     for package in _PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             versions_of[package] = version(package)
-        except PackageNotFoundError:
-            versions_of[package] = "unknown"
     return {**versions_of, "python": platform.python_version()}
 
 

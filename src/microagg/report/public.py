@@ -2,7 +2,7 @@
 
 It is made from the released table and the plan alone, except for a few figures given as bands (:func:`band`),
 and for the rounded covariances within groups, where no unit makes much of them
-(:mod:`microagg.measure.within_groups`). Anyone who has the file could make all the rest. A new
+(:mod:`microagg.measure.column_losses`). Anyone who has the file could make all the rest. A new
 measure stays private until it is added here. The plan is shown without the seed, which would let an attacker
 repeat the search, and without the limits that the board set.
 """
@@ -10,7 +10,7 @@ repeat the search, and without the limits that the board set.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,21 +19,16 @@ from microagg.base.typing import Labels
 from microagg.evidence import Evidence
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import History, Signs
-from microagg.evidence.over_time import history_cautions, history_sentences, shares_of_counts
-from microagg.evidence.sentences import (
-    Caution,
-    promise_words,
-    release_words,
-    required_words,
-)
+from microagg.evidence.over_time import history_cautions, history_sentences
+from microagg.evidence.sentences import Caution, promise_words, release_words, required_words
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.agreement import agreement_of
-from microagg.measure.before_and_after import Summary, column
-from microagg.measure.classes import ClassSizes, share_below
+from microagg.measure.before_and_after import column
+from microagg.measure.classes import ClassSizes
+from microagg.measure.column_losses import WithinGroups
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import linked_rows, linking_columns
-from microagg.measure.within_groups import WithinGroups
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan
@@ -85,50 +80,45 @@ def band_of_times(multiple: float) -> str:
     return "more"
 
 
-@dataclass(frozen=True)
-class Bands:
-    """The only figures that come from originals: each one of a few ranges."""
+def bands_of(evidence: Evidence) -> dict[str, Any]:
+    """Put figures of the evidence into bands: the only ones that come from originals.
 
-    information_loss: str
-    record_linkage_alone: str
-    record_linkage_with_known: str
-    unique_before: str
-    tables_one: str
-    """How far tables of one released column moved, of how far they move in another sample."""
-    tables_two: str | None = None
-    """None: there are too few columns."""
-    tables_three: str | None = None
-    over_time: Mapping[str, str] | None = None
-    """Of a release with a ledger: units that wait or are withheld, and groups that keep old values."""
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> Bands:
-        """Put the figures of the evidence into bands."""
-        fidelity = evidence.fidelity
-        times = [
-            band_of_times(fidelity.multiple(order)) if order <= fidelity.order else None
-            for order in (1, 2, 3)
-        ]
-        return cls(
-            information_loss=band(evidence.utility.information_loss),
-            record_linkage_alone=band(100 * evidence.alone.record_linkage),
-            record_linkage_with_known=band(100 * evidence.with_known.record_linkage),
-            unique_before=band(100 * evidence.alone.unique_before),
-            tables_one=times[0] or "",
-            tables_two=times[1],
-            tables_three=times[2],
-            over_time=evidence.history
-            and {name: band(share) for name, share in shares_of_counts(evidence.history).items()},
-        )
+    ``tables_two`` and ``tables_three`` are None where columns are too few; ``over_time`` is of a release
+    with a ledger: units that wait or are withheld, and groups that changed and keep old values.
+    """
+    fidelity, alone, history = evidence.fidelity, evidence.alone, evidence.history
+    tables = {
+        f"tables_{words}": band_of_times(fidelity.multiple(order))
+        if order <= fidelity.order
+        else None
+        for order, words in enumerate(("one", "two", "three"), 1)
+    }
+    over_time = None
+    if history is not None:
+        counts = history.counts
+        withheld = sum(count for name, count in counts.items() if name.startswith("withheld"))
+        units, groups = max(counts.get("units", 0), 1), max(counts.get("groups", 0), 1)
+        over_time = {
+            "waiting": band(100 * counts.get("waiting", 0) / units),
+            "withheld": band(100 * withheld / units),
+            "uncarried": band(100 * counts.get("groups_kept", 0) / groups),
+        }
+    return {
+        "information_loss": band(evidence.utility.information_loss),
+        "record_linkage_alone": band(100 * alone.record_linkage),
+        "record_linkage_with_known": band(100 * evidence.with_known.record_linkage),
+        "unique_before": band(100 * alone.unique_before),
+        **tables,
+        "over_time": over_time,
+    }
 
 
 def _variable(frame: Frame, name: Any, plan: Plan) -> Variable:
     """Read a released column; the kind of the original need not fit the means."""
     setting, codes = plan.columns.get(name, Column()), plan.missing.codes.get(name, ())
-    if setting.kind in CATEGORIES and setting.kind != "ordinal":
-        setting = Column(kind="nominal")
-    elif setting.kind != "ordinal":
-        setting = Column(kind=None if setting.kind in (None, "date") else "number")
+    if setting.kind != "ordinal":
+        kind = None if setting.kind in (None, "date") else "number"
+        setting = Column(kind="nominal" if setting.kind in CATEGORIES else kind)
     return variable_of(frame, name, setting, codes)
 
 
@@ -136,7 +126,7 @@ def public_model(
     released: Frame,
     plan: Plan,
     roles: Roles,
-    bands: Bands,
+    bands: Mapping[str, Any],
     file: tuple[str, str] | None,
     text: Frame | None = None,
     within: Sequence[WithinGroups] = (),
@@ -147,7 +137,7 @@ def public_model(
     Parameters
     ----------
     released, plan, roles : the released table, the plan, and the role of each column
-    bands : loss, linkage and uniqueness as ranges
+    bands : of :func:`bands_of`
     file : name and hash of the released file; None: none was written
     text : columns that are released as they stand in a CSV file, where 1.5 and 1.50 are two values
     within : the covariances within groups that may be told
@@ -159,31 +149,34 @@ def public_model(
     shared = _distinguished(released, plan.also_shared(), text)
     known = _distinguished(released, roles.known, text)
     promised = combine([alone, *(column.codes for column in shared.values())])
-    codes_of_all = (column.codes for column in {**shared, **known}.values())
-    with_known = combine([alone, *codes_of_all])
+    with_known = combine([alone, *(column.codes for column in {**shared, **known}.values())])
     units = None
     if roles.unit is not None and released.has(roles.unit):
         units = codes_as_written(released, roles.unit, from_csv=False)
-    signs = _signs_of_the_file(released, plan, roles, known, text, promised, units)
-    if not plan.is_swapped:
-        agreements = {name: agreement_of(released, name, with_known) for name in plan.confidential}
-        signs = replace(signs, agreements=agreements)
-    lossless, summaries = dict.fromkeys(roles.protected, 0.0), [*map(Summary, roles.protected)]
-    cautions = cautions_of(plan, roles, signs, lossless, summaries)
-    cautions = [caution for caution in cautions if caution.severity == "amber"]
+    signs = _signs_of_the_file(released, plan, roles, known, text, promised, with_known, units)
+    cautions = [c for c in cautions_of(plan, roles, signs) if c.severity == "amber"]
     who = plan.words_of_unit(roles.unit)
-    if history is not None and list(history_cautions(history, who)):
+    if list(history_cautions(history, who)):
         words = f"Over several files fewer than {plan.k} {who} can be told apart."
         cautions.append(Caution("amber", (), words))
     if plan.is_swapped:  # rows of a group are not alike, and which rows are one is not in the file
-        verdict, judged = "grey", f"{_NOT_SEEN} {_NOT_JUDGED}"
-        counted = _counted_values(released, plan)
+        verdict, judged, classes = "grey", f"{_NOT_SEEN} {_NOT_JUDGED}", None
+        promises = [_classes_by(released, promise.columns or ()) for promise in plan.promises()]
+        fewest = min(int(group_sizes(labels).min()) for labels in promises)  # within their strata
+        counted = f"counted in the file, the rarest value is that of {plural(fewest, 'record')}"
     else:
-        verdict, judged = _verdict(plan, roles, alone, promised, with_known, units), _NOT_JUDGED
-        counted = _counted(plan, roles, alone, with_known, units)
+        sizes, known_sizes = (ClassSizes.of_labels(each, units) for each in (alone, with_known))
+        hidden, n_promised = roles.unit is not None and units is None, int(promised.max()) + 1
+        verdict, judged = _verdict(plan, sizes, known_sizes, n_promised, hidden), _NOT_JUDGED
+        counted = _counted(plan, roles, sizes, known_sizes, hidden)
+        classes = {"alone": _classes(sizes, plan.k), "with_known": _classes(known_sizes, plan.k)}
     verdict = "amber" if cautions else verdict
     if verdict == "green" and _needs_originals(released, plan, roles):
         verdict = "grey"
+    over_time: list[str] = []
+    if history is not None and history.smallest >= history.k:
+        over_time = history_sentences(history._replace(smallest=history.k), who)
+    is_text = all(isinstance(name, str) for name in roles.named)
     return {
         "kind": "public",
         "public": True,
@@ -193,33 +186,22 @@ def public_model(
         "promise": promise_words(plan),
         "counted": counted,
         "requirements": [words for block in plan.blocks for words in required_words(block.require)],
-        "over_time": []
-        if history is None or history.smallest < history.k
-        else history_sentences(history._replace(smallest=history.k), who),
+        "over_time": over_time,
         "records": len(released),
         "k": plan.k,
         "unit": None if roles.unit is None else str(roles.unit),
         "columns": {
-            "protected": [str(name) for name in roles.protected],
-            "confidential": [str(name) for name in roles.confidential],
-            "known": [str(name) for name in roles.known],
-            "renumbered": [str(name) for name in roles.renumbered],
+            role: [str(name) for name in getattr(roles, role)]
+            for role in ("protected", "confidential", "known", "renumbered")
         },
         "methods": [_method(block, categories) for block in plan.blocks],
-        "plan": _public_plan(plan, released)
-        if all(isinstance(n, str) for n in roles.named)
-        else None,
-        "bands": asdict(bands),
+        "plan": _public_plan(plan, released) if is_text else None,
+        "bands": bands,
         "within_groups": [
             {"columns": [str(name) for name in one.columns], "relative": one.relative.tolist()}
             for one in within
         ],
-        "classes": None
-        if plan.is_swapped
-        else {
-            "alone": _classes(alone, plan.k),
-            "with_known": _classes(with_known, plan.k),
-        },
+        "classes": classes,
         "pictures": {
             "distributions": {
                 str(v.name): column(v, [v.values], max(plan.k, 3), released) for v in protected
@@ -234,12 +216,11 @@ def public_model(
 
 
 def _method(block: Block, categories: bool) -> dict[str, Any]:
-    method = find(block.method)
     return {
         "columns": names(block.columns or (), 12),
         "method": block.method,
-        "paper": method.paper,
-        "summary": method.summary,
+        "paper": find(block.method).paper,
+        "summary": find(block.method).summary,
         "k": block.k,
         "per_column": block.per_column,
         "released": block.released,
@@ -303,16 +284,13 @@ def _signs_of_the_file(
     known: Mapping[Any, Known],
     text: Frame | None,
     promised: Labels,
+    with_known: Labels,
     units: Labels | None,
 ) -> Signs:
     """Return what calls for a caution, as far as the file shows it."""
     extra = {name: column for name, column in known.items() if name not in plan.shared_strata}
-    signs = Signs(
-        records=len(released),
-        looked_at=len(released),
-        row_labels=released.distinct_row_labels(),
-        identifiers=identifiers(extra),
-    )
+    n, row_labels = len(released), released.distinct_row_labels()
+    signs = Signs(records=n, looked_at=n, row_labels=row_labels, identifiers=identifiers(extra))
     if plan.is_swapped:
         return signs
     others = _distinguished(released, [*roles.renumbered, *roles.confidential], text)
@@ -322,6 +300,7 @@ def _signs_of_the_file(
         signs,
         linked_rows=linked_rows(promised, known, links, plan.k, units),
         unmixed=unmixed_units(_classes_of_records(released, plan), {**known, **renumbered}),
+        agreements={name: agreement_of(released, name, with_known) for name in plan.confidential},
     )
 
 
@@ -331,8 +310,8 @@ def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]
     for block in plan.blocks:
         if plan.unit_of(block).column is not None:
             continue
-        names_of_block = list(block.columns or ())
-        for part in [[name] for name in names_of_block] if block.per_column else [names_of_block]:
+        together = block.columns or ()
+        for part in [(name,) for name in together] if block.per_column else [together]:
             columns = [*part, *plan.also_shared(block)]
             classes.append((_classes_by(released, columns), block.k or 1))
     return classes
@@ -353,70 +332,43 @@ def _needs_originals(released: Frame, plan: Plan, roles: Roles) -> bool:
     return any(column.distinct > 1 for column in known_columns(released, left).values())
 
 
-def _verdict(
-    plan: Plan,
-    roles: Roles,
-    alone: Labels,
-    promised: Labels,
-    with_known: Labels,
-    units: Labels | None,
-) -> str:
+def _verdict(plan: Plan, alone: ClassSizes, known: ClassSizes, promised: int, hidden: bool) -> str:
     """Green only if every k of the plan holds for all protected columns together, and with known ones.
 
-    Where the file does not tell whose record it is, the promise is all that is known of units: then known
-    columns must not split what it is about.
+    Where units are ``hidden``, as the file does not tell whose record it is, the promise is all that is known
+    of them: then known columns must not split the ``promised`` number of classes that it is about.
     """
     k = max(block.k or 1 for block in plan.blocks)
-    if k == 1 or share_below(alone, k, units) or share_below(with_known, k, units):
+    if k == 1 or alone.records_below(k) or known.records_below(k):
         return "amber"
-    hidden = roles.unit is not None and units is None
     several = len(plan.promises()) > 1  # then nothing is promised of all columns together
-    return "amber" if hidden and (several or with_known.max() > promised.max()) else "green"
+    return "amber" if hidden and (several or known.n_classes > promised) else "green"
 
 
-def _counted(
-    plan: Plan, roles: Roles, alone: Labels, with_known: Labels, units: Labels | None
-) -> str:
-    """Say what was counted in the released table: in units, if it tells them, else in records."""
-    k, words = plan.k, plan.words_of_unit(None if units is None else roles.unit)
-
-    sizes, all_sizes = (ClassSizes.of_labels(labels, units) for labels in (alone, with_known))
-    counted = words.counted(sizes.fewest_units)
-    said = f"each combination of all protected values is shared by {counted} or more"
-    if sizes.fewest_units < k:
-        said = f"combinations of columns need not be: some are shared by {counted} only"
+def _counted(plan: Plan, roles: Roles, alone: ClassSizes, known: ClassSizes, hidden: bool) -> str:
+    """Say what was counted in the released table: in units, unless it hides them, else in records."""
+    k, words = plan.k, plan.words_of_unit(None if hidden else roles.unit)
+    fewest = words.counted(alone.fewest_units)
+    said = f"each combination of all protected values is shared by {fewest} or more"
+    if alone.fewest_units < k:
+        said = f"combinations of columns need not be: some are shared by {fewest} only"
     if not roles.known:
         return said
-    rare = share_below(with_known, k, units)
-    together = f"{said}; together with the unprotected columns,"
-    hidden = roles.unit is not None and units is None
-    tail = (
-        f"; of how many {plan.words_of_unit(roles.unit)} the file does not tell" if hidden else ""
-    )
-    if not rare:
-        return f"{together} by {words.counted(all_sizes.fewest_units)} or more{tail}"
-    return f"{together} {narrowed_down(rare, k, words)}{tail}"
+    together = f"by {words.counted(known.fewest_units)} or more"
+    if rare := known.records_below(k):
+        together = narrowed_down(rare / known.n_records, k, words)
+    if hidden:
+        together += f"; of how many {plan.words_of_unit(roles.unit)} the file does not tell"
+    return f"{said}; together with the unprotected columns, {together}"
 
 
-def _counted_values(released: Frame, plan: Plan) -> str:
-    """Say how many records have the rarest value of a swapped column, within its stratum."""
-    fewest = min(
-        int(group_sizes(_classes_by(released, promise.columns or ())).min())
-        for promise in plan.promises()
-    )
-    return f"counted in the file, the rarest value is that of {plural(fewest, 'record')}"
-
-
-def _classes(labels: Labels, k: int) -> dict[str, Any]:
+def _classes(sizes: ClassSizes, k: int) -> dict[str, Any]:
     """Count the sets of records that agree in the released table."""
-    sizes = ClassSizes.of_labels(labels)
-    figures: dict[str, Any] = few_digits(
-        {
-            "smallest_class": sizes.smallest,
-            "classes": sizes.n_classes,
-            "unique": sizes.unique / len(labels),
-            "below_k": sizes.records_below(k) / len(labels),
-        },
-        _DIGITS,
-    )
-    return figures
+    n = sizes.n_records
+    figures = {
+        "smallest_class": sizes.smallest,
+        "classes": sizes.n_classes,
+        "unique": sizes.unique / n,
+        "below_k": ClassSizes.of(sizes.records).records_below(k) / n,  # units aside
+    }
+    return {name: few_digits(figure, _DIGITS) for name, figure in figures.items()}

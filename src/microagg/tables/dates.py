@@ -52,12 +52,10 @@ _DAY = 86_400
 class Instants:
     """A column of dates as numbers."""
 
-    values: Floats
-    """Units since the origin; NaN: missing."""
+    values: Floats  # Units since the origin; NaN: missing
     origin: int
     format: str | None
-    coded: Labels | None = None
-    """Number of the code that stands in place of a date, −1: none."""
+    coded: Labels | None = None  # Number of the code that stands in place of a date, −1: none
 
 
 def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
@@ -118,28 +116,19 @@ def dates_in_text(column: Any) -> tuple[Any, str] | None:
     first = next((text.as_py() for text in texts if text.is_valid), None)
     if first is None or not first[:1].isdigit():
         return None
-    readings = [(seen, form) for form in _FORMATS if (seen := _read(texts, form)) is not None]
+    begun = pa.array([first], texts.type)  # which rules most formats out
+    forms = [form for form in _FORMATS if _read(begun, form) is not None]
+    readings = [(seen, form) for form in forms if (seen := _read(texts, form)) is not None]
     # Where day and month could be either, nobody can tell; nothing is guessed.
     return readings[0] if len(readings) == 1 else None
 
 
 def _read(texts: Any, form: str) -> Any:
-    if _shaped(next(text.as_py() for text in texts if text.is_valid), form):
-        seen = pc.strptime(texts, format=form, unit="s", error_is_null=True)
-        # What is written back must be what stood there: 2024-3-1 is not written in this way.
-        if seen.null_count == texts.null_count:
-            again = written_dates(seen, form)
-            if pc.all(pc.equal(again, texts)).as_py() is not False:
-                return seen
-    return None
-
-
-def _shaped(text: str, form: str) -> bool:
-    """Return whether a text has the length and the signs of a format, before anything is parsed."""
-    sample = re.sub("%[mdHMS]", "00", form.replace("%Y", "0000"))
-    return len(text) == len(sample) and all(
-        a == b or (a.isdigit() and b == "0") for a, b in zip(text, sample, strict=True)
-    )
+    seen = pc.strptime(texts, format=form, unit="s", error_is_null=True)
+    # What is written back must be what stood there: 2024-3-1 is not written in this way.
+    if seen.null_count > texts.null_count:
+        return None
+    return None if pc.any(pc.not_equal(written_dates(seen, form), texts)).as_py() else seen
 
 
 def _without_codes(column: Any, codes: Sequence[Any]) -> tuple[Any, Labels]:
@@ -178,8 +167,6 @@ def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     origin : first instant of the column, in its unit since 1970
     form : how dates are written, if the column is text
 
-    Examples
-    --------
     >>> to_arrow(np.array([14.6, np.nan]), pa.string(), 19783, "%Y-%m-%d").to_pylist()
     ['2024-03-16', None]
     """

@@ -30,31 +30,19 @@ _TAG = r"^\.[A-Za-z_]$"
 
 @dataclass(frozen=True)
 class ColumnFacts:
-    """Facts of a file about one column.
+    """Facts of a file about one column."""
 
-    Attributes
-    ----------
-    label : what the column holds, in words
-    value_labels : pairs of a value, or the letter of a tagged missing value, and its label
-    labels_name : name that Stata gives the set of value labels
-    missing : codes that stand for a missing value, and pairs of the ends of a range of such codes
-    format, informat : how values are shown and were entered, in the language of the package
-    measure, alignment, display_width : as SPSS knows them
-    storage : type within the file, such as int8, double or string
-    width : bytes that a value takes in the file
-    """
-
-    label: str | None = None
-    value_labels: tuple[tuple[Any, str], ...] = ()
-    labels_name: str | None = None
-    missing: tuple[Any, ...] = ()
-    format: str | None = None
-    informat: str | None = None
-    measure: str | None = None
+    label: str | None = None  # what the column holds, in words
+    value_labels: tuple[tuple[Any, str], ...] = ()  # of values, or letters of tagged missing ones
+    labels_name: str | None = None  # name that Stata gives the set of value labels
+    missing: tuple[Any, ...] = ()  # codes for missing values, and ends of ranges of such codes
+    format: str | None = None  # how values are shown, in the language of the package
+    informat: str | None = None  # how they were entered
+    measure: str | None = None  # this and the next two as SPSS knows them
     alignment: str | None = None
     display_width: int | None = None
-    storage: str | None = None
-    width: int | None = None
+    storage: str | None = None  # type within the file, such as int8, double or string
+    width: int | None = None  # bytes that a value takes in the file
 
     def as_metadata(self) -> dict[bytes, bytes]:
         """As metadata of an Arrow field: one entry for each fact that is known."""
@@ -68,13 +56,14 @@ class ColumnFacts:
     @classmethod
     def of(cls, column: pa.Field) -> ColumnFacts:
         """Read the facts from the metadata of a field; those that are not there are unknown."""
-        known = {f.name for f in dataclasses.fields(cls)}
-        facts: dict[str, Any] = {}
-        for key, text in (column.metadata or {}).items():
-            name = key.removeprefix(_PREFIX).decode(errors="replace")
-            if key.startswith(_PREFIX) and name in known:
-                facts[name] = _checked(name, _parsed(text, column.name), column.name)
-        return cls(**facts)
+        metadata = column.metadata or {}
+        keys = {f.name: _PREFIX + f.name.encode() for f in dataclasses.fields(cls)}
+        facts = {
+            name: _parsed(metadata[key], column.name)
+            for name, key in keys.items()
+            if key in metadata
+        }
+        return cls(**_checked(cls, facts, column.name))
 
     @property
     def codes(self) -> list[Any]:
@@ -94,32 +83,38 @@ def _parsed(text: bytes, column: str) -> Any:
         raise _bad_facts(column) from None
 
 
-def _checked(name: str, value: Any, column: str) -> Any:
-    """Refuse what is no fact: metadata may come from anybody's file."""
-    if name in ("display_width", "width"):
-        good = isinstance(value, int) and abs(value) < 2**31
-    elif name in ("value_labels", "missing"):
-        good = isinstance(value, list)
-        good = good and all(
-            _is_pair_or_code(entry, labels=name == "value_labels") for entry in value
-        )
-        value = tuple(tuple(v) if isinstance(v, list) else v for v in value) if good else value
-    else:
-        good = isinstance(value, str)
-    if not good:
+def _checked(of: type, facts: Any, column: str) -> dict[str, Any]:
+    """Refuse what are no facts of a dataclass: metadata may come from anybody's file."""
+    kinds = {f.name: str(f.type) for f in dataclasses.fields(of)}
+    if not isinstance(facts, dict) or not set(facts) <= set(kinds):
         raise _bad_facts(column)
-    return value
+    checked = {}
+    for name, value in facts.items():
+        kind = kinds[name]
+        if kind.startswith("str"):
+            good = isinstance(value, str)
+        elif kind.startswith("int"):
+            good = type(value) is int and abs(value) < 2**31
+        else:
+            good = kind.startswith("tuple") and isinstance(value, list)
+            good = good and all(_is_entry(kind, entry) for entry in value)
+        if not good:
+            raise _bad_facts(column)
+        if isinstance(value, list):
+            value = tuple(tuple(v) if isinstance(v, list) else v for v in value)
+        checked[name] = value
+    return checked
 
 
-def _is_pair_or_code(value: Any, labels: bool) -> bool:
-    """Return whether a value is a labelled code; or, of missing codes, one code or a range."""
-    if not isinstance(value, list):
-        return not labels and isinstance(value, int | float | str)
-    if len(value) != 2:
-        return False
-    if labels:
-        return isinstance(value[0], int | float | str) and isinstance(value[1], str)
-    return all(isinstance(end, int | float) for end in value)
+def _is_entry(kind: str, entry: Any) -> bool:
+    """Return whether an entry is a text, a labelled code; or, of missing codes, one code or a range."""
+    if kind == "tuple[str, ...]":
+        return isinstance(entry, str)
+    is_pair = isinstance(entry, list) and len(entry) == 2
+    if kind == "tuple[tuple[Any, str], ...]":
+        return is_pair and isinstance(entry[0], int | float | str) and isinstance(entry[1], str)
+    is_range = is_pair and all(isinstance(end, int | float) for end in entry)
+    return is_range or isinstance(entry, int | float | str)
 
 
 def _bad_facts(column: str) -> TableError:
@@ -132,27 +127,16 @@ def _bad_facts(column: str) -> TableError:
 
 @dataclass(frozen=True)
 class Labelled:
-    """Facts of a file of a statistical package.
-
-    Attributes
-    ----------
-    columns : facts about each column
-    family : whose language formats are in: spss, stata or sas; "" where there are none
-    label, notes : of the whole table
-    table_name : name that SAS gives the table
-    version : of the format of the file, as it counts
-    compression : of an SPSS file: 0 none, 1 by bytes, 2 by zlib
-    lost : facts that cannot be written again, in words
-    """
+    """Facts of a file of a statistical package."""
 
     columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
-    family: str = ""
-    label: str = ""
+    family: str = ""  # whose language formats are in: spss, stata or sas; "" for none
+    label: str = ""  # of the whole table, like the notes
     notes: tuple[str, ...] = ()
-    table_name: str = ""
-    version: int = 0
-    compression: int = 0
-    lost: tuple[str, ...] = ()
+    table_name: str = ""  # name that SAS gives the table
+    version: int = 0  # of the format of the file, as it counts
+    compression: int = 0  # of an SPSS file: 0 none, 1 by bytes, 2 by zlib
+    lost: tuple[str, ...] = ()  # facts that cannot be written again, in words
 
     @classmethod
     def of(cls, schema: pa.Schema) -> Labelled:
@@ -167,19 +151,8 @@ class Labelled:
         text = (schema.metadata or {}).get(_FILE)
         if text is None:
             return cls(columns)
-        facts = _parsed(text, "the whole table")
-        plain = {f.name: f.type for f in dataclasses.fields(cls) if f.name != "columns"}
-        if not isinstance(facts, dict) or not set(facts) <= set(plain):
-            raise _bad_facts("the whole table")
-        for name, value in facts.items():
-            if plain[name] in ("str", "int"):
-                good = type(value).__name__ == plain[name]
-            else:
-                good = isinstance(value, list) and all(isinstance(item, str) for item in value)
-                facts[name] = tuple(value) if good else ()
-            if not good:
-                raise _bad_facts("the whole table")
-        return cls(columns, **facts)
+        table = "the whole table"
+        return cls(columns, **_checked(cls, _parsed(text, table), table))
 
     def on(self, schema: pa.Schema) -> pa.Schema:
         """Return the schema with the facts about the table and its columns as metadata."""
@@ -247,7 +220,7 @@ def typed(table: pa.Table, whole: Mapping[str, bool] | None = None) -> pa.Table:
         if is_number_or_tag(column):
             numbers, _ = numbers_and_tags(columns[j])
             known = None if whole is None else whole.get(column.name)
-            columns[j] = _as_stored(numbers, facts.storage, known)
+            columns[j] = as_stored(numbers, facts.storage, known)
             fields[j] = column.with_type(columns[j].type)
         elif facts.missing:
             columns[j] = _without_codes(columns[j], facts)
@@ -257,10 +230,12 @@ def typed(table: pa.Table, whole: Mapping[str, bool] | None = None) -> pa.Table:
 _STORED = {"int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "float": pa.float32()}
 
 
-def _as_stored(
-    numbers: pa.ChunkedArray, storage: str | None, whole: bool | None
-) -> pa.ChunkedArray:
-    """Doubles in the Arrow type of what the file stores."""
+def as_stored(numbers: Any, storage: str | None, whole: bool | None = None) -> Any:
+    """Return ``numbers``, doubles of Arrow, in the type of what the file stores.
+
+    ``storage`` is that of :class:`ColumnFacts`; ``whole`` tells of numbers without a type of their own
+    whether they are whole, None to look at them.
+    """
     if storage in _STORED:
         return numbers.cast(_STORED[storage])
     if whole is None:
@@ -321,10 +296,8 @@ def _without_codes(column: pa.ChunkedArray, facts: ColumnFacts) -> pa.ChunkedArr
 class Coded(NamedTuple):
     """What stands for missing values in a column, and where."""
 
-    codes: tuple[float | str, ...]
-    """Numbers, or tags such as ".a"."""
-    tags: Labels
-    """Number of each record's code, −1: none."""
+    codes: tuple[float | str, ...]  # Numbers, or tags such as ".a"
+    tags: Labels  # Number of each record's code, −1: none
 
 
 def coded_numbers(

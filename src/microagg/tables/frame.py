@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from narwhals.exceptions import DuplicateError
+from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, TableError, listed, shown
@@ -28,9 +29,6 @@ from microagg.tables.frame_libraries import (
     plain_arrow,
 )
 from microagg.tables.numbers_in_text import MISSING_WORDS, OddCells, count_odd, reads_as_number
-
-# Integers beyond this are not all doubles, so that a rounded mean need not be a valid value.
-_LARGEST_EXACT_INTEGER = 2**53
 
 
 def narwhals_frame(native: Any) -> Any:
@@ -86,9 +84,12 @@ class Frame:
         """Return a column as narwhals wraps it."""
         return nw.from_native(self._column(name), series_only=True)
 
-    def _cells(self, name: Any) -> list[Any]:
-        """Return the values of a column as Python has them; None where one is missing, NaN too."""
-        return _values(self._series(name))
+    def _cells(self, name: Any, most: int | None = None) -> list[Any]:
+        """Return values of a column as Python has them, at most so many; None where one is missing."""
+        series = self._series(name)
+        series = series if most is None else series.head(most)
+        pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
+        return [None if null else value for value, null in pairs]
 
     def index_columns(self) -> list[str]:
         """Columns of an Arrow table in which pandas keeps the index of its frame."""
@@ -180,14 +181,11 @@ class Frame:
         encoded = column.combine_chunks().dictionary_encode()
         values = encoded.dictionary
         codes = np.asarray(encoded.indices.cast(pa.int64()).fill_null(-1))
-        if declared is not None:
-            number = np.append(np.asarray(pc.index_in(values, value_set=declared)), -1)
-            return number[codes].astype(np.int64), declared.to_pylist()
-        sortable = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
-        order = np.asarray(pc.array_sort_indices(sortable))
-        number = np.full(len(values) + 1, -1)
-        number[order] = np.arange(len(order))
-        return number[codes].astype(np.int64), values.take(pa.array(order)).to_pylist()
+        if declared is None:
+            sortable = values.cast(pa.int8()) if pa.types.is_boolean(values.type) else values
+            declared = values.take(pc.array_sort_indices(sortable))
+        number = np.append(np.asarray(pc.index_in(values, value_set=declared)), -1)
+        return number[codes].astype(np.int64), declared.to_pylist()
 
     def arrow_column(self, name: Any) -> Any:
         """Return a column of any type as an Arrow array with exactly the values it has."""
@@ -245,7 +243,6 @@ class Frame:
             kind, way_out = f"numbers stored as {kind}", "Convert it to a numeric type first."
         elif odd is not None:
             kind = f"{kind} ({odd.in_words()}; the first record is row 1)"
-        if odd is not None:
             way_out = odd.hint or way_out
         return InputError(
             f"Columns to work on must hold numbers; column {shown(name)} holds {kind}. {way_out}"
@@ -258,12 +255,9 @@ class Frame:
         the frame is the beginning of a larger table, ``counted`` has the odd cells of that.
         """
         odd = self._odd_cells(name, counted)
-        if odd is not None and odd.row is None:
-            head = self._head(name)
-            lengths = {len(text) for text in head}
-            if all(text.isdigit() for text in head) and len(lengths) == 1 < max(lengths):
-                return None
-        return odd
+        head = self._head(name) if odd is not None and odd.row is None else [""]
+        is_code = all(text.isdigit() for text in head) and len({len(text) for text in head}) == 1
+        return None if is_code and len(head[0]) > 1 else odd
 
     def _odd_cells(self, name: Any, counted: OddCells | None = None) -> OddCells | None:
         """Find what is no number in a text column that mostly holds numbers."""
@@ -273,28 +267,17 @@ class Frame:
         with_comma = sum(1 for text in head if reads_as_number(text.replace(",", ".", 1)))
         if not head or 2 * with_comma <= len(head):
             return None
-        if counted is None:
-            if self._series(name).dtype == nw.String:
-                cells = self.arrow_column(name).cast(pa.large_string())
-            else:
-                values = self._cells(name)
-                cells = pa.array([None if value is None else str(value) for value in values])
-            counted = count_odd(cells)
-        return counted
+        if counted is not None:
+            return counted
+        if self._series(name).dtype == nw.String:
+            return count_odd(self.arrow_column(name).cast(pa.large_string()))
+        texts = [None if value is None else str(value) for value in self._cells(name)]
+        return count_odd(pa.array(texts))
 
     def _head(self, name: Any) -> list[str]:
         """Return the first cells as text without outer blanks, but for missing ones."""
-        values = _values(self._series(name).head(1000))
-        texts = (str(value).strip() for value in values if value is not None)
+        texts = (str(value).strip() for value in self._cells(name, 1000) if value is not None)
         return [text for text in texts if text not in MISSING_WORDS]
-
-    def check_roundable(self, name: Any, values: Floats) -> None:
-        """Refuse to round a column whose whole numbers are too large for doubles."""
-        if np.abs(values).max(initial=0) > _LARGEST_EXACT_INTEGER:
-            raise InputError(
-                f"Rounding needs whole numbers up to 2^53; column {shown(name)} has larger ones. "
-                "Release its means unrounded, or leave it out."
-            )
 
     def with_columns(self, columns: Mapping[Any, Any]) -> Any:
         """Return a native frame with some columns replaced by native ones, all else as it was."""
@@ -313,6 +296,10 @@ class Frame:
     def doubles_like(self, name: Any, values: Floats) -> Any:
         """Make a native column of doubles, all digits kept, in place of a column of numbers."""
         return self._library.of_doubles(values, self._column(name))
+
+    def integers_like(self, name: Any, values: Labels, missing: NDArray[np.bool_]) -> Any:
+        """Make a native column of integers in place of a column."""
+        return self._library.of_integers(values, missing, self._column(name))
 
     def take(self, name: Any, rows: Labels) -> Any:
         """Make a native column of the values that a column has in some rows, in its type; −1: missing."""
@@ -362,11 +349,6 @@ class Frame:
         return table
 
 
-def _values(series: Any) -> list[Any]:
-    pairs = zip(series.to_list(), series.is_null().to_list(), strict=True)
-    return [None if null else value for value, null in pairs]
-
-
 def _fault_in_words(error: BaseException) -> str:
     """Say why values have no place in a file; what a library says may quote them."""
     if isinstance(error, UnicodeError):
@@ -413,17 +395,13 @@ def values_as_written(frame: Frame, name: Any, from_csv: bool) -> pa.ChunkedArra
 
 
 def codes_as_written(frame: Frame, name: Any, from_csv: bool) -> Labels:
-    """Return the number of each record's value among the distinct values; −1 where it is missing.
+    """Return the number of each record's value among the distinct values, (n,); −1 where it is missing.
 
     Parameters
     ----------
     frame : the table, for a CSV file as text
     name : of the column
     from_csv : whether a CSV file holds the column as text, in which words such as NA mean missing
-
-    Returns
-    -------
-    int64 (n,)
 
     >>> frame = Frame(pa.table({"id": ["100000000000000000001", "", "100000000000000000002"]}))
     >>> codes_as_written(frame, "id", from_csv=True).tolist()

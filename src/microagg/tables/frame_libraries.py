@@ -82,18 +82,13 @@ def _without_unused(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if not pa.types.is_dictionary(kind):
         return column
-    encoded = column.cast(kind.value_type).combine_chunks().dictionary_encode()
-    indices, listed = encoded.indices, encoded.dictionary
-    if kind.ordered:
-        chunks = column.unify_dictionaries().chunks
-        order = chunks[0].dictionary.to_pylist() if chunks else []
-        new = sorted(range(len(listed)), key=lambda at: order.index(listed[at].as_py()))
-        index = pa.array(np.argsort(new), pa.int64())
-        indices, listed = index.take(indices), listed.take(pa.array(new, pa.int64()))
-    array = pa.DictionaryArray.from_arrays(
-        indices.cast(kind.index_type), listed, ordered=kind.ordered
-    )
-    return pa.chunked_array([array])
+    values = column.cast(kind.value_type).combine_chunks()
+    listed = values.unique().drop_null()
+    if kind.ordered and column.num_chunks:
+        declared = column.unify_dictionaries().chunk(0).dictionary.unique()
+        listed = declared.filter(pc.is_in(declared, value_set=listed))
+    indices = pc.index_in(values, value_set=listed).cast(kind.index_type)
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(indices, listed, ordered=kind.ordered)])
 
 
 def _arrow_doubles(column: Any) -> Floats:
@@ -140,16 +135,16 @@ class Library:
         return column
 
     def like(self, values: Floats, column: Any, whole: bool) -> Any:
-        """Make a column of new values, NaN for missing ones, in the type in which it is released.
-
-        Floats keep their width, decimals their scale; integers become doubles unless the values are
-        ``whole``.
-        """
+        """Make a column of new values in the type in which it is released, see ``Frame.numbers_like``."""
         return _arrow_like(values, column.type, whole)
 
     def of_doubles(self, values: Floats, column: Any) -> Any:
         """Make a column of doubles with all their digits, in place of a column."""
         return pa.chunked_array([pa.array(values)])
+
+    def of_integers(self, values: Labels, missing: Any, column: Any) -> Any:
+        """Make a column of integers, some of them missing, in place of a column."""
+        return pa.chunked_array([pa.array(values, mask=missing)])
 
     def of_arrow(self, values: Any, column: Any) -> Any:
         """Make a column of an Arrow array, in place of a column."""
@@ -195,6 +190,12 @@ def pandas_notes(schema: Any) -> dict[str, Any]:
 
 
 class _Polars(Library):
+    @property
+    def pl(self) -> Any:
+        import polars
+
+        return polars
+
     def stored(self, frame: Any, position: int) -> Any:
         return frame.to_series(position)
 
@@ -209,29 +210,26 @@ class _Polars(Library):
         return "decimal" if column.dtype.is_decimal() else None
 
     def doubles(self, column: Any) -> Floats:
-        import polars as pl
-
         if column.dtype.is_decimal():
             return _arrow_doubles(column.to_arrow())
-        return np.asarray(column.cast(pl.Float64).to_numpy(), dtype=np.float64)
+        return np.asarray(column.cast(self.pl.Float64).to_numpy(), dtype=np.float64)
 
     def arrow(self, column: Any) -> Any:
-        import polars as pl
-
-        if column.dtype == pl.Object:
+        if column.dtype == self.pl.Object:
             raise TypeError("Python objects have no place in a file")
         return pa.chunked_array([column.to_arrow()])
 
     def like(self, values: Floats, column: Any, whole: bool) -> Any:
-        import polars as pl
-
         if column.dtype.is_decimal():
             return self._series(_arrow_like(values, column.to_arrow().type), column)
-        new = pl.Series(column.name, values, nan_to_null=True)
-        return new.cast(column.dtype if whole or column.dtype.is_float() else pl.Float64)
+        new = self.pl.Series(column.name, values, nan_to_null=True)
+        return new.cast(column.dtype if whole or column.dtype.is_float() else self.pl.Float64)
 
     def of_doubles(self, values: Floats, column: Any) -> Any:
         return self._series(values, column)
+
+    def of_integers(self, values: Labels, missing: Any, column: Any) -> Any:
+        return self._series(pa.array(values, mask=missing), column)
 
     def of_arrow(self, values: Any, column: Any) -> Any:
         new = self._series(values, column)
@@ -239,42 +237,40 @@ class _Polars(Library):
         return new.cast(column.dtype) if same else new
 
     def take(self, column: Any, rows: Labels) -> Any:
-        import polars as pl
-
-        wanted = pl.Series(rows)
-        return column.gather(pl.select(pl.when(wanted >= 0).then(wanted)).to_series())
+        wanted = self.pl.Series(rows)
+        return column.gather(self.pl.select(self.pl.when(wanted >= 0).then(wanted)).to_series())
 
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         return frame.with_columns(new.values())
 
     def _series(self, values: Any, column: Any) -> Any:
-        import polars as pl
-
-        return pl.Series(column.name, values)
+        return self.pl.Series(column.name, values)
 
 
 class _Pandas(Library):
+    @property
+    def pd(self) -> Any:
+        import pandas
+
+        return pandas
+
     def stored(self, frame: Any, position: int) -> Any:
         return frame.iloc[:, position]
 
     def plain(self, column: Any) -> Any:
-        import pandas as pd
-
         kind = column.dtype
-        if isinstance(kind, pd.SparseDtype):
+        if isinstance(kind, self.pd.SparseDtype):
             return column.astype(kind.subtype)
-        if isinstance(kind, pd.CategoricalDtype) and kind.categories.dtype.kind in "iuf":
+        if isinstance(kind, self.pd.CategoricalDtype) and kind.categories.dtype.kind in "iuf":
             return column.astype("float64" if column.hasnans else kind.categories.dtype)
-        if isinstance(kind, pd.ArrowDtype):
+        if isinstance(kind, self.pd.ArrowDtype):
             stored = column.array.__arrow_array__()
             values = plain_arrow(stored)
-            return column if values is stored else _pandas_of_arrow(values, column.index)
+            return column if values is stored else self._series(values, column.index)
         return column
 
     def kind(self, column: Any) -> NumberKind | None:
-        import pandas as pd
-
-        if isinstance(column.dtype, pd.ArrowDtype):
+        if isinstance(column.dtype, self.pd.ArrowDtype):
             return _number_kind(column.dtype.pyarrow_dtype)
         if column.dtype == object:
             return None if _decimals(column) is None else "decimal"
@@ -282,9 +278,7 @@ class _Pandas(Library):
         return kinds.get(column.dtype.kind)
 
     def doubles(self, column: Any) -> Floats:
-        import pandas as pd
-
-        if isinstance(column.dtype, pd.ArrowDtype):
+        if isinstance(column.dtype, self.pd.ArrowDtype):
             return _arrow_doubles(column.array.__arrow_array__())
         if column.dtype == object:
             return _arrow_doubles(_decimals(column))
@@ -297,55 +291,51 @@ class _Pandas(Library):
         return array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array])
 
     def like(self, values: Floats, column: Any, whole: bool) -> Any:
-        import pandas as pd
-
         kind, index = column.dtype, column.index
-        if isinstance(kind, pd.ArrowDtype):
-            return _pandas_of_arrow(_arrow_like(values, kind.pyarrow_dtype, whole), index)
+        if isinstance(kind, self.pd.ArrowDtype):
+            return self._series(_arrow_like(values, kind.pyarrow_dtype, whole), index)
         if kind.kind == "O" and isinstance(kind, np.dtype):
             decimals = _arrow_like(values, _decimals(column).type)
-            return pd.Series(decimals.to_pylist(), index=index, dtype=object)
+            return self.pd.Series(decimals.to_pylist(), index=index, dtype=object)
         if kind.kind != "f" and not whole:
-            kind = np.dtype("float64") if isinstance(kind, np.dtype) else pd.Float64Dtype()
-        return pd.Series(values, index=index).astype(kind)
+            kind = np.dtype("float64") if isinstance(kind, np.dtype) else self.pd.Float64Dtype()
+        return self.pd.Series(values, index=index).astype(kind)
 
     def of_doubles(self, values: Floats, column: Any) -> Any:
-        import pandas as pd
-
-        if isinstance(column.dtype, pd.ArrowDtype):
-            return _pandas_of_arrow(super().of_doubles(values, column), column.index)
+        if isinstance(column.dtype, self.pd.ArrowDtype):
+            return self._series(super().of_doubles(values, column), column.index)
         plain = isinstance(column.dtype, np.dtype)
-        return pd.Series(values, index=column.index, dtype="float64" if plain else "Float64")
+        return self.pd.Series(values, index=column.index, dtype="float64" if plain else "Float64")
+
+    def of_integers(self, values: Labels, missing: Any, column: Any) -> Any:
+        numbers = self.pd.arrays.IntegerArray(values, missing) if missing.any() else values
+        return self.pd.Series(numbers, index=column.index)
 
     def of_arrow(self, values: Any, column: Any) -> Any:
-        import pandas as pd
-
-        if isinstance(column.dtype, pd.ArrowDtype):
-            return _pandas_of_arrow(values, column.index)
+        if isinstance(column.dtype, self.pd.ArrowDtype):
+            return self._series(values, column.index)
         if column.dtype == object:
-            return pd.Series(values.to_pylist(), index=column.index, dtype=object)
+            return self.pd.Series(values.to_pylist(), index=column.index, dtype=object)
         new = values.to_pandas()
         new.index = column.index
         texts_for_numbers = column.dtype.kind in "iufb" and not is_number(values.type)
-        if texts_for_numbers or isinstance(column.dtype, pd.CategoricalDtype):
+        if texts_for_numbers or isinstance(column.dtype, self.pd.CategoricalDtype):
             return new
         return new.astype(column.dtype)
 
     def take(self, column: Any, rows: Labels) -> Any:
-        import pandas as pd
-
-        if isinstance(column.dtype, pd.CategoricalDtype):
+        if isinstance(column.dtype, self.pd.CategoricalDtype):
             values = column.array.take(rows, allow_fill=True).remove_unused_categories()
-            return pd.Series(values, index=column.index)
-        if isinstance(column.dtype, pd.ArrowDtype):
+            return self.pd.Series(values, index=column.index)
+        if isinstance(column.dtype, self.pd.ArrowDtype):
             stored = column.array.__arrow_array__()
-            return _pandas_of_arrow(super().take(stored, rows), column.index)
+            return self._series(super().take(stored, rows), column.index)
         if (rows >= 0).all():  # the type is said, since pandas would make its own text of objects
-            return pd.Series(column.array.take(rows), index=column.index, dtype=column.dtype)
+            return self.pd.Series(column.array.take(rows), index=column.index, dtype=column.dtype)
         if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biu":
             column = column.convert_dtypes()  # plain truth values and integers know no missing ones
         values = column.array.take(rows, allow_fill=True)
-        return pd.Series(values, index=column.index, dtype=column.dtype)
+        return self.pd.Series(values, index=column.index, dtype=column.dtype)
 
     def replace(self, frame: Any, new: Mapping[int, Any]) -> Any:
         # One frame of all columns at once: setting one after the other would take time
@@ -355,11 +345,8 @@ class _Pandas(Library):
         result.columns = frame.columns
         return result  # without attrs, which may describe the original frame
 
-
-def _pandas_of_arrow(values: Any, index: Any) -> Any:
-    import pandas as pd
-
-    return pd.Series(pd.arrays.ArrowExtensionArray(values), index=index)
+    def _series(self, values: Any, index: Any) -> Any:
+        return self.pd.Series(self.pd.arrays.ArrowExtensionArray(values), index=index)
 
 
 def _decimals(column: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from microagg.errors import InputError
 from microagg.tables.finite import check_finite
 
 if TYPE_CHECKING:
-    from microagg.tables.frame import Frame
+    pass
 
 
 def is_frame(data: Any) -> bool:
@@ -39,7 +38,15 @@ def as_matrix(X: Any) -> Floats:
         from microagg.tables.frame import Frame
 
         frame = Frame(X)
-        return columns_matrix(frame, frame.names)
+        if not frame.names or not len(frame):
+            raise InputError(
+                "A partition needs at least one record and one column; the table to work on has "
+                f"{table_size(len(frame), len(frame.names))}. Pass some data."
+            )
+        matrix = np.empty((len(frame), len(frame.names)))
+        for j, name in enumerate(frame.names):
+            matrix[:, j] = frame.values(name)
+        return matrix
     array = _as_array(X)
     if array.dtype.kind == "c":
         raise InputError(
@@ -64,19 +71,6 @@ def as_matrix(X: Any) -> Floats:
     matrix = np.require(array, np.float64, ["C", "A", "W"])
     for j in range(matrix.shape[1]):
         check_finite(matrix[:, j], j)
-    return matrix
-
-
-def columns_matrix(frame: Frame, names: Sequence[Any]) -> Floats:
-    """Put some columns of a frame side by side as a float64 matrix."""
-    if not names or not len(frame):
-        raise InputError(
-            "A partition needs at least one record and one column; the table to work on has "
-            f"{table_size(len(frame), len(names))}. Pass some data."
-        )
-    matrix = np.empty((len(frame), len(names)))
-    for j, name in enumerate(names):
-        matrix[:, j] = frame.values(name)
     return matrix
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -53,61 +53,31 @@ def released_frame(
     renumber : columns of identifiers; numbers in their place are drawn by :func:`random_order`
     text : the same table as a CSV file holds it, in which long ids differ that are one double
     """
-    native = frame.with_columns(columns)
+    new = dict(columns)
     for name in renumber:
         codes = codes_as_written(frame if text is None else text, name, text is not None)
-        numbers = 1 + random_order(int(codes.max(initial=-1)) + 1)
-        missing = codes < 0
-        new = np.zeros(len(codes), dtype=np.int64)
-        new[~missing] = numbers[codes[~missing]]
-        native = _with_whole_numbers(native, frame.names.index(name), new, missing)
+        numbers = np.append(1 + random_order(int(codes.max(initial=-1)) + 1), 0)
+        new[name] = frame.integers_like(name, numbers[codes], codes < 0)
+    native = frame.with_columns(new)
     if drop:
         kept = [j for j, name in enumerate(frame.names) if name not in drop]
         native = nw.from_native(native, eager_only=True)[:, kept].to_native()
-    if isinstance(native, pa.Table):  # other frames have no metadata any more
-        native = released_table(native)
-    return native
+    if not isinstance(native, pa.Table):  # other frames have no metadata any more
+        return native
+    for at, field in enumerate(native.schema):
+        if field.name in renumber:
+            native = native.set_column(at, field.with_metadata(label_alone(field)), native[at])
+    return released_table(native)
 
 
 def random_order(n: int) -> Labels:
-    """Draw an order of n rows, all orders with the same chance.
+    """Draw an order of n rows, all orders with the same chance: which comes first, second, and so on.
 
     The random numbers are the operating system's, never those of a seed: who knows the seed could undo
     the order.
-
-    Parameters
-    ----------
-    n : int
-
-    Returns
-    -------
-    int64 (n,)
-        A permutation of 0, …, n − 1: the row that comes first, the one that comes second, and so on.
     """
     # Two of n numbers of 64 bits are equal with a chance of n²/2⁶⁵.
     return np.argsort(np.frombuffer(os.urandom(8 * n), np.uint64)).astype(np.int64)
-
-
-def _with_whole_numbers(native: Any, at: int, values: Labels, missing: Any) -> Any:
-    array = pa.array(values, mask=missing)
-    if isinstance(native, pa.Table):
-        label = label_alone(native.schema.field(at))
-        return native.set_column(
-            at, pa.field(native.column_names[at], pa.int64(), metadata=label), array
-        )
-    wrapped = nw.from_native(native, eager_only=True)
-    if wrapped.implementation.is_pandas():
-        series = native.iloc[:, at]
-        kind = "Int64" if missing.any() else "int64"
-        new = type(series)(values, index=native.index).astype(kind)
-        new[missing] = None if missing.any() else new[missing]
-        result = native.copy(deep=False)
-        result.isetitem(at, new)
-        return result
-    series = nw.new_series(
-        wrapped.columns[at], array.to_pylist(), nw.Int64(), backend=wrapped.implementation
-    )
-    return wrapped.with_columns(series).to_native()
 
 
 def reordered(native: Any, order: Labels) -> Any:
@@ -165,37 +135,29 @@ class PresentCodes:
 
 def _present(field: pa.Field, column: Any, fact: ColumnFacts) -> set[Any]:
     """Codes of a column, and ranges of missing codes, that some record has."""
-    codes = [value for value, _ in fact.value_labels] + fact.codes
+    texts, numbers = None, None  # values of other types are never codes
     if is_number_or_tag(field):
-        numbers, tags = numbers_and_tags(column)
-        return _in_numbers(numbers, codes, fact) | _among(tags, codes, pa.string())
-    column = decoded(column)
-    if is_text(column.type):
-        return _among(column, codes, column.type)
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.int8())
-    if is_number(column.type):
-        return _in_numbers(column.cast(pa.float64(), safe=False), codes, fact)
-    return set()  # values of other types are never codes
-
-
-def _in_numbers(numbers: Any, codes: Sequence[Any], fact: ColumnFacts) -> set[Any]:
-    present = _among(numbers, codes, pa.float64())
-    for low, high in fact.ranges:
+        numbers, texts = numbers_and_tags(column)
+    else:
+        column = decoded(column)
+        column = column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
+        if is_text(column.type):
+            texts = column
+        elif is_number(column.type):
+            numbers = column.cast(pa.float64(), safe=False)
+    codes = dict.fromkeys([value for value, _ in fact.value_labels] + fact.codes)
+    present = set[Any]()
+    for values, of_text in ((texts, True), (numbers, False)):
+        wanted = [code for code in codes if isinstance(code, str) == of_text]
+        if values is not None and wanted:
+            listed_codes = pa.array(wanted if of_text else map(float, wanted), values.type)
+            at = pc.index_in(values, value_set=listed_codes, skip_nulls=True)
+            present |= {wanted[index] for index in at.unique().drop_null().to_pylist()}
+    for low, high in () if numbers is None else fact.ranges:
         inside = pc.and_(pc.greater_equal(numbers, low), pc.less_equal(numbers, high))
         if pc.any(inside).as_py():
             present.add((low, high))
     return present
-
-
-def _among(column: Any, codes: Sequence[Any], kind: pa.DataType) -> set[Any]:
-    text = not pa.types.is_floating(kind)
-    wanted = [code for code in dict.fromkeys(codes) if isinstance(code, str) == text]
-    if not wanted:
-        return set()
-    values = pa.array([code if text else float(code) for code in wanted], kind)
-    places = pc.index_in(column, value_set=values, skip_nulls=True)
-    return {wanted[index] for index in places.unique().drop_null().to_pylist()}
 
 
 def released_schema(schema: pa.Schema, present: PresentCodes, rows: int | None = None) -> pa.Schema:
@@ -257,30 +219,25 @@ def _released_notes(notes: Mapping[str, Any], schema: pa.Schema, rows: int | Non
         if isinstance(note, dict) and isinstance(note.get("field_name"), str)
     }
     columns = [_described(column, noted[column.name]) for column in schema if column.name in noted]
+    index: list[Any] = []
+    for entry in notes.get("index_columns", ()):
+        if isinstance(entry, str):
+            index += [entry] if entry in schema.names else []
+        elif isinstance(entry, dict) and entry.get("kind") == "range":
+            ends: list[Any] = [entry.get(end) for end in ("start", "stop", "step")]
+            whole = all(isinstance(end, int) for end in ends) and ends[2]
+            if not whole or rows is None or len(range(*ends)) != rows:
+                ends = [0, rows or 0, 1]
+            name = entry["name"] if isinstance(entry.get("name"), str) else None
+            numbers = dict(zip(("start", "stop", "step"), ends, strict=True))
+            index.append({"kind": "range", "name": name, **numbers})
     return {
-        "index_columns": _index_columns(notes.get("index_columns", ()), schema, rows),
+        "index_columns": index,
         "column_indexes": [],
         "columns": columns,
         "creator": {"library": "pyarrow", "version": pa.__version__},
         "pandas_version": None,
     }
-
-
-def _index_columns(noted: Sequence[Any], schema: pa.Schema, rows: int | None) -> list[Any]:
-    columns: list[Any] = []
-    for entry in noted:
-        if isinstance(entry, str):
-            columns += [entry] if entry in schema.names else []
-        elif isinstance(entry, dict) and entry.get("kind") == "range":
-            ends: list[Any] = [entry.get(end) for end in ("start", "stop", "step")]
-            whole = all(isinstance(end, int) for end in ends) and ends[2]
-            if not whole or rows is None or len(range(*ends)) != rows:
-                ends = [0, 0 if rows is None else rows, 1]
-            name = entry.get("name")
-            name = name if isinstance(name, str) else None
-            numbers = dict(zip(("start", "stop", "step"), ends, strict=True))
-            columns.append({"kind": "range", "name": name, **numbers})
-    return columns
 
 
 def _described(column: pa.Field, noted: Mapping[str, Any]) -> dict[str, Any]:
@@ -307,20 +264,13 @@ def _numpy_type(kind: pa.DataType, noted: Any) -> str:
         return str(np.dtype(kind.index_type.to_pandas_dtype()).name)
     numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind)
     plain = np.dtype(kind.to_pandas_dtype()).name if numeric else "object"
-    if not isinstance(noted, str):
-        return plain
-    is_same = noted in (
-        plain,
-        plain.capitalize(),
-        plain.replace("uint", "UInt"),
-        f"{kind}[pyarrow]",
-    )
-    if numeric:
-        return noted if is_same else plain
+    own = {plain, plain.capitalize(), plain.replace("uint", "UInt"), f"{kind}[pyarrow]"}
+    if not isinstance(noted, str) or noted in own or numeric:
+        return noted if isinstance(noted, str) and noted in own else plain
     moment = _PANDAS_UNITS.fullmatch(noted)
     if pa.types.is_timestamp(kind) and kind.tz is not None:
         moment = re.fullmatch(rf"datetime64\[(s|ms|us|ns), {re.escape(kind.tz)}\]", noted)
-    return noted if is_same or moment or noted in _PANDAS_TYPES else plain
+    return noted if moment or noted in _PANDAS_TYPES else plain
 
 
 def with_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -361,25 +311,23 @@ def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:
     if pandas_notes(before).get("attributes"):
         sentences.append("the attributes of the pandas frame")
     old, new = Labelled.of(before), Labelled.of(after)
-    parts = {"label": "the label of the file", "notes": "the notes of the file"}
-    parts["table_name"] = "the name of the table"
-    sentences += [
-        words for fact, words in parts.items() if getattr(old, fact) and not getattr(new, fact)
-    ]
+    for fact, what in (
+        ("label", "the label of the file"),
+        ("notes", "the notes of the file"),
+        ("table_name", "the name of the table"),
+    ):
+        sentences += [what] if getattr(old, fact) and not getattr(new, fact) else []
     released = set(after.names)
     same = [name for name in before.names if name in released]
     marked = [name for name in same if _foreign(before.field(name)) - _foreign(after.field(name))]
     if marked:
         sentences.append(f"metadata of columns ({listed(marked, limit=5)})")
-    for what, words in (("value_labels", "labels of codes"), ("missing", "missing codes")):
-        fewer = [n for n in same if len(getattr(new[n], what)) < len(getattr(old[n], what))]
+    for fact, what in (("value_labels", "labels of codes"), ("missing", "missing codes")):
+        fewer = [n for n in same if len(getattr(new[n], fact)) < len(getattr(old[n], fact))]
         if fewer:
-            sentences.append(f"{words} that no released record has ({listed(fewer, limit=5)})")
-    return (
-        [f"Left out, because a release does not need it: {'; '.join(sentences)}."]
-        if sentences
-        else []
-    )
+            sentences.append(f"{what} that no released record has ({listed(fewer, limit=5)})")
+    words = f"Left out, because a release does not need it: {'; '.join(sentences)}."
+    return [words] if sentences else []
 
 
 def _foreign(field: pa.Field) -> set[bytes]:

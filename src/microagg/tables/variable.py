@@ -39,37 +39,21 @@ class Variable:
     """One typed column."""
 
     name: Any
-    kind: str
-    """number, integer, spiked, date, boolean, nominal, ordinal or hierarchy."""
-    values: Floats
-    """Numbers, instants in the column's unit, or level numbers; NaN where missing."""
-    setting: Column = field(default_factory=Column)
-    """What the plan says of the column."""
-    levels: tuple[Any, ...] = ()
-    """Of categories: the values in their order; of a declared order, also those that do not occur."""
-    rows: Labels = field(default_factory=lambda: _NONE)
-    """A record that has each level; −1: none has it, so that it is not released."""
-    codes: tuple[Any, ...] = ()
-    """Values that mean missing, by the plan."""
-    tags: Labels | None = None
-    """Number of the code that a missing value has, −1: none; None where no code occurs."""
-    origin: int = 0
-    """Of dates: what an instant of 0 stands for."""
-    format: str | None = None
-    """Of dates written as text: how."""
-    often: Floats | None = None
-    """How often each level occurs in the table that these records are a part of; None: they are all."""
-    admissible: NDArray[np.bool_] | None = None
-    """Which levels, and nodes after them, enough units hold to be released; None: all that occur."""
-    places: Floats | None = None
-    """Of ordered levels: where each stands; None: at its number."""
-    share: float = 1.0
-    """Of the inertia of a column, what these levels have; the rest was lost when it was recoded."""
-    merged: tuple[Any, ...] = ()
-    """Of a category that was recoded: released levels that several became; they are numbered after all
-    others."""
-    merged_from: Floats | None = None
-    """(merged, levels) share of each level in the records of a merged one."""
+    kind: str  # number, integer, spiked, date, boolean, nominal, ordinal or hierarchy
+    values: Floats  # numbers, instants in the column's unit, or level numbers; NaN where missing
+    setting: Column = field(default_factory=Column)  # what the plan says of the column
+    levels: tuple[Any, ...] = ()  # of categories; of a declared order, also those nobody has
+    rows: Labels = field(default_factory=lambda: _NONE)  # record with each level; −1: none
+    codes: tuple[Any, ...] = ()  # values that mean missing, by the plan
+    tags: Labels | None = None  # number of the code for missing, −1: none; None: none occurs
+    origin: int = 0  # of dates: what an instant of 0 stands for
+    format: str | None = None  # of dates written as text: how
+    often: Floats | None = None  # of each level in the whole table; None: these are all its records
+    admissible: NDArray[np.bool_] | None = None  # that enough units hold; None: all
+    places: Floats | None = None  # of ordered levels: where each stands; None: at its number
+    share: float = 1.0  # of the column's inertia; the rest was lost when it was recoded
+    merged: tuple[Any, ...] = ()  # released levels that several became, numbered after all others
+    merged_from: Floats | None = None  # (merged, levels) share of levels in the records of each
 
     def __len__(self) -> int:
         return len(self.values)
@@ -95,6 +79,12 @@ class Variable:
         """Level of each record; −1: missing."""
         return np.where(self.missing, -1, np.nan_to_num(self.values)).astype(np.int64)
 
+    @property
+    def releasable(self) -> NDArray[np.bool_]:
+        """Which levels some record has and enough units hold."""
+        occurs = self.rows >= 0
+        return occurs if self.admissible is None else occurs & self.admissible
+
     def take(self, rows: Labels) -> Variable:
         """Return the variable of some records only; levels stay the same."""
         tags = None if self.tags is None else self.tags[rows]
@@ -117,8 +107,6 @@ def variable_of(
     codes : values that mean missing
     missing_words : texts of categories that mean missing, such as NA in a CSV file
 
-    Examples
-    --------
     >>> size = variable_of(Frame(pa.table({"size": ["S", None, "L"]})), "size")
     >>> size.kind, size.levels, size.values.tolist()
     ('nominal', ('L', 'S'), [1.0, nan, 0.0])
@@ -130,10 +118,11 @@ def variable_of(
     rounded = setting.round in ("nearest", "totals")
     if kind == "number" and rounded and frame.is_integer(name):
         kind = "integer"  # the same coordinates, and whole numbers keep their type
+    variable = Variable(name, kind, np.zeros(0), setting, codes=tuple(codes))
     if kind in CATEGORIES:
-        return _categories(frame, name, kind, setting, codes, missing_words)
+        return _categories(frame, variable, missing_words)
     if kind == "date":
-        return _dates(frame, name, setting, codes)
+        return _dates(frame, variable)
     if frame.is_numeric(name):
         values = frame.doubles(name)
         tags = _tags(values, codes)
@@ -146,7 +135,7 @@ def variable_of(
     check_not_infinite(values, name, "protect")
     if kind == "integer":
         _check_whole(values, name)
-    return Variable(name, kind, values, setting, codes=tuple(codes), tags=tags)
+    return replace(variable, values=values, tags=tags)
 
 
 def column_of(
@@ -213,20 +202,19 @@ def _kind(frame: Frame, name: Any, codes: Sequence[Any]) -> str:
 
 def _check_type(frame: Frame, name: Any) -> None:
     """Refuse a type whose values are neither numbers nor categories nor dates."""
-    kind = frame.arrow_column(name).type
-    other = (
-        pa.types.is_nested,
-        pa.types.is_interval,
-        pa.types.is_binary,
-        pa.types.is_large_binary,
-        pa.types.is_binary_view,
-        pa.types.is_fixed_size_binary,
-        pa.types.is_null,
+    kind, types = frame.arrow_column(name).type, pa.types
+    inner = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_null(inner):
+        raise _strange(name, "no value at all")
+    is_bytes = (
+        types.is_binary(inner)
+        or types.is_large_binary(inner)
+        or types.is_binary_view(inner)
+        or types.is_fixed_size_binary(inner)
     )
-    inner = kind.value_type if pa.types.is_dictionary(kind) else kind
-    if any(is_such(inner) for is_such in other) or isinstance(inner, pa.BaseExtensionType):
-        described = "no value at all" if pa.types.is_null(inner) else frame.kind_in_words(name)
-        raise _strange(name, described)
+    is_extended = isinstance(inner, pa.BaseExtensionType)
+    if is_bytes or is_extended or types.is_nested(inner) or types.is_interval(inner):
+        raise _strange(name, frame.kind_in_words(name))
 
 
 def _strange(name: Any, words: str) -> InputError:
@@ -288,89 +276,79 @@ def _numbers_in_text(
     return values, (tags if (tags >= 0).any() else None)
 
 
-def _dates(frame: Frame, name: Any, setting: Column, codes: Sequence[Any]) -> Variable:
+def _dates(frame: Frame, variable: Variable) -> Variable:
+    name, codes = variable.name, variable.codes
     column = frame.arrow_column(name)
     dates = instants(column, codes)
     if dates is None:
+        why = ""
+        if is_text(column.type):
+            row = first_no_date(column, codes)
+            if not pc.any(pc.not_equal(pc.utf8_trim_whitespace(column), "")).as_py():
+                why = " without a single value"
+            elif row is None:
+                why = " written in several ways, or with day and month in an order that nobody can know"
+            else:
+                why = f", in row {row + 1} (the first record is row 1) one that is no date"
         raise InputError(
             "A column of kind date holds dates or times, or texts such as 2024-03-31 all written in one "
-            f"way; column {shown(name)} holds {frame.kind_in_words(name)}"
-            f"{_why_no_dates(column, codes)}. Say another kind."
+            f"way; column {shown(name)} holds {frame.kind_in_words(name)}{why}. Say another kind."
         )
-    tags = None
-    if codes and dates.coded is not None:
-        tags = dates.coded if (dates.coded >= 0).any() else None
-    return Variable(
-        name,
-        "date",
-        dates.values,
-        setting,
-        codes=tuple(codes),
-        tags=tags,
-        origin=dates.origin,
-        format=dates.format,
+    tags = None if dates.coded is None or (dates.coded < 0).all() else dates.coded
+    return replace(
+        variable, values=dates.values, tags=tags, origin=dates.origin, format=dates.format
     )
 
 
-def _why_no_dates(column: Any, codes: Sequence[Any]) -> str:
-    """Say what keeps texts from being dates."""
-    if not is_text(column.type):
-        return ""
-    if not pc.any(pc.not_equal(pc.utf8_trim_whitespace(column), "")).as_py():
-        return " without a single value"
-    row = first_no_date(column, codes)
-    if row is None:
-        return " written in several ways, or with day and month in an order that nobody can know"
-    return f", in row {row + 1} (the first record is row 1) one that is no date"
-
-
-def _categories(
-    frame: Frame,
-    name: Any,
-    kind: str,
-    setting: Column,
-    codes: Sequence[Any],
-    missing_words: Sequence[str],
-) -> Variable:
+def _categories(frame: Frame, variable: Variable, missing_words: Sequence[str]) -> Variable:
+    name, kind = variable.name, variable.kind
     numbers, categories = frame.categories(name, missing_words)
-    tags = None
-    meant = [_matching(code, categories) for code in codes]
-    if codes:
-        number = np.full(len(categories) + 1, -1)
-        for tag, level in enumerate(meant):
-            if level is not None:
-                number[level] = tag
-        tags = number[numbers]
+    tags: Labels | None = None
+    tag_of = np.full(len(categories) + 1, -1)
+    for tag, code in enumerate(variable.codes):
+        level = _matching(code, categories)
+        if level is not None:
+            tag_of[level] = tag
+    if (tag_of[numbers] >= 0).any():
+        tags = tag_of[numbers]
         numbers = np.where(tags >= 0, -1, numbers)
-        tags = tags if (tags >= 0).any() else None
     occurs = np.bincount(numbers[numbers >= 0], minlength=len(categories)) > 0
     if kind == "ordinal" and frame.is_ordered(name):
         # Levels that do not occur keep their place, but a code for missing values is no level.
-        occurs = ~np.isin(
-            np.arange(len(categories)), [level for level in meant if level is not None]
-        )
-    occurring = np.flatnonzero(occurs).tolist()
-    level_of = np.full(len(categories) + 1, -1)
-    level_of[occurring] = np.arange(len(occurring))
-    levels = tuple(categories[level] for level in occurring)
-    if setting.levels is not None:
-        level_of, levels = _declared(name, categories, occurring, setting.levels, numbers)
-    elif kind == "ordinal" and not (frame.is_ordered(name) or frame.is_numeric(name)):
-        raise no_order(name)
+        occurs = tag_of[:-1] < 0
+    occurring = np.flatnonzero(occurs)
     if kind == "boolean" and len(occurring) > 2:
-        third = int(np.argmax(~np.isin(numbers, [-1, *dict.fromkeys(numbers[numbers >= 0])][:3])))
+        third = ~np.isin(numbers, [-1, *dict.fromkeys(numbers[numbers >= 0])][:3])
         raise InputError(
             f"A column of kind boolean has two values; column {shown(name)} has {len(occurring)}, the third "
-            f"first in row {third + 1} (the first record is row 1). Say nominal."
+            f"first in {first_row(third)}. Say nominal."
         )
-    ranks = level_of[numbers]
+    rank_of = np.full(len(categories) + 1, -1)
+    levels = [categories[level] for level in occurring]
+    rank_of[occurring] = np.arange(len(occurring))
+    if variable.setting.levels is not None:  # in the order in which they are declared
+        levels, rank_of = list(variable.setting.levels), np.full_like(rank_of, -1)
+        for rank, declared in enumerate(variable.setting.levels):
+            match = _matching(declared, categories)
+            if match is not None:
+                rank_of[match], levels[rank] = rank, categories[match]
+        strange = occurring[rank_of[occurring] < 0]
+        if len(strange):
+            raise InputError(
+                f"Every value of column {shown(name)} must be among its declared levels, "
+                f"{listed(variable.setting.levels, limit=12)}; "
+                f"{plural(len(strange), 'other occurs', 'others occur')}, the first in "
+                f"{first_row(np.isin(numbers, strange))}. "
+                "Add them to the levels, or name them as codes for missing."
+            )
+    elif kind == "ordinal" and not (frame.is_ordered(name) or frame.is_numeric(name)):
+        raise no_order(name)
+    ranks = rank_of[numbers]
     values = np.where(numbers < 0, np.nan, ranks)
     there = np.flatnonzero(numbers >= 0)[::-1]
     rows = np.full(len(levels), -1)
     rows[ranks[there]] = there  # the first record of each level is written last
-    return Variable(
-        name, kind, values, setting, levels=levels, rows=rows, codes=tuple(codes), tags=tags
-    )
+    return replace(variable, values=values, levels=tuple(levels), rows=rows, tags=tags)
 
 
 def no_order(name: Any) -> InputError:
@@ -381,47 +359,16 @@ def no_order(name: Any) -> InputError:
     )
 
 
-def _declared(
-    name: Any,
-    categories: Sequence[Any],
-    occurring: list[int],
-    levels: Sequence[Any],
-    numbers: Labels,
-) -> tuple[Labels, tuple[Any, ...]]:
-    """Order the values as their levels are declared; refuse one that was not declared."""
-    number = np.full(len(categories) + 1, -1)
-    shown_as = list(levels)
-    for rank, level in enumerate(levels):
-        match = _matching(level, categories)
-        if match is not None:
-            number[match] = rank
-            shown_as[rank] = categories[match]
-    strange = [level for level in occurring if number[level] < 0]
-    if strange:
-        row = int(np.argmax(np.isin(numbers, strange))) + 1
-        raise InputError(
-            f"Every value of column {shown(name)} must be among its declared levels, "
-            f"{listed(levels, limit=12)}; {plural(len(strange), 'other occurs', 'others occur')}, "
-            f"the first in row {row} (the first record is row 1). "
-            "Add them to the levels, or name them as codes for missing."
-        )
-    return number, tuple(shown_as)
-
-
 def _matching(level: Any, categories: Sequence[Any]) -> int | None:
     """Find the value that a level of the plan means: the same value, or the same text or number."""
-    for number, value in enumerate(categories):
+    text, number = str(level).strip(), _as_number(level)
+    for at, value in enumerate(categories):
         if type(value) is type(level) and value == level:
-            return number
-    wanted, number_wanted = str(level).strip(), _as_number(level)
-    for number, value in enumerate(categories):
-        if str(value).strip() == wanted:
-            return number
-        if (
-            number_wanted is not None
-            and isinstance(value, int | float)
-            and not isinstance(value, bool)
-            and float(value) == number_wanted
+            return at
+    for at, value in enumerate(categories):
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        if str(value).strip() == text or (
+            is_number and number is not None and float(value) == number
         ):
-            return number
+            return at
     return None

@@ -82,7 +82,12 @@ def lost_by_kernel(space, weights, labels, k=2):
     demands = demands_of([], len(labels))
     run = last_search.Run(space.searched, k, 0, new_state(), weights, demands)
     groups, cold = grouped(space.matrix, labels, int(labels.max()) + 1), Heat(0.0, 0.0, 1.0)
-    return last_search._search_once(run, space.releases, groups, 0, 0.0, cold)[1]
+
+    def work(patches, begin, end):
+        rest = (demands, patches, begin, end, k, 0.0, cold, run.state)
+        last_search.search_patches(run.X, run.weights, space.releases, *rest)
+
+    return last_search.search_patches_once(run, groups, 0, last_search._IN_A_PATCH, work)[1]
 
 
 def searched(space, labels, k, required=(), **settings):

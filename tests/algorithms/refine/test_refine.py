@@ -1,9 +1,7 @@
 """Refinement: never worse, sizes kept at every step, the same for any number of threads."""
 
-import functools
 import importlib
 
-import numba
 import numpy as np
 import pytest
 from hypothesis import given
@@ -15,8 +13,10 @@ import oracles
 import published
 from entries import entry, in_python
 from microagg.algorithms.refine import pool as pools
-from microagg.algorithms.refine.anneal import Heat, PoolSettings
+from microagg.algorithms.refine.anneal import Heat, PoolSettings, anneal_patches
 from microagg.algorithms.refine.descend import descend as descend_in_pool
+from microagg.algorithms.refine.patches import grouped, labelled
+from microagg.algorithms.refine.search_passes import Run, search_patches_once
 from microagg.base.progress import STOP, new_state
 from microagg.encode.scale import fit_scale
 from microagg.kernels.labels import canonical_labels, sum_of_squares
@@ -57,58 +57,37 @@ def test_never_worse_than_given(table, seed):
     assert np.array_equal(labels, before)
 
 
-@functools.cache
-def checked_anneal(weighted):
-    """Compile the kernel from the same source with its checks: they raise after a wrong step."""
-    module = importlib.import_module("microagg.algorithms.refine.anneal")
-    assert not module.CHECKED
-    module.CHECKED = True
-    try:
-        function = numba.njit(module.anneal.py_func)
-        X, labels = np.zeros((4, 1)), np.array([0, 0, 1, 1])
-        weights = np.ones(4) if weighted else None
-        demands = no_demands(4) if weighted else None
-        search = PoolSettings(2, 6, True, 0.0)
-        heat = Heat(1.0, 1.0, 1.0)
-        function(X, weights, demands, labels, 2, search, 1, heat, np.uint64(0), new_state())
-    finally:
-        module.CHECKED = False
-    return function
+def annealed(X, weights, demands, labels, k, search, steps, heat, seed=0):
+    """Anneal one patch; return the new labels and what their groups lose by the search's own sums."""
+    run = Run(X, k, seed, new_state(), weights)
+    before, each = grouped(X, labels, labels.max() + 1), steps / (labels.max() + 1)
+
+    def work(patches, begin, end):
+        rest = (k, search, each, heat, run.state)
+        anneal_patches(X, weights, demands, patches, begin, end, *rest)
+
+    after, loss = search_patches_once(run, before, 0, (len(X), len(X)), work)
+    return labelled(after), loss
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5, 12])
-@pytest.mark.parametrize("weighted", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.parametrize("weighted", [False, True])
 def test_every_step_keeps_sizes_and_books(k, weighted):
-    # Hot, so that worse groups are taken too.
-    rng = np.random.default_rng(k)
+    # Hot, so that worse groups are taken too, and as hot at the end: few steps are the first of many.
+    heat, rng = Heat(5.0, 5.0, 1.0), np.random.default_rng(k)
     for seed in range(30):
         n = 11 * k + seed % k
         X = rng.normal(size=(n, 2)) if seed % 2 else rng.integers(0, 3, (n, 2)) * 1.0
         labels = np.minimum(rng.permutation(n) // k, 10)
         most = 2 + seed % 9  # groups in a pool
         weights = rng.lognormal(size=n) if weighted else None
-        heat = Heat(5.0, 0.0, 1.0)
         demands = no_demands(n) if weighted else None
         search = PoolSettings(most, most * (2 * k - 1), True, 0.0)
-        count, sse = checked_anneal(weighted)(
-            X, weights, demands, labels, k, search, 300, heat, np.uint64(seed), new_state()
-        )
-        assert sse == pytest.approx(squares_within(X, labels, weights))
-        sizes = np.bincount(labels, minlength=count)
-        assert len(sizes) == count
-        assert sizes.min() >= k
-        assert sizes.max() <= 2 * k - 1
-
-
-def test_the_checks_find_a_group_that_is_too_small():
-    # Records that are all equal: no step gains, so that the groups stay as they are given.
-    labels = np.array([0, 0, 0, 1])
-    heat = Heat(0.0, 0.0, 1.0)
-    with pytest.raises(AssertionError, match="size of a group"):
-        checked_anneal(False)(
-            *(np.ones((4, 1)), None, None, labels, 2, PoolSettings(2, 6, True, 0.0)),
-            *(1, heat, np.uint64(0), new_state()),
-        )
+        for steps in (*range(1, 20), 300):
+            after, sse = annealed(X, weights, demands, labels, k, search, steps, heat, seed)
+            assert sse == pytest.approx(squares_within(X, after, weights))
+            assert np.bincount(after).min() >= k
+            assert np.bincount(after).max() <= 2 * k - 1
 
 
 @given(

@@ -214,14 +214,15 @@ def test_loss_does_not_depend_on_the_number_of_threads(threads, monkeypatch):
     rng = np.random.default_rng(5)
     x = np.sort(1e6 + rng.standard_normal(9999))
     cuts = np.append(np.arange(3, 9990, 3), 9999)
-    whole = sorted_cut.share_lost(x, cuts)
-    _use(threads, monkeypatch)
-    for at_once, piece in ((9, 2), (1000, 64), (5000, 300)):
-        monkeypatch.setattr(sorted_cut, "_GROUPS_AT_ONCE", at_once)
-        monkeypatch.setattr(sorted_cut, "_GROUPS_A_PIECE", piece)
-        assert sorted_cut.share_lost(x, cuts) == whole
     groups = Groups(x, len(x), "sse")
-    assert whole == pytest.approx(float(groups.of(cuts) / groups.of([len(x)])))
+    share = float(groups.of(cuts) / groups.of([len(x)]))
+    for piece in (2, 64, 300):
+        monkeypatch.setattr(sorted_cut, "_GROUPS_A_PIECE", piece)
+        _use(1, monkeypatch)
+        alone = sorted_cut.share_lost(x, cuts)
+        _use(threads, monkeypatch)
+        assert sorted_cut.share_lost(x, cuts) == alone
+        assert alone == pytest.approx(share)
 
 
 def test_progress_counts_all_threads(monkeypatch):

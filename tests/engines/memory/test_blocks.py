@@ -8,7 +8,7 @@ import naive_requirements as naive
 from microagg import InputError, Plan, protect
 from microagg.job.job import Job
 from microagg.job.run import run
-from microagg.report.public import Bands, public_model
+from microagg.report.public import public_model
 from microagg.tables.frame import Frame
 
 # Blocks protect separately, which is warned of.
@@ -166,7 +166,7 @@ k = 2
 """
     plan = Plan.from_toml_text(text)
     roles = plan.roles(["a", "b", "hid"])
-    model = public_model(Frame(frame), plan, roles, Bands(*[""] * 5), None)
+    model = public_model(Frame(frame), plan, roles, {}, None)
     assert model["verdict"] == "amber"
 
 

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 import naive_requirements as naive
 from microagg import InputError
 from microagg.evidence.sentences import required_words
-from microagg.grouping.require.amount_rules import LargestShare, PPercent
+from microagg.grouping.require.amount_rules import (
+    LargestShare,
+    Population,
+    PPercent,
+    RiskLimit,
+    individual_risk,
+)
 from microagg.grouping.require.requirement import check_feasible, demands_of, violations_of
 from microagg.grouping.require.value_rules import (
     Closeness,
@@ -19,7 +25,6 @@ from microagg.grouping.require.value_rules import (
     HiddenValues,
     Units,
 )
-from microagg.grouping.require.weight_rules import Population, RiskLimit, individual_risk
 from microagg.plan.block import Require
 
 AMOUNTS = st.one_of(st.integers(0, 20).map(float), st.floats(0.001, 1e6))

@@ -237,9 +237,7 @@ _ROUNDS_OF_CUTS = 12
 _CUTS_AT_ONCE = 100
 _GROUPS_OF_HEURISTIC = 4  # for each record; with more, the integer solver takes minutes
 _TIME_OF_HEURISTIC = 0.3  # of what is left
-_WORTH_OF_A_NODE = (
-    1e-3  # a round of cuts must close this part of a node's gap, or branching goes on
-)
+_WORTH_OF_A_NODE = 1e-3  # of its gap, which a round of cuts must close, or branching goes on
 
 
 class _Node(NamedTuple):
@@ -343,7 +341,8 @@ class IntegerProgram:
             if solved is None:
                 return best
             _, duals, penalties, x, _ = solved
-            reduced = self._reduced(duals, penalties)
+            paid = np.bincount(self._column, duals[self._row], minlength=len(self.costs))
+            reduced: Floats = self.costs - paid + self._held @ penalties
             bound = self._proved(duals, penalties, reduced[allowed])
             before = -math.inf if best is None else best.bound
             if best is None or bound >= before:
@@ -357,11 +356,6 @@ class IntegerProgram:
                 break
             self._add_cuts(sets)
         return best
-
-    def _reduced(self, duals: Floats, penalties: Floats) -> Floats:
-        paid = np.bincount(self._column, weights=duals[self._row], minlength=len(self.costs))
-        reduced: Floats = self.costs - paid + self._held @ penalties
-        return reduced
 
     def _proved(self, duals: Floats, penalties: Floats, reduced: Floats) -> float:
         """Return the bound that duals prove for a node, from the reduced costs of its groups."""

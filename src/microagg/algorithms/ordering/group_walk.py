@@ -1,9 +1,7 @@
 """A walk through all records, group by group: steps 2 to 12 of RepOrdMic, one pass.
 
 A group is passed along a short path (``path_through``); next comes the group of the nearest record not
-yet seen. Nearly all of these searches end in lists of neighbours that are made once, the
-others ask a tree of the records left, or a list of these while such searches are few. A group that
-is the same as in the last walk, entered at the same record, has the same path. The paper: rep_ord_mic.py.
+yet seen. The paper, and what this costs: rep_ord_mic.py.
 """
 
 from __future__ import annotations

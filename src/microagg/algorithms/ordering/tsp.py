@@ -114,12 +114,6 @@ def _reverse(tour, position, i, j):
 
 
 @lean_subkernel
-def _connect(tour, position, a, b, c, d):
-    """Replace the steps a → b and c → d of the tour by a → c and b → d."""
-    _reverse(tour, position, position[b], position[c])
-
-
-@lean_subkernel
 def _two_opt(X, near, tour, position, a, touched):
     """Try to replace a step from a; the ends of what changed go to ``touched``."""
     n = tour.size
@@ -136,10 +130,10 @@ def _two_opt(X, near, tour, position, a, touched):
                 continue
             old = ab + distance(X, c, d)
             if old - (ac + distance(X, b, d)) > _LEAST * old:
-                if forward:
-                    _connect(tour, position, a, b, c, d)
+                if forward:  # a → b, c → d becomes a → c, b → d
+                    _reverse(tour, position, position[b], position[c])
                 else:
-                    _connect(tour, position, b, a, d, c)
+                    _reverse(tour, position, position[a], position[d])
                 touched[0], touched[1], touched[2], touched[3] = a, b, c, d
                 return True
     return False
@@ -183,9 +177,9 @@ def _swap_steps(tour, position, a, b, c, d):
     """Replace the neighbouring pairs a, b and c, d, met in this order, by a, c and b, d."""
     n = tour.size
     if tour[(position[a] + 1) % n] == b:
-        _connect(tour, position, a, b, c, d)
+        _reverse(tour, position, position[b], position[c])
     else:
-        _connect(tour, position, d, c, b, a)
+        _reverse(tour, position, position[c], position[b])
 
 
 @lean_subkernel

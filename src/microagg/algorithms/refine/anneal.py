@@ -18,12 +18,14 @@ import numpy as np
 from microagg.algorithms.refine.descend import descend
 from microagg.algorithms.refine.patches import put_back, rows_of, take_rows
 from microagg.algorithms.refine.pool import (
+    PENALTY,
+    UNDERFLOW,
+    Rules,
     adopt,
     cost,
     measure,
     new_pool,
     rebuild,
-    rules_for,
     sse_of,
     weight_of,
 )
@@ -33,7 +35,6 @@ from microagg.compile.jit import kernel, lean_subkernel, subkernel
 from microagg.kernels.random_numbers import draw, draw_exponential
 from microagg.kernels.require_kinds import Demands
 
-CHECKED = False  # tests compile the kernels anew with True: every step is then checked
 _AROUND = 0.3  # share of the steps whose pool is made around all members of a group, not around one
 
 
@@ -140,18 +141,6 @@ def _walk(groups, x, steps):
 
 
 @lean_subkernel
-def _measure_all(X, groups, count, row, distance):
-    """Compute the squared distances of a record to all centroids."""
-    for g in range(count):
-        distance[g] = 0.0
-    for j in range(X.shape[1]):
-        centroid, value = groups.centroid[j], X[row, j]
-        for g in range(count):
-            gap = centroid[g] - value
-            distance[g] += gap * gap
-
-
-@lean_subkernel
 def _choose(X, groups, count, row, p, around, search, chosen, distance, random):
     """Choose a record's group and up to p−1 others near to it, as far as there is room; how many.
 
@@ -165,7 +154,13 @@ def _choose(X, groups, count, row, p, around, search, chosen, distance, random):
             start = groups.head[home] if search.bounded else row
             row = _walk(groups, start, int(draw(random) * groups.size[home]))
         if around or have == 1:
-            _measure_all(X, groups, count, row, distance)
+            for g in range(count):
+                distance[g] = 0.0
+            for j in range(X.shape[1]):
+                centroid, value = groups.centroid[j], X[row, j]
+                for g in range(count):
+                    gap = centroid[g] - value
+                    distance[g] += gap * gap
         for b in range(have):
             distance[chosen[b]] = np.inf
         nearest = 0
@@ -244,41 +239,10 @@ def _replace(X, weights, groups, count, chosen, q, pool, new_q, bounded):
     return count
 
 
-@subkernel
-def _check(X, weights, groups, count, k, bounded):
-    """Raise unless every record is in one group of an allowed size, and all sums are right."""
-    seen = np.zeros(len(X), np.intp)
-    for g in range(count):
-        x, size = groups.head[g], 0
-        while x >= 0:
-            if groups.label[x] != g:
-                raise AssertionError("label of a record")
-            seen[x] += 1
-            size += 1
-            x = groups.after[x]
-        if size != groups.size[g] or size < k or (bounded and size > 2 * k - 1):
-            raise AssertionError("size of a group")
-        sse = _spread(X, weights, groups, g)
-        if abs(sse - groups.sse[g]) > 1e-9 * (1 + sse):
-            raise AssertionError("SSE of a group")
-    for i in range(len(X)):
-        if seen[i] != 1:
-            raise AssertionError("record not in exactly one group")
-
-
 @lean_subkernel
 def temperature_at(heat, step, steps, before, q):
     """Return the temperature of a step for a pool of q groups that had this SSE before."""
     return (heat.hot + (heat.cold - heat.hot) * step / steps) * np.sqrt(heat.unit * before / q)
-
-
-@lean_subkernel
-def _draw_row(groups, count, bounded, random):
-    """Draw a record: of a random group, or, where sizes differ a lot, any."""
-    if not bounded:
-        return int(draw(random) * groups.label.size)
-    g = int(draw(random) * count)
-    return _walk(groups, groups.head[g], int(draw(random) * groups.size[g]))
 
 
 @subkernel
@@ -295,7 +259,11 @@ def anneal(X, weights, demands, labels, k, search, steps, heat, seed, state):
     for step in range(steps):
         if state[STOP] or (bounded and count < 2):
             break
-        row = _draw_row(groups, count, bounded, random)
+        if bounded:  # a record of a random group; where sizes differ a lot, any
+            g = int(draw(random) * count)
+            row = _walk(groups, groups.head[g], int(draw(random) * groups.size[g]))
+        else:
+            row = int(draw(random) * groups.label.size)
         p = 2 + int(draw(random) * (search.groups - 1))
         around = draw(random) < _AROUND
         if groups.size[groups.label[row]] > search.records:
@@ -303,7 +271,8 @@ def anneal(X, weights, demands, labels, k, search, steps, heat, seed, state):
         q = _choose(X, groups, count, row, p, around, search, chosen, distance, random)
         m, before = _gather(groups, chosen, q, pool.rows)
         measure(X, weights, demands, pool, m, bounded)
-        rules, new_q = rules_for(k, bounded, before), q
+        largest = 2 * k - 1 if bounded else 2**62
+        rules, new_q = Rules(k, largest, bounded, max(PENALTY * before, UNDERFLOW)), q
         if demands is not None and search.adopting > 0 and draw(random) < search.adopting:
             adopt(split, m, k, groups.size, chosen, q)
         else:
@@ -313,13 +282,10 @@ def anneal(X, weights, demands, labels, k, search, steps, heat, seed, state):
         allowed = before + temperature_at(heat, step, steps, before, q) * draw_exponential(random)
         if violation(split.tallies, 0, new_q) == 0 and cost(split, new_q) < allowed:
             count = _replace(X, weights, groups, count, chosen, q, pool, new_q, bounded)
-        if CHECKED:
-            _check(X, weights, groups, count, k, bounded)
     total = 0.0
     for g in range(count):
         total += groups.sse[g]
-    for i in range(len(X)):
-        labels[i] = groups.label[i]
+    labels[:] = groups.label
     return count, total
 
 

@@ -15,9 +15,8 @@ _NOISE = 1e-11  # gains below this share of the pool's SSE may be rounding, and 
 # The same holds for gains below this share of the largest number that they are computed from: records far
 # away from all others leave their rounding in every sum that they once were part of.
 _ROUNDING = 1e-14
-_CHANGES = (
-    50  # per record at most, in case rounding goes in circles after all; one or two are usual
-)
+# Per record at most, in case rounding goes in circles after all; one or two are usual.
+_CHANGES = 50
 
 
 @inlined_subkernel
@@ -184,7 +183,7 @@ def _swap(split, a, g, b, h, width, bounded):
     x, y = members[g, a], members[h, b]
     if (
         not bounded
-    ):  # in two steps, as seeds of searches under requirements have always led to groups
+    ):  # in two steps: seeds of searches under requirements have always led to groups so
         leave(split, a, g, width, bounded)
         leave(split, b, h, width, bounded)
         join(split, y, g, width)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from microagg.algorithms.refine.tallies import number_codes
 from microagg.compile.jit import lean_subkernel
 from microagg.kernels.release_kinds import MEAN, MODE, NEARER_SORT, NEAREST, ROUNDED
 from microagg.kernels.require_demands import shortage
@@ -37,7 +38,7 @@ class Patch(NamedTuple):
     stats: Any  # (groups, columns, 7)
     mode: Any  # (groups, columns)
     tally: Any  # (groups, levels) weight of each level, of all columns that release a mode
-    codes: Any  # (2, room) scratch for requirements
+    codes: Any  # (4, room) scratch for requirements
     amounts: Any  # (room,)
 
 
@@ -143,11 +144,7 @@ def count_group(patch, g):
                     second = patch.tally[g, level]
         stats = patch.stats
         stats[g, c, HAS], stats[g, c, MASS], stats[g, c, OFF] = has, mass, off
-        stats[g, c, FIRST], stats[g, c, SECOND], stats[g, c, BLANK] = (
-            first,
-            second,
-            blank,
-        )
+        stats[g, c, FIRST], stats[g, c, SECOND], stats[g, c, BLANK] = first, second, blank
         stats[g, c, LOSS] = _loss(releases, c, size, has, mass, first, second, off, blank)
         patch.mode[g, c] = mode
 
@@ -247,7 +244,8 @@ def exchange(patch, g, h, x, y):
 @lean_subkernel
 def lacks(patch, g, h, x, y):
     """Return whether one of two groups violates a requirement after a change as in :func:`rise`."""
-    demands, order, codes, tally = patch.demands, patch.codes[0], patch.codes[1], patch.amounts
+    demands, tally = patch.demands, patch.amounts
+    rows, order, own, code = patch.codes[0], patch.codes[1], patch.codes[2], patch.codes[3]
     for at in range(2 * len(demands.rule)):
         r, side = at // 2, at % 2
         group, gives, into = (g, x, y) if side == 0 else (h, y, x)
@@ -257,18 +255,11 @@ def lacks(patch, g, h, x, y):
             if z < 0 or z == gives:
                 continue
             total += demands.amounts[r, z]
-            b = m
-            while b > 0 and demands.codes[r, order[b - 1]] > demands.codes[r, z]:
-                order[b] = order[b - 1]
-                b -= 1
-            order[b] = z
+            rows[m], tally[m] = z, 0.0
             m += 1
-        entries = 0
+        number_codes(demands.codes[r], rows, order, own, code, m)
         for a in range(m):
-            if entries == 0 or codes[entries - 1] != demands.codes[r, order[a]]:
-                codes[entries], tally[entries] = demands.codes[r, order[a]], 0.0
-                entries += 1
-            tally[entries - 1] += demands.amounts[r, order[a]]
-        if shortage(demands.rule[r], demands.table, codes, tally, entries, m, total) > 0:
+            tally[own[a]] += demands.amounts[r, rows[a]]
+        if shortage(demands.rule[r], demands.table, code, tally, code[-1], m, total) > 0:
             return True
     return False

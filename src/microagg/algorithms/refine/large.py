@@ -57,6 +57,20 @@ class _LargeGroups(NamedTuple):
     centroid: Any  # (groups, d)
 
 
+class _Scratch(NamedTuple):
+    rows: Any  # (records,)
+    keys: Any  # (records,)
+    ends: Any  # (2, d)
+    changed: Any  # (groups of a pool,) last round that changed it
+
+
+@subkernel
+def _new_scratch(records, groups, d):
+    return _Scratch(
+        np.empty(records, np.intp), np.empty(records), np.empty((2, d)), np.empty(groups, np.intp)
+    )
+
+
 @subkernel
 def _new_groups(slots, k, d):
     return _LargeGroups(
@@ -102,25 +116,20 @@ def _grouped(X, weights, labels, k):
 
 
 @lean_subkernel
-def _mass_of(weights, rows, begin, end):
-    """Return the weight of rows[begin:end]."""
-    mass = 0.0
-    for x in range(begin, end):
-        mass += weight_of(weights, rows[x])
-    return mass
-
-
-@lean_subkernel
 def _centres(X, weights, rows, cut, m, ends):
     """Centroids of rows[:cut] and rows[cut:m]; return what is to be made large."""
     for j in range(X.shape[1]):
         ends[0, j] = ends[1, j] = 0.0
+    first_mass = second_mass = total = 0.0
     for x in range(m):
         row, end = rows[x], 0 if x < cut else 1
+        w = weight_of(weights, row)
+        if x < cut:
+            first_mass += w
+        else:
+            second_mass += w
         for j in range(X.shape[1]):
-            ends[end, j] += weight_of(weights, row) * X[row, j]
-    first_mass, second_mass = _mass_of(weights, rows, 0, cut), _mass_of(weights, rows, cut, m)
-    total = 0.0
+            ends[end, j] += w * X[row, j]
     for j in range(X.shape[1]):
         ends[0, j], ends[1, j] = ends[0, j] / first_mass, ends[1, j] / second_mass
         total += (ends[0, j] - ends[1, j]) ** 2
@@ -158,44 +167,31 @@ def _part(X, weights, rows, m, k, ends, keys):
 
 
 @lean_subkernel
-def _both(groups, a, b, rows):
-    """List the members of two groups, those of the first before the others; return how many there are."""
-    size = groups.size[a]
-    for x in range(size):
-        rows[x] = groups.members[a, x]
-    for x in range(groups.size[b]):
-        rows[size + x] = groups.members[b, x]
-    return size + groups.size[b]
+def _part_two(X, weights, groups, a, b, k, scratch, first, second):
+    """Part two groups anew; return whether that gains.
 
-
-@lean_subkernel
-def _give(groups, a, b, rows, cut, m):
-    """Make rows[:cut] the first of two groups, and the rest of m the other."""
+    ``first`` and ``second`` are places of records from which to begin; −1: from the centroids.
+    """
+    rows, ends, size = scratch.rows, scratch.ends, groups.size[a]
+    m = size + groups.size[b]
+    for x in range(m):
+        rows[x] = groups.members[a, x] if x < size else groups.members[b, x - size]
+    before = _centres(X, weights, rows, size, m, ends)
+    if first >= 0:
+        for j in range(X.shape[1]):
+            ends[0, j], ends[1, j] = X[rows[first], j], X[rows[second], j]
+    after, cut = _part(X, weights, rows, m, k, ends, scratch.keys)
+    if after <= before * (1 + _NOISE):
+        return False
     groups.size[a], groups.size[b] = cut, m - cut
-    for x in range(cut):
-        groups.members[a, x] = rows[x]
-    for x in range(cut, m):
-        groups.members[b, x - cut] = rows[x]
-
-
-@lean_subkernel
-def _part_pair(X, weights, groups, k, a, b, rows, keys, ends, random):
-    """Part two groups anew; return whether that gains."""
-    gains = False
-    for attempt in range(2):
-        m = _both(groups, a, b, rows)
-        before = _centres(X, weights, rows, groups.size[a], m, ends)
-        if attempt == 1:
-            first, second = rows[int(draw(random) * m)], rows[int(draw(random) * m)]
-            for j in range(X.shape[1]):
-                ends[0, j], ends[1, j] = X[first, j], X[second, j]
-        after, cut = _part(X, weights, rows, m, k, ends, keys)
-        if after > before * (1 + _NOISE):
-            _give(groups, a, b, rows, cut, m)
-            for j in range(X.shape[1]):
-                groups.centroid[a, j], groups.centroid[b, j] = ends[0, j], ends[1, j]
-            gains = True
-    return gains
+    for x in range(m):
+        if x < cut:
+            groups.members[a, x] = rows[x]
+        else:
+            groups.members[b, x - cut] = rows[x]
+    for j in range(X.shape[1]):
+        groups.centroid[a, j], groups.centroid[b, j] = ends[0, j], ends[1, j]
+    return True
 
 
 @lean_subkernel
@@ -222,8 +218,7 @@ def _part_patches(X, weights, groups, changed, k, begin, end, order, first, seed
 
     ``changed`` (groups,) is the last sweep that changed each.
     """
-    rows, keys = np.empty(4 * k, np.intp), np.empty(4 * k)
-    ends, random = np.empty((2, X.shape[1])), np.empty(1, np.uint64)
+    scratch, random = _new_scratch(4 * k, 0, X.shape[1]), np.empty(1, np.uint64)
     near, squares = np.empty(_NEIGHBOURS, np.intp), np.empty(_NEIGHBOURS)
     for patch in range(begin, end):
         random[0] = seeds[patch]
@@ -236,19 +231,17 @@ def _part_patches(X, weights, groups, changed, k, begin, end, order, first, seed
                     return
                 b, g, h = near[c], mine[a], mine[near[c]]
                 if max(changed[g], changed[h]) >= sweep - _LASTS and not done[a, b]:
-                    if _part_pair(X, weights, groups, k, g, h, rows, keys, ends, random):
+                    gains = _part_two(X, weights, groups, g, h, k, scratch, -1, -1)
+                    m = groups.size[g] + groups.size[h]
+                    x, y = int(draw(random) * m), int(draw(random) * m)
+                    gains |= _part_two(X, weights, groups, g, h, k, scratch, x, y)
+                    if gains:
                         changed[g] = changed[h] = sweep
                     done[a, b] = done[b, a] = True
 
 
 def part_pairs(
-    X: Floats,
-    weights: Floats | None,
-    labels: Labels,
-    k: int,
-    sweeps: int,
-    seed: int,
-    state: State,
+    X: Floats, weights: Floats | None, labels: Labels, k: int, sweeps: int, seed: int, state: State
 ) -> Labels:
     """Improve groups of k to 2k−1 records by parting pairs of neighbours, until nothing gains or it is over.
 
@@ -295,13 +288,6 @@ def part_pairs(
 # Annealing, a few neighbouring groups at a time.
 
 
-class _PoolScratch(NamedTuple):
-    rows: Any  # (records of a pool,)
-    keys: Any  # (records of a pool,)
-    ends: Any  # (2, d)
-    changed: Any  # (groups of a pool,) last round that changed it
-
-
 @lean_subkernel
 def _nearest_first(X, rows, begin, m, k, centre, keys):
     """Bring the k rows nearest to a point to the beginning of rows[begin:m]."""
@@ -337,19 +323,6 @@ def _rebuild(X, weights, pool, q, m, k, scratch, random):
 
 
 @lean_subkernel
-def _part_two(X, weights, pool, g, h, k, scratch):
-    """Part two groups of a pool anew; return whether that gains."""
-    rows, ends = scratch.rows, scratch.ends
-    m = _both(pool, g, h, rows)
-    before = _centres(X, weights, rows, pool.size[g], m, ends)
-    after, cut = _part(X, weights, rows, m, k, ends, scratch.keys)
-    if after <= before * (1 + _NOISE):
-        return False
-    _give(pool, g, h, rows, cut, m)
-    return True
-
-
-@lean_subkernel
 def _descend(X, weights, pool, q, k, scratch):
     """Part the groups of a pool two by two until nothing gains; return their SSE."""
     changed = scratch.changed
@@ -360,7 +333,7 @@ def _descend(X, weights, pool, q, k, scratch):
         for g in range(q):
             for h in range(g):
                 if max(changed[g], changed[h]) >= turn - 1 and _part_two(
-                    X, weights, pool, g, h, k, scratch
+                    X, weights, pool, g, h, k, scratch, -1, -1
                 ):
                     changed[g] = changed[h] = turn
                     busy = True
@@ -391,10 +364,8 @@ def anneal_large(X, weights, labels, k, most, steps, heat, seed, state):
     """
     n, d = X.shape
     groups, count = _grouped(X, weights, labels, k)
-    pool, room = _new_groups(most + 1, k, d), most * (2 * k - 1)
-    scratch = _PoolScratch(
-        np.empty(room, np.intp), np.empty(room), np.empty((2, d)), np.empty(most + 1, np.intp)
-    )
+    pool = _new_groups(most + 1, k, d)
+    scratch = _new_scratch(most * (2 * k - 1), most + 1, d)
     chosen, squares, every = np.empty(most + 1, np.intp), np.empty(most), np.arange(n // k)
     random = np.array([seed], np.uint64)
     for step in range(steps):

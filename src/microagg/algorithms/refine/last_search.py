@@ -19,8 +19,6 @@ Threads   A patch's random numbers depend on the seed, the pass and the patch al
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from microagg.algorithms.refine.anneal import Heat, demands_on, weights_of
@@ -43,6 +41,7 @@ from microagg.algorithms.refine.patches import (
     take_rows,
 )
 from microagg.algorithms.refine.search_passes import (
+    AnnealBudget,
     Run,
     best_of_passes,
     heat_of,
@@ -183,7 +182,7 @@ def _form(X, weights, releases, demands, rows, labels, k):
         np.empty((n_groups, columns, 7)),
         np.empty((n_groups, columns), np.intp),
         np.zeros((n_groups, levels)),
-        np.empty((2, room), np.intp),
+        np.empty((4, room), np.intp),
         np.empty(room),
     )
     for a in range(m):
@@ -225,33 +224,12 @@ def search_patches(X, weights, releases, demands, patches, begin, end, k, steps,
         put_back(records, rows, labels, n_groups, k, patches, at)
 
 
-class _SearchBudget(NamedTuple):
-    """Limits on the length of the search."""
-
-    each: float  # changes looked for, for each record
-    table: float  # for the whole table
-    most: float  # for each record at most
-    passes: int
-    hot: float  # temperature to begin with, in units of the mean loss of a group
-
-
+# Steps are counted for each record, temperatures in units of the mean loss of a group.
 _BUDGETS = {
-    "fast": _SearchBudget(5, 20_000, 30, 2, 0.0),
-    "balanced": _SearchBudget(30, 120_000, 150, 6, 0.02),
-    "best": _SearchBudget(200, 2_400_000, 1_200, 16, 0.02),
+    "fast": AnnealBudget(5, 20_000, 30, 2, 0.0),
+    "balanced": AnnealBudget(30, 120_000, 150, 6, 0.02),
+    "best": AnnealBudget(200, 2_400_000, 1_200, 16, 0.02),
 }
-
-
-def _search_once(
-    run: Run, releases: Releases, old: PackedGroups, turn: int, steps: float, heat: Heat
-) -> tuple[PackedGroups, float]:
-    """Search every patch once, ``steps`` for each record; return the new groups and what they lose."""
-
-    def work(patches: Patches, begin: int, end: int) -> None:
-        rest = (run.demands, patches, begin, end, run.k, steps, heat, run.state)
-        search_patches(run.X, run.weights, releases, *rest)
-
-    return search_patches_once(run, old, turn, _IN_A_PATCH, work)
 
 
 def lower_released_loss(
@@ -290,12 +268,19 @@ def lower_released_loss(
     mass = np.ones(len(X)) if weights is None else weights
     run, budget = Run(X, k, seed, state, mass, demands), _BUDGETS[effort]
     steps = min(budget.each + budget.table / (len(X) if n_total is None else n_total), budget.most)
-    groups_before = grouped(X, labels, n_groups)
-    _, least = _search_once(run, releases, groups_before, budget.passes, 0.0, Heat(0.0, 0.0, 1.0))
+    groups_before, passes = grouped(X, labels, n_groups), budget.passes
 
     def search_once(old: PackedGroups, turn: int) -> tuple[PackedGroups, float]:
-        heat = heat_of(turn, budget.passes, budget.hot, least / n_groups)
-        return _search_once(run, releases, old, turn, steps / budget.passes, heat)
+        each, heat = 0.0, Heat(0.0, 0.0, 1.0)
+        if turn < passes:
+            each, heat = steps / passes, heat_of(turn, passes, budget.hot, least / n_groups)
 
-    best, _ = best_of_passes(state, groups_before, least, range(budget.passes), search_once)
-    return canonical_labels(labelled(best))
+        def work(patches: Patches, begin: int, end: int) -> None:
+            rest = (demands, patches, begin, end, k, each, heat, state)
+            search_patches(X, mass, releases, *rest)
+
+        return search_patches_once(run, old, turn, _IN_A_PATCH, work)
+
+    _, least = search_once(groups_before, passes)  # no steps: what they lose
+    best, _ = best_of_passes(state, groups_before, least, range(passes), search_once)
+    return labelled(best)

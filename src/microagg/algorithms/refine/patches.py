@@ -8,15 +8,13 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.compile.jit import kernel, lean_kernel, subkernel
-from microagg.compile.threads import each, helpers, share_growing
+from microagg.compile.threads import helpers, share_growing
 from microagg.kernels.halve import select
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.random_numbers import draw
 
 _HALF = 0.6  # of a table at most: cuts are not at the very middle
 _MANY = 8_192  # groups from which on threads split them faster than one
-_SHARED = 50_000  # groups from which on one halving is for several threads
-_PIECE = 8_192  # groups of it that a thread places at once
 
 
 class PackedGroups(NamedTuple):
@@ -56,9 +54,16 @@ def groups_in_a_patch(n_groups: int, least: int, most: int) -> int:
     return min(most, max(least, int(_HALF * n_groups)))
 
 
-@subkernel
-def _by_group(labels, n_groups):
-    """List the rows of group 0, 1, …; group g is at start[g] up to start[g + 1]."""
+@kernel
+def grouped(X, labels, n_groups):
+    """List the rows of group 0, 1, … of labels that count from 0, and the centroids.
+
+    Parameters
+    ----------
+    X : (n, d) records
+    labels : (n,) int64, writeable, groups 0..n_groups − 1
+    n_groups : how many there are
+    """
     start = np.zeros(n_groups + 1, np.intp)
     for label in labels:
         start[label + 1] += 1
@@ -68,12 +73,7 @@ def _by_group(labels, n_groups):
     for i in range(labels.size):
         rows[at[labels[i]]] = i
         at[labels[i]] += 1
-    return rows, start
-
-
-@subkernel
-def _centroids(X, rows, start):
-    n_groups, d = start.size - 1, X.shape[1]
+    d = X.shape[1]
     centroid = np.zeros((n_groups, d))
     for g in range(n_groups):
         for a in range(start[g], start[g + 1]):
@@ -81,21 +81,7 @@ def _centroids(X, rows, start):
                 centroid[g, j] += X[rows[a], j]
         for j in range(d):
             centroid[g, j] /= start[g + 1] - start[g]
-    return centroid
-
-
-@kernel
-def grouped(X, labels, n_groups):
-    """List the groups of labels that count from 0.
-
-    Parameters
-    ----------
-    X : (n, d) records
-    labels : (n,) int64, writeable, groups 0..n_groups − 1
-    n_groups : how many there are
-    """
-    rows, start = _by_group(labels, n_groups)
-    return PackedGroups(rows, start, _centroids(X, rows, start))
+    return PackedGroups(rows, start, centroid)
 
 
 class _Halvings(NamedTuple):
@@ -148,27 +134,15 @@ def plan_halvings(n_groups, most, random):
 
 
 @lean_kernel
-def _place(centroid, groups, keys, plan, h, begin, end):
-    """Place some groups of a halving along the line through two of its groups."""
-    first, second = groups[plan.one[h]], groups[plan.other[h]]
-    for a in range(begin, end):
-        keys[a] = 0.0
-        for j in range(centroid.shape[1]):
-            keys[a] += centroid[groups[a], j] * (centroid[second, j] - centroid[first, j])
-
-
-@lean_kernel
 def _halve(centroid, groups, keys, plan, begin, end):
     """Make the halvings begin..end−1: groups are in two parts along the line through two of them."""
     for h in range(begin, end):
-        _place(centroid, groups, keys, plan, h, plan.start[h], plan.stop[h])
+        first, second = groups[plan.one[h]], groups[plan.other[h]]
+        for a in range(plan.start[h], plan.stop[h]):
+            keys[a] = 0.0
+            for j in range(centroid.shape[1]):
+                keys[a] += centroid[groups[a], j] * (centroid[second, j] - centroid[first, j])
         select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
-
-
-@lean_kernel
-def part_placed(groups, keys, plan, h):
-    """End a halving whose groups are placed."""
-    select(keys, groups, plan.start[h], plan.stop[h], plan.middle[h])
 
 
 def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
@@ -192,40 +166,19 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
         _halve(centroid, groups, keys, plan, 0, count)
         return groups, first
 
-    def halves_of(h: int) -> list[int]:
-        """List the halvings of the two parts of a halving, unless they are patches."""
-        after = int(plan.after[h])
-        large = plan.middle[h] - plan.start[h] > most
-        second = int(plan.after[h + 1]) if large else h + 1
-        return [*([h + 1] if large else []), *([second] if second < after else [])]
-
     def work(h: int) -> list[int]:
+        """Make a halving; return those of its two parts, unless they are patches or were made too."""
+        after = int(plan.after[h])
         if plan.stop[h] - plan.start[h] <= max(most, n_groups // (2 * threads)):
-            _halve(centroid, groups, keys, plan, h, int(plan.after[h]))
+            _halve(centroid, groups, keys, plan, h, after)
             return []
         _halve(centroid, groups, keys, plan, h, h + 1)
-        return halves_of(h)
+        if plan.middle[h] - plan.start[h] <= most:
+            return [h + 1] if h + 1 < after else []
+        second = int(plan.after[h + 1])
+        return [h + 1, second] if second < after else [h + 1]
 
-    def halve_together(large: list[int]) -> None:
-        """Make halvings that are shared out to all threads, one after the other."""
-        pieces = [
-            (h, begin, min(begin + _PIECE, int(plan.stop[h])))
-            for h in large
-            for begin in range(plan.start[h], plan.stop[h], _PIECE)
-        ]
-        each(lambda a: _place(centroid, groups, keys, plan, *pieces[a]), len(pieces))
-        each(lambda a: part_placed(groups, keys, plan, large[a]), len(large))
-
-    # Of the largest parts there are too few for all threads.
-    halvings = [0]
-    while large := [h for h in halvings if plan.stop[h] - plan.start[h] > _SHARED]:
-        halve_together(large)
-        halvings = [
-            h
-            for halving in halvings
-            for h in (halves_of(halving) if halving in large else [halving])
-        ]
-    share_growing(work, halvings)
+    share_growing(work, [0])
     return groups, first
 
 

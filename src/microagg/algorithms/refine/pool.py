@@ -33,7 +33,7 @@ from microagg.kernels.random_numbers import draw
 from microagg.kernels.require_kinds import TOLERANCE
 
 UNDERFLOW = 1e-300  # gains below this may be rounding, whatever the SSE
-_PENALTY = 10.0  # for a violation while groups are put together, in units of the pool's SSE
+PENALTY = 10.0  # for a violation while groups are put together, in units of the pool's SSE
 
 
 class PoolSplit(NamedTuple):
@@ -72,12 +72,6 @@ class Rules(NamedTuple):
     largest: int  # records at most
     bounded: bool  # whether that is 2k − 1; otherwise groups may have any size
     penalty: float  # for a violation
-
-
-@lean_subkernel
-def rules_for(k, bounded, sse):
-    """Return the rules for putting groups together that had this SSE before."""
-    return Rules(k, 2 * k - 1 if bounded else 2**62, bounded, max(_PENALTY * sse, UNDERFLOW))
 
 
 @lean_subkernel

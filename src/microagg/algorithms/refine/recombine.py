@@ -104,10 +104,9 @@ def _together(parts: Sequence[CandidateGroups]) -> CandidateGroups:
 
 
 def _relaxed(
-    table: _KnownRecords, first: CandidateGroups, others: CandidateGroups, state: State
+    table: _KnownRecords, columns: CandidateGroups, n_groups: int, state: State
 ) -> _Relaxation | None:
     """Add columns until none costs less than its records pay, or it hardly matters."""
-    columns, n_groups = _together([first, others]), len(first.size)
     program = GroupProgram(len(table.word), 2 * table.k - 1, state, most=1.0)
     program.add(columns.members, columns.sse)
     filled = new_columns(_ROOM // (2 * table.k - 1), table.k)
@@ -160,18 +159,17 @@ def _promising(
     """
     columns, price = relaxed.columns, relaxed.price
 
-    def excess(of: CandidateGroups) -> Floats:
-        reduced = reduced_costs(of, price)
-        relative = reduced / (np.abs(of.sse - reduced) + _SMALL)
-        return np.where(reduced < room, relative, np.inf)
-
     filled = new_columns(_ROOM // (2 * table.k - 1), table.k)
-    spread, score = 0.02, excess(columns)
-    while np.count_nonzero(score < np.inf) < wanted and spread < _SPREAD:
+    spread = 0.02
+    while True:
+        reduced = reduced_costs(columns, price)
+        relative = reduced / (np.abs(columns.sse - reduced) + _SMALL)
+        score = np.where(reduced < room, relative, np.inf)
+        if np.count_nonzero(score < np.inf) >= wanted or spread >= _SPREAD:
+            break
         chosen = np.flatnonzero(score < spread)
         new = _variants(table, price, columns, chosen, spread * _SMALL, spread, filled)
         columns = _together([columns, new])
-        score = excess(columns)
         spread *= 1.5
     best = np.argsort(score, kind="stable")[:wanted]
     return _take(columns, best[score[best] < np.inf])
@@ -261,9 +259,8 @@ def recombine(
     if sse == 0 or n_groups == 1:
         return start
     table = _table(X, weights, k, sse / n_groups)
-    now = _groups_of(table, start)
-    others = [_groups_of(table, labels) for labels in partitions]
-    relaxed = _relaxed(table, now, _together(others), state)
+    groups = [_groups_of(table, labels) for labels in partitions]
+    now, relaxed = groups[0], _relaxed(table, _together(groups), n_groups, state)
     if relaxed is None or relaxed.value > n_groups * (1 - _TINY):
         return start
     room = n_groups - relaxed.value
@@ -342,15 +339,6 @@ def _mass_of(members, size, weight):
     for a in range(size):
         mass += weight_of(weight, members[a])
     return mass
-
-
-@lean_subkernel
-def _exchanged(within, mass, x, to_x, y, to_y, between, weight):
-    """Return the SSE of a group with y in the place of its member x, ``between`` away (squared)."""
-    if weight is None:
-        return (within - to_x + to_y - between) / mass
-    v, w = weight[x], weight[y]
-    return (within - v * to_x + w * (to_y - v * between)) / (mass - v + w)
 
 
 @kernel
@@ -445,7 +433,12 @@ def variants(distance, weight, near, word, price, columns, chosen, k, below, slo
             before, least = count, below
             for b in range(m):
                 y = others[b]
-                sse = _exchanged(within, mass, x, to_own[a], y, to_group[b], distance[x, y], weight)
+                if weight is None:
+                    sse = (within - to_own[a] + to_group[b] - distance[x, y]) / mass
+                else:
+                    v, w = weight[x], weight[y]
+                    sse = within - v * to_own[a] + w * (to_group[b] - v * distance[x, y])
+                    sse /= mass - v + w
                 pays = paid - price[x] + price[y]
                 if slope > 0 and sse - pays < below + slope * abs(pays):
                     count = _note(filled, count, columns, c, a, y, sse, key - word[x] + word[y])

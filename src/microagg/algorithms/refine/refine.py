@@ -171,15 +171,13 @@ def _recombined(
 ) -> Labels:
     """Recombine every patch of the first partition once; return new labels."""
     X, k, state, seed = run.X, run.k, run.state, [run.seed, turn]
-    labels = partitions[0]
+    labels = partitions[0].copy()
+    n_groups = int(labels.max()) + 1
     random = np.random.default_rng(seed).integers(0, 2**63, size=1, dtype=np.uint64)
-    old = grouped(X, labels, int(labels.max()) + 1)
+    old = grouped(X, labels, n_groups)
     groups, first = split_groups(old.centroid, max(2, _RECORDS_IN_A_BLOCK // k**2), random)
     n_patches = len(first) - 1
     before = np.append(0, np.cumsum(np.diff(old.start)[groups]))[first]  # records
-    patch, number = np.repeat(np.arange(n_patches), np.diff(first)), np.empty_like(groups)
-    number[groups] = before[patch] + np.arange(len(groups)) - first[patch]
-    labels = number[labels]  # as different from those of other patches as the new ones will be
     of_partition = [np.bincount(partition) for partition in partitions]
 
     def work(begin: int, end: int, _: int) -> None:
@@ -199,7 +197,7 @@ def _recombined(
             new = recombine(
                 X[rows], inside, k, limits, [*seed, b], state, weights=mass, alone=alone
             )
-            labels[rows] = before[b] + new
+            labels[rows] = n_groups + before[b] + new  # labels that no other patch has
 
     share_out(work, n_patches, state, done, at_once=1)
     return canonical_labels(labels)

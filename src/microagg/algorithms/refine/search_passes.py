@@ -45,13 +45,13 @@ class AnnealBudget(NamedTuple):
 
     each: float  # steps for each group
     table: (
-        float  # steps for the whole table, times the records of a group: a step costs about as much
+        float  # steps for the whole table, times the records of a group, as a step costs about that
     )
     most: float  # steps for each group at most, so that a small table is done at once
     passes: int  # at most
     hot: float  # temperature to begin with, in units of the mean SSE of a group and of √steps
-    groups: int  # in a pool at most
-    records: int  # in a pool, about
+    groups: int = 0  # in a pool at most
+    records: int = 0  # in a pool, about
     sweeps: int = 0  # over pairs of large groups, before and after they are annealed
 
     def times(self, length: float) -> AnnealBudget:
@@ -189,9 +189,7 @@ def anneal_in_passes(
         demands = no_demands(len(X))  # compiled once for weights, with requirements or without
 
     def search_once(old: PackedGroups, turn: int) -> tuple[PackedGroups, float]:
-        heat = heat_of(turn, passes, hot, least / n_groups)
-
-        rest = (in_a_pass, heat, run.state)
+        rest = (in_a_pass, heat_of(turn, passes, hot, least / n_groups), run.state)
 
         def search_patches(patches: Patches, begin: int, end: int) -> None:
             if run.k > LARGE_K and run.demands is None:

@@ -48,8 +48,8 @@ def new_tallies(demands, records, groups):
 
 
 @lean_subkernel
-def _number_codes(codes, rows, order, own, code, m):
-    """Give the codes of the pool's records numbers in ascending order; ``order`` is scratch."""
+def number_codes(codes, rows, order, own, code, m):
+    """Give the codes of m records numbers in ascending order; ``order`` is scratch."""
     for x in range(m):  # insertion: a pool is small
         mine, a = codes[rows[x]], x
         while a > 0 and codes[rows[order[a - 1]]] > mine:
@@ -71,7 +71,7 @@ def look_up(tallies, demands, rows, order, m):
     """Look up the codes and amounts of the pool's first m rows; ``order`` is scratch."""
     if tallies is not None:
         for r in range(len(demands.rule)):
-            _number_codes(demands.codes[r], rows, order, tallies.own[r], tallies.code[r], m)
+            number_codes(demands.codes[r], rows, order, tallies.own[r], tallies.code[r], m)
             for x in range(m):
                 tallies.amount[r, x] = demands.amounts[r, rows[x]]
 

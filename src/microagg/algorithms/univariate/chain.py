@@ -53,7 +53,7 @@ def best_ends(
     ----------
     fill : the algorithm
     x : (n,) ascending finite doubles, n ≥ k; never written to
-    k, cost, group_cost : as for :class:`~microagg.algorithms.univariate.line.SortedLine`
+    k, cost, group_cost : as for :class:`~microagg.algorithms.univariate.windows.SortedLine`
     state : progress, and the wish to stop, upon which the ends say nothing
 
     Returns

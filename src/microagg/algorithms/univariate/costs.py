@@ -2,15 +2,7 @@
 
 All univariate algorithms choose where the last group of the first j values begins: the start
 i with the least f[i] + C(i, j), where f is the least cost of a prefix and C(i, j) that of the
-group x[i..j−1]. They ask here for
-
-``value``        f[i] + C(i, j) in plain doubles, O(1), up to terms that depend on j alone;
-``tolerance``    the largest difference of two such values that may be due to rounding;
-``best_start``   the best of consecutive starts;
-``prefers``      whether one start is better than another: by ``value`` if the difference is
-                 larger than the tolerance, else exactly. Equal costs go to the lower
-                 start, that is the larger last group; so all algorithms give the same groups.
-``settle``       to record the choice.
+group x[i..j−1]. Equal costs go to the lower start, that is the larger last group; so all find the same.
 
 Numerics  Sums are those of a window (windows.py): neither an offset nor a long table costs
           accuracy. What doubles cannot decide is decided by sums in doubled precision, ties by

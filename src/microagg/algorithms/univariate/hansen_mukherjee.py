@@ -13,8 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.algorithms.univariate.costs import prefers_exactly, settle, tolerance, value
-from microagg.algorithms.univariate.windows import next_window, window_done
-from microagg.base.progress import STOP
+from microagg.algorithms.univariate.windows import next_window
 from microagg.compile.jit import lean_kernel
 
 
@@ -22,8 +21,9 @@ from microagg.compile.jit import lean_kernel
 def hansen_mukherjee(line, state):
     """Fill a line; ``least`` is the distance of each node, ``guess`` where its last arc begins."""
     distance, guess, k = line.least, line.guess, line.window[0].k
-    while not state[STOP]:
-        begin, end = next_window(line)
+    end = 0
+    while True:
+        begin, end = next_window(line, state, end)
         if begin > end:
             return
         for j in range(begin, end + 1):
@@ -35,14 +35,8 @@ def hansen_mukherjee(line, state):
                 continue
             for j in range(max(i + k, begin), min(i + 2 * k - 1, end) + 1):
                 length = value(line, i, j)
-                gap = length - distance[j]
-                if gap < 0 and -gap > tolerance(line, j):
-                    better = True
-                elif gap > 0 and gap > tolerance(line, j):
-                    better = False
-                else:
+                better = length < distance[j]
+                if abs(length - distance[j]) <= tolerance(line, j):
                     better = prefers_exactly(line, i, guess[j], j)
                 if better:
                     distance[j], guess[j] = length, i
-        if not window_done(line, state, end):
-            return

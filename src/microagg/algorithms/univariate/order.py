@@ -81,11 +81,10 @@ def _deal_out(x: Floats, rows: Rows, values: Floats) -> list[int]:
         _deal(x, parts, chunk * size, min((chunk + 1) * size, n), at[chunk], rows, values)
 
     each(count, chunks)
-    sizes = counts.sum(axis=0)
-    borders = np.cumsum(sizes) - sizes
-    at = borders + np.cumsum(counts, axis=0) - counts
+    borders = np.append(0, np.cumsum(counts.sum(axis=0)))
+    at = borders[:-1] + np.cumsum(counts, axis=0) - counts
     each(deal, chunks)
-    return [*borders.tolist(), n]
+    return borders.tolist()
 
 
 def _splits(x: Floats) -> Floats:
@@ -93,9 +92,8 @@ def _splits(x: Floats) -> Floats:
     n = len(x)
     wanted = min(1 << (-(-n // _PART) - 1).bit_length(), _MOST_SPLITS)
     at = np.random.default_rng(0).integers(0, n, wanted * _SAMPLED)
-    sample = np.sort(x[at])
     splits = np.full(wanted, np.inf)
-    values = np.unique(sample[_SAMPLED::_SAMPLED])
+    values = np.unique(np.sort(x[at])[_SAMPLED::_SAMPLED])
     splits[: len(values)] = values
     return splits
 
@@ -200,46 +198,31 @@ def labels_by_row(rows: Rows, ends: Labels) -> Labels:
     [0, 1, 0, 1]
     """
     n, groups = len(rows), len(ends)
-    pieces = -(-n // _CHUNK)  # of the groups, and chunks of rows
+    pieces = -(-n // _CHUNK)
     labels, numbers = np.zeros(n, dtype=np.int64), np.empty(groups, dtype=np.int64)
-    counts = np.zeros((pieces, pieces), dtype=np.int64)
-
-    def mark(piece: int) -> None:
-        first, last = groups * piece // pieces, groups * (piece + 1) // pieces
-        _mark_first_rows(rows, ends, first, last, labels, _CHUNK, counts[piece])
-
-    def number(piece: int) -> None:
-        begin = int(counts[:, :piece].sum())
-        _number(labels[piece * _CHUNK : (piece + 1) * _CHUNK], begin, numbers)
-
-    def scatter(piece: int) -> None:
-        first, last = groups * piece // pieces, groups * (piece + 1) // pieces
-        _scatter(rows, ends, first, last, numbers, labels)
-
-    for work in (mark, number, scatter):
-        each(work, pieces)
+    borders = [groups * piece // pieces for piece in range(pieces + 1)]
+    each(lambda at: _mark_first_rows(rows, ends, *borders[at : at + 2], labels), pieces)
+    _number(labels, numbers)
+    each(lambda at: _scatter(rows, ends, *borders[at : at + 2], numbers, labels), pieces)
     return labels
 
 
 @lean_kernel
-def _mark_first_rows(rows, ends, first, last, labels, chunk, counts):
-    """Write the number of each group, counted from 1 in sorted order, at the first of its rows.
-
-    Count these by chunk of rows.
-    """
+def _mark_first_rows(rows, ends, first, last, labels):
+    """Write the number of each group, counted from 1 in sorted order, at the first of its rows."""
     start = ends[first - 1] if first > 0 else 0
     for g in range(first, last):
         least = np.int64(rows[start])
         for t in range(start + 1, ends[g]):
             least = min(least, np.int64(rows[t]))
         labels[least] = g + 1
-        counts[least // chunk] += 1
         start = ends[g]
 
 
 @lean_kernel
-def _number(marks, number, numbers):
+def _number(marks, numbers):
     """Label the groups that are marked, in the order of the rows."""
+    number = 0
     for mark in marks:
         if mark > 0:
             numbers[mark - 1] = number

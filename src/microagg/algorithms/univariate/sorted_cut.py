@@ -35,8 +35,7 @@ from microagg.encode.prepare import prepare
 from microagg.errors import InputError, listed, shown
 from microagg.plan.checks import as_number
 
-# Groups whose sums are found at a time, and by one thread.
-_GROUPS_AT_ONCE, _GROUPS_A_PIECE = 1 << 18, 1 << 14
+_GROUPS_A_PIECE = 1 << 14  # whose sums are found by one thread at a time
 
 # Measured on uniform, normal, lognormal and tied data of 1e4 to 1e6 values: simple+ is as fast as halving or
 # up to a third faster for k up to this and up to √n, and loses beyond.
@@ -170,42 +169,34 @@ def _partition(
 def share_lost(x: Floats, ends: Labels) -> float:
     """Divide the squared distances to the means of the groups by those to the mean of all (0 if none).
 
-    Sums of the groups are found in threads and added up in the order of the groups.
+    Sums of some groups at a time are found in threads and added up in the order of the groups.
 
     >>> share_lost(np.array([1.0, 3.0, 7.0, 9.0]), np.array([2, 4]))
     0.1
     """
-    room = np.empty((3, min(len(ends), _GROUPS_AT_ONCE)))
-    within = sum_all = squares_all = 0.0
-    for first in range(0, len(ends), _GROUPS_AT_ONCE):
-        sums = room[:, : len(ends) - first]
-
-        def find(piece: int, first: int = first, sums: Floats = sums) -> None:
-            begin = piece * _GROUPS_A_PIECE
-            _sums_of_groups(x, ends, first + begin, sums[:, begin : begin + _GROUPS_A_PIECE])
-
-        each(find, -(-sums.shape[1] // _GROUPS_A_PIECE))
-        sums[:, 0] += within, sum_all, squares_all
-        within, sum_all, squares_all = np.add.accumulate(sums, axis=1)[:, -1].tolist()
+    sums = np.zeros((-(-len(ends) // _GROUPS_A_PIECE), 3))
+    each(
+        lambda at: _add_groups(x, ends, at * _GROUPS_A_PIECE, _GROUPS_A_PIECE, sums[at]), len(sums)
+    )
+    within, sum_all, squares_all = np.cumsum(sums, axis=0)[-1].tolist()
     total = squares_all - sum_all * sum_all / len(x)
     return within / total if total > 0.0 else 0.0
 
 
 @lean_kernel
-def _sums_of_groups(x, ends, first, sums):
-    """Squared distances to the mean of each group; sum and squares around the middle of all."""
+def _add_groups(x, ends, first, count, sums):
+    """Add squared distances to the means of some groups; their sum and squares around the middle of all."""
     start, middle = ends[first - 1] if first > 0 else 0, x[x.size // 2]
-    for g in range(sums.shape[1]):
-        end = ends[first + g]
+    for end in ends[first : first + count]:
         base, s1, s2 = x[(start + end) // 2], 0.0, 0.0
         for t in range(start, end):
             y = x[t] - base
             s1 += y
             s2 += y * y
         d = base - middle
-        sums[0, g] = max(s2 - s1 * s1 / (end - start), 0.0)
-        sums[1, g] = s1 + (end - start) * d
-        sums[2, g] = s2 + d * (2.0 * s1 + (end - start) * d)
+        sums[0] += max(s2 - s1 * s1 / (end - start), 0.0)
+        sums[1] += s1 + (end - start) * d
+        sums[2] += s2 + d * (2.0 * s1 + (end - start) * d)
         start = end
 
 
@@ -241,8 +232,6 @@ def fastest_plain(k: int, n: int) -> str:
 
 
 # A long column in stretches, only some of them in memory, cut as one process would cut it.
-#
-# Stretches that come one after the other are cut by chain.py.
 
 _AT_ONCE = 1 << 20  # values written to a file at a time
 

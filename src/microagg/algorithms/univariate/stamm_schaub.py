@@ -27,9 +27,7 @@ from microagg.algorithms.univariate.windows import (
     first_start,
     next_window,
     run,
-    window_done,
 )
-from microagg.base.progress import STOP
 from microagg.compile.jit import inlined_subkernel, lean_kernel
 
 # simple+ begins at the best start of this many columns before: to wait for that of the last one takes
@@ -47,8 +45,9 @@ def _simple(line, state, monotone):
     """
     raw, back, window, origin = line.raw, line.back, line.window[0], line.origin
     k = window.k
-    while not state[STOP]:
-        begin, end = next_window(line)
+    end = 0
+    while True:
+        begin, end = next_window(line, state, end)
         if begin > end:
             return
         lo = window.lo
@@ -66,8 +65,6 @@ def _simple(line, state, monotone):
                 last = first
             best, cost = best_start(line, first, last, j)
             settle(line, best, j, cost)
-        if not window_done(line, state, end):
-            return
 
 
 @lean_kernel
@@ -80,8 +77,9 @@ def _halving(line, state):
     """
     back, window = line.back, line.window[0]
     k = window.k
-    while not state[STOP]:
-        begin, end = next_window(line)
+    end = 0
+    while True:
+        begin, end = next_window(line, state, end)
         if begin > end:
             return
         lo = window.lo
@@ -102,8 +100,6 @@ def _halving(line, state):
                     best, cost = best_start(line, first, last, j)
                     settle(line, best, j, cost)
                 step //= 2
-        if not window_done(line, state, end):
-            return
 
 
 @inlined_subkernel
@@ -183,8 +179,9 @@ def _staggered(line, state):
     """
     window = line.window[0]
     k = window.k
-    while not state[STOP]:
-        begin, end = next_window(line)
+    end = 0
+    while True:
+        begin, end = next_window(line, state, end)
         if begin > end:
             return
         lo = window.lo
@@ -197,8 +194,6 @@ def _staggered(line, state):
             for j in range(first, last + 1):
                 start = line.guess[j]
                 settle(line, start, j, value(line, start, j))
-        if not window_done(line, state, end):
-            return
 
 
 @lean_kernel
@@ -215,8 +210,9 @@ def _wilber(line, state):
     """
     back, guess, window = line.back, line.guess, line.window[0]
     k = window.k
-    while not state[STOP]:
-        begin, end = next_window(line)
+    end = 0
+    while True:
+        begin, end = next_window(line, state, end)
         if begin > end:
             return
         lo = window.lo
@@ -243,8 +239,6 @@ def _wilber(line, state):
             else:
                 r = max(r, back[lo + p] - lo)
                 c = p
-        if not window_done(line, state, end):
-            return
 
 
 @inlined_subkernel
@@ -270,8 +264,9 @@ def _galil_park(line, state):
     """
     guess, window = line.guess, line.window[0]
     k, most = window.k, window.most
-    while not state[STOP]:
-        begin, end = next_window(line)
+    end = 0
+    while True:
+        begin, end = next_window(line, state, end)
         if begin > end:
             return
         base = first_start(line)
@@ -291,8 +286,6 @@ def _galil_park(line, state):
                     ahead = j
             start = guess[j]
             settle(line, start, j, value(line, start, j))
-        if not window_done(line, state, end):
-            return
 
 
 ALGORITHMS: dict[str, Fill] = {

@@ -48,7 +48,7 @@ from microagg.algorithms.univariate.exact import (
     residue_of,
     times,
 )
-from microagg.base.progress import DONE, State
+from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats
 from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.kernels.doubled_sums import two_sum
@@ -246,7 +246,7 @@ def run(
     window, values = line.window, line.arrays.raw.view(np.float64)
     while True:
         algorithm(line.arrays, state, *options)
-        if not window["asked"]:
+        if not window["asked"] or state[STOP]:
             return
         if window["asked"] == CARRY:
             _carry(line.arrays)
@@ -265,13 +265,20 @@ def run(
 
 
 @lean_subkernel
-def next_window(line):
-    """Move to the next columns; return the first and the last of them, counted from ``lo``.
+def next_window(line, state, last):
+    """Call the window settled up to ``last``; return the first and the last column of the next one.
 
-    A window that waits for an answer is taken up again as it was. After the last window, and
-    when Python is asked for the next, the first is larger than the last.
+    Both count from ``lo``. With ``last`` 0 a window that waits for an answer is taken up again as it was.
+    After the last window, when asked to stop and while Python is asked, the first is the larger one.
     """
     window = line.window[0]
+    if last > 0:
+        if window.asked:
+            return 1, 0
+        window.settled = window.lo + last
+        state[DONE] = max(state[DONE], window.settled)
+    if state[STOP]:
+        return 1, 0
     k, settled = window.k, window.settled
     if window.asked:
         window.asked = 0
@@ -342,17 +349,6 @@ def _ancestor(line, settled, floor):
             count -= room[back[j] - floor].trail
             room[back[j] - floor].trail = 1
     return -1
-
-
-@lean_subkernel
-def window_done(line, state, last):
-    """Call a window settled, unless a question came up; return whether it is."""
-    window = line.window[0]
-    if window.asked:
-        return False
-    window.settled = window.lo + last
-    state[DONE] = max(state[DONE], window.settled)
-    return True
 
 
 @lean_subkernel

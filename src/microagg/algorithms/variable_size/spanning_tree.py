@@ -286,17 +286,6 @@ def _limits(tree, leaf, listed, records, best, limit):
     return largest
 
 
-@kernel
-def _leaves_to_search(tree, listed, records, best, out):
-    count = 0
-    limit = np.empty(LEAF)
-    for leaf in range(tree.node.size):
-        if _limits(tree, leaf, listed, records, best, limit) >= 0.0:
-            out[count] = leaf
-            count += 1
-    return count
-
-
 @lean_subkernel
 def _scan(
     rows, block, leaf, other, component, owner, limit, wanted, best, nearest, outside, squares
@@ -407,9 +396,9 @@ def _join(rows, bests, records, edges, count):
 
 def _round(tree: BlockTree, listed: int, records: TreeRecords, bests: Edges, state: State) -> None:
     """Search for better edges than those known, wherever there may be one."""
-    leaves = np.empty(len(tree.node), dtype=np.intp)
-    known = Edges(*(array[0] for array in bests))
-    leaves = leaves[: _leaves_to_search(tree, listed, records, known, leaves)]
+    matters = records.used == listed
+    matters &= records.floor <= bests.square[0][records.component]
+    leaves = np.unique(np.flatnonzero(matters) // LEAF)
     if not len(leaves):
         return
     for array in bests:

@@ -13,12 +13,15 @@ nearest records alone, so that the evidence is the same whether scikit-learn is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.errors import InputError, MicroaggError
+from microagg.grouping.read_table import Intake
 from microagg.measure.attack import (
     Attacks,
     OnProgress,
@@ -27,7 +30,9 @@ from microagg.measure.attack import (
     seconds_needed,
 )
 from microagg.plan.plan import Plan
+from microagg.plan.sections import Suppress
 from microagg.tables.frame import Frame, narwhals_frame
+from microagg.tables.numbers_in_text import missing_words
 from microagg.tables.release_frame import reordered
 
 CONTROL_SHARE = 0.1
@@ -35,9 +40,6 @@ MOST_RECORDS = 10_000
 _FEW_RECORDS = 2_000  # up to which controls are so few that several trials are needed
 TRIALS = 3
 _QUESTIONS = ("singling out", "inference")
-
-Protect = Callable[[Labels], Any]
-"""Takes numbers of rows, returns the native frame that a plan releases of these."""
 
 
 class Attacked(NamedTuple):
@@ -50,7 +52,7 @@ class Attacked(NamedTuple):
 def attack_rest(
     table: Frame,
     units: Labels | None,
-    protect: Protect,
+    protect: Callable[[Labels], Any],
     rows: Labels,
     *,
     seed: int,
@@ -64,7 +66,7 @@ def attack_rest(
     ----------
     table : the originals
     units : (n,) unit of each record of the table; None: every record is one
-    protect : protects some records of the table
+    protect : takes numbers of rows, and returns the native frame that a plan releases of these
     rows : numbers of the records that take part
     seed : chooses who is put aside, and of the attacks
     control_share : share of the records that are put aside
@@ -91,13 +93,10 @@ def attack_rest(
 
 
 def attacks_for_evidence(
-    table: Frame,
-    units: Labels | None,
-    protect: Protect,
+    intake: Intake,
     plan: Plan,
     labels: Labels,
-    *,
-    missing_words: Sequence[str] = ("",),
+    protect: Callable[[Plan, Labels], Any],
     progress: OnProgress | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> Attacked:
@@ -105,12 +104,10 @@ def attacks_for_evidence(
 
     Parameters
     ----------
-    table : the originals, all or a sample of whole groups
-    units : (n,) unit of each record; None: every record is one
-    protect : protects some records of the table by the plan
-    plan : the plan, of which the seed and the renumbered columns count here
+    intake : the n original records, all or a sample of whole groups
+    plan : the plan of the release
     labels : (n,) group of each record in the release
-    missing_words : texts that mean missing in a category
+    protect : takes a plan and numbers of records, and returns the native frame that it releases of these
     progress : called with the steps done and their total
     should_stop : asked now and then whether to end early and keep what was measured
 
@@ -120,6 +117,7 @@ def attacks_for_evidence(
         Without figures where the plan cannot be carried out without the controls: a stratum may have just
         k units, for example.
     """
+    plan = replace(plan, suppress=Suppress(), analyses=(), keep_order=None)
     rows = np.arange(len(labels))
     if len(rows) > MOST_RECORDS:
         rows = rows[_some_whole(labels, MOST_RECORDS, plan.seed or 0)]
@@ -130,13 +128,13 @@ def attacks_for_evidence(
             break
         try:
             attacks = attack_rest(
-                table,
-                units,
-                protect,
+                intake.original or intake.frame,
+                intake.units,
+                partial(protect, plan),
                 rows,
                 seed=(plan.seed or 0) + trial,
                 without=plan.renumber,
-                missing_words=missing_words,
+                missing_words=missing_words(intake.text is not None),
                 questions=_QUESTIONS,
                 progress=part_of(progress, trial, trials),
                 should_stop=should_stop,

@@ -30,6 +30,7 @@ from microagg.evidence.measuring import Measuring
 from microagg.evidence.sentences import Caution
 from microagg.grouping.group_table import codes_as_dealt, group, merge_agreeing, merge_groups
 from microagg.grouping.households import group_households
+from microagg.grouping.one_cell import Problem
 from microagg.grouping.read_table import Intake, PartInput, part_input, take_in
 from microagg.grouping.require.from_plan import steering_requirements
 from microagg.grouping.require.requirement import Requirement
@@ -41,7 +42,7 @@ from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan
 from microagg.releasing.dealt import SECRET_BYTES
 from microagg.releasing.release_values import Released, release_block
-from microagg.releasing.swap import Swapping
+from microagg.releasing.swap import ReleaseTerms, Swapping
 from microagg.releasing.weight_and_strata import release_weight_and_strata, released_strata
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
@@ -225,6 +226,7 @@ def protect_table(
     text: pa.Table | None = None,
     coded: Mapping[Any, Coded] | None = None,
     *,
+    rows: Labels | None = None,
     on_plan: Callable[[Plan], None] | None = None,
     clock: Clock | None = None,
     is_frame: bool = False,
@@ -239,44 +241,29 @@ def protect_table(
     progress : is called with the records grouped; may raise :class:`microagg.StopSearch`
     text : the same table as it stands in a CSV file
     coded : what stands for missing values in the file that the table came from, by column
+    rows : of the table that are protected; None: all
     on_plan : is called with the plan as it is carried out, before the grouping
     clock : to which the seconds of each stage are added
     is_frame : whether the table is handed over as a frame, whose order is kept
     carrying : with the groups of earlier releases of the same people
     """
     clock = clock or Clock()
-    if isinstance(plan, Completed):
-        settled = plan
-    else:
+    if isinstance(plan, Plan):
         plan.check_complete()
         with clock.time("check"):
-            settled = complete(table, plan, missing_words(text is not None), coded)
+            plan = complete(table, plan, missing_words(text is not None), coded)
+    guesses, plan = plan.guesses, plan.plan
 
-    def protected(plan: Plan, rows: Labels | None) -> Release:
-        completed = Completed(plan, settled.guesses)
-        return _protect(
-            table, completed, progress, text, coded, rows, clock, on_plan, is_frame, carrying
+    def protected(plan: Plan, rows: Labels | None, **more: Any) -> Release:
+        """Protect some rows by a plan that has a role for every column."""
+        completed = Completed(plan, guesses)
+        return protect_table(
+            table, completed, text=text, coded=coded, rows=rows, is_frame=is_frame, **more
         )
 
-    if settled.plan.suppress.most:
-        return with_fewer_records(settled.plan, protected)
-    return protected(settled.plan, None)
-
-
-def _protect(
-    table: Frame,
-    settled: Completed,
-    progress: Listener | None,
-    text: pa.Table | None,
-    coded: Mapping[Any, Coded] | None,
-    rows: Labels | None,
-    clock: Clock,
-    on_plan: Callable[[Plan], None] | None,
-    is_frame: bool,
-    carrying: Carrying | None = None,
-) -> Release:
-    """Protect some records of a table, by default all, by a plan with a role for every column."""
-    plan = settled.plan
+    if plan.suppress.most:
+        watch = {"progress": progress, "clock": clock, "on_plan": on_plan, "carrying": carrying}
+        return with_fewer_records(plan, lambda plan, rows: protected(plan, rows, **watch))
     with clock.time("check"):
         if carrying is not None:
             rows = carrying.choose(table, text, plan)
@@ -330,8 +317,7 @@ def _protect(
     def again(other: Plan, rows: Labels | None = None) -> Release:
         if rows is None:
             return protect_table(table, other, None, text, coded)
-        with_roles = Completed(other, settled.guesses)
-        return _protect(table, with_roles, None, text, coded, rows, Clock(), None, is_frame)
+        return protected(other, rows)
 
     measuring = Measuring(
         plan,
@@ -343,7 +329,7 @@ def _protect(
         np.hstack([block.groups for block in released]),
         {name: counts for block in released for name, counts in block.missing_counts.items()},
         recoded,
-        _about_unreadable(table, settled.guesses or {}, plan),
+        _about_unreadable(table, guesses or {}, plan),
         lambda other: again(other)._measuring,
         is_frame=is_frame,
     )
@@ -362,7 +348,7 @@ def _protect(
         released_table=ReleasedTable(
             data, plan, intake, inputs, measuring.recoded_columns, order, dealt
         ),
-        drafted=settled.guesses,
+        drafted=guesses,
         left_out=_left_out(table.native, data),
     )
 
@@ -402,15 +388,7 @@ def _group_and_release(
             asked = replace(asked, method="auto", options={}, bound=None)
         elif len(space.matrix) == len(intake):
             masses = weights
-        return group(
-            space,
-            asked,
-            cells,
-            weights=masses,
-            requirements=rules,
-            seed=plan.seed,
-            progress=progress,
-        )
+        return group(Problem(space, asked, rules, masses, plan.seed), cells, progress=progress)
 
     with clock.time("partition"):
         if plan.unit_of(block).mode == "together":
@@ -445,19 +423,11 @@ def _group_and_release(
                 swapping = swapping._replace(strata=carrying.cohorts(strata), frozen=frozen)
             elif carrying is not None:
                 swapping = swapping._replace(lots=carrying.values.lots)
+        units, weights = intake.units_of(block), intake.relative_weights
+        terms = ReleaseTerms(block, plan, weights, units, swapping, given.cells)
+        earlier = None if carrying is None else (carrying.values.labels, carrying.values.settle)
         released = release_block(
-            intake.frame,
-            given.variables,
-            states,
-            partition.labels,
-            block,
-            plan,
-            intake.relative_weights,
-            households,
-            intake.units_of(block),
-            swapping,
-            None if carrying is None else carrying.values,
-            given.cells,
+            intake.frame, given.variables, states, partition.labels, terms, households, earlier
         )
     return part, released, None if households is None else households[0], swapping
 

@@ -31,12 +31,11 @@ from microagg.measure.utility import Utility
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
-from microagg.plan.sections import Roles, Suppress
+from microagg.plan.sections import Roles
 from microagg.report.html import check_report_target, notebook_view, write_report
 from microagg.report.model import file_facts, release_model
-from microagg.report.public import Bands, public_model
+from microagg.report.public import bands_of, public_model
 from microagg.tables.frame import Frame
-from microagg.tables.numbers_in_text import missing_words
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -124,7 +123,7 @@ class Release:
     @property
     def evidence(self) -> Evidence:
         """All that is claimed about this release; with what was counted, once it is written."""
-        return self.evidence_with()
+        return Evidence.of(self.plan, self.measured())
 
     def measure(self, **measures: Any) -> tuple[Utility, Risk]:
         """Return loss and risk, with more measured.
@@ -149,14 +148,8 @@ class Release:
             not_attacked=refused,
         )
 
-    def evidence_with(self, **measures: Any) -> Evidence:
-        """Return the evidence with more measured, as for :meth:`measure`."""
-        return Evidence.of(self.plan, self.measured(**measures))
-
     def attacked(
-        self,
-        progress: OnProgress | None = None,
-        should_stop: Callable[[], bool] = lambda: False,
+        self, progress: OnProgress | None = None, should_stop: Callable[[], bool] = lambda: False
     ) -> Attacked:
         """Attack what the plan releases with people put aside as controls; from then on in the evidence.
 
@@ -167,16 +160,13 @@ class Release:
         if not self._attacked:
             intake = self._measuring.intake
             kept = np.arange(intake.given) if intake.rows is None else intake.rows
-            plan = replace(self.plan, suppress=Suppress(), analyses=(), keep_order=None)
             attacked = attacks_for_evidence(
-                intake.original or intake.frame,
-                intake.units,
-                lambda rows: self._again(plan, kept[rows]).data,
-                plan,
+                intake,
+                self.plan,
                 self.parts[0].partition.labels,
-                missing_words=missing_words(intake.text is not None),
-                progress=progress,
-                should_stop=should_stop,
+                lambda plan, rows: self._again(plan, kept[rows]).data,
+                progress,
+                should_stop,
             )
             self._attacked.append(attacked)
         return self._attacked[0]
@@ -205,11 +195,7 @@ class Release:
         return replace(self, parts=[part._replace(partition=proved)])
 
     def write(
-        self,
-        path: str | Path,
-        form: FileFormat | None = None,
-        *,
-        escape_formulas: bool = False,
+        self, path: str | Path, form: FileFormat | None = None, *, escape_formulas: bool = False
     ) -> Verification:
         """Write the protected table; it gets its name only after it was read back and counted.
 
@@ -252,7 +238,7 @@ class Release:
         measured = self if public else self.with_bound()  # no bound is shown in public
         if self.plan.is_swapped and not public:
             self.attacked()
-        evidence = measured.evidence_with(**measures)
+        evidence = Evidence.of(self.plan, measured.measured(**measures))
         if prices is not None:
             evidence = replace(evidence, prices=prices.for_report())
         written = {str(Path(file.path).resolve()) for file in self._written}
@@ -268,7 +254,7 @@ class Release:
         if public:
             counted = evidence.counted
             file = None if counted is None else (counted.path, counted.sha256)
-            bands = Bands.of(evidence)
+            bands = bands_of(evidence)
             text = self.released_table.as_written
             history = evidence.history
             # Covariances of several files would be equations that nobody solves together: once a ledger.

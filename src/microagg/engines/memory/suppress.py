@@ -75,11 +75,7 @@ def _without_farthest(release: Release, most: int) -> np.ndarray:
     """Return which records stay if at most this number is left out, whole units, the farthest first."""
     costs = _costs(release)
     units = release._measuring.intake.units
-    units = (
-        np.arange(len(costs))
-        if units is None
-        else np.unique(units, return_inverse=True)[1].reshape(-1)
-    )
+    units = np.arange(len(costs)) if units is None else np.unique(units, return_inverse=True)[1]
     sizes = np.bincount(units)
     by_record = np.bincount(units, weights=costs) / sizes
     out = np.zeros(len(sizes), dtype=bool)

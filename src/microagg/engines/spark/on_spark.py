@@ -20,12 +20,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from microagg.base.typing import Labels
-from microagg.engines.aggregates import Sums, added_up, finish_chunk, n_released
+from microagg.engines.aggregates import Sums, added_up, finish_chunk
 from microagg.engines.chunks import (
     LEAF,
     ChunkPlan,
+    Moved,
     broken_requirement,
+    by_key,
     in_sample,
     plan_chunks,
     sample_share,
@@ -36,21 +37,19 @@ from microagg.engines.encoding import Encoding, PackedRows
 from microagg.engines.fit import fit
 from microagg.engines.parts import Found
 from microagg.engines.spark.spark_frames import (
-    Layout,
     bundle_schema,
-    by_chunk,
+    by_way,
     in_bundles,
     in_one_task,
     mapped,
-    numbers_of,
+    matrix_of,
+    named,
+    nested_as_text,
     on_spark,
     pack,
-    packed_of,
     positional,
     reduced,
     unpack,
-    word_columns,
-    word_names,
 )
 from microagg.engines.table_summary import TableSummary
 from microagg.measure.known_columns import views_of
@@ -72,35 +71,27 @@ _BUCKET = 1 << 16  # rows that meet their values at a time, about
 class SparkParts:
     """The rows of a Spark DataFrame, for the steps of all engines."""
 
-    layout: Layout
+    names: list[Any]
     rows: DataFrame
+    """With columns c0, c1, …."""
     fields: Mapping[str, Any] = field(default_factory=dict)
     """Metadata of columns, such as value labels, as far as a file has some."""
     is_text: bool = False
 
-    @property
-    def names(self) -> list[Any]:
-        """Names of the columns."""
-        return list(self.layout.names)
-
     def empty(self) -> pa.Table:
         """Return the types of the columns."""
-        return self.layout.table(self.rows.limit(0).toArrow())
+        return named(self.rows.limit(0).toArrow(), self.names)
 
     def first(self, records: int, work: Callable[[pa.Table], Found]) -> Found | None:
         """Look at the first records: one task reads partition after partition, no more than it needs."""
-        layout, fields = self.layout, self.fields
+        names, fields = self.names, self.fields
 
         def look(rows: pa.Table) -> Found:
-            head = layout.table(rows)
+            head = named(rows, names)
             typed = [field.with_metadata(fields.get(field.name)) for field in head.schema]
             return work(head.cast(pa.schema(typed)))
 
         return reduced(self.rows.coalesce(1).limit(records), look, lambda one, _: one)
-
-    def may_have_more_than(self, records: int) -> bool:
-        """Tell whether there are further records."""
-        return bool(self.rows.limit(records + 1).count() > records)
 
     def reduce(
         self,
@@ -110,12 +101,9 @@ class SparkParts:
     ) -> Found | None:
         """Summarise batches of some columns, and merge the summaries."""
         wanted = set(columns)
-        places = [j for j, name in enumerate(self.layout.names) if name in wanted]
-        narrow = self.rows.select(
-            *(self.rows[f"c{j}"].alias(f"c{i}") for i, j in enumerate(places))
-        )
-        names = Layout(tuple(self.layout.names[j] for j in places))
-        return reduced(narrow, lambda rows: work(names.table(rows), written=None), merge)
+        names = [name for name in self.names if name in wanted]
+        narrow = self.rows.select(*(f"c{self.names.index(name)}" for name in names))
+        return reduced(narrow, lambda rows: work(named(rows, names), written=None), merge)
 
     def gather(
         self,
@@ -124,15 +112,15 @@ class SparkParts:
         work: Callable[[Iterable[PackedRows]], Found],
     ) -> Found:
         """Bring some records together in one task, and work on them there."""
-        layout = self.layout
+        names = self.names
 
         def chosen(rows: pa.Table) -> pa.Table:
-            return in_bundles(
-                word_columns(choose(encoding.packed(layout.with_nested_as_text(rows))))
-            )
+            return in_bundles(packed=choose(encoding.packed(nested_as_text(named(rows, names)))))
 
-        few = mapped(self.rows, chosen, bundle_schema(word_names(encoding.width)))
-        return in_one_task(few, lambda tables: work(map(packed_of, tables)))
+        def work_on(tables: Iterable[pa.Table]) -> Found:
+            return work(matrix_of(rows["packed"], encoding.width) for rows in tables)
+
+        return in_one_task(mapped(self.rows, chosen, bundle_schema("packed")), work_on)
 
 
 class ChunkReport(NamedTuple):
@@ -157,16 +145,22 @@ class Grouped:
     """Of re-chunking."""
     sums: Sums
     sought: Sought
-    """A sample, as an attacker would see it, with the keys of each: (s, key columns)."""
+    """A sample, as an attacker would see it, with the keys of each: (s, keyed columns)."""
     sampled: PackedRows
     """First halves of the keys of all rows in the sample of whole groups, ascending."""
     released: DataFrame
-    """What each record releases, by the key of its row, in bundles; persisted."""
+    """What each record releases, by the key of its row, in bundles (:func:`_finished_chunk`); persisted."""
 
     @property
     def key_columns(self) -> dict[Any, str]:
         """Columns of keys of what an attacker knows, by view, and of confidential columns, by name."""
         return {key: f"v{at}" for at, key in enumerate(_keyed_columns(self.roles))}
+
+    @property
+    def keys(self) -> list[str]:
+        """Columns of the matrix ``keys`` of what is released."""
+        units = ["unit"] * (self.encoding.unit is not None)
+        return ["values", "class", "whole_group", *units, *self.key_columns.values()]
 
 
 def _keyed_columns(roles: Roles) -> dict[Any, list[str]]:
@@ -194,23 +188,21 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
         encoding, summary = fit(parts, plan)
         keyed = _keyed_columns(roles)
         width = encoding.width + len(keyed)
-        encode = partial(_encoded, encoding, parts.layout, keyed)
-        records = mapped(parts.rows, encode, bundle_schema(word_names(width)))
+        encode = partial(_encoded, encoding, parts.names, keyed)
+        records = mapped(parts.rows, encode, bundle_schema("packed"))
         records = records.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             places = _planned(records, encoding, width, leaf or LEAF)
             if places.n_places() > 1 and (places.rounds or encoding.block.require):
-                places = _with_sound_chunks(records, encoding, places)
-            moved, chunks = _moved(records, encoding, places, width)
-            last = partial(_finished_chunk, encoding, secret, places)
-            names = ["h1", "h2", "values", "class", "whole_group"]
-            names += word_names(n_released(encoding), "s")
-            names += [
-                *["unit"] * (encoding.unit is not None),
-                *word_names(len(keyed), "v"),
-                _REPORT,
-            ]
-            released = by_chunk(moved, chunks, last, bundle_schema(names, "bucket"))
+                places = _with_sound_chunks(records, encoding, places, width)
+            work = partial(_worked, encoding, places, width)
+            moved = mapped(records, partial(_assigned, encoding, places, width), records.schema)
+            for turn in range(places.rounds):
+                schema = bundle_schema("packed", "group")
+                moved = by_way(moved, places.n_places(turn), partial(work, turn), schema)
+            last = partial(_finished_chunk, encoding, places, width, secret)
+            schema = bundle_schema("released", "keys", _REPORT)
+            released = by_way(moved, places.n_places(places.rounds), last, schema)
             released = released.persist(StorageLevel.MEMORY_AND_DISK)
             try:
                 rows = released.select(_REPORT).where(released[_REPORT].isNotNull()).collect()
@@ -224,24 +216,23 @@ def group_in_spark(frame: DataFrame, plan: Plan, leaf: int | None = None) -> Gro
     sums = added_up(encoding, [report.sums for report in reports])
     sampled = np.unique(np.concatenate([report.sampled for report in reports]))
     keys = np.concatenate([report.keys for report in reports])
-    order = np.lexsort((keys[:, 1], keys[:, 0]))[:SAMPLE_IN_PARTS]  # no more than are wanted
+    order = by_key(keys)[:SAMPLE_IN_PARTS]  # no more than are wanted
     columns = zip(*(report.sought for report in reports), strict=True)
     sought = Sought(*(np.concatenate(column)[order] for column in columns))
     return Grouped(parts, encoding, summary, roles, places.rounds, sums, sought, sampled, released)
 
 
 def _encoded(
-    encoding: Encoding, layout: Layout, keyed: Mapping[Any, list[str]], rows: pa.Table
+    encoding: Encoding, names: list[Any], keyed: Mapping[Any, list[str]], rows: pa.Table
 ) -> pa.Table:
     """Turn rows into records: packed, and a key for each of some lists of columns."""
-    table = layout.with_nested_as_text(rows)
+    table = nested_as_text(named(rows, names))
     packed, (recoded, _), keys = encoding.packed(table), encoding.recoded(table), []
-    for key, names in keyed.items():
+    for key, columns in keyed.items():
         seen = table if key == BEFORE else recoded
-        keys.append(row_keys([seen.column(name) for name in names])[:, :1])
+        keys.append(row_keys([seen.column(name) for name in columns])[:, :1])
     extra, kept = np.hstack(keys), encoding.kept(table)
-    packed = np.hstack([packed, extra if kept is None else extra[kept]])
-    return in_bundles(word_columns(packed))
+    return in_bundles(packed=np.hstack([packed, extra if kept is None else extra[kept]]))
 
 
 def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> ChunkPlan:
@@ -251,94 +242,92 @@ def _planned(records: DataFrame, encoding: Encoding, width: int, leaf: int) -> C
         leaf = int(encoding.cell_sizes.max())
 
     def sampled(rows: pa.Table) -> pa.Table:
-        packed = packed_of(rows)
-        return in_bundles(word_columns(packed[in_sample(encoding.records_of(packed).keys, share)]))
+        packed = matrix_of(rows["packed"], width)
+        return in_bundles(packed=packed[in_sample(encoding.records_of(packed).keys, share)])
 
     def planned(tables: Iterable[pa.Table]) -> ChunkPlan:
-        none = np.zeros((0, width), np.uint64)
-        return plan_chunks(encoding, np.concatenate([none, *map(packed_of, tables)]), leaf)
+        sample = [matrix_of(rows["packed"], width) for rows in tables]
+        return plan_chunks(encoding, np.concatenate(sample), leaf)
 
     some = records if share >= 1.0 else mapped(records, sampled, records.schema)
     return in_one_task(some, planned)
 
 
-def _with_sound_chunks(records: DataFrame, encoding: Encoding, plan: ChunkPlan) -> ChunkPlan:
+def _with_sound_chunks(
+    records: DataFrame, encoding: Encoding, plan: ChunkPlan, width: int
+) -> ChunkPlan:
     """Join chunks that cannot be groups by themselves, by all records."""
     from pyspark.sql import functions
 
-    placed = mapped(records, partial(_assigned, encoding, plan), records.schema)
+    placed = mapped(records, partial(_assigned, encoding, plan, width), records.schema)
     counts, broken = np.zeros(plan.n_places(), np.int64), [""] * plan.n_places()
-    work, schema = partial(_judged, encoding), "chunk long, records long, broken string"
+    work, schema = partial(_judged, encoding, width), "chunk long, records long, broken string"
     if encoding.unit is not None or encoding.block.require:
-        for judged in by_chunk(placed, plan.n_places(), work, schema).collect():
+        for judged in by_way(placed, plan.n_places(), work, schema).collect():
             counts[judged.chunk], broken[judged.chunk] = judged.records, judged.broken
     else:
-        bytes_of = placed.groupBy("chunk").agg(functions.sum(functions.octet_length("w0")))
+        bytes_of = placed.groupBy("way").agg(functions.sum(functions.octet_length("packed")))
         for chunk, size in bytes_of.collect():
-            counts[chunk] = size // 8
+            counts[chunk] = size // (8 * width)
 
     def broken_by(places: list[int]) -> str:
         if not any(broken[place] for place in places):  # all that is required holds for unions, too
             return ""
-        union = placed.where(placed.chunk.isin(places))
-        together = by_chunk(union.withColumn("chunk", union.chunk * 0), 1, work, schema)
+        union = placed.where(placed.way.isin(places))
+        together = by_way(union.withColumn("way", union.way * 0), 1, work, schema)
         return str(together.collect()[0].broken)
 
     return sound_chunks(encoding, plan, counts, broken_by)
 
 
-def _assigned(encoding: Encoding, plan: ChunkPlan, rows: pa.Table) -> pa.Table:
+def _assigned(encoding: Encoding, plan: ChunkPlan, width: int, rows: pa.Table) -> pa.Table:
     """Send each record to its chunk."""
-    packed = packed_of(rows)
-    return in_bundles(word_columns(packed), plan.places_of(encoding, packed))
+    packed = matrix_of(rows["packed"], width)
+    return in_bundles(plan.places_of(encoding, packed), packed=packed)
 
 
-def _judged(encoding: Encoding, number: int, rows: pa.Table) -> pa.Table:
+def _judged(encoding: Encoding, width: int, number: int, rows: pa.Table) -> pa.Table:
     """Say what the records of a chunk break, as one group, of all that is required."""
-    packed = packed_of(rows)
+    packed = matrix_of(rows["packed"], width)
     broken = broken_requirement(encoding, packed)
     return pa.table({"chunk": [number], "records": [len(packed)], "broken": [broken]})
 
 
 def _moved(
-    records: DataFrame, encoding: Encoding, plan: ChunkPlan, width: int
-) -> tuple[DataFrame, int]:
-    """Work on the chunks turn after turn, but for the last; records by chunk, and the number of chunks."""
-    moved = mapped(records, partial(_assigned, encoding, plan), records.schema)
-    schema = bundle_schema([*word_names(width), "group"])
-    for turn in range(plan.rounds):
-        moved = by_chunk(moved, plan.n_places(turn), partial(_worked, encoding, plan, turn), schema)
-    return moved, plan.n_places(plan.rounds)
+    encoding: Encoding, plan: ChunkPlan, width: int, turn: int, number: int, rows: pa.Table
+) -> Moved:
+    """Work on all records of a chunk in one turn."""
+    groups = matrix_of(rows["group"], 1)[:, 0].view(np.int64) if turn else None
+    return work_on_chunk(encoding, plan, number, matrix_of(rows["packed"], width), groups, turn)
 
 
 def _worked(
-    encoding: Encoding, plan: ChunkPlan, turn: int, number: int, rows: pa.Table
+    encoding: Encoding, plan: ChunkPlan, width: int, turn: int, number: int, rows: pa.Table
 ) -> pa.Table:
     """Return all records of a chunk with their groups, and their chunk in the next turn."""
-    groups = numbers_of(rows.column("group")) if turn else None
-    moved = work_on_chunk(encoding, plan, number, packed_of(rows), groups, turn)
-    return in_bundles({**word_columns(moved.packed), "group": moved.groups}, moved.chunks)
+    moved = _moved(encoding, plan, width, turn, number, rows)
+    return in_bundles(moved.chunks, packed=moved.packed, group=moved.groups[:, None])
 
 
 def _finished_chunk(
-    encoding: Encoding, secret: bytes, plan: ChunkPlan, number: int, rows: pa.Table
+    encoding: Encoding, plan: ChunkPlan, width: int, secret: bytes, number: int, rows: pa.Table
 ) -> pa.Table:
-    """Return what all records of a chunk release after the last turn, by the keys of their rows.
+    """Return what all records of a chunk release after the last turn, and the figures of the chunk.
 
-    Records with the same ``values`` release the same in the protected columns, those of a ``class`` also the
-    same weight and stratum; where values are swapped, both are the group. ``unit``, ``v0``, ``v1`` … (see
-    :attr:`Grouped.key_columns`) are keys. ``whole_group`` is the group of records in the sample of whole
-    groups, −1 of others. At one bundle stand the figures of the chunk.
+    The matrix ``released`` has the key of the row and what it releases. In ``keys``, records with the same
+    ``values`` release the same in the protected columns, those of a ``class`` also the same weight and
+    stratum; where values are swapped, both are the group. ``whole_group`` is the group of records in the
+    sample of whole groups, −1 of others. The rest are keys of the unit, and of what
+    :attr:`Grouped.key_columns` names. At one bundle stand the figures.
     """
-    groups = numbers_of(rows.column("group")) if plan.rounds else None
-    moved = work_on_chunk(encoding, plan, number, packed_of(rows), groups, plan.rounds)
+    moved = _moved(encoding, plan, width, plan.rounds, number, rows)
     chunk = finish_chunk(encoding, moved.packed, moved.groups, number, secret)
-    records, shared = chunk.records, chunk.shared
+    records, released = chunk.records, chunk.shared
     share = min(1.0, 0.9 * SAMPLE_IN_PARTS / encoding.records)
     chosen = np.flatnonzero(in_sample(records.keys, share))
     some = records.taken(chosen)
     before = encoding.attacker.place(some.values, encoding.original_states(some))
-    after = encoding.attacker.place(shared.values[chosen], shared.states[chosen])
+    after = encoding.attacker.place(released.values[chosen], released.states[chosen])
     report = ChunkReport(
         number,
         chunk.sums,
@@ -346,27 +335,21 @@ def _finished_chunk(
         Sought(before, after, records.extra[chosen]),
         records.keys[chunk.sampled, 0],
     )
-    out = shared.packed()
     whole = np.full(len(records), -1, dtype=np.int64)
     whole[chunk.sampled] = (number << 32) + chunk.labels[chunk.sampled]
-    first, second = np.ascontiguousarray(records.keys.T).view(np.int64)
-    if shared.dealt is not None:
-        values = classes = np.ascontiguousarray(shared.dealt[:, 0]).view(np.int64)
+    if released.dealt is not None:
+        values = classes = released.dealt[:, 0]
     else:
-        values = _one_word(word_columns(shared._replace(weights=None).packed()).values())
-        classes = _one_word([*word_columns(out).values(), encoding.strata_of(records)])
-    columns: dict[str, Labels] = {
-        "h1": first,
-        "h2": second,
-        "values": values,
-        "class": classes,
-        "whole_group": whole,
-        **word_columns(out, "s"),
-    }
-    if records.units is not None:
-        columns["unit"] = records.units
-    columns |= word_columns(np.ascontiguousarray(records.extra), "v")
-    bundles = in_bundles(columns, np.mod(first, buckets_of(encoding)), "bucket")
+        values = _one_key(released._replace(weights=None).packed())
+        strata = encoding.strata[records.cells].view(np.uint64)
+        classes = _one_key(np.column_stack([released.packed(), strata]))
+    units = [] if records.units is None else [records.units.view(np.uint64)]
+    keys = [values, classes, whole.view(np.uint64), *units, records.extra]
+    bundles = in_bundles(
+        np.mod(records.keys[:, 0].view(np.int64), buckets_of(encoding)),
+        released=np.hstack([records.keys, released.packed()]),
+        keys=np.column_stack(keys),
+    )
     reports = [pack(report), *[None] * (bundles.num_rows - 1)]
     return bundles.append_column(_REPORT, pa.array(reports, pa.binary()))
 
@@ -376,6 +359,8 @@ def buckets_of(encoding: Encoding) -> int:
     return -(-encoding.records // _BUCKET)
 
 
-def _one_word(columns: Iterable[Labels]) -> Labels:
-    arrays = [pa.array(np.ascontiguousarray(column)) for column in columns]
-    return np.ascontiguousarray(row_keys(arrays)[:, 0]).view(np.int64)
+def _one_key(rows: PackedRows) -> PackedRows:
+    """Return a number for each row, the same for equal rows."""
+    return row_keys([pa.array(column) for column in np.ascontiguousarray(rows.T).view(np.int64)])[
+        :, 0
+    ]

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from microagg.engines.spark.spark_frames import Layout, mapped, positional, unbundled
+from microagg.engines.spark.spark_frames import mapped, matrix_of, named, nested_as_text, positional
 from microagg.grouping.require.value_rules import FEWEST_NUMBERS, is_common
 from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import keys_of
@@ -84,8 +84,8 @@ class CountsOnSpark:
     @cached_property
     def written(self) -> Frame:
         """The types of the columns."""
-        layout, rows = positional(self.frame)
-        return Frame(layout.table(rows.limit(0).toArrow()))
+        names, rows = positional(self.frame)
+        return Frame(named(rows.limit(0).toArrow(), names))
 
     @property
     def typed(self) -> Frame:
@@ -94,20 +94,19 @@ class CountsOnSpark:
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count keys; tasks turn rows into keys, of nested values by their text."""
-        whole, rows = positional(self.frame)
+        every, rows = positional(self.frame)
         questions = [q._replace(distinct=self.units.get(q.distinct, q.distinct)) for q in questions]
-        layout = Layout(tuple(_names_in(questions)))
-        chosen = (rows[whole.place(name)].alias(f"c{j}") for j, name in enumerate(layout.names))
+        names = _names_in(questions)
+        chosen = (rows[f"c{every.index(name)}"] for name in names)
         of_keys = [
             Question([f"k{at}"], None if asked.distinct is None else f"d{at}")
             for at, asked in enumerate(questions)
         ]
 
         def hashed(rows: pa.Table) -> pa.Table:
-            written, columns = Frame(layout.table(rows)), dict[str, Any]()
+            written, columns = Frame(nested_as_text(named(rows, names))), dict[str, Any]()
             for asked, by_key in zip(questions, of_keys, strict=True):
-                names = _names_in([by_key])
-                columns |= dict(zip(names, keys_of(written, asked), strict=True))
+                columns |= dict(zip(_names_in([by_key]), keys_of(written, asked), strict=True))
             return pa.table(
                 {
                     name: pa.Array.from_buffers(
@@ -127,13 +126,21 @@ class CountsOnSpark:
 
 @dataclass(frozen=True)
 class KeysOnSpark(CountsOnSpark):
-    """A Spark DataFrame of bundles, whose columns are keys already."""
+    """A Spark DataFrame of bundles with a matrix ``keys``, which has a column of each of some names."""
 
+    names: Sequence[str] = ()
     records: int = 0
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count all questions at the same time, once it is known which values are common."""
-        keys = unbundled(self.frame, _names_in(questions))
+        names = self.names
+
+        def apart(rows: pa.Table) -> pa.Table:
+            keys = matrix_of(rows["keys"], len(names)).view(np.int64)
+            return pa.table(dict(zip(names, keys.T, strict=True)))
+
+        schema = ", ".join(f"{name} long" for name in names)
+        keys = mapped(self.frame.select("keys"), apart, schema)
         has_numbers = {asked.distinct: asked.numbers for asked in questions if asked.common}
         common = self._common_values(keys, has_numbers) if has_numbers else {}
         return _class_sizes(keys, questions, common)

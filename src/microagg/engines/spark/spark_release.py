@@ -31,15 +31,15 @@ from microagg.engines.spark.on_spark import BEFORE, Grouped, buckets_of
 from microagg.engines.spark.spark_counts import CountsOnSpark, KeysOnSpark
 from microagg.engines.spark.spark_frames import (
     MOST_TASKS,
-    Layout,
     bundle_schema,
     in_bundles,
     joined,
     mapped,
-    numbers_of,
+    matrix_of,
+    named,
+    nested_as_text,
     on_spark,
     pack,
-    packed_of,
     reduced,
     unpack,
 )
@@ -53,14 +53,13 @@ from microagg.measure.known_columns import views_of
 from microagg.measure.linkage import (
     Linkage,
     ReleasedRows,
-    Sought,
     count_near,
     linkage_of,
     merged_counts,
 )
 from microagg.measure.row_keys import row_keys
 from microagg.measure.verify import Verification, count_promises
-from microagg.plan.plan import Plan, Promise
+from microagg.plan.plan import Plan
 from microagg.report.html import check_report_target, write_report
 from microagg.report.model import release_model
 
@@ -109,22 +108,16 @@ class SparkRelease:
         each group the lists that were dealt.
         """
         promises, extra = self.plan.promises(), self._counted.columns[len(self.data.columns) :]
-
+        frame = self._counted if data is None or extra else data
         units = dict(zip(dealt_columns(self.grouped.encoding)[1:], extra, strict=False))
-
-        def counted_in(frame: DataFrame, promises: Sequence[Promise]) -> list[Verification]:
-            with on_spark():
-                told = units if frame is self._counted else {}
-                return count_promises(CountsOnSpark(frame, told), promises)[0]
-
-        same = data is None or not self.plan.is_swapped or self._has_rows(data)
-        if data is not None and not extra:
-            verified = counted_in(data, promises)
-            return tuple(replace(one, holds=one.holds and same) for one in verified)
-        counted = counted_in(self._counted, promises)
-        if data is None:
-            return tuple(counted)
-        in_file = counted_in(data, [promise._replace(unit=None) for promise in promises])
+        with on_spark():
+            counted = in_file = count_promises(CountsOnSpark(frame, units), promises)[0]
+            if data is None:
+                return tuple(counted)
+            same = not self.plan.is_swapped or self._has_rows(data)
+            if extra:
+                of_records = [promise._replace(unit=None) for promise in promises]
+                in_file = count_promises(CountsOnSpark(data), of_records)[0]
         return tuple(
             replace(
                 here,
@@ -143,10 +136,8 @@ class SparkRelease:
         names = dict.fromkeys(n for promise in self.plan.promises() for n in promise.columns or ())
         quoted = ["`" + str(name).replace("`", "``") + "`" for name in names]
         total = functions.sum(functions.xxhash64(*quoted).cast("decimal(38,0)"))
-        with on_spark():
-            here, there = (
-                frame.select(total, functions.count("*")).first() for frame in (self._counted, data)
-            )
+        both = (self._counted, data)
+        here, there = (frame.select(total, functions.count("*")).first() for frame in both)
         return bool(here == there)
 
     @property
@@ -177,7 +168,10 @@ class SparkRelease:
     def _count(self) -> Counts:
         """Count classes by the keys that records have."""
         grouped, encoding, key_of = self.grouped, self.grouped.encoding, self.grouped.key_columns
-        rows, roles = KeysOnSpark(grouped.released, records=encoding.records), grouped.roles
+        rows, roles = (
+            KeysOnSpark(grouped.released, {}, grouped.keys, encoding.records),
+            grouped.roles,
+        )
         typed = CountsOnSpark(self.data).typed
         at = CountedColumns(
             values=["values"],
@@ -212,43 +206,31 @@ class SparkRelease:
 
 def _linked(grouped: Grouped) -> dict[str | None, Linkage]:
     """Look for the sampled records among all released ones, alone (None) and with what views add."""
-    encoding, sampled = grouped.encoding, grouped.sought
-    # The records to look for, and the columns of keys that tell released ones from each other.
-    sought: dict[str | None, tuple[Sought, str, str | None]]
-    sought = {None: (sampled._replace(known=None), "values", None)}
-    for view in views_of(grouped.roles):
-        assert sampled.known is not None
-        column = grouped.key_columns[view]
-        keys = np.ascontiguousarray(sampled.known[:, int(column[1:])])
-        sought[view] = sampled._replace(known=keys), "class", column
+    encoding, sought, n_keys = grouped.encoding, grouped.sought, len(grouped.keys)
+    views = views_of(grouped.roles)
+    columns = [grouped.keys.index(grouped.key_columns[view]) for view in views]
 
-    def counted(rows: pa.Table) -> dict[str | None, Labels]:
-        """Count the records in some bundles that are as near to each sought one as its twin."""
-        packed, counts = packed_of(rows, "s"), {}
-        for view, (wanted, class_column, known_column) in sought.items():
-            classes, known = numbers_of(rows.column(class_column)), np.zeros(len(packed), np.int64)
-            if encoding.is_swapped:  # rows of a group differ
-                classes = np.arange(len(packed))
-            if known_column is not None:
-                known = numbers_of(rows.column(known_column))
-            order = np.lexsort((known, classes))
-            ordered = np.column_stack([classes, known])[order]
-            begins = np.flatnonzero(np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1)))
-            first, sizes = order[begins], np.diff(np.append(begins, len(order)))
-            shared = ReleasedValues.of(packed[first], encoding)
-            keys = None if known_column is None else known[first].view(np.uint64)
-            released = ReleasedRows(shared.values, shared.states, sizes, keys)
-            counts[view] = count_near(encoding.attacker, wanted, [released])
-        return counts
+    def counted(rows: pa.Table) -> Labels:
+        """Count, by view, the records in some bundles that are as near to each sought one as its twin."""
+        keys = matrix_of(rows["keys"], n_keys)
+        values, states = ReleasedValues.of(_read_released(rows, encoding)[:, 2:], encoding)[:2]
+        alone = ReleasedRows(values, states)
+        counts = [count_near(encoding.attacker, sought._replace(known=None), [alone])]
+        for view, column in enumerate(columns):
+            wanted = sought._replace(known=sought.known[:, view])
+            known = alone._replace(known=keys[:, column])
+            counts.append(count_near(encoding.attacker, wanted, [known]))
+        return np.array(counts)
 
-    def merged(
-        one: dict[str | None, Labels], other: dict[str | None, Labels]
-    ) -> dict[str | None, Labels]:
-        return {view: merged_counts(one[view], other[view]) for view in one}
-
-    near = reduced(grouped.released, counted, merged)
+    near = reduced(grouped.released, counted, merged_counts)
     assert near is not None  # there are records
-    return {view: linkage_of(near[view], encoding.records) for view in sought}
+    linked = [linkage_of(counts, encoding.records) for counts in near]
+    return dict(zip([None, *views], linked, strict=True))
+
+
+def _read_released(rows: pa.Table, encoding: Encoding) -> PackedRows:
+    """Return the key of each record in some bundles, in two columns, and what the record releases."""
+    return matrix_of(rows["released"], 2 + n_released(encoding))
 
 
 def _released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
@@ -261,13 +243,12 @@ def _released_rows(grouped: Grouped) -> tuple[DataFrame, DataFrame]:
     """
     from pyspark.sql.types import LongType
 
-    encoding, layout = grouped.encoding, grouped.parts.layout
+    encoding, given = grouped.encoding, grouped.parts.names
     buckets = buckets_of(encoding)
     names, schema, arrow, unit, extra = _schema(grouped)
     schema, arrow = schema.add(_ORDER, LongType()), arrow.append(pa.field(_ORDER, pa.int64()))
-    words = [name for name in grouped.released.columns if name[0] == "s"]
-    values = grouped.released.select("bucket", "h1", "h2", *words)
-    work = partial(_put_back, encoding, layout, arrow, unit, secrets.token_bytes(32))
+    values = grouped.released.select("way", "released")
+    work = partial(_put_back, encoding, given, arrow, unit, secrets.token_bytes(32))
     rows = joined(_keyed_rows(grouped, buckets), values, buckets, work, schema)
     spread = rows.repartition(min(buckets, MOST_TASKS), _ORDER).sortWithinPartitions(_ORDER)
     data = spread.select(*rows.columns[: len(names)]).toDF(*names)
@@ -281,30 +262,28 @@ def _keyed_rows(grouped: Grouped, buckets: int, wanted: PackedRows | None = None
     """
     from pyspark.sql.types import LongType, StructField, StructType
 
-    parts, encoding, layout = grouped.parts, grouped.encoding, grouped.parts.layout
-    more = [StructField(name, LongType()) for name in ("h1", "h2", "bucket")]
-    schema = StructType([*parts.rows.schema.fields[: len(layout.names)], *more])
+    parts, encoding, names = grouped.parts, grouped.encoding, grouped.parts.names
+    more = [StructField(name, LongType()) for name in ("h1", "h2", "way")]
+    schema = StructType([*parts.rows.schema.fields, *more])
 
     def keyed(rows: pa.Table) -> pa.Table:
-        table = layout.with_nested_as_text(rows)
+        table = nested_as_text(named(rows, names))
         keys = row_keys([table.column(j) for j in range(table.num_columns)])
         if wanted is not None:
             some = np.flatnonzero(np.isin(keys[:, 0], wanted))
             rows, table, keys = rows.take(pa.array(some)), table.take(pa.array(some)), keys[some]
-        kept, keys = encoding.kept(table), keys.view(np.int64)
-        out = rows.select([f"c{j}" for j in range(len(layout.names))])
-        for at in (0, 1):
-            out = out.append_column(f"h{at + 1}", pa.array(np.ascontiguousarray(keys[:, at])))
-        # As chunks have it: never below 0.
-        out = out.append_column("bucket", pa.array(np.mod(keys[:, 0], buckets)))
-        return out if kept is None else out.filter(pa.array(kept))
+        kept, (first, second) = encoding.kept(table), np.ascontiguousarray(keys.view(np.int64).T)
+        # Buckets are those that chunks have: never below 0.
+        for name, column in (("h1", first), ("h2", second), ("way", np.mod(first, buckets))):
+            rows = rows.append_column(name, pa.array(column))
+        return rows if kept is None else rows.filter(pa.array(kept))
 
     return mapped(parts.rows, keyed, schema)
 
 
 def _put_back(
     encoding: Encoding,
-    layout: Layout,
+    names: list[str],
     schema: pa.Schema,
     unit: int | None,
     secret: bytes,
@@ -317,39 +296,33 @@ def _put_back(
     does not matter which of them gets which of their values. ``unit`` is the place of a dropped unit, to be
     added. The random numbers follow from the secret and the bucket, row by row in the order of the keys.
     """
-    packed = packed_of(values, "s")
-    order, keys = _by_key(_keys_of(rows, pa.ChunkedArray.to_numpy))
-    other, their_keys = _by_key(_keys_of(values, numbers_of), packed)
-    if not np.array_equal(keys, their_keys):
+    keys, packed = _keys_of(rows), _read_released(values, encoding)
+    order, theirs = _by_key(keys), _by_key(packed)
+    if not np.array_equal(keys[order], packed[theirs, :2]):
         raise _rows_changed()
-    rows, shared = rows.take(pa.array(order)), ReleasedValues.of(packed[other], encoding)
-    columns = list(put_back(encoding, layout.table(rows), shared).columns)
+    rows, shared = rows.take(pa.array(order)), ReleasedValues.of(packed[theirs, 2:], encoding)
+    columns = list(put_back(encoding, named(rows, names), shared).columns)
     if unit is not None:
         columns.append(rows.column(f"c{unit}"))
     if shared.dealt is not None:  # after the group the units that had the values
         donors = np.ascontiguousarray(shared.dealt[:, 1:].T).view(np.int64)
         columns += [pa.chunked_array([pa.array(own)]) for own in donors]
     if rows.num_rows:
-        secret += int(rows.column("bucket")[0].as_py()).to_bytes(8, "little", signed=True)
+        secret += int(rows.column("way")[0].as_py()).to_bytes(8, "little", signed=True)
     drawn = hashlib.shake_256(secret).digest(8 * rows.num_rows)
     columns.append(pa.chunked_array([np.frombuffer(drawn, np.int64)]))
     cast = [c.cast(field.type) for c, field in zip(columns, schema, strict=True)]
     return pa.table(cast, schema=schema)
 
 
-def _keys_of(rows: pa.Table, read: Callable[[pa.ChunkedArray], Labels]) -> Labels:
+def _keys_of(rows: pa.Table) -> PackedRows:
     """Return the keys of rows, (n, 2)."""
-    return np.column_stack([read(rows.column(name)) for name in ("h1", "h2")])
+    return np.column_stack([rows.column(name).to_numpy() for name in ("h1", "h2")]).view(np.uint64)
 
 
-def _by_key(keys: Labels, packed: PackedRows | None = None) -> tuple[Labels, Labels]:
-    """Order of the keys, and of the packed values of equal ones, and the sorted keys."""
-    order = np.argsort(keys[:, 0], kind="stable")
-    first = keys[order, 0]
-    if (first[1:] == first[:-1]).any():  # equal rows, mostly
-        more = () if packed is None else tuple(packed.T[::-1])
-        order = np.lexsort((*more, keys[:, 1], keys[:, 0]))
-    return order, keys[order]
+def _by_key(packed: PackedRows) -> Labels:
+    """Return the order of rows by their keys, which come first, and equal ones by what follows."""
+    return np.lexsort(packed.T[::-1])
 
 
 def _rows_changed() -> InputError:
@@ -360,14 +333,12 @@ def _rows_changed() -> InputError:
     )
 
 
-def _schema(
-    grouped: Grouped,
-) -> tuple[list[str], StructType, pa.Schema, int | None, list[str]]:
+def _schema(grouped: Grouped) -> tuple[list[str], StructType, pa.Schema, int | None, list[str]]:
     """Return names of the released columns, and types of these and of extra columns for Spark and for Arrow.
 
     Also where a dropped unit is, if it is an extra column, and the names of the extra columns.
     """
-    rows, encoding, layout = grouped.parts.rows, grouped.encoding, grouped.parts.layout
+    rows, encoding, given = grouped.parts.rows, grouped.encoding, grouped.parts.names
     table = grouped.parts.empty()
     nothing = ReleasedValues.of(np.zeros((0, n_released(encoding)), np.uint64), encoding)
     out = put_back(encoding, table, nothing)
@@ -380,16 +351,16 @@ def _schema(
                 extra[-1] += "_"
             fields.append(pa.field(extra[-1], pa.int64()))
     elif encoding.unit is not None and encoding.unit not in names:
-        unit = layout.names.index(encoding.unit)
+        unit = given.index(encoding.unit)
         extra.append(encoding.unit)
         fields.append(table.schema.field(encoding.unit))
     arrow = pa.schema([pa.field(f"c{j}", field.type) for j, field in enumerate(fields)])
     types = rows.sparkSession.createDataFrame(arrow.empty_table()).schema
     # What is untouched has the very type that it had, which Arrow may not tell.
-    given = dict(zip(layout.names, rows.schema.fields, strict=False))
+    types_given = dict(zip(given, rows.schema.fields, strict=True))
     for at, name in enumerate([*names, *([] if unit is None else extra)]):
         if arrow.field(at).type == table.schema.field(name).type:
-            types.fields[at].dataType = given[name].dataType
+            types.fields[at].dataType = types_given[name].dataType
     return names, types, arrow, unit, extra
 
 
@@ -397,18 +368,16 @@ def measured_in_one_task(
     grouped: Grouped, measure: Callable[[Encoding, Sample], Measured]
 ) -> Measured:
     """Bring the sample of whole groups together in one task, and measure it there."""
-    encoding, layout = grouped.encoding, grouped.parts.layout
-    words = [name for name in grouped.released.columns if name[0] == "s"]
-    names = ["h1", "h2", "whole_group", *words]
+    encoding, given, names = grouped.encoding, grouped.parts.names, grouped.keys
 
     def of_whole_groups(rows: pa.Table) -> pa.Table:
-        columns = {name: numbers_of(rows.column(name)) for name in names}
-        wanted = columns["whole_group"] >= 0
-        columns = {name: column[wanted] for name, column in columns.items()}
-        return in_bundles(columns, way="bucket")
+        groups = matrix_of(rows["keys"], len(names))[:, names.index("whole_group")]
+        wanted = groups.view(np.int64) >= 0
+        released = _read_released(rows, encoding)[wanted]
+        return in_bundles(released=released, group=groups[wanted][:, None])
 
-    schema = bundle_schema(names, "bucket")
-    chosen = mapped(grouped.released.select(*names), of_whole_groups, schema)
+    schema = bundle_schema("released", "group")
+    chosen = mapped(grouped.released, of_whole_groups, schema)
     # Keys tell nothing of the records, and go to all workers, so that no row moves that is not wanted.
     rows = _keyed_rows(grouped, 1, grouped.sampled)
     # What is known of the whole table is mostly zeros, which otherwise would have to be sent apart.
@@ -416,11 +385,11 @@ def measured_in_one_task(
 
     def work(rows: pa.Table, values: pa.Table) -> pa.Table:
         known, measure_it = unpack(packed_work)
-        packed = packed_of(values, "s")
-        before_at, after_at = _matched(rows, values, packed)
-        shared = ReleasedValues.of(packed[after_at], known)
-        before = layout.table(rows.take(pa.array(before_at)))
-        labels = numbers_of(values.column("whole_group"))[after_at]
+        packed = _read_released(values, known)
+        before_at, after_at = _matched(_keys_of(rows), packed)
+        shared = ReleasedValues.of(packed[after_at, 2:], known)
+        before = named(rows.take(pa.array(before_at)), given)
+        labels = matrix_of(values["group"], 1)[after_at, 0].view(np.int64)
         sample = Sample(before, put_back(known, before, shared), None, labels, shared)
         return pa.table({"packed": [pack(measure_it(known, sample).without_records())]})
 
@@ -429,13 +398,12 @@ def measured_in_one_task(
     return measured
 
 
-def _matched(rows: pa.Table, values: pa.Table, packed: PackedRows) -> tuple[Labels, Labels]:
+def _matched(keys: PackedRows, packed: PackedRows) -> tuple[Labels, Labels]:
     """Places of rows and of their values, by key; of equal rows as many as have values here."""
-    order, theirs = _by_key(_keys_of(rows, pa.ChunkedArray.to_numpy))
-    other, wanted = _by_key(_keys_of(values, numbers_of), packed)
-    both = np.concatenate([theirs, wanted])
+    order, other = _by_key(keys), _by_key(packed)
+    both = np.concatenate([keys[order], packed[other, :2]])
     ranks = np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)
-    own, sought = ranks[: len(theirs)], ranks[len(theirs) :]
+    own, sought = ranks[: len(keys)], ranks[len(keys) :]
     at = np.searchsorted(own, sought) + np.arange(len(sought)) - np.searchsorted(sought, sought)
     if not np.array_equal(np.append(own, -1)[np.minimum(at, len(own))], sought):
         raise _rows_changed()

@@ -86,10 +86,7 @@ def session_on(master: str | None = None, records: int | None = None) -> Iterato
     quick = is_local(master) and records is not None and records < _FEW
     # For whatever Java puts down besides records.
     options = f"-Djava.io.tmpdir={folder}{_QUICK if quick else ''}"
-    settings = {
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.defaultJavaOptions": options,
-    }
+    settings = {"spark.ui.showConsoleProgress": "false", "spark.driver.defaultJavaOptions": options}
     with _files_in(folder):
         local = is_local(_master(master, settings))
         if local:

@@ -11,7 +11,7 @@ import numpy as np
 from microagg.base.formatting import names, plural
 from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, shown
-from microagg.grouping.require.amount_rules import LargestShare, PPercent
+from microagg.grouping.require.amount_rules import LargestShare, Population, PPercent, RiskLimit
 from microagg.grouping.require.requirement import Demand, Requirement
 from microagg.grouping.require.value_rules import (
     FEWEST_NUMBERS,
@@ -21,8 +21,8 @@ from microagg.grouping.require.value_rules import (
     HiddenValues,
     Units,
 )
-from microagg.grouping.require.weight_rules import Population, RiskLimit
 from microagg.plan.block import Block, Require
+from microagg.tables.finite import first_row
 from microagg.tables.frame import Frame
 
 
@@ -32,20 +32,16 @@ class Rule(NamedTuple):
     sees: Literal["values", "numbers", "amounts", "weights"]
     """Codes of the values of a column, these and its numbers if it has many, its amounts, or the survey
     weights."""
-    make: Callable[[Any, Any, RuleContext], Requirement]
-    """Of what it sees, what the plan asks for, and the rest."""
-    in_parts: bool = True
-    """Whether groups can be judged by themselves, so that a table can be read in parts."""
+    make: Callable[[Any, Any, RuleContext], Requirement]  # of it, what is asked, and the rest
+    in_parts: bool = True  # whether groups can be judged by themselves, in parts of a table
 
 
 class RuleContext(NamedTuple):
     """What else a rule may need."""
 
-    column: str
-    """Name of the column, as it is shown."""
+    column: str  # Name of the column, as it is shown
     units: Labels | None
-    ordered: bool = False
-    """Whether the values of the column have an order."""
+    ordered: bool = False  # Whether the values of the column have an order
 
 
 # Every key of a plan's ``require``, in the order in which groups are judged; for all engines.
@@ -116,22 +112,14 @@ def make_requirements(
 
 
 def steering_requirements(block: Block, requirements: Sequence[Requirement]) -> list[Requirement]:
-    """Return the requirements of a block that look at columns which it does not protect.
+    """Return the ``requirements`` of a ``block`` that look at columns which it does not protect.
 
     Groups that are searched by such columns say something about whose values these are.
-
-    Parameters
-    ----------
-    block : which columns are protected, and what is required
-    requirements : of this block, as made from the table
     """
-    untouched = {names([column]) for column in block.require.columns} - {
-        names([column]) for column in block.columns or ()
-    }
+    untouched = {names([column]) for column in block.require.columns}
+    untouched -= {names([column]) for column in block.columns or ()}
     return [
-        rule
-        for rule in requirements
-        if not isinstance(rule, Units) and getattr(rule, "column", None) in untouched
+        rule for rule in requirements if rule.column in untouched and not isinstance(rule, Units)
     ]
 
 
@@ -149,15 +137,15 @@ def requirements_of(
             return amounts_of(frame, column), True
         if RULES[key].sees == "numbers":
             return values_and_numbers(frame, column), True
-        return _values(frame, column), _has_order(frame, column)
+        has_order = (
+            frame.is_numeric(column)
+            or frame.kind_in_words(column) == "dates or times"
+            or frame.is_ordered(column)
+        )
+        codes, levels = frame.categories(column)
+        return np.where(codes < 0, len(levels), codes), has_order  # missing is the last value
 
     return make_requirements(block, units, unit, weights, look)
-
-
-def _values(frame: Frame, name: Any) -> Labels:
-    """Give the values of a column numbers, in their order; missing is a value of its own, the last."""
-    codes, levels = frame.categories(name)
-    return np.where(codes < 0, len(levels), codes)
 
 
 def values_and_numbers(frame: Frame, name: Any) -> tuple[Labels, Floats | None]:
@@ -171,14 +159,6 @@ def values_and_numbers(frame: Frame, name: Any) -> tuple[Labels, Floats | None]:
     return codes, frame.doubles(name) if has_numbers else None
 
 
-def _has_order(frame: Frame, name: Any) -> bool:
-    return (
-        frame.is_numeric(name)
-        or frame.kind_in_words(name) == "dates or times"
-        or frame.is_ordered(name)
-    )
-
-
 def amounts_of(frame: Frame, name: Any) -> Floats:
     """Return the column ``name`` of ``frame`` as amounts for rules of dominance, (n,)."""
     if not frame.is_numeric(name):
@@ -187,10 +167,9 @@ def amounts_of(frame: Frame, name: Any) -> Floats:
         )
     amounts = frame.doubles(name)
     if np.isnan(amounts).any():
-        row = int(np.argmax(np.isnan(amounts))) + 1
         raise InputError(
             f"Rules of dominance need the amount of every record; column {shown(name)} is missing in "
-            f"row {row} (the first record is row 1). Fill it or drop those records."
+            f"{first_row(np.isnan(amounts))}. Fill it or drop those records."
         )
     return amounts
 
@@ -214,21 +193,14 @@ class Within(Requirement):
     def reason(self) -> str:
         """Say why these records break the requirement even as one group."""
         return (
-            "Groups do not cross strata or patterns of missing values; "
-            f"{plural(len(self.rows), 'record')} that share both cannot have "
-            f"{self.whole.describe()}, not even as one group. Ask for less, name coarser strata, or "
-            "another policy for missing values."
+            f"Groups do not cross strata or patterns of missing values; {plural(len(self.rows), 'record')} "
+            f"that share both cannot have {self.whole.describe()}, not even as one group. Ask for less, name "
+            "coarser strata, or another policy for missing values."
         )
 
 
 def whole_of(requirement: Requirement, kind: type[Requirement]) -> bool:
-    """Return whether a requirement, or that of the whole table that it is part of, is of a kind.
-
-    Parameters
-    ----------
-    requirement : of a table, or of some of its records
-    kind : a class of requirements
-    """
+    """Return whether a ``requirement``, or that of the whole table that it is a part of, is of a ``kind``."""
     whole = requirement
     while isinstance(whole, Within):
         whole = whole.whole

@@ -37,8 +37,14 @@ class Requirement(ABC):
     up; ``units`` tell whose record it is, None: each is one; ``column`` is a name for messages.
     """
 
+    column: str = ""
     larger_is_worse: ClassVar[bool] = False
     """Whether a group with a larger figure is further from what is asked."""
+
+    @property
+    def named(self) -> str:
+        """The column in a sentence."""
+        return self.column or "the column"
 
     @abstractmethod
     def demand(self) -> Demand:
@@ -81,15 +87,6 @@ class Requirement(ABC):
         return self.violation(np.arange(len(self.demand().codes))) == 0
 
 
-def column_words(column: str) -> str:
-    """Name a column in a sentence, or say that it has no name.
-
-    >>> column_words("sector"), column_words("")
-    ('sector', 'the column')
-    """
-    return column or "the column"
-
-
 def demands_of(requirements: Sequence[Requirement], n: int | None = None) -> Demands:
     """Put requirements into one set of arrays; n is the number of records where there is none.
 
@@ -109,22 +106,11 @@ def demands_of(requirements: Sequence[Requirement], n: int | None = None) -> Dem
                 f"requirement {len(demand.codes)}. Make both from the same rows."
             )
         codes[r], amounts[r] = demand.codes, demand.amounts
-        rule[r] = (
-            demand.kind,
-            demand.level,
-            demand.extra,
-            sum(map(len, table)),
-            len(demand.share),
-        )
+        start = sum(map(len, table))
+        rule[r] = demand.kind, demand.level, demand.extra, start, len(demand.share)
         before = np.append(0.0, np.cumsum(demand.share))
         table.append(np.column_stack([np.append(demand.share, 1.0), before]))
     return Demands(rule, np.concatenate(table), codes, amounts)
-
-
-def by_group(labels: Labels) -> tuple[Labels, Labels]:
-    """List the rows group after group, and where each group of 0, 1, … begins and the last ends."""
-    rows = np.argsort(labels, kind="stable").astype(np.intp, copy=False)
-    return rows, np.append(0, np.cumsum(np.bincount(labels))).astype(np.intp)
 
 
 def violations_of(labels: Labels, k: int, requirements: Sequence[Requirement]) -> Floats:
@@ -136,8 +122,9 @@ def violations_of(labels: Labels, k: int, requirements: Sequence[Requirement]) -
     """
     from microagg.kernels.require_demands import violations
 
-    rows, start = by_group(labels)
-    figures: Floats = violations(demands_of(requirements, len(labels)), rows, start, k)
+    rows = np.argsort(labels, kind="stable").astype(np.intp, copy=False)
+    ends = np.append(0, np.cumsum(np.bincount(labels))).astype(np.intp)
+    figures: Floats = violations(demands_of(requirements, len(labels)), rows, ends, k)
     return figures
 
 
@@ -146,7 +133,7 @@ def check_amounts(amounts: Floats, column: str, what: str) -> None:
     wrong = np.flatnonzero(~(np.isfinite(amounts) & (amounts >= 0)))
     if len(wrong):
         raise InputError(
-            f"{what} needs finite values from 0 up; {column_words(column)} has another one in row "
+            f"{what} needs finite values from 0 up; {column or 'the column'} has another one in row "
             f"{wrong[0] + 1} (the first record is row 1). Correct or drop such records, or leave the "
             "requirement out."
         )

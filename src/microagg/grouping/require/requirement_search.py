@@ -24,10 +24,8 @@ from microagg.algorithms.refine.anneal import PoolSettings
 from microagg.algorithms.refine.search_passes import AnnealBudget, Run, anneal_in_passes, length_of
 from microagg.algorithms.required.grow_and_merge import grown, merge
 from microagg.algorithms.required.soria_comas import t_first
-from microagg.base.formatting import plural
 from microagg.base.progress import DONE, STOP, State, new_state, rest_of, stop_after, tell_best
 from microagg.base.typing import Floats, Labels
-from microagg.errors import InputError
 from microagg.grouping.require.requirement import Requirement, check_feasible, demands_of
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.kernels.require_kinds import (
@@ -50,9 +48,7 @@ _BUDGETS = {
 _RECORDS = 512  # in a pool at most
 # How many times longer a step takes, about, for requirements that look at all codes of a pool.
 _SLOWER = {ENTROPY: 2, P_PERCENT: 2, LARGEST: 2, HIDDEN: 2, EQUAL: 3, ORDERED: 6}
-_QUANTILES = (
-    16_384  # records that groups of quantiles are made of at once, since their time is quadratic
-)
+_QUANTILES = 16_384  # records that groups of quantiles are made of at once: their time is quadratic
 _GROWN = 4_096  # records up to which groups are grown in addition to those of quantiles
 _TURNS = 4  # of effort best without a time limit
 # Groups of mixed columns, which have more coordinates, take longer to settle: this many times the steps for
@@ -74,9 +70,8 @@ def _steps(demands: Demands, budget: AnnealBudget, labels: Labels, mixed: bool) 
     """Return how many steps to make for each group."""
     n_groups = int(labels.max()) + 1
     slower = max((_SLOWER.get(int(kind), 1) for kind in demands.rule[:, KIND]), default=1)
-    each = budget.each / min(
-        slower, 2
-    )  # in a large table every group needs some steps all the same
+    # In a large table every group needs some steps all the same.
+    each = budget.each / min(slower, 2)
     table = budget.table / (len(labels) / n_groups) / n_groups / slower
     steps = min(each + table, budget.most / slower)
     if mixed:
@@ -142,52 +137,14 @@ def _quantile_starts(X: Floats, demands: Demands, k: int, seed: int) -> list[Lab
     return starts
 
 
-def _starts(
-    X: Floats,
-    weights: Floats,
-    demands: Demands,
-    k: int,
-    given: Labels | None,
-    effort: str,
-    seed: int,
-    state: State,
-) -> list[Labels]:
-    """Return groups to begin with, which may violate demands: those given and our own, at least one."""
-    starts = [] if given is None else [canonical_labels(given)]
-    by_quantiles = _quantile_starts(X, demands, k, seed)
-    starts += by_quantiles
-    # Growing from the outside in meets closeness late: where quantiles meet it, that pays in small tables.
-    worth_it = len(X) <= _GROWN or not by_quantiles
-    if worth_it and (given is None or effort != "fast"):
-        starts.append(grown(X, weights, demands, k, state))
-    return starts
-
-
 def _checked(
-    X: Floats,
-    k: int,
-    requirements: Sequence[Requirement],
-    labels: Labels | None,
-    weights: Floats | None,
+    X: Floats, k: int, requirements: Sequence[Requirement], weights: Floats | None
 ) -> tuple[Demands, Floats]:
-    """Refuse what cannot be searched; return the requirements and weights as kernels need them."""
+    """Refuse what no groups could satisfy; return the requirements and weights as kernels need them."""
     check_k(k, len(X))
-    for name, array in (("labels", labels), ("weights", weights)):
-        if array is not None and np.shape(array) != (len(X),):
-            raise InputError(
-                f"{name} have one entry for each record; the table has {plural(len(X), 'record')}, "
-                f"{name} have shape {np.shape(array)}. Make both from the same rows."
-            )
     check_feasible(requirements)
-    if weights is None:
-        return demands_of(requirements, len(X)), np.ones(len(X))
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights > 0)))
-    if len(wrong):
-        raise InputError(
-            f"Weights of records are finite numbers above 0; row {wrong[0]} has another one, "
-            f"{len(wrong)} in all. Drop these records or leave the weights out."
-        )
-    return demands_of(requirements, len(X)), np.ascontiguousarray(weights, dtype=np.float64)
+    mass = np.ones(len(X)) if weights is None else np.ascontiguousarray(weights, dtype=np.float64)
+    return demands_of(requirements, len(X)), mass
 
 
 def repair(
@@ -200,25 +157,16 @@ def repair(
 ) -> Labels:
     """Merge groups of scaled records until each satisfies all requirements and has k records.
 
-    Parameters
-    ----------
-    X, k, requirements, weights : as for :func:`satisfy`
-    labels : (n,) groups to merge
+    The arguments are those of :func:`satisfy`. A requirement that the whole table breaks is refused, since no
+    groups could satisfy it.
 
-    Returns
-    -------
-    (n,) labels from 0 by first appearance; each group is a union of given ones. A requirement that the whole
-    table breaks is refused, since no groups could satisfy it.
-
-    Examples
-    --------
     >>> from microagg.grouping.require.value_rules import Distinct
     >>> X = np.array([[0.0], [1.0], [10.0], [11.0], [14.0], [15.0]])
     >>> diverse = Distinct(np.array([0, 1, 2, 2, 3, 4]), 2)
     >>> repair(X, 2, [diverse], np.array([0, 0, 1, 1, 2, 2])).tolist()
     [0, 0, 1, 1, 1, 1]
     """
-    demands, mass = _checked(X, k, requirements, labels, weights)
+    demands, mass = _checked(X, k, requirements, weights)
     return merge(np.ascontiguousarray(X), mass, demands, canonical_labels(labels), k)
 
 
@@ -238,6 +186,8 @@ def satisfy(
 ) -> Labels:
     """Find groups of at least k records that satisfy all requirements, at a low SSE.
 
+    It is not above that of :func:`repair` for the same labels, which also refuses the same.
+
     Parameters
     ----------
     X : (n, d) scaled coordinates, which stay as they are
@@ -251,13 +201,6 @@ def satisfy(
     mixed : whether columns are of several kinds; the search is then longer where groups are many
     state : progress, and the wish to stop
 
-    Returns
-    -------
-    (n,) labels from 0 by first appearance. Their SSE is not above that of :func:`repair` for ``labels``,
-    which also refuses the same.
-
-    Examples
-    --------
     >>> from microagg.grouping.require.value_rules import Units
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
     >>> households = Units(np.array([1, 1, 2, 3, 3, 4]), 2)
@@ -266,12 +209,18 @@ def satisfy(
     """
     check_effort(effort)
     check_time_limit(time_limit)
-    demands, mass = _checked(X, k, requirements, labels, weights)
+    demands, mass = _checked(X, k, requirements, weights)
     X = np.ascontiguousarray(X, dtype=np.float64)
     state = new_state() if state is None else state
     started = time.monotonic()
     seed = int(np.random.default_rng(random_state).integers(2**62))
-    starts = _starts(X, mass, demands, k, labels, effort, seed, state)
+    starts = [] if labels is None else [canonical_labels(labels)]
+    by_quantiles = _quantile_starts(X, demands, k, seed)
+    starts += by_quantiles
+    # Growing from the outside in meets closeness late: where quantiles meet it, that pays in small tables.
+    worth_it = len(X) <= _GROWN or not by_quantiles
+    if worth_it and (labels is None or effort != "fast"):
+        starts.append(grown(X, mass, demands, k, state))
     repaired = [merge(X, mass, demands, start, k) for start in starts]
     best = min(repaired, key=lambda start: sum_of_squares(X, start, mass))
     tell_best(state, sum_of_squares(X, best, mass))

@@ -14,7 +14,7 @@ import numpy as np
 from microagg.base.formatting import number, share
 from microagg.base.typing import Floats, Labels
 from microagg.encode.strata import count_units
-from microagg.grouping.require.requirement import Demand, Requirement, column_words, violations_of
+from microagg.grouping.require.requirement import Demand, Requirement, violations_of
 from microagg.kernels.require_kinds import DISTINCT, ENTROPY, EQUAL, HIDDEN, ORDERED
 
 WITHIN = 5.0
@@ -60,13 +60,11 @@ class Distinct(Requirement):
         return number(int(figure))
 
     def describe(self) -> str:
-        return (
-            f"at least {self.least} different values of {column_words(self.column)} in each group"
-        )
+        return f"at least {self.least} different values of {self.named} in each group"
 
     def reason(self) -> str:
         return (
-            f"{self.least} different values of {column_words(self.column)} are asked in each group; the "
+            f"{self.least} different values of {self.named} are asked in each group; the "
             f"whole table has {len(np.unique(self.codes))}. Ask for fewer."
         )
 
@@ -122,20 +120,22 @@ class Entropy(Requirement):
 
     def figure(self, labels: Labels) -> float:
         """Return the least exp(H) of a group."""
-        group, counts = _counts(self.codes, labels)
+        codes = np.unique(self.codes, return_inverse=True)[1]
+        m = int(codes.max()) + 1
+        pairs, counts = np.unique(labels * m + codes, return_counts=True)
+        group = pairs // m
         shares = counts / np.bincount(labels)[group]
         return float(np.exp(-np.bincount(group, weights=shares * np.log(shares))).min())
 
     def describe(self) -> str:
         return (
-            f"values of {column_words(self.column)} in each group spread like {self.least:g} equally "
-            "frequent ones"
+            f"values of {self.named} in each group spread like {self.least:g} equally frequent ones"
         )
 
     def reason(self) -> str:
         most = self.figure(np.zeros(len(self.codes), np.int64))
         return (
-            f"Entropy diversity {self.least:g} of {column_words(self.column)} is asked in each group; the "
+            f"Entropy diversity {self.least:g} of {self.named} is asked in each group; the "
             f"whole table has {most:.4g}, and no partition has more in its poorest group. Ask for less."
         )
 
@@ -178,25 +178,18 @@ class Closeness(Requirement):
 
     def describe(self) -> str:
         return (
-            f"the distribution of {column_words(self.column)} in each group within {self.most:g} of that in "
+            f"the distribution of {self.named} in each group within {self.most:g} of that in "
             "the whole table (earth mover's distance)"
         )
 
     def reason(self) -> str:
-        """Say why the whole table breaks the requirement: it never does."""
         return "The whole table is at distance 0 from itself."
 
 
 def is_common(records: Any, of: int, numbers: bool = False) -> Any:
-    """Tell which values are no news, here as counted: at least half of all records have them.
+    """Tell which values are no news: at least half ``of`` all records have them, here counted in ``records``.
 
-    Of numbers, which have many values, a value is common that more than a tenth have.
-
-    Parameters
-    ----------
-    records : number of records that have the value, one or an array
-    of : number of all records
-    numbers : whether the column holds numbers
+    Of ``numbers``, which have many values, a value is common that more than a tenth have.
     """
     return 10 * records > of if numbers else 2 * records >= of
 
@@ -206,16 +199,14 @@ def nearness(
 ) -> tuple[Floats, Floats]:
     """Return a number for each value, and how near all others of a group must be to give it away.
 
+    Both are (values,): the numbers ascend; the distance is below 0 for a common value, which is no news, and
+    0 if half of all records are as near as that.
+
     Parameters
     ----------
     codes : (n,) the value of each record, 0, 1, …; missing is a value, and the last one
     numbers : (n,) the values, NaN where missing; None for categories, which only equal ones give away
     percent : how near, in percent of a number
-
-    Returns
-    -------
-    (values,) ascending numbers, and (values,) distances: below 0 for a common value, which is no news, and
-    0 if half of all records are as near as that
 
     >>> nearness(np.array([0, 1, 1, 2, 2]))[1].tolist()
     [0.0, 0.0, 0.0]
@@ -272,23 +263,15 @@ class HiddenValues(Requirement):
 
     def describe(self) -> str:
         near = f" to within {self.percent:g} %" if self.numbers is not None else ""
-        return f"{column_words(self.column)} not given away{near} by any group"
+        return f"{self.named} not given away{near} by any group"
 
     def reason(self) -> str:
         return (
-            f"No group may give {column_words(self.column)} away; the whole table as one group does, since "
+            f"No group may give {self.named} away; the whole table as one group does, since "
             "all its values are nearly the same. Leave the requirement out, or drop the column."
         )
 
 
-def _demand(kind: int, level: float, values: Labels | Floats, extra: float = 0.0) -> Demand:
+def _demand(kind: int, level: float, values: Labels) -> Demand:
     codes = np.unique(values, return_inverse=True)[1]
-    return Demand(kind, float(level), codes, np.ones(len(codes)), extra)
-
-
-def _counts(codes: Labels, labels: Labels) -> tuple[Labels, Labels]:
-    """Group and number of records of each value that a group has."""
-    codes_of = np.unique(codes, return_inverse=True)[1]
-    m = int(codes_of.max()) + 1
-    pairs, counts = np.unique(labels * m + codes_of, return_counts=True)
-    return pairs // m, counts
+    return Demand(kind, float(level), codes, np.ones(len(codes)))
