@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
@@ -26,8 +26,15 @@ from microagg.formats.csv import CsvText, CsvWriter, refuse_equal_names
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
 from microagg.formats.files import kind_of, stands_for_several
 from microagg.formats.layouts import CsvFormat, FileFormat, ParquetLayout, completed_csv
-from microagg.formats.parquet import layout_of, opened_parquet, regrouped, write_parquet
-from microagg.formats.parquet_folders import key_types, look_into, repeated
+from microagg.formats.parquet import (
+    key_types,
+    layout_of,
+    look_into,
+    opened_parquet,
+    regrouped,
+    repeated,
+    write_parquet,
+)
 from microagg.plan.checks import no_column
 from microagg.tables.file_metadata import WholeTest, typed
 from microagg.tables.numbers_in_text import NumberTest
@@ -227,7 +234,15 @@ class _ParquetBatches(BatchSource):
         with opened_parquet(file) as parquet:
             schema, facts = parquet.schema_arrow, parquet.metadata
             sound(schema.empty_table())
-            self._bytes += _bytes_of(facts, schema)
+            # As Arrow it takes its pages without compression, or the width of its types.
+            pages = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+            widths = 0
+            for column in schema:
+                try:
+                    widths += column.type.bit_width
+                except ValueError:  # text and lists, which have no width
+                    widths += 32
+            self._bytes += max(pages, facts.num_rows * widths // 8)
             return schema, facts.num_rows, layout_of(facts)
 
     @cached_property
@@ -267,18 +282,6 @@ class _ParquetBatches(BatchSource):
 
     def _typed(self, table: pa.Table) -> pa.Table:
         return typed(table, self._whole)
-
-
-def _bytes_of(facts: Any, schema: pa.Schema) -> int:
-    """Bytes of a Parquet file as Arrow: its pages without compression, or the width of its types."""
-    pages = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
-    widths = 0
-    for column in schema:
-        try:
-            widths += column.type.bit_width
-        except ValueError:  # text and lists, which have no width
-            widths += 32
-    return int(max(pages, facts.num_rows * widths // 8))
 
 
 def write_batches(

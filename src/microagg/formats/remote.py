@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import random
 import re
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,6 @@ from microagg.formats.addresses import CODECS, STANDARD, Address, Place, is_plai
 from microagg.formats.atomic import private_folder, sha256
 
 _AT_ONCE = 1 << 20
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ARROW_STREAM, _ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"
 
 
@@ -181,11 +180,14 @@ class Destination:
         if isinstance(self.place, Address):
             with self.place.reached() as (store, path):
                 parent, _, name = path.rpartition("/")
-                mark = "".join(random.SystemRandom().choices(_LETTERS, k=8))
-                self._temporary = f"{parent}/.{name[:30]}.{mark}.part"
+                self._temporary = f"{parent}/.{name[:30]}.{secrets.token_hex(4)}.part"
                 for within, file in self._files().items():
                     there = self._temporary + within
-                    self._refuse_difference(_sent(store, file, there), sha256(file))
+                    _make_folder(store, there)
+                    with file.open("rb") as local, store.open_output_stream(there) as out:
+                        _copy(local, out)
+                    with store.open_input_stream(there) as back:
+                        self._refuse_difference(_copy(back), sha256(file))
 
     def _files(self) -> dict[str, Path]:
         """Return the files to send, by what follows the name of the place: nothing, or /part.parquet."""
@@ -255,15 +257,6 @@ def _make_folder(store: Any, path: str) -> None:
     """Make the folder that a path lies in; object stores have none."""
     if store.type_name in ("hdfs", "local"):
         store.create_dir(path.rpartition("/")[0], recursive=True)
-
-
-def _sent(store: Any, file: Path, to: str) -> str:
-    """Send a file and return the hash of what is read back."""
-    _make_folder(store, to)
-    with file.open("rb") as local, store.open_output_stream(to) as out:
-        _copy(local, out)
-    with store.open_input_stream(to) as back:
-        return _copy(back)
 
 
 @contextmanager

@@ -14,8 +14,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,7 +24,7 @@ import pyarrow.compute as pc
 from microagg.errors import TableError, listed, shown
 from microagg.formats.file_errors import needed, sound
 from microagg.formats.format import Format, equal_numbers, stored_values
-from microagg.formats.layouts import CsvFormat, FileFormat
+from microagg.formats.layouts import FileFormat
 from microagg.tables.file_metadata import (
     ColumnFacts,
     Labelled,
@@ -78,11 +76,18 @@ class StatisticalFormat(Format):
     pads_text: ClassVar[bool] = False
     """Whether text is filled up with blanks."""
 
-    def read(
-        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
-    ) -> tuple[pa.Table, FileFormat]:
+    def read(self, path: Path, file: Any, form: FileFormat) -> tuple[pa.Table, FileFormat]:
         """Read a file; labels, codes and formats become metadata of the schema."""
-        read, encoding = _reader(path.suffix.lower()), csv.encoding
+        name, encoding = _READERS[path.suffix.lower()], form.csv.encoding
+        options: dict[str, Any] = {"user_missing": True}  # keeps the codes that files declare
+        if name in ("read_por", "read_xport"):
+            # These two do not offer it; the function behind them does.
+            read = needed("pyreadstat._readstat_parser").parser_entry_point
+            options["parser_format"] = name.removeprefix("read_")
+        else:
+            read = getattr(needed("pyreadstat"), name)
+        if encoding is not None:
+            options["encoding"] = encoding
         unread = self._check(path)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # the only ones are about columns of equal names
@@ -91,7 +96,7 @@ class StatisticalFormat(Format):
                     path.absolute(),
                     disable_datetime_conversion=True,
                     output_format="dict",
-                    **({} if encoding is None else {"encoding": encoding}),
+                    **options,
                 )
             except UserWarning:
                 raise TableError(
@@ -101,7 +106,7 @@ class StatisticalFormat(Format):
         names = meta.column_names
         table = pa.table({name: _column(data[name], self.name, facts[name]) for name in names})
         table = table.cast(facts.on(table.schema))
-        return sound(table), FileFormat(csv)
+        return sound(table), FileFormat(form.csv)
 
     def _check(self, path: Path) -> list[str]:
         """Refuse a damaged file that pyreadstat could not survive; it reports all other damage itself.
@@ -131,7 +136,11 @@ class StatisticalFormat(Format):
         return ColumnFacts(
             label=meta.column_names_to_labels.get(name) or None,
             value_labels=tuple(labels.items()),
-            missing=tuple(_code(entry) for entry in missing),
+            # One code, or the two ends of a range of codes.
+            missing=tuple(
+                entry["lo"] if entry["lo"] == entry["hi"] else (entry["lo"], entry["hi"])
+                for entry in missing
+            ),
             format=meta.original_variable_types.get(name) or None,
             informat=meta.original_variable_informats.get(name) or None,
             measure=_known(meta.variable_measure.get(name)),
@@ -155,8 +164,20 @@ class StatisticalFormat(Format):
     def refuse(self, table: pa.Table, version: int = 0) -> None:
         """Refuse names and values that would be lost."""
         names = table.column_names
+        limit = self._longest_name(version)
         for name in names:
-            self._refuse_name(name, self._longest_name(version))
+            size = len(name.encode()) if self.name_unit == "bytes" else len(name)
+            fault = ""
+            if (name if self.knows_capitals else name.upper()) in self.reserved.split():
+                fault = f"are no words of its language; {shown(name)} is one"
+            elif not re.fullmatch(self.name_pattern, name):
+                fault = f"{self.name_words}; {shown(name)} does not fit"
+            elif size > limit:
+                fault = f"have at most {limit} {self.name_unit}; {shown(name)} has {size}"
+            if fault:
+                raise TableError(
+                    f"Names of columns in {self.words} {fault}. Rename the column, or write another format."
+                )
         if not self.knows_capitals and len({name.lower() for name in names}) < len(names):
             raise TableError(
                 f"Names of columns in {self.words} differ in more than capitals; those of this table do "
@@ -166,20 +187,6 @@ class StatisticalFormat(Format):
 
     def _longest_name(self, version: int) -> int:
         return self.longest_name
-
-    def _refuse_name(self, name: str, limit: int) -> None:
-        size = len(name.encode()) if self.name_unit == "bytes" else len(name)
-        fault = ""
-        if (name if self.knows_capitals else name.upper()) in self.reserved.split():
-            fault = f"are no words of its language; {shown(name)} is one"
-        elif not re.fullmatch(self.name_pattern, name):
-            fault = f"{self.name_words}; {shown(name)} does not fit"
-        elif size > limit:
-            fault = f"have at most {limit} {self.name_unit}; {shown(name)} has {size}"
-        if fault:
-            raise TableError(
-                f"Names of columns in {self.words} {fault}. Rename the column, or write another format."
-            )
 
     def _same_text(self, written: Any, read_back: Any) -> bool:
         if self.pads_text:
@@ -208,27 +215,8 @@ class StatisticalFormat(Format):
         return pc.utf8_lower(tags)
 
 
-def _reader(ending: str) -> Callable[..., Any]:
-    """Return the function that reads such files and keeps the codes that they declare as missing."""
-    name = _READERS[ending]
-    read: Callable[..., Any] = getattr(needed("pyreadstat"), name)
-    if name not in ("read_por", "read_xport"):
-        return partial(read, user_missing=True)
-    # These two do not offer it; the function behind them does.
-    private = needed("pyreadstat._readstat_parser").parser_entry_point
-    return partial(private, parser_format=name.removeprefix("read_"), user_missing=True)
-
-
 def _known(word: str | None) -> str | None:
     return None if word in (None, "unknown", "undetermined") else word
-
-
-def _code(entry: Any) -> Any:
-    """One code, or the two ends of a range of codes."""
-    if not isinstance(entry, dict):
-        return entry
-    low, high = entry["lo"], entry["hi"]
-    return low if low == high else (low, high)
 
 
 def _column(values: Any, family: str, facts: ColumnFacts) -> pa.Array:
@@ -239,24 +227,14 @@ def _column(values: Any, family: str, facts: ColumnFacts) -> pa.Array:
     try:
         numbers = pa.array(np.asarray(values, dtype=np.float64), from_pandas=True)
     except ValueError:  # letters among the numbers, which tell why a value is missing
-        return _numbers_and_tags_as_text(values, facts.storage)
+        number = int if facts.storage in ("int8", "int16", "int32") else float
+        texts = [
+            f".{v}" if isinstance(v, str) else None if v is None or v != v else repr(number(v))
+            for v in values
+        ]
+        return pa.array(texts, pa.string())
     moments = as_moments(numbers, family, facts.format)
-    if moments is not None:
-        return moments
-    return as_stored(numbers, facts.storage)
-
-
-def _numbers_and_tags_as_text(values: Any, storage: str | None) -> pa.Array:
-    whole = storage in ("int8", "int16", "int32")
-
-    def text(value: Any) -> str | None:
-        if isinstance(value, str):
-            return f".{value}"
-        if value is None or value != value:
-            return None
-        return str(int(value)) if whole else repr(float(value))
-
-    return pa.array([text(value) for value in values], pa.string())
+    return as_stored(numbers, facts.storage) if moments is None else moments
 
 
 def _stored(table: pa.Table, family: str) -> StoredTable:
@@ -313,34 +291,27 @@ _DAY = 86_400
 _TO_1970 = {"spss": 141_428, "sas": 3_653, "stata": 3_653}  # days
 
 
-class _Count(NamedTuple):
-    """How a package counts: units a day, and the Arrow type."""
-
-    units_per_day: int
-    kind: Any
-
-
-# Formats of dates and of times, by family.
+# Formats of dates and of times, by family, with the units a day in which they count and the Arrow type.
 _COUNTS = {
     "spss": {
-        r"(?i)[AEJS]?DATE\d*": _Count(_DAY, pa.date32()),
-        r"(?i)(DATETIME|YMDHMS)[\d.]*": _Count(_DAY, pa.timestamp("us")),
+        r"(?i)[AEJS]?DATE\d*": (_DAY, pa.date32()),
+        r"(?i)(DATETIME|YMDHMS)[\d.]*": (_DAY, pa.timestamp("us")),
     },
     "sas": {
         r"(?i)(DATE|(DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|[BE]8601DA|JULIAN|WEEKDAT[EX]|WORDDAT[EX]|MONYY)\d*\.?": (
-            _Count(1, pa.date32())
+            (1, pa.date32())
         ),
-        r"(?i)(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*": _Count(_DAY, pa.timestamp("us")),
+        r"(?i)(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*": (_DAY, pa.timestamp("us")),
     },
     "stata": {
-        r"%-?t?d.*": _Count(1, pa.date32()),
-        r"%-?tc.*": _Count(1000 * _DAY, pa.timestamp("ms")),
+        r"%-?t?d.*": (1, pa.date32()),
+        r"%-?tc.*": (1000 * _DAY, pa.timestamp("ms")),
     },
 }
 _USUAL = {"spss": ("DATE11", "DATETIME20"), "sas": ("DATE9", "DATETIME20"), "stata": ("%td", "%tc")}
 
 
-def _count(family: str, form: str | None) -> _Count | None:
+def _count(family: str, form: str | None) -> tuple[int, Any] | None:
     counts = _COUNTS[family].items()
     return next((count for pattern, count in counts if re.fullmatch(pattern, form or "")), None)
 
@@ -359,20 +330,21 @@ def as_moments(numbers: pa.Array, family: str, form: str | None) -> pa.Array | N
     count = _count(family, form)
     if count is None:
         return None
+    units_per_day, kind = count
     values = np.asarray(numbers.cast(pa.float64()).fill_null(0))
     missing = np.asarray(numbers.is_null())
-    since = values - count.units_per_day * _TO_1970[family]
-    per_unit = 1 / count.units_per_day  # days
-    if not pa.types.is_date(count.kind):
-        per_unit *= _DAY * (10**6 if count.kind.unit == "us" else 1000)
+    since = values - units_per_day * _TO_1970[family]
+    per_unit = 1 / units_per_day  # days
+    if not pa.types.is_date(kind):
+        per_unit *= _DAY * (10**6 if kind.unit == "us" else 1000)
     with np.errstate(over="ignore", invalid="ignore"):
         whole = np.rint(since * per_unit)
     whole[missing] = 0
-    width = 31 if pa.types.is_date(count.kind) else 62
+    width = 31 if pa.types.is_date(kind) else 62
     if not (np.abs(whole) < 2.0**width).all():
         return None
     integers = pa.array(whole.astype(np.int64), mask=missing)
-    moments = (integers.cast(pa.int32()) if width == 31 else integers).cast(count.kind)
+    moments = (integers.cast(pa.int32()) if width == 31 else integers).cast(kind)
     back = np.asarray(as_numbers(moments, family, form).fill_null(0))
     same = (back == np.where(missing, 0, values)) & ~(np.signbit(back) ^ np.signbit(values))
     return moments if same[~missing].all() else None
@@ -382,18 +354,19 @@ def as_numbers(moments: Any, family: str, form: str | None) -> Any:
     """Turn dates or times into the numbers by which a package counts them, as doubles."""
     count = _count(family, form) or _count(family, moment_format(family, moments.type))
     assert count is not None  # the format that a family gives by default is one of its own
-    narrow, at_1970 = moments.type == pa.date32(), count.units_per_day * _TO_1970[family]
+    units_per_day, kind = count
+    narrow, at_1970 = moments.type == pa.date32(), units_per_day * _TO_1970[family]
     integers = moments.cast(pa.int32()).cast(pa.int64()) if narrow else moments.cast(pa.int64())
     whole = np.asarray(integers.fill_null(0))
     if pa.types.is_date(moments.type):
         per_day = 1 if narrow else 1000 * _DAY
-        values = whole / per_day * count.units_per_day + at_1970
+        values = whole / per_day * units_per_day + at_1970
     else:
         per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[moments.type.unit]
         # Whole seconds and their parts by themselves: a double has no room for both in the product.
         seconds, rest = np.divmod(whole, per_second)
-        if pa.types.is_date(count.kind):
+        if pa.types.is_date(kind):
             seconds, rest = seconds - seconds % _DAY, rest * 0
-        scale = count.units_per_day / _DAY
+        scale = units_per_day / _DAY
         values = (seconds * scale + at_1970) + rest / per_second * scale
     return pa.array(values.astype(np.float64), mask=np.asarray(moments.is_null()))
