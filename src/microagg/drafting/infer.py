@@ -75,7 +75,7 @@ def guess(
     for name, profile in columns.items():
         in_battery = name in ends and often[ends[name]] >= _BATTERY
         column = NamedProfile(profile, say.words(name), k, profile.ordered, battery=in_battery)
-        looks = _guess(_with_looks_at_texts(table, name, column))
+        looks = _guess(table, name, column)
         if name in index:
             fact = "The row labels of a frame of pandas"
             looks = dropped("identifier", None, fact, "they identify records.")
@@ -87,21 +87,8 @@ def guess(
     return guesses
 
 
-def _with_looks_at_texts(table: Frame, name: Any, column: NamedProfile) -> NamedProfile:
-    """Add what only the texts themselves tell: an order, dates, cells that are no numbers."""
-    texts = column.profile.texts
-    if texts is not None:
-        with suppress(InputError):  # objects of several types have neither an order nor dates
-            readable = texts.dates and dates_in_text(table.arrow_column(name)) is not None
-            ordered, odd = table.is_ordered(name), None
-            if texts.odd is not None:
-                odd = table.odd_numbers(name)
-            return replace(column, ordered=ordered, readable_dates=readable, odd=odd)
-    return column
-
-
-def _guess(column: NamedProfile) -> Guess:
-    profile = column.profile
+def _guess(table: Frame, name: Any, column: NamedProfile) -> Guess:
+    profile, texts = column.profile, column.profile.texts
     if profile.present == 0:
         return dropped("empty", None, "No value at all", "it holds no information.")
     if profile.distinct == 1 and (profile.missing or profile.type == "nested"):
@@ -117,7 +104,14 @@ def _guess(column: NamedProfile) -> Guess:
     if profile.type == "nested":
         why = "lists and records cannot be averaged. Take it apart into columns to protect it."
         return dropped("nested", None, f"Lists or records, {profile.distinct_words}", why)
-    looks = guess_numbers(column) if profile.type == "number" else guess_texts(column)
+    if texts is not None:
+        # Only the texts themselves tell an order, dates, and cells that are no numbers.
+        with suppress(InputError):  # objects of several types have neither an order nor dates
+            readable = texts.dates and dates_in_text(table.arrow_column(name)) is not None
+            odd = None if texts.odd is None else table.odd_numbers(name)
+            ordered = table.is_ordered(name)
+            column = replace(column, ordered=ordered, readable_dates=readable, odd=odd)
+    looks = guess_numbers(column) if texts is None else guess_texts(column)
     if looks.role == "protect" and looks.kind == "nominal" and column.has_too_many:
         return looks.dropped(
             f"with fewer than {plural(max(column.k, 2), 'record')} for each value on average, groups could "

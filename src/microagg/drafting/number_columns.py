@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from microagg.base.formatting import plural
-from microagg.base.typing import Floats
 from microagg.drafting import name_words as say
 from microagg.drafting.guess import (
     FEW,
@@ -89,8 +88,7 @@ def _guess(column: NamedProfile) -> Guess:
     numbers = column.profile.numbers
     assert numbers is not None
     guesses = (rule(column, numbers) for rule in _RULES)
-    looks = next((guess for guess in guesses if guess is not None), None)
-    looks = looks or _quantity(column, numbers)
+    looks = next(guess for guess in guesses if guess is not None)
     if numbers.infinite and looks.role == "protect":
         way_out = "they have no mean. Replace them, or leave those records out, to protect it."
         fact = f"{looks.fact}, {numbers.infinite} infinite"
@@ -191,22 +189,17 @@ def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
     dates = low >= 18000101 and high <= 21001231 and _within(month, 1, 12) and _within(day, 1, 31)
     months = low >= 180001 and high <= 210012 and _within(day, 1, 12)
     clock = low >= 0 and high <= 2400 and _within(day, 0, 59) and (levels >= 100).sum() >= 60
-    if many and (dates or months or clock or _goes_on_by_the_clock(levels)):
+    # By halves or quarters of an hour, as 430, 500, 530.
+    steps = np.diff(60 * (levels // 100) + day)
+    goes_on = len(levels) > FEW and low >= 0 and high <= 2400 and day.max() < 60
+    goes_on = goes_on and (steps == steps[0]).all() and np.ptp(np.diff(levels)) > 0
+    if many and (dates or months or clock or goes_on):
         return protected("date", "ordinal", f"Dates or times of day written as numbers, {count}")
     if len(levels) >= _READABLE and _is_date_with_the_year_last(numbers):
         fact = f"Dates written as numbers with the year at the end, {count}"
         why = "their numbers have another order than the days. Write them as 2024-03-31 to protect them."
         return replace(dropped("date", "date", fact, why), unreadable=True)
     return None
-
-
-def _goes_on_by_the_clock(levels: Floats) -> bool:
-    """Return whether numbers go on by halves or quarters of an hour, as 430, 500, 530 do."""
-    hours, minutes = levels // 100, levels % 100
-    if len(levels) <= FEW or levels[0] < 0 or levels[-1] > 2400 or minutes.max() >= 60:
-        return False
-    steps = np.diff(60 * hours + minutes)
-    return bool((steps == steps[0]).all() and np.ptp(np.diff(levels)) > 0)
 
 
 def _is_date_with_the_year_last(numbers: Numbers) -> bool:
@@ -404,6 +397,7 @@ _RULES: tuple[Callable[[NamedProfile, Numbers], Guess | None], ...] = (
     _identifiers,
     _measure_level,
     _codes,
+    _quantity,
 )
 
 

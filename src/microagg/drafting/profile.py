@@ -247,7 +247,11 @@ def of_values(values: Any) -> Profile:
         return Profile("number", rows, missing, min(infinite, 1))
     levels, counts = np.unique(finite, return_counts=True)
     doubles = levels.astype(np.float64)
-    rising = bool((finite[1:] >= finite[:-1]).all())
+    rising, straight = bool((finite[1:] >= finite[:-1]).all()), 0.0
+    y = finite[:: max(len(finite) // 5000, 1)].astype(np.float64)  # a few thousand rows
+    if rising and len(y) >= 3 and y.min() < y.max():
+        # Divided, so that squares do not overflow.
+        straight = float(np.corrcoef(y / np.abs(y).max(), np.arange(len(y)))[0, 1])
     numbers = Numbers(
         whole=bool((doubles == np.floor(doubles)).all()),
         low=float(levels[0]),
@@ -255,20 +259,10 @@ def of_values(values: Any) -> Profile:
         levels=doubles,
         counts=counts,
         rising=rising,
-        straight=_straight(finite) if rising else 0.0,
+        straight=straight,
         infinite=infinite,
     )
     return Profile("number", rows, missing, len(levels), numbers=numbers)
-
-
-def _straight(values: Any) -> float:
-    """Return the correlation with the row number, from a few thousand rows at most."""
-    step = max(len(values) // 5000, 1)
-    y = values[::step].astype(np.float64)
-    if len(y) < 3 or y.min() == y.max():
-        return 0.0
-    # Divided, so that squares do not overflow.
-    return float(np.corrcoef(y / np.abs(y).max(), np.arange(len(y)))[0, 1])
 
 
 def _of_texts(present: Any) -> Texts:

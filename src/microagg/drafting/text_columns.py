@@ -42,6 +42,10 @@ _AMOUNT = re.compile(r"\d+ ?([a-z]{2,})")
 _QUARTER = re.compile(r"((?:1[89]|20)\d\d)(?: ?[Qq]|:| ?: ?Q)([1-4])")
 _CLOCK = re.compile(r"(1[0-2]|0?[1-9])(?::([0-5]\d))? ?([ap])\.?m\.?")
 _THOUSANDS = {"k": 1e3, "m": 1e6}
+# Signs of money, percent and unit words before or after the words of a range.
+_UNITS = re.compile(
+    r"[$€£%]|\b(?:usd|eur|euros?|k|m|years?|yrs?|jahren?|ans|anos|old|persons?|people|hours?|days?)\b"
+)
 
 _TEXT = "names and texts identify single records. renumber puts random numbers in its place."
 
@@ -201,7 +205,9 @@ def order_of(texts: Sequence[str], called: Sequence[str] = ()) -> tuple[str, ...
         for names, place_of in _scales()
         if (not names or names & set(called)) and not all(key.isdecimal() for key in keys)
     ]  # numbers alone may be codes
-    ways += [[_quarter(text) for text in texts], [_clock(text) for text in texts], _ranges(texts)]
+    quarters = [_QUARTER.fullmatch(text.strip()) for text in texts]
+    ways.append([time and (float(time[1]), float(time[2])) for time in quarters])
+    ways += [[_clock(text) for text in texts], _ranges(texts)]
     for places in ways:
         if None not in places and len(set(places)) == len(texts):
             return tuple(text for _, text in sorted(zip(places, texts, strict=True)))
@@ -224,12 +230,6 @@ def _scales() -> tuple[tuple[frozenset[str], Mapping[str, int]], ...]:
             place_of = {_key(text): at for at, same in enumerate(places) for text in same}
             scales.append((frozenset(entry.get("called", "").split()), place_of))
     return tuple(scales)
-
-
-def _quarter(text: str) -> tuple[float, ...] | None:
-    """Return the year and the quarter of "1980:1" or "1980 Q2"; None if a text is no such time."""
-    time = _QUARTER.fullmatch(text.strip())
-    return None if time is None else (float(time[1]), float(time[2]))
 
 
 def _clock(text: str) -> tuple[float, ...] | None:
@@ -273,9 +273,14 @@ def _range(text: str) -> tuple[float, float] | None:
     numbers = [_value(match, key) for match in _NUMBER.finditer(key)]
     if re.search(r"(?<![\d.,])0\d", key):  # codes after a zero
         return None
-    around = [_without_unit(part) for part in _NUMBER.split(key)]
+    around = [" ".join(_UNITS.sub(" ", part).split()) for part in _NUMBER.split(key)]
     if len(numbers) == 1:
-        return _half_open(numbers[0], *around)
+        (before, after), above = around, _phrases("above")
+        if before in _phrases("below"):
+            return -math.inf, numbers[0]
+        if before in above or after in above or after.endswith(tuple(f" {w}" for w in above)):
+            return numbers[0], math.inf
+        return (numbers[0], numbers[0]) if not before and len(after.split()) <= 1 else None
     if len(numbers) == 2 and re.search(r"\d\s?[km]$", key) and not re.search(r"\d\s?[km].*\d", key):
         numbers[0] *= _THOUSANDS[key[-1]]  # 15 to 24k
     if len(numbers) != 2 or numbers[0] >= numbers[1] or any(c.isalpha() for c in around[0]):
@@ -290,22 +295,6 @@ def _value(match: re.Match[str], text: str) -> float:
         digits = re.sub(r"[,.]", "", digits)
     after = re.match(r"\s?([km])\b", text[match.end() :])
     return float(digits) * (_THOUSANDS[after[1]] if after else 1.0)
-
-
-def _half_open(number: float, before: str, after: str) -> tuple[float, float] | None:
-    """Return the range that words before and after one number make."""
-    above = _phrases("above")
-    if before in _phrases("below"):
-        return -math.inf, number
-    if before in above or after in above or any(after.endswith(" " + words) for words in above):
-        return number, math.inf
-    return (number, number) if not before and len(after.split()) <= 1 else None
-
-
-def _without_unit(text: str) -> str:
-    """Remove signs of money, percent and unit words before or after the words of a range."""
-    units = "usd|eur|euros?|k|m|years?|yrs?|jahren?|ans|anos|old|persons?|people|hours?|days?"
-    return " ".join(re.sub(rf"[$€£%]|\b(?:{units})\b", " ", text).split())
 
 
 @cache

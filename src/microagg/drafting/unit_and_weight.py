@@ -57,7 +57,7 @@ def settle_units(table: Frame, guesses: Mapping[Any, Guess], k: int, unit: Any) 
             if counted is not None:
                 settled[counted] = _named_unit(counted, guesses[counted])
     for name, (rank, word) in candidates.items():
-        looks, what = guesses[name], _plural_of(word) if word else None
+        looks, what = guesses[name], unit_words(word, word).many if word else None
         if name == counted != unit and settled[name] is looks:
             people = [c for c in candidates if c != name and candidates[c][0] != _ELSE]
             more_than = (
@@ -92,10 +92,16 @@ def _seen_again(table: Frame, guesses: Mapping[Any, Guess], k: int) -> tuple[Any
         if (looks.looks_like == "date" and looks.distinct >= 3)
         or tells_time(name, looks.kind, looks.distinct, say.TIME)
     ]
+    kinds = ("category", "place", "code", "name or text", "repeated identifier")
     repeated = [
         name
         for name, looks in guesses.items()
-        if name not in times and _may_be_seen_again(looks, k)
+        if name not in times
+        and looks.looks_like in kinds
+        and looks.kind in ("nominal", "integer")
+        and not looks.unreadable
+        and looks.distinct >= max(k, _FEWEST_UNITS)
+        and looks.present >= 3 * looks.distinct
     ]
     if not times or not repeated:
         return None, []
@@ -176,22 +182,10 @@ def tells_time(
     return distinct >= 3 and (kind == "date" or named)
 
 
-def _may_be_seen_again(looks: Guess, k: int) -> bool:
-    """Return whether a column has names or codes of which each stands in several records."""
-    kinds = ("category", "place", "code", "name or text", "repeated identifier")
-    return (
-        looks.looks_like in kinds
-        and looks.kind in ("nominal", "integer")
-        and not looks.unreadable
-        and looks.distinct >= max(k, _FEWEST_UNITS)
-        and looks.present >= 3 * looks.distinct
-    )
-
-
 def _named_unit(name: Any, looks: Guess) -> Guess:
     rank, word = _stands_for(name, looks)
     noun = word if rank < _NO_WORD else None
-    what = _plural_of(noun) if noun else "its distinct values"
+    what = unit_words(noun, noun).many if noun else "its distinct values"
     return replace(
         looks,
         role="unit",
@@ -319,8 +313,3 @@ def settle_weights(guesses: Mapping[Any, Guess], unit: Any, weight: Any) -> dict
         )
         settled[counted] = replace(guesses[counted], action=action)
     return settled
-
-
-def _plural_of(word: str) -> str:
-    """Return the plural of a noun."""
-    return unit_words(word, word).many

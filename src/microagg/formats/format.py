@@ -105,7 +105,8 @@ class Format:
                     (small, f"{numbers} {at_least}", "has a smaller one"),
                 ]
             elif pa.types.is_decimal(dtype):
-                bad = pa.array([v is not None and float(v) != v for v in values.to_pylist()])
+                other = [v is not None and float(v) != v for v in values.to_pylist()]
+                bad = pa.array(other, pa.bool_())
                 faults = [(bad, f"{numbers} are doubles", "has a decimal number that is none")]
             elif not (
                 pa.types.is_integer(dtype)

@@ -17,9 +17,8 @@ from microagg.base.formatting import plural
 from microagg.base.typing import Labels
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels
-from microagg.ledger.base_groups import BaseGroups
+from microagg.ledger.base_groups import BaseGroups, Flags
 from microagg.ledger.checks import check_supported
-from microagg.ledger.columns import Flags
 from microagg.ledger.hashing import hashed_rows, hashed_texts
 from microagg.ledger.joining import joined_groups
 from microagg.ledger.recount import ABSENT, rarest_of_groups, smallest_combination
@@ -194,13 +193,13 @@ class FileUnits:
             if not (may_join and left.any()):
                 break
             touched = np.flatnonzero(left)
-            into = joined_groups(
+            parts, wholes = joined_groups(
                 base,
                 touched,
                 stratum[touched],
                 lambda units: smallest_combination(units * 0, seen[units]) >= k,
             )
-            base.join(into, plan.blocks[0].draws)
+            base.join(parts, wholes, plan.blocks[0].draws)
         accepted = left & (present >= k) & (not plan.is_swapped) & (self._leavers == "accept")
         alone = rarest_of_groups(groups, seen[:, -1:], count)
         told_apart = there & ~left & (joint < k) & (alone >= k)

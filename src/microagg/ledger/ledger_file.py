@@ -164,7 +164,18 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
                 rows = base.execute("SELECT facts, chain FROM releases ORDER BY number").fetchall()
                 sealed = base.execute("SELECT * FROM sealed ORDER BY name").fetchall()
         if version == FORMAT and about["key"] == _name_of(key):
-            ledger = _opened(about, rows, sealed, key)
+            # Nothing is looked at before the seal over all of it is known to be right.
+            if not hmac.compare_digest(about["seal"], _seal(about, rows, sealed, key)):
+                raise ValueError("the seal is broken")
+            arrays = {
+                name: np.frombuffer(_sealed(data, key, nonce), kind).reshape(json.loads(shape))
+                for name, nonce, kind, shape, data in sealed
+            }
+            arrays = {
+                name: array.copy() for name, array in arrays.items()
+            }  # which can be written to
+            facts = [json.loads(text) for text, _ in rows]
+            ledger = Ledger(json.loads(about["facts"]), facts, [chain for _, chain in rows], arrays)
     except (sqlite3.Error, KeyError, TypeError, ValueError):
         raise TableError(
             f"{shown(str(path), 300)} is no ledger of microagg, or it is damaged. Put back the last copy "
@@ -190,18 +201,6 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
                 "groups of the same people."
             )
     return ledger
-
-
-def _opened(about: Mapping[str, str], rows: Any, sealed: Any, key: bytes) -> Ledger:
-    """Open what was read; nothing is looked at before the seal over all of it is known to be right."""
-    if not hmac.compare_digest(about["seal"], _seal(about, rows, sealed, key)):
-        raise ValueError("the seal is broken")
-    arrays = {
-        name: np.frombuffer(_sealed(data, key, nonce), kind).reshape(json.loads(shape)).copy()
-        for name, nonce, kind, shape, data in sealed
-    }
-    facts = [json.loads(text) for text, _ in rows]
-    return Ledger(json.loads(about["facts"]), facts, [chain for _, chain in rows], arrays)
 
 
 def write_ledger(path: Path, ledger: Ledger, key: bytes) -> None:

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
-from microagg.ledger.columns import NO_EQUATION, equations_of
+from microagg.ledger.base_groups import NO_EQUATION, equations_of
 from microagg.ledger.equations import gives_few_away
 from microagg.ledger.hashing import hashed_rows
 from microagg.ledger.ledger_file import Ledger
