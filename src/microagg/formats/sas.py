@@ -51,20 +51,19 @@ class Sas(StatisticalFormat):
         """Return whether a column holds numbers: these may have taken fewer than 8 bytes."""
         return column.storage == "double"
 
-    def _check(self, path: Path) -> list[str]:
+    def _look(self, path: Path) -> Labelled:
         # Nothing in a transport file counts its records, but they fill blocks of 80 bytes.
         if path.suffix.lower() == ".xpt" and path.stat().st_size % 80:
             raise incomplete(path, "sas", "its last block is cut off")
-        return []
+        with path.open("rb") as file:
+            head = file.read(80)
+        version = 8 if b"LIBV8" in head else _OLD
+        is_transport = head.startswith(b"HEADER RECORD")  # unlike .sas7bdat
+        return Labelled({}, self.name, version=version if is_transport else 0)
 
-    def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
-        facts = super()._facts(path, meta, unread)
+    def _facts(self, path: Path, meta: Any, known: Labelled) -> Labelled:
+        facts = super()._facts(path, meta, known)
         return dataclasses.replace(facts, table_name=meta.table_name or "")
-
-    def _version(self, head: bytes) -> tuple[int, int]:
-        if not head.startswith(b"HEADER RECORD"):  # .sas7bdat
-            return 0, 0
-        return (8 if b"LIBV8" in head[:80] else _OLD), 0
 
     def _write(self, path: Path, table: StoredTable) -> None:
         facts = table.facts

@@ -8,12 +8,14 @@ refused here.
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from microagg.errors import TableError, shown
 from microagg.formats.file_errors import incomplete, needed
 from microagg.formats.statistical import StatisticalFormat, StoredTable, known_facts, pandas_frame
+from microagg.tables.file_metadata import Labelled
 
 _MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
 _MOST_LABELS = 1 << 20
@@ -33,11 +35,14 @@ class Spss(StatisticalFormat):
     missing_codes = True
     pads_text = True
 
-    def _check(self, path: Path) -> list[str]:
+    def _look(self, path: Path) -> Labelled:
         with path.open("rb") as file:
             head = file.read(176)
             if head[:4] not in (b"$FL2", b"$FL3") or len(head) < 176:  # as a portable file
-                return []
+                return Labelled({}, self.name)
+            first, last = head[72], head[75]  # of a number in one or the other order of bytes
+            compression = min(min(first, last) or max(first, last), 2)
+            known = Labelled({}, self.name, compression=compression)
             order = "<" if head[64] else ">"
             (records,) = struct.unpack(f"{order}i", head[80:84])  # each takes a byte or more
             room = path.stat().st_size * (_MOST_COMPRESSED if head[:4] == b"$FL3" else 1)
@@ -46,12 +51,12 @@ class Spss(StatisticalFormat):
             try:
                 texts, encoding, subtypes = _dictionary(path, file, order)
             except (struct.error, OverflowError, OSError):  # the file ends too early
-                return []
+                return known
         try:
             for text in texts if encoding else ():
                 text.decode(encoding or "ascii")
         except LookupError:
-            return []
+            return known
         except UnicodeDecodeError:
             raise TableError(
                 f"Labels belong to values in the encoding of the file; in {shown(str(path), 300)} one "
@@ -63,13 +68,7 @@ class Spss(StatisticalFormat):
             unread.append("the settings that weight cases by a column")
         if subtypes & {17, 18}:
             unread.append("the attributes of columns, such as their roles in dialogues")
-        return unread
-
-    def _version(self, head: bytes) -> tuple[int, int]:
-        code = head[72:76]
-        if head[:3] != b"$FL" or len(code) < 4:
-            return 0, 0
-        return 0, min(min(code[0], code[3]) or max(code[0], code[3]), 2)
+        return replace(known, lost=tuple(unread))
 
     def _write(self, path: Path, table: StoredTable) -> None:
         facts = table.facts

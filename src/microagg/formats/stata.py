@@ -87,7 +87,7 @@ class Stata(StatisticalFormat):
         letters = super()._letters(tags)
         return pc.if_else(pc.equal(letters, "_"), pa.scalar(None), letters)
 
-    def _check(self, path: Path) -> list[str]:
+    def _look(self, path: Path) -> Labelled:
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(1000)
@@ -98,15 +98,16 @@ class Stata(StatisticalFormat):
             raise incomplete(path, "stata", "it claims more records than it has room for")
         if head.startswith(_BEGIN) and _END not in tail:  # which may be its labels alone
             raise incomplete(path, "stata", "its end is missing")
-        return []
+        return Labelled({}, self.name, version=_release(head))
 
-    def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
+    def _facts(self, path: Path, meta: Any, known: Labelled) -> Labelled:
+        lost = [*known.lost]
         unused = sorted(set(meta.value_labels) - set(meta.variable_to_label.values()))
         if unused:
-            unread.append(f"the sets of value labels that belong to no column ({listed(unused)})")
+            lost.append(f"the sets of value labels that belong to no column ({listed(unused)})")
         if _count_characteristics(path) > (len(meta.notes) + 1 if meta.notes else 0):
-            unread.append("the notes and characteristics of single columns")
-        return super()._facts(path, meta, unread)
+            lost.append("the notes and characteristics of single columns")
+        return super()._facts(path, meta, dataclasses.replace(known, lost=tuple(lost)))
 
     def _column_facts(self, meta: Any, name: str) -> ColumnFacts:
         facts = super()._column_facts(meta, name)
@@ -120,9 +121,6 @@ class Stata(StatisticalFormat):
             storage=storage,
             width=width or None,
         )
-
-    def _version(self, head: bytes) -> tuple[int, int]:
-        return _release(head), 0
 
     def _write(self, path: Path, table: StoredTable) -> None:
         columns, facts = table.columns, table.facts

@@ -88,7 +88,7 @@ class StatisticalFormat(Format):
             read = getattr(needed("pyreadstat"), name)
         if encoding is not None:
             options["encoding"] = encoding
-        unread = self._check(path)
+        known = self._look(path)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # the only ones are about columns of equal names
             try:
@@ -102,32 +102,27 @@ class StatisticalFormat(Format):
                 raise TableError(
                     f"Column names must differ; in {shown(str(path), 300)} some do not. Rename the columns."
                 ) from None
-        facts = self._facts(path, meta, unread)
+        facts = self._facts(path, meta, known)
         names = meta.column_names
         table = pa.table({name: _column(data[name], self.name, facts[name]) for name in names})
         table = table.cast(facts.on(table.schema))
         return sound(table), FileFormat(form.csv)
 
-    def _check(self, path: Path) -> list[str]:
+    def _look(self, path: Path) -> Labelled:
         """Refuse a damaged file that pyreadstat could not survive; it reports all other damage itself.
 
-        Returns facts of the file that pyreadstat does not read, in words.
+        Returns what pyreadstat does not tell: version, compression, and what it does not read.
         """
-        return []
+        raise NotImplementedError
 
-    def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
-        if meta.mr_sets:
-            unread.append(f"the multiple response sets {listed(meta.mr_sets)}")
-        with path.open("rb") as file:
-            version, compression = self._version(file.read(200))
-        return Labelled(
-            {name: self._column_facts(meta, name) for name in meta.column_names},
-            self.name,
+    def _facts(self, path: Path, meta: Any, known: Labelled) -> Labelled:
+        sets = [f"the multiple response sets {listed(meta.mr_sets)}"] if meta.mr_sets else []
+        return dataclasses.replace(
+            known,
+            columns={name: self._column_facts(meta, name) for name in meta.column_names},
             label=meta.file_label or "",
             notes=tuple(meta.notes or ()),
-            version=version,
-            compression=compression,
-            lost=tuple(unread),
+            lost=(*known.lost, *sets),
         )
 
     def _column_facts(self, meta: Any, name: str) -> ColumnFacts:
@@ -149,10 +144,6 @@ class StatisticalFormat(Format):
             storage=meta.readstat_variable_types.get(name),
             width=meta.variable_storage_width[name] or None,
         )
-
-    def _version(self, head: bytes) -> tuple[int, int]:
-        """Find version and compression in the first bytes of a file; 0: unknown."""
-        return 0, 0
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table with what is known about its columns."""
