@@ -256,11 +256,8 @@ def _direction(
     ranks, others = first.ranks[both], second.ranks[both]
     base, follower = first.looks, second.looks
     if _determines(ranks, others):
-        is_code = base.distinct <= FEW or {base.kind, follower.kind} & {
-            "nominal",
-            "ordinal",
-            "boolean",
-        }
+        kinds = {base.kind, follower.kind}
+        is_code = base.distinct <= FEW or not kinds.isdisjoint(("nominal", "ordinal", "boolean"))
         if is_code and _determines(others, ranks):
             # Categories before numbers, what others are computed from, the first of the table.
             pair = [column for column in columns if column is first or column is second]

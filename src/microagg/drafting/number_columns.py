@@ -49,12 +49,7 @@ _USUAL = (-7.0, -8.0, -9.0, -77.0, -88.0, -97.0, -98.0, -99.0, -777.0, -888.0, -
           -9998.0, -9999.0, -99999.0, 96.0, 97.0, 98.0, 99.0, 777.0, 888.0, 996.0, 997.0, 998.0, 999.0,
           7777.0, 8888.0, 9997.0, 9998.0, 9999.0, 99998.0, 99999.0, 999998.0, 999999.0, 9999998.0,
           9999999.0, 99999999.0, 999999999.0)  # fmt: skip
-_SAYS_SO = re.compile(
-    r"missing|refus|don'?t know|do not know|\bdk\b|no answer|not answered|unanswered|not applicable|"
-    r"inapplicable|\bn/?a\b|\biap\b|unknown|not stated|not asked|not reported|not available|skipped|"
-    r"keine angabe|weiss nicht|weiß nicht|verweigert|trifft nicht zu|sans reponse|ne sait pas|no contesta",
-    re.IGNORECASE,
-)
+_NO_ANSWER = "|".join(say.RULES["missing"][language] for language in say.LANGUAGES)
 _REPEATED = 3  # records from which on a value is no accident
 _FEWEST = 20  # other values of a quantity, below which the shape says nothing
 _APART = 3.0  # times the largest step between the other values at that end
@@ -411,7 +406,7 @@ def says_missing(text: str) -> bool:
     >>> says_missing("Don't know"), says_missing("good")
     (True, False)
     """
-    return bool(_SAYS_SO.search(text))
+    return bool(re.search(_NO_ANSWER, text, re.IGNORECASE))
 
 
 def missing_codes(profile: Profile) -> tuple[float, ...]:

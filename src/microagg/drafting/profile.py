@@ -24,7 +24,7 @@ from microagg.tables.frame_libraries import plain_arrow
 Type = Literal["number", "truth", "date", "text", "nested"]
 
 _SAMPLE = 1000  # texts that are looked at to see how they are written
-_FIFTEEN_DIGITS = 1e-13  # to which files write numbers that were single
+_AS_SINGLE = 1e-13  # fifteen digits, to which files write numbers that were single
 _DATES = (
     r"\d{4}-\d{1,2}(-\d{1,2}([T ]\d{1,2}:\d{2}.*)?)?",
     r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?",
@@ -76,7 +76,7 @@ class Numbers:
         """Share of the distinct values that need more than four decimals."""
         with np.errstate(over="ignore"):
             single = np.isclose(
-                self.levels.astype(np.float32), self.levels, rtol=_FIFTEEN_DIGITS, atol=0
+                self.levels.astype(np.float32), self.levels, rtol=_AS_SINGLE, atol=0
             )
         precision = np.where(single, 1e-7, 1e-12)
         away = np.abs(self.levels - np.round(self.levels, 4))

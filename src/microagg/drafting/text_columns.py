@@ -42,10 +42,7 @@ _AMOUNT = re.compile(r"\d+ ?([a-z]{2,})")
 _QUARTER = re.compile(r"((?:1[89]|20)\d\d)(?: ?[Qq]|:| ?: ?Q)([1-4])")
 _CLOCK = re.compile(r"(1[0-2]|0?[1-9])(?::([0-5]\d))? ?([ap])\.?m\.?")
 _THOUSANDS = {"k": 1e3, "m": 1e6}
-# Signs of money, percent and unit words before or after the words of a range.
-_UNITS = re.compile(
-    r"[$€£%]|\b(?:usd|eur|euros?|k|m|years?|yrs?|jahren?|ans|anos|old|persons?|people|hours?|days?)\b"
-)
+_UNITS = re.compile(rf"[$€£%]|\b(?:{RULES['ranges']['units']})\b")
 
 _TEXT = "names and texts identify single records. renumber puts random numbers in its place."
 

@@ -43,9 +43,7 @@ def settle_units(table: Frame, guesses: Mapping[Any, Guess], k: int, unit: Any) 
     ``unit`` is the column that somebody named, so that none is chosen.
     """
     settled = dict(guesses)
-    candidates = {
-        name: _stands_for(name, looks) for name, looks in guesses.items() if looks.role == "unit"
-    }
+    candidates = {n: _stands_for(n, looks) for n, looks in guesses.items() if looks.role == "unit"}
     counted = unit
     if unit is None:
         counted = _chosen(table, candidates, k)

@@ -21,10 +21,9 @@ import pyarrow as pa
 
 from microagg.base.formatting import plural
 from microagg.errors import InputError, TableError, shown
-from microagg.formats import FORMATS
 from microagg.formats.csv import CsvText, CsvWriter, refuse_equal_names
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
-from microagg.formats.files import kind_of, stands_for_several
+from microagg.formats.files import FORMATS, kind_of, stands_for_several
 from microagg.formats.layouts import CsvFormat, FileFormat, ParquetLayout, completed_csv
 from microagg.formats.parquet import (
     key_types,
@@ -182,10 +181,7 @@ class _CsvBatches(BatchSource):
     def _found(self) -> tuple[int, dict[str, NumberTest]]:
         """Number of records, and what each column is."""
         decimal = self.format.csv.decimal
-        tests = {
-            name: NumberTest(decimal, codes_are_text=name not in self._numbers)
-            for name in self.names
-        }
+        tests = {n: NumberTest(decimal, codes_are_text=n not in self._numbers) for n in self.names}
         rows = 0
         for piece in regrouped(self._pieces(self.names, AT_ONCE), AT_ONCE, _BATCH_BYTES):
             rows += piece.num_rows

@@ -417,6 +417,4 @@ def no_formulas(target: Path) -> InputError:
 
 def _like_formula(texts: Any) -> Any:
     begins = pc.match_substring_regex(texts, _BEGINS)
-    return pc.fill_null(
-        pc.and_(begins, pc.invert(pc.match_substring_regex(texts, _HARMLESS))), False
-    )
+    return pc.fill_null(pc.and_not(begins, pc.match_substring_regex(texts, _HARMLESS)), False)

@@ -91,10 +91,10 @@ class Excel(Format):
         sheet, kinds = book.create_sheet(form.excel.sheet or "Sheet1"), dict(form.excel.kinds)
         # All before the first row, since openpyxl does not like to be stopped in between.
         columns = [
-            list(_cells(name, column, kinds.get(name)))
+            list(_cells(sheet, name, column, kinds.get(name)))
             for name, column in zip(table.column_names, table.columns, strict=True)
         ]
-        sheet.append([_text_cell(name, name, None) for name in table.column_names])
+        sheet.append([_text_cell(sheet, name, name, None) for name in table.column_names])
         for row in zip(*columns, strict=True):
             sheet.append(row)
         book.save(path)
@@ -174,14 +174,14 @@ def _text(cell: Any) -> str:
     return str(cell)
 
 
-def _typed_cell(value: str, data_type: str) -> Any:
+def _typed_cell(sheet: Any, value: str, data_type: str) -> Any:
     """Return a cell that is of one type, whatever openpyxl would see in its text."""
-    cell = needed("openpyxl.cell").WriteOnlyCell(value=value)
+    cell = needed("openpyxl.cell").WriteOnlyCell(sheet, value)
     cell.data_type = data_type
     return cell
 
 
-def _cells(name: str, column: Any, kind: str | None) -> Iterator[Any]:
+def _cells(sheet: Any, name: str, column: Any, kind: str | None) -> Iterator[Any]:
     """Values of a column as cells, one after the other."""
     values = decoded(column)
     text, as_text = is_text(values.type), False
@@ -194,7 +194,7 @@ def _cells(name: str, column: Any, kind: str | None) -> Iterator[Any]:
         if value is None or value == "":
             yield None
         elif text:
-            yield _cell_of_text(value, kind or "text", name, i)
+            yield _cell_of_text(sheet, value, kind or "text", name, i)
         elif isinstance(value, float) and not np.isfinite(value):
             raise TableError(
                 f"A cell holds a finite number; column {shown(name)} has an infinite one in row {i + 1}. "
@@ -203,10 +203,10 @@ def _cells(name: str, column: Any, kind: str | None) -> Iterator[Any]:
         elif as_text:
             yield str(value)
         else:
-            yield _number_cell(repr(value)) if isinstance(value, float) else value
+            yield _number_cell(sheet, repr(value)) if isinstance(value, float) else value
 
 
-def _cell_of_text(text: str, kind: str, name: str, row: int) -> Any:
+def _cell_of_text(sheet: Any, text: str, kind: str, name: str, row: int) -> Any:
     """Turn text back into the cell that it came from."""
     if kind in ("truth", "mixed") and text in ("TRUE", "FALSE"):
         return text == "TRUE"
@@ -214,7 +214,7 @@ def _cell_of_text(text: str, kind: str, name: str, row: int) -> Any:
         with suppress(ValueError):
             number = float(text)
             if _text(number) == text and np.isfinite(number):
-                return _number_cell(text)
+                return _number_cell(sheet, text)
     if kind in ("date", "time", "mixed"):
         with suppress(ValueError):
             moment = dt.datetime.fromisoformat(text)
@@ -222,16 +222,16 @@ def _cell_of_text(text: str, kind: str, name: str, row: int) -> Any:
                 return moment
             if moment.date().isoformat() == text:
                 return moment.date()
-    return _text_cell(text, name, row)
+    return _text_cell(sheet, text, name, row)
 
 
-def _number_cell(digits: str) -> Any:
+def _number_cell(sheet: Any, digits: str) -> Any:
     """Return a number with all its digits; openpyxl by itself writes sixteen, and a double may need more."""
     number = float(digits)
-    return number if float(f"{number:.16g}") == number else _typed_cell(digits, "n")
+    return number if float(f"{number:.16g}") == number else _typed_cell(sheet, digits, "n")
 
 
-def _text_cell(text: str, name: str, row: int | None) -> Any:
+def _text_cell(sheet: Any, text: str, name: str, row: int | None) -> Any:
     """Return text, as a cell that is text whatever it begins with where openpyxl would see more in it."""
     if len(text) > _LONGEST_TEXT or _CONTROL.search(text):
         where = f"column {shown(name)}, " + ("its name" if row is None else f"row {row + 1}")
@@ -242,4 +242,6 @@ def _text_cell(text: str, name: str, row: int | None) -> Any:
         raise TableError(
             f"A cell holds no control characters; {where} has one. Write another format, or replace it."
         )
-    return _typed_cell(text, "s") if text[:1] in ("=", "#") else text  # of formulas and of errors
+    return (
+        _typed_cell(sheet, text, "s") if text[:1] in ("=", "#") else text
+    )  # of formulas and of errors

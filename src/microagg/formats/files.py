@@ -14,20 +14,30 @@ import pyarrow as pa
 
 from microagg.base.formatting import plural
 from microagg.errors import TableError, shown
-from microagg.formats import FORMATS
 from microagg.formats.addresses import KINDS, kind_by_ending
 from microagg.formats.atomic import digest_of, sha256
-from microagg.formats.csv import refuse_equal_names
+from microagg.formats.csv import Csv, refuse_equal_names
+from microagg.formats.excel import Excel
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file
+from microagg.formats.format import Format
 from microagg.formats.layouts import CsvFormat, ExcelFormat, FileFormat, completed_csv
-from microagg.formats.parquet import is_several
+from microagg.formats.parquet import Arrow, Parquet, is_several
+from microagg.formats.sas import Sas
+from microagg.formats.spss import Spss
+from microagg.formats.stata import Stata
 from microagg.tables.file_metadata import (
     Coded,
     ColumnFacts,
     Labelled,
     coded_numbers,
     is_number_or_tag,
+    typed,
 )
+from microagg.tables.numbers_in_text import as_typed
+
+_CLASSES: tuple[type[Format], ...] = (Csv, Parquet, Arrow, Spss, Stata, Sas, Excel)
+FORMATS = {kind.name: kind() for kind in _CLASSES}
+"""By the name that :mod:`microagg.formats.addresses` gives for an ending."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,9 @@ class Source:
 
         Columns of text that read as numbers are int64 or double; what is declared as missing is null.
         """
-        return FORMATS[self.kind].typed(self.as_written, self.format, self.numbers)
+        if self.is_text:
+            return as_typed(self.as_written, self.format.csv.decimal, self.numbers)
+        return typed(self.as_written)
 
     @property
     def is_text(self) -> bool:
@@ -240,9 +252,7 @@ def difference(table: pa.Table, back: Source, untouched: Iterable[str]) -> str |
                 value, other = dict(value), dict(other)
             if value not in (None, ()) and value != other:
                 return f"column {shown(name)} has another {what.replace('_', ' ')}"
-    if written.family != "sas" and (written.label, written.notes) != (
-        labelled.label,
-        labelled.notes,
-    ):
+    same = (written.label, written.notes) == (labelled.label, labelled.notes)
+    if not same and written.family != "sas":
         return "the label or the notes of the table are others"
     return None

@@ -13,13 +13,12 @@ import pyarrow.compute as pc
 
 from microagg.errors import TableError, listed, shown
 from microagg.formats.layouts import FileFormat
-from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, typed
+from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag
 from microagg.tables.frame_libraries import decoded, is_number, is_text
-from microagg.tables.numbers_in_text import as_typed
 
 
 class Format:
-    """A format of files; :data:`microagg.formats.FORMATS` has one of each."""
+    """A format of files; :data:`microagg.formats.files.FORMATS` has one of each."""
 
     name: ClassVar[str]
     words: ClassVar[str]
@@ -67,10 +66,6 @@ class Format:
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table, laid out as ``form`` says."""
         raise NotImplementedError
-
-    def typed(self, table: pa.Table, form: FileFormat, numbers: frozenset[str]) -> pa.Table:
-        """Return a table that was read with the types that its values have."""
-        return as_typed(table, form.csv.decimal, numbers) if self.is_text else typed(table)
 
     def about(self, form: FileFormat, target: Format) -> Iterator[str]:
         """Say what a file of this format holds, apart from its columns, that a target does not get."""

@@ -57,9 +57,7 @@ class Parquet(Format):
             with pq.ParquetFile(file, page_checksum_verification=True) as parquet:
                 return sound(parquet.read()), FileFormat(form.csv, layout_of(parquet.metadata))
         _, folder, schema = look_into(path, look)
-        whole = pa.concat_tables(
-            [piece.replace_schema_metadata(schema.metadata) for piece in tables]
-        )
+        whole = pa.concat_tables([t.replace_schema_metadata(schema.metadata) for t in tables])
         for name, column in key_columns(folder.pieces).items():
             whole = whole.append_column(name, column)
         return whole, FileFormat(form.csv, folder=folder)
@@ -261,9 +259,7 @@ def look_into(
         else:
             schema = file_schema
         within = file.relative_to(path) if path.is_dir() else Path(file.name)
-        pairs = [
-            folder_name.split("=", 1) for folder_name in within.parts[:-1] if "=" in folder_name
-        ]
+        pairs = [folder.split("=", 1) for folder in within.parts[:-1] if "=" in folder]
         keys = tuple((unquote(k), None if v == _NOTHING else unquote(v)) for k, v in pairs)
         if pieces and [key for key, _ in keys] != [key for key, _ in pieces[0].keys]:
             raise TableError(
@@ -272,9 +268,7 @@ def look_into(
             )
         pieces.append(Piece(within.as_posix(), rows, layout, keys))
     if len({piece.name for piece in pieces}) < len(pieces):  # of a pattern over several folders
-        pieces = [
-            Piece(f"{i}-{piece.name}", piece.rows, piece.layout) for i, piece in enumerate(pieces)
-        ]
+        pieces = [Piece(f"{i}-{p.name}", p.rows, p.layout) for i, p in enumerate(pieces)]
     for name, kind in key_types(pieces).items():
         if name in schema.names:
             raise TableError(
@@ -298,9 +292,7 @@ def key_types(pieces: Sequence[Piece]) -> dict[str, pa.DataType]:
 def key_columns(pieces: Sequence[Piece]) -> dict[str, pa.ChunkedArray]:
     """Return the columns that names of folders give."""
     return {
-        name: pa.chunked_array(
-            [repeated(piece.keys[j][1], kind, piece.rows) for piece in pieces], kind
-        )
+        name: pa.chunked_array([repeated(p.keys[j][1], kind, p.rows) for p in pieces], kind)
         for j, (name, kind) in enumerate(key_types(pieces).items())
     }
 

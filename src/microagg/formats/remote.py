@@ -183,11 +183,7 @@ class Destination:
                 self._temporary = f"{parent}/.{name[:30]}.{secrets.token_hex(4)}.part"
                 for within, file in self._files().items():
                     there = self._temporary + within
-                    _make_folder(store, there)
-                    with file.open("rb") as local, store.open_output_stream(there) as out:
-                        _copy(local, out)
-                    with store.open_input_stream(there) as back:
-                        self._refuse_difference(_copy(back), sha256(file))
+                    self._refuse_difference(_sent(store, file, there), sha256(file))
 
     def _files(self) -> dict[str, Path]:
         """Return the files to send, by what follows the name of the place: nothing, or /part.parquet."""
@@ -257,6 +253,15 @@ def _make_folder(store: Any, path: str) -> None:
     """Make the folder that a path lies in; object stores have none."""
     if store.type_name in ("hdfs", "local"):
         store.create_dir(path.rpartition("/")[0], recursive=True)
+
+
+def _sent(store: Any, file: Path, to: str) -> str:
+    """Send a file and return the hash of what is read back."""
+    _make_folder(store, to)
+    with file.open("rb") as local, store.open_output_stream(to) as out:
+        _copy(local, out)
+    with store.open_input_stream(to) as back:
+        return _copy(back)
 
 
 @contextmanager

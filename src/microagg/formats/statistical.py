@@ -346,16 +346,14 @@ def as_numbers(moments: Any, family: str, form: str | None) -> Any:
     count = _count(family, form) or _count(family, moment_format(family, moments.type))
     assert count is not None  # the format that a family gives by default is one of its own
     units_per_day, kind = count
-    narrow, at_1970 = moments.type == pa.date32(), units_per_day * _TO_1970[family]
-    integers = moments.cast(pa.int32()).cast(pa.int64()) if narrow else moments.cast(pa.int64())
-    whole = np.asarray(integers.fill_null(0))
+    at_1970 = units_per_day * _TO_1970[family]
     if pa.types.is_date(moments.type):
-        per_day = 1 if narrow else 1000 * _DAY
-        values = whole / per_day * units_per_day + at_1970
+        days = moments.cast(pa.date32()).cast(pa.int32()).fill_null(0)
+        values = np.asarray(days) * float(units_per_day) + at_1970
     else:
         per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[moments.type.unit]
         # Whole seconds and their parts by themselves: a double has no room for both in the product.
-        seconds, rest = np.divmod(whole, per_second)
+        seconds, rest = np.divmod(np.asarray(moments.cast(pa.int64()).fill_null(0)), per_second)
         if pa.types.is_date(kind):
             seconds, rest = seconds - seconds % _DAY, rest * 0
         scale = units_per_day / _DAY

@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 
 from microagg.base.typing import Floats, Labels
 from microagg.ledger.equations import NOT_IN_SUM, gives_few_away, has_dominant_change
-from microagg.ledger.hashing import hashed_texts
-from microagg.ledger.ledger_file import Ledger
+from microagg.ledger.ledger_file import Ledger, hashed_texts
 
 NO_EQUATION = -2
 _MOST_VERSIONS = 120  # of one value, so that their numbers fit into a byte
@@ -54,16 +53,15 @@ def joined_values(
     if are_categories and lots is not None:
         order = np.argsort(-lots[there], kind="stable")  # the lowest comes last
         joined[at[order]] = values[there][order]
-        return joined
-    if are_categories:
+    elif are_categories:
         pairs, which = np.unique(np.column_stack([at, values[there]]), axis=0, return_inverse=True)
         mass = np.bincount(which.reshape(-1), masses[there], minlength=len(pairs))
         order = np.lexsort((-pairs[:, 1], mass))  # of equal masses the first category comes last
         joined[pairs[order, 0].astype(np.int64)] = pairs[order, 1]
-        return joined
-    mass = np.bincount(at, masses[there], minlength=unions)
-    sums = np.bincount(at, masses[there] * values[there], minlength=unions)
-    joined[mass > 0] = sums[mass > 0] / mass[mass > 0]
+    else:
+        mass = np.bincount(at, masses[there], minlength=unions)
+        sums = np.bincount(at, masses[there] * values[there], minlength=unions)
+        np.divide(sums, mass, out=joined, where=mass > 0)
     return joined
 
 
@@ -208,10 +206,9 @@ class BaseGroups:
     """Units and base groups up to this release; the ledger that is given stays as it is."""
 
     def __init__(self, ledger: Ledger, key: bytes) -> None:
-        arrays, files = ledger.arrays, len(ledger.releases)
-        nobody = np.zeros(0, np.int64)
+        self._held = arrays = ledger.arrays
+        files, nobody = len(ledger.releases), np.zeros(0, np.int64)
         self.key = key
-        self._held = arrays
         self.release_of: dict[str, str] = dict(ledger.about.get("release", {}))
         """Of each column that was released: as means, or swapped."""
         self.units: Labels = arrays.get("units", nobody)  # (units,) keyed hashes
@@ -244,14 +241,10 @@ class BaseGroups:
 
     def history(self, name: Any) -> ColumnHistory:
         """Return what the ledger knows of a column, which may be nothing yet; until more units enter."""
-        name = str(name)
+        name, start = str(name), f"{name}/"
         if name not in self._histories:
-            start = f"{name}/"
-            arrays = {
-                full.removeprefix(start): array
-                for full, array in self._held.items()
-                if full.startswith(start)
-            }
+            held = [full for full in self._held if full.startswith(start)]
+            arrays = {full.removeprefix(start): self._held[full] for full in held}
             self._histories[name] = ColumnHistory(arrays, len(self.units), len(self))
         return self._histories[name]
 

@@ -39,10 +39,7 @@ def joined_groups(
     groups, places = base.of_units, _released_places(base, touched)
     order = np.argsort(groups, kind="stable")
     start, end = (np.searchsorted(groups[order], touched, side) for side in ("left", "right"))
-    units_of = {
-        group: order[first:last]
-        for group, first, last in zip(touched.tolist(), start, end, strict=True)
-    }
+    units_of = {g: order[i:j] for g, i, j in zip(touched.tolist(), start, end, strict=True)}
 
     def are_enough(parts: list[int]) -> bool:
         return is_enough(np.concatenate([units_of[part] for part in parts]))

@@ -22,7 +22,7 @@ from microagg.encode.space import names_of_levels
 from microagg.errors import InputError, shown
 from microagg.ledger.base_groups import BaseGroups, ColumnHistory, Flags, group_lots, joined_values
 from microagg.ledger.choosing import FileUnits
-from microagg.ledger.hashing import hashed_texts
+from microagg.ledger.ledger_file import hashed_texts
 from microagg.releasing.release_values import Aggregated, Rounded
 from microagg.releasing.swap import Shared
 from microagg.tables.variable import Variable
@@ -325,9 +325,8 @@ def _as_held(variable: Variable, history: ColumnHistory, values: Floats) -> Floa
     if not variable.is_category:
         return values
     names = names_of_levels(variable)
-    texts = {
-        level: str(names[int(level)]) for level in np.unique(values[~np.isnan(values)]).tolist()
-    }
+    levels = np.unique(values[~np.isnan(values)]).tolist()
+    texts = {level: str(names[int(level)]) for level in levels}
     new = [text for text in dict.fromkeys(texts.values()) if text not in history.texts]
     history.texts += new
     number = {level: history.texts.index(text) for level, text in texts.items()}
