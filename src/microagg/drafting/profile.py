@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -131,7 +131,7 @@ class Profile:
         values = [v for v, _ in self.facts.value_labels if isinstance(v, int | float)]
         return float(np.isin(self.numbers.levels, values).mean())
 
-    def without(self, codes: Sequence[float]) -> Profile:
+    def without(self, codes: Sequence[float]) -> Self:
         """Return the profile of the same numbers with some of them counted as missing."""
         numbers = self.numbers
         if numbers is None or not len(codes):

@@ -49,9 +49,9 @@ _TEXT = "names and texts identify single records. renumber puts random numbers i
 
 def guess_texts(column: NamedProfile) -> Guess:
     """Guess what a column of texts is, or of categories by its type."""
-    profile, texts = column.profile, column.profile.texts
+    texts = column.texts
     assert texts is not None
-    words, distinct, present = profile.distinct_words, profile.distinct, profile.present
+    words, distinct, present = column.distinct_words, column.distinct, column.present
     if texts.dates:
         return _dates(column)
     if column.ordered:
@@ -66,7 +66,7 @@ def guess_texts(column: NamedProfile) -> Guess:
     others = {word for word in column.words if not word.isdigit()} - say.NAME
     of_people = others <= {*say.PERSONAL, *say.HOUSEHOLDS, *say.UNITS}
     called = (is_id and not is_sort) or (column.named(say.NAME) and of_people)
-    if not profile.categorical:
+    if not column.categorical:
         if texts.digit_codes and not (called or distinct == present):
             return _code(column, f"Digits of one length or after a zero, {words}")
         if texts.odd is not None and not texts.digit_codes and not column.named(say.CODE):
@@ -94,7 +94,7 @@ def guess_texts(column: NamedProfile) -> Guess:
 
 def _in_order(column: NamedProfile) -> Guess | None:
     """Guess texts whose order is known; words for missing values among them are codes."""
-    texts = column.profile.texts
+    texts = column.texts
     assert texts is not None
     beginnings = tuple(_phrases("apart_beginnings"))  # such as "did not drive"
     apart = tuple(
@@ -107,7 +107,7 @@ def _in_order(column: NamedProfile) -> Guess | None:
     for codes in ((), apart):
         levels = order_of([text for text in texts.levels if text not in codes], column.words)
         if levels is not None:
-            fact = f"Texts that have an order, {column.profile.distinct_words}"
+            fact = f"Texts that have an order, {column.distinct_words}"
             hint = "The order that was taken is in levels."
             if codes:
                 hint += " Words without a place in it are kept apart (missing.codes)."
@@ -117,23 +117,22 @@ def _in_order(column: NamedProfile) -> Guess | None:
 
 def _classifies(column: NamedProfile) -> bool:
     """Return whether each id of a thing stands in many records, so that ids are categories."""
-    profile = column.profile
     people = column.named(say.HOUSEHOLDS, say.UNITS)
-    return not people and profile.present > _CLASSIFIES * profile.distinct
+    return not people and column.present > _CLASSIFIES * column.distinct
 
 
 def _code(column: NamedProfile, fact: str) -> Guess:
-    few = column.profile.texts.levels if column.profile.texts else ()  # none are listed of many
+    few = column.texts.levels if column.texts else ()  # none are listed of many
     hint = 'With kind = "hierarchy" the first digits or letters can stand for larger groups.'
     has_digits = not few or any(re.search(r"\d", text) for text in few)
     return protected("code", "nominal", fact, hint if has_digits else "")
 
 
 def _dates(column: NamedProfile) -> Guess:
-    fact = f"Dates or times written as text, {column.profile.distinct_words}"
+    fact = f"Dates or times written as text, {column.distinct_words}"
     if column.readable_dates:
         return protected("date", "date", fact)
-    if column.profile.distinct <= MANY and not column.has_too_many:
+    if column.distinct <= MANY and not column.has_too_many:
         return protected("date", "nominal", fact)
     way_out = "they cannot be read as dates in one way. Write them as 2024-03-31 to protect them."
     return replace(dropped("date", "date", fact, way_out), unreadable=True)
@@ -141,12 +140,12 @@ def _dates(column: NamedProfile) -> Guess:
 
 def _numbers(column: NamedProfile) -> Guess:
     """Numbers stored as text, perhaps with words for missing values."""
-    profile, texts, cells = column.profile, column.profile.texts, column.odd
+    texts, cells = column.texts, column.odd
     assert texts is not None
     assert texts.odd is not None
     looks: Looks = "number stored as text"
     odd = f", {texts.odd:,} are no numbers" if texts.odd else ""
-    fact = f"Numbers stored as text, {profile.distinct_words}{odd}"
+    fact = f"Numbers stored as text, {column.distinct_words}{odd}"
     codes = tuple(word for word in texts.odd_words if word not in MISSING_WORDS)
     apart = "The words among them are taken as missing (missing.codes)." if codes else ""
     numbers = texts.numbers
@@ -168,8 +167,8 @@ def _numbers(column: NamedProfile) -> Guess:
     if cells is not None and (cells.row is None or (texts.odd_words and cells.count <= texts.odd)):
         kind: Kind = "spiked" if numbers is not None and is_spiked(numbers) else "number"
         return replace(protected(looks, kind, fact, apart), codes=codes)
-    if 2 * texts.odd > profile.present:  # as many words as numbers
-        return protected("category", "nominal", f"Categories, {profile.distinct_words}")
+    if 2 * texts.odd > column.present:  # as many words as numbers
+        return protected("category", "nominal", f"Categories, {column.distinct_words}")
     way_out = (
         "cells that are no numbers cannot be averaged. Correct them, or name them in missing.codes with "
         'kind = "number"; for categories say kind = "nominal".'

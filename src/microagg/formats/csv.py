@@ -177,10 +177,7 @@ class CsvText:
         parsed = [*columns, *([] if self.names[-1] in columns else [self.names[-1]])]
         piece = None
         # Arrow itself opens no file whose name is not UTF-8.
-        with (
-            self.path.open("rb") as file,
-            pacsv.open_csv(file, **self._options(parsed)) as reader,
-        ):
+        with self.path.open("rb") as file, pacsv.open_csv(file, **self._options(parsed)) as reader:
             for batch in reader:
                 piece = pa.Table.from_batches([batch])
                 if skip < piece.num_rows:

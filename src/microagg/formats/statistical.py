@@ -34,15 +34,8 @@ from microagg.tables.file_metadata import (
 )
 from microagg.tables.frame_libraries import is_text
 
-# What pyreadstat reads a file with, by the ending of its name.
-_READERS = {
-    ".sav": "read_sav",
-    ".zsav": "read_sav",
-    ".por": "read_por",
-    ".dta": "read_dta",
-    ".xpt": "read_xport",
-    ".sas7bdat": "read_sas7bdat",
-}
+# What pyreadstat calls files otherwise than the ending of their names.
+_CALLED = {"zsav": "sav", "xpt": "xport"}
 
 
 class StoredTable(NamedTuple):
@@ -78,14 +71,15 @@ class StatisticalFormat(Format):
 
     def read(self, path: Path, file: Any, form: FileFormat) -> tuple[pa.Table, FileFormat]:
         """Read a file; labels, codes and formats become metadata of the schema."""
-        name, encoding = _READERS[path.suffix.lower()], form.csv.encoding
+        ending, encoding = path.suffix.lower().removeprefix("."), form.csv.encoding
+        name = _CALLED.get(ending, ending)
         options: dict[str, Any] = {"user_missing": True}  # keeps the codes that files declare
-        if name in ("read_por", "read_xport"):
+        if name in ("por", "xport"):
             # These two do not offer it; the function behind them does.
             read = needed("pyreadstat._readstat_parser").parser_entry_point
-            options["parser_format"] = name.removeprefix("read_")
+            options["parser_format"] = name
         else:
-            read = getattr(needed("pyreadstat"), name)
+            read = getattr(needed("pyreadstat"), f"read_{name}")
         if encoding is not None:
             options["encoding"] = encoding
         known = self._look(path)
@@ -294,10 +288,7 @@ _COUNTS = {
         ),
         r"(?i)(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*": (_DAY, pa.timestamp("us")),
     },
-    "stata": {
-        r"%-?t?d.*": (1, pa.date32()),
-        r"%-?tc.*": (1000 * _DAY, pa.timestamp("ms")),
-    },
+    "stata": {r"%-?t?d.*": (1, pa.date32()), r"%-?tc.*": (1000 * _DAY, pa.timestamp("ms"))},
 }
 _USUAL = {"spss": ("DATE11", "DATETIME20"), "sas": ("DATE9", "DATETIME20"), "stata": ("%td", "%tc")}
 

@@ -84,19 +84,17 @@ def opened_key(path: Path, make: bool) -> Iterator[bytes]:
     path : the ledger
     make : whether to make a key if there is neither a ledger nor a key
     """
-    place = key_file(path)
+    place, shown_place = key_file(path), shown(str(key_file(path)), 300)
     may_make = make and not path.exists()
     if not (may_make or place.exists()):
         raise TableError(
-            f"A ledger is read with its key; there is no {shown(str(place), 300)}. Put the key there, or "
-            "link to it."
+            f"A ledger is read with its key; there is no {shown_place}. Put the key there, or link to it."
         )
     try:
         held = os.fdopen(os.open(place, os.O_RDWR | (os.O_CREAT if may_make else 0), 0o600), "rb+")
     except OSError as error:
         raise TableError(
-            f"Cannot open {shown(str(place), 300)}: {error.strerror}. Choose a folder that exists and is "
-            "writable."
+            f"Cannot open {shown_place}: {error.strerror}. Choose a folder that exists and is writable."
         ) from None
     with held:
         # A run that failed removes the key that it made: whoever opened it before has no key.
@@ -119,7 +117,7 @@ def opened_key(path: Path, make: bool) -> Iterator[bytes]:
         if len(key) != _KEY_BYTES:
             raise TableError(
                 f"The first line of a ledger's key has {2 * _KEY_BYTES} hexadecimal digits; that of "
-                f"{shown(str(place), 300)} has not. Put the right key there."
+                f"{shown_place} has not. Put the right key there."
             )
         try:
             yield key
@@ -154,12 +152,12 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
     TableError
         If the file is no ledger, damaged, of a newer version, older than its key, or of another key.
     """
+    here, key_here = (shown(str(place), 300) for place in (path, key_file(path)))
     if not path.exists():
         if _noted(path):
             raise TableError(
-                f"The key {shown(str(key_file(path)), 300)} belongs to a ledger with "
-                f"{_noted(path)[-1][0]} releases; {shown(str(path), 300)} does not exist. Put the ledger "
-                "there: a new one would form other groups of the same people."
+                f"The key {key_here} belongs to a ledger with {_noted(path)[-1][0]} releases; {here} does "
+                "not exist. Put the ledger there: a new one would form other groups of the same people."
             )
         return Ledger()
     try:
@@ -173,34 +171,30 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
             # Nothing is looked at before the seal over all of it is known to be right.
             if not hmac.compare_digest(about["seal"], _seal(about, rows, sealed, key)):
                 raise ValueError("the seal is broken")
-            arrays = {  # which are copied, to be written to
-                name: np.array(np.frombuffer(_sealed(data, key, nonce), kind)).reshape(
-                    json.loads(shape)
-                )
-                for name, nonce, kind, shape, data in sealed
-            }
+            arrays = {}
+            for name, nonce, kind, shape, data in sealed:
+                array = np.frombuffer(_sealed(data, key, nonce), kind)
+                arrays[name] = array.reshape(json.loads(shape)).copy()
             facts = [json.loads(text) for text, _ in rows]
             ledger = Ledger(json.loads(about["facts"]), facts, [chain for _, chain in rows], arrays)
     except (sqlite3.Error, KeyError, TypeError, ValueError):
         raise TableError(
-            f"{shown(str(path), 300)} is no ledger of microagg, or it is damaged. Put back the last copy "
-            "that has every release."
+            f"{here} is no ledger of microagg, or it is damaged. Put back the last copy that has every "
+            "release."
         ) from None
     if version != FORMAT:
         way_out = "Install a newer microagg" if version > FORMAT else "Start a new ledger"
         raise TableError(
-            f"This microagg reads ledgers of version {FORMAT}; {shown(str(path), 300)} is of version "
-            f"{version}. {way_out}."
+            f"This microagg reads ledgers of version {FORMAT}; {here} is of version {version}. {way_out}."
         )
     if about["key"] != _name_of(key):
         raise TableError(
-            f"A ledger is read with its own key; {shown(str(key_file(path)), 300)} is that of another. Put "
-            "the right key there."
+            f"A ledger is read with its own key; {key_here} is that of another. Put the right key there."
         )
     for number, chain in _noted(path):
         if number > len(ledger.chain) or ledger.chain[number - 1] != chain:
             raise TableError(
-                f"A ledger has every release that its key notes; {shown(str(path), 300)} has "
+                f"A ledger has every release that its key notes; {here} has "
                 f"{plural(len(ledger.chain), 'release')} and its key notes number {number}: it is an older "
                 "copy, or one that went another way. Put the last one there: this one would form other "
                 "groups of the same people."
@@ -210,11 +204,8 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
 
 def write_ledger(path: Path, ledger: Ledger, key: bytes) -> None:
     """Write ``ledger`` to the empty file ``path``, sealed by ``key``."""
-    about = {
-        "format": str(FORMAT),
-        "key": _name_of(key),
-        "facts": json.dumps(ledger.about, sort_keys=True),
-    }
+    facts = json.dumps(ledger.about, sort_keys=True)
+    about = {"format": str(FORMAT), "key": _name_of(key), "facts": facts}
     rows = [
         (json.dumps(facts, sort_keys=True), chain)
         for facts, chain in zip(ledger.releases, ledger.chain, strict=True)
