@@ -242,6 +242,6 @@ def _text_cell(sheet: Any, text: str, name: str, row: int | None) -> Any:
         raise TableError(
             f"A cell holds no control characters; {where} has one. Write another format, or replace it."
         )
-    return (
-        _typed_cell(sheet, text, "s") if text[:1] in ("=", "#") else text
-    )  # of formulas and of errors
+    if text[:1] in ("=", "#"):  # as formulas and errors do
+        return _typed_cell(sheet, text, "s")
+    return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -50,6 +50,8 @@ class Format:
     """In bytes."""
     longest_value_label: ClassVar[float] = math.inf
     longest_text: ClassVar[float] = math.inf
+    older_limits: ClassVar[Mapping[int, tuple[int, int]]] = {}
+    """Bytes of the longest name and the longest text, of versions in which they are shorter."""
     largest: ClassVar[float] = math.inf
     """Largest number."""
     smallest: ClassVar[float] = 0.0
@@ -80,7 +82,7 @@ class Format:
             values = decoded(column_values)
             dtype, faults = values.type, []
             if is_text(dtype):
-                limit = self._longest_text(version)
+                limit = self.older_limits.get(version, (0, self.longest_text))[1]
                 rule = f"Text in {self.words} has at most {limit:,} bytes"
                 faults = [(pc.greater(pc.binary_length(values), limit), rule, "has longer text")]
             elif pa.types.is_int64(dtype) or pa.types.is_uint64(dtype):
@@ -120,9 +122,6 @@ class Format:
                         f"{rule}; column {shown(column.name)} {fact} in row {row + 1}. Drop the column, or "
                         "write another format, such as Parquet."
                     )
-
-    def _longest_text(self, version: int) -> float:
-        return self.longest_text
 
     def left_out(self, schema: pa.Schema, facts: Labelled) -> Iterator[str]:
         """Say which labels, codes and formats have no place."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,17 +26,12 @@ class Sas(StatisticalFormat):
     name_words = "begin with a letter or _ and have letters a to z, digits and _"
     longest_name = 32
     longest_text = 32_767
+    older_limits: ClassVar[Mapping[int, tuple[int, int]]] = {_OLD: (8, 200)}
     largest, smallest = 7.2e75, 5.5e-79
     longest_label = 255
     value_labels = False
     pads_text = True
     has_tags = True
-
-    def _longest_name(self, version: int) -> int:
-        return 8 if version == _OLD else self.longest_name
-
-    def _longest_text(self, version: int) -> float:
-        return 200 if version == _OLD else self.longest_text
 
     def _rewritten(self, facts: Labelled) -> Iterator[str]:
         doubles = (item for item in facts.columns.items() if item[1].storage == "double")

@@ -149,7 +149,7 @@ class StatisticalFormat(Format):
     def refuse(self, table: pa.Table, version: int = 0) -> None:
         """Refuse names and values that would be lost."""
         names = table.column_names
-        limit = self._longest_name(version)
+        limit, _ = self.older_limits.get(version, (self.longest_name, 0))
         for name in names:
             size = len(name.encode()) if self.name_unit == "bytes" else len(name)
             fault = ""
@@ -169,9 +169,6 @@ class StatisticalFormat(Format):
                 "not. Rename the columns, or write another format."
             )
         super().refuse(table, version)
-
-    def _longest_name(self, version: int) -> int:
-        return self.longest_name
 
     def _same_text(self, written: Any, read_back: Any) -> bool:
         if self.pads_text:

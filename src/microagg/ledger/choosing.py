@@ -39,22 +39,11 @@ class FileUnits:
         named: Any,
         leavers: str,
     ) -> None:
-        """Choose.
+        """Choose from ``table`` as it came, whose ``text`` is that of a CSV file, by a plan with all roles.
 
-        Parameters
-        ----------
-        table : the table as it came
-        text : the same as it stands in a CSV file
-        plan : with a role for every column
-        base : the groups of earlier releases
-        about : of the ledger; empty if this is its first release
-        named : the column that ``--key`` names, or None
-        leavers : what becomes of groups that some members left
-
-        Raises
-        ------
-        InputError
-            If the plan asks for what a ledger does not cover, the table is another one, or nobody is left.
+        ``about`` is that of the ledger, empty for its first release; ``named`` the column that ``--key``
+        names, or None; ``leavers`` what becomes of groups that some members left. Refused are a plan that
+        asks for what a ledger does not cover, another table, and a release of nobody.
         """
         self.plan, self.roles, self.base = plan, plan.roles(table.names), base
         self._leavers, roles = leavers, self.roles
@@ -62,9 +51,8 @@ class FileUnits:
         self.column = check_supported(plan, roles, named, about, leavers)
         self.k = min(plan.k, about.get("k", plan.k))  # the least of all files
         written, is_csv = (table, False) if text is None else (Frame(text), True)
-        keys, first, of_row = np.unique(
-            self._hashed_units(written, is_csv), return_index=True, return_inverse=True
-        )
+        hashed = self._hashed_units(written, is_csv)
+        keys, first, of_row = np.unique(hashed, return_index=True, return_inverse=True)
         of_row = of_row.reshape(-1)
         self.counts["units"] = len(keys)
         self.keys: Labels = keys  # (units,) keyed hash of each

@@ -61,10 +61,7 @@ def recount(ledger: Ledger) -> Recount:
 def smallest_combination(groups: Labels, seen: Labels) -> int:
     """Count the units in the rarest combination of base group, known columns and presence over all files.
 
-    Parameters
-    ----------
-    groups : (units,) base group of each
-    seen : (units, files) what is known of each in each file; 0: it is not in it
+    ``seen`` (units, files) has what is known of each unit in each file; 0: it is not in it.
     """
     there = np.isin(groups, groups[(seen != ABSENT).any(axis=1)])
     codes = _combinations(groups[there], seen[there])
