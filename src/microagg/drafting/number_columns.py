@@ -36,11 +36,6 @@ _STEPS = 5  # of a scale, at least
 _LONG_SCALE = 8  # steps without a gap from which on they are no codes, whatever their frequencies
 _READABLE = 20  # different numbers from which on it is no accident that all can be read as dates
 
-# Codes of one digit, but for −7, −8 and −9, and 77 and 88 are too common as values: they need a label.
-_USUAL = (-7.0, -8.0, -9.0, -77.0, -88.0, -97.0, -98.0, -99.0, -777.0, -888.0, -997.0, -998.0, -999.0,
-          -9998.0, -9999.0, -99999.0, 96.0, 97.0, 98.0, 99.0, 777.0, 888.0, 996.0, 997.0, 998.0, 999.0,
-          7777.0, 8888.0, 9997.0, 9998.0, 9999.0, 99998.0, 99999.0, 999998.0, 999999.0, 9999998.0,
-          9999999.0, 99999999.0, 999999999.0)  # fmt: skip
 _NO_ANSWER = "|".join(say.RULES["missing"][language] for language in say.LANGUAGES)
 _REPEATED = 3  # records from which on a value is no accident
 _FEWEST = 20  # other values of a quantity, below which the shape says nothing
@@ -414,7 +409,8 @@ def missing_codes(profile: Profile) -> tuple[float, ...]:
     levels, counts = numbers.levels, numbers.counts
     says_so = [v for v, text in profile.facts.value_labels if says_missing(text)]
     labelled = np.isin(levels, [float(v) for v in says_so if isinstance(v, int | float)])
-    candidates = labelled | (np.isin(levels, _USUAL) & (counts >= _REPEATED))
+    is_usual = np.isin(levels, say.RULES["missing"]["numbers"])
+    candidates = labelled | (is_usual & (counts >= _REPEATED))
     others = levels[~candidates]
     steps = np.diff(others)
     if len(others) >= _FEWEST:

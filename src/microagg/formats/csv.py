@@ -397,7 +397,7 @@ def with_escaped_formulas(table: pa.Table) -> pa.Table:
         new = pc.if_else(_like_formula(texts), marked, texts)
         table = table.set_column(at, table.schema.field(at).with_type(new.type), new)
     escaped, all_names = table.column_names, set(table.column_names)
-    for at in np.flatnonzero(_like_formula(pa.array(escaped))):
+    for at in np.flatnonzero(_like_formula(pa.array(escaped))).tolist():
         while escaped[at] in all_names:
             escaped[at] = f"'{escaped[at]}"
         all_names.add(escaped[at])
