@@ -153,4 +153,6 @@ def _stated_means(ledger: Ledger, name: str, number: int, class_of: Labels) -> F
         np.bincount(class_of[at], ledger.arrays[f"{name}/{part}"][at, last[at]], class_of.max() + 1)
         for part in ("sums", "masses")
     )
-    return np.divide(sums, masses, out=np.full(len(sums), np.nan), where=masses > 0)
+    means = np.full(len(sums), np.nan)
+    np.divide(sums, masses, out=means, where=masses > 0)
+    return means
