@@ -19,10 +19,9 @@ import typer.testing
 
 from browser import Browser, find_browser
 
-# These load modules of their own: were one of these collected for its examples before, it would be loaded
+# This loads modules of its own: were one of these collected for its examples before, it would be loaded
 # twice, and a test would replace what nobody uses.
-for _package in ("microagg.evidence", "microagg.formats"):
-    importlib.import_module(_package)
+importlib.import_module("microagg.evidence")
 
 # The command is built once: for each test anew it takes as long as a small job.
 typer.testing._get_command = functools.cache(typer.main.get_command)

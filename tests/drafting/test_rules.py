@@ -9,7 +9,7 @@ from drafting.test_draft import JUDGED, real_table, release_of
 from microagg.drafting.draft import draft
 from microagg.drafting.infer import guess
 from microagg.drafting.name_words import LANGUAGES, RULES, plain, words
-from microagg.drafting.number_columns import missing_codes
+from microagg.drafting.number_columns import missing_codes, says_missing
 from microagg.drafting.profile import of_values
 from microagg.drafting.text_columns import order_of
 
@@ -44,6 +44,13 @@ def test_the_example_of_an_order_is_put_in_order(entry):
 @pytest.mark.parametrize("entry", RULES["ranges"]["examples"], ids=lambda e: e["levels"][0])
 def test_the_example_of_ranges_is_put_in_order(entry):
     assert order_of(sorted(entry["levels"])) == tuple(entry["levels"])
+
+
+def test_the_example_of_no_answer_says_so():
+    assert says_missing(RULES["missing"]["example"])
+    for language in LANGUAGES:
+        assert says_missing(RULES["missing"][language].split("|")[0].replace("\\b", ""))
+    assert not says_missing("good")
 
 
 @pytest.mark.parametrize(

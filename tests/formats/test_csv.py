@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from microagg import TableError
-from microagg.formats.csv import CsvText, write_csv
-from microagg.formats.layouts import CsvFormat
+from microagg.formats.csv import Csv, CsvText
+from microagg.formats.layouts import CsvFormat, FileFormat
 from microagg.tables.numbers_in_text import as_typed
 
 # Text that looks like numbers, dates or missing values elsewhere.
@@ -23,6 +23,10 @@ def read_csv(path: Path, form: CsvFormat) -> tuple[pa.Table, CsvFormat]:
     with path.open("rb") as file:
         text = CsvText(path, form, file)
         return text.read(file), text.form
+
+
+def write_csv(table: pa.Table, path: Path, form: CsvFormat) -> None:
+    Csv().write(table, path, FileFormat(form))
 
 
 def read(path: Path, data: str | bytes, **form):

@@ -14,11 +14,10 @@ from microagg.engines.release_counts import CountsOnDisk
 from microagg.errors import InputError, TableError, shown
 from microagg.evidence.measured import History
 from microagg.evidence.over_time import history_sentences
-from microagg.formats import FORMATS
 from microagg.formats.addresses import Place, is_plain
 from microagg.formats.atomic import sha256
 from microagg.formats.batches import open_batches
-from microagg.formats.files import kind_of, read_file
+from microagg.formats.files import FORMATS, kind_of, read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import local_copies
 from microagg.ledger.ledger_file import Ledger, finish_killed_run, opened_key, read_ledger

@@ -56,16 +56,34 @@ _CURVES: Mapping[str, Callable[[Floats], Floats]] = {
 
 def settle_computed(table: Frame, guesses: Mapping[Any, Guess]) -> dict[Any, Guess]:
     """Drop protected columns of ``table`` that follow from another protected one."""
-    settled = dict(guesses)
     columns = [
         _column(table, name, looks)
         for name, looks in guesses.items()
         if looks.role == "protect" and looks.distinct >= 2
     ]
-    for name, (base, how) in _followers(columns).items():
-        why = f"it follows from {names([base])} ({how}): compute it from the released one."
-        settled[name] = replace(guesses[name].dropped(why), role="follows")
-    return settled
+    followers: dict[Any, Guess] = {}
+    bases: set[Any] = set()
+
+    def add(base: _Column, column: _Column, how: str) -> None:
+        """Let a column follow from another, unless one of them follows or others follow from it."""
+        if how and {column.name, base.name}.isdisjoint(followers) and column.name not in bases:
+            why = f"it follows from {names([base.name])} ({how}): compute it from the released one."
+            followers[column.name] = replace(column.looks.dropped(why), role="follows")
+            bases.add(base.name)
+
+    in_order = sorted(columns, key=lambda column: -column.looks.distinct)
+    for base, column in product((date for date in in_order if date.parts), columns):
+        if base is not column:
+            add(base, column, _part_of_date(base, column))
+    for index, weight, height in _body_mass_indexes(columns):
+        add(weight, index, f"with {names([height.name])}")
+    for base, column, how in _formulas(columns):
+        add(base, column, how)
+    dates = [column for column in in_order if column.looks.looks_like == "date"]
+    for base, column in (*_determined(columns), *permutations(dates, 2)):
+        if {column.name, base.name}.isdisjoint(followers):
+            add(*_direction(base, column, columns))
+    return {**guesses, **followers}
 
 
 class _Column(NamedTuple):
@@ -158,32 +176,6 @@ def _parts_of(values: Floats) -> dict[str, Labels]:
     return {name: np.where(present, numbers, -1) for name, numbers in parts.items()}
 
 
-def _followers(columns: Sequence[_Column]) -> dict[Any, tuple[Any, str]]:
-    """Return the columns that follow from another, with that other and how they follow from it."""
-    followers: dict[Any, tuple[Any, str]] = {}
-    bases: set[Any] = set()
-
-    def add(base: _Column, column: _Column, how: str) -> None:
-        open_pair = {column.name, base.name}.isdisjoint(followers)
-        if how and open_pair and column.name not in bases:
-            followers[column.name] = base.name, how
-            bases.add(base.name)
-
-    in_order = sorted(columns, key=lambda column: -column.looks.distinct)
-    for base, column in product((date for date in in_order if date.parts), columns):
-        if base is not column:
-            add(base, column, _part_of_date(base, column))
-    for index, weight, height in _body_mass_indexes(columns):
-        add(weight, index, f"with {names([height.name])}")
-    for base, column, how in _formulas(columns):
-        add(base, column, how)
-    dates = [column for column in in_order if column.looks.looks_like == "date"]
-    for base, column in (*_determined(columns), *permutations(dates, 2)):
-        if {column.name, base.name}.isdisjoint(followers):
-            add(*_direction(base, column, columns))
-    return followers
-
-
 def _part_of_date(date: _Column, other: _Column) -> str:
     """Return which part of a date another column says, in words; nothing if it says none."""
     for how, part in date.parts.items():
@@ -264,11 +256,8 @@ def _direction(
     ranks, others = first.ranks[both], second.ranks[both]
     base, follower = first.looks, second.looks
     if _determines(ranks, others):
-        is_code = base.distinct <= FEW or {base.kind, follower.kind} & {
-            "nominal",
-            "ordinal",
-            "boolean",
-        }
+        kinds = {base.kind, follower.kind}
+        is_code = base.distinct <= FEW or not kinds.isdisjoint(("nominal", "ordinal", "boolean"))
         if is_code and _determines(others, ranks):
             # Categories before numbers, what others are computed from, the first of the table.
             pair = [column for column in columns if column is first or column is second]

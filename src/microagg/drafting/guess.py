@@ -83,13 +83,11 @@ class Guess:
 
 
 @dataclass(frozen=True)
-class NamedProfile:
+class NamedProfile(Profile):
     """Input of the rules: the profile of a column, with the words of its name."""
 
-    profile: Profile
-    words: tuple[str, ...]
+    words: tuple[str, ...] = ()
     k: int = 5
-    ordered: bool = False
     readable_dates: bool = False
     odd: OddCells | None = None
     """Of numbers stored as text: cells that are no numbers."""
@@ -103,8 +101,7 @@ class NamedProfile:
     @property
     def has_too_many(self) -> bool:
         """Whether there are too many different values for groups of k records to keep them."""
-        profile = self.profile
-        return profile.distinct > FEW and max(self.k, 2) * profile.distinct > profile.present
+        return self.distinct > FEW and max(self.k, 2) * self.distinct > self.present
 
     @property
     def last(self) -> str:

@@ -25,20 +25,6 @@ def _words_of(entry: Mapping[str, Any]) -> frozenset[str]:
     return frozenset(word for language in LANGUAGES for word in entry.get(language, "").split())
 
 
-def _nouns(section: str) -> dict[str, str]:
-    """Return the noun of each word of a section that says whom an identifier stands for."""
-    return {word: noun for noun, entry in RULES[section].items() for word in _words_of(entry)}
-
-
-def _ranges(section: str) -> dict[str, tuple[int, int]]:
-    """Return the lowest and the highest number under each word of a section."""
-    return {
-        word: (entry["low"], entry["high"])
-        for entry in RULES[section].values()
-        for word in _words_of(entry)
-    }
-
-
 _NAMES = {name: _words_of(entry) for name, entry in RULES["names"].items()}
 IDENTIFIER, NUMBER, COUNT = _NAMES["identifier"], _NAMES["number"], _NAMES["count"]
 COUNTED, MEASURE, HEIGHT = _NAMES["counted"], _NAMES["measure"], _NAMES["height"]
@@ -48,9 +34,17 @@ YEAR, TIME, NAME, PERSONAL = (_NAMES[name] for name in ("year", "time", "name", 
 WITH_DIGITS = _words_of(RULES["units"]["subject"])
 """Words for units of which a text without a digit is something else."""
 THINGS, RECORDS = _NAMES["thing"], _NAMES["record"]
-HOUSEHOLDS, UNITS, CONTAINERS = _nouns("households"), _nouns("units"), _nouns("containers")
+# The noun of each word that says whom an identifier stands for.
+HOUSEHOLDS, UNITS, CONTAINERS = (
+    {word: noun for noun, entry in RULES[section].items() for word in _words_of(entry)}
+    for section in ("households", "units", "containers")
+)
 ENTITY = frozenset({*HOUSEHOLDS, *UNITS, *CONTAINERS, *THINGS, *RECORDS})
-PARTS_OF_DATES, COORDINATE = _ranges("parts_of_dates"), _ranges("coordinates")
+# The lowest and the highest number under each word.
+PARTS_OF_DATES, COORDINATE = (
+    {word: (e["low"], e["high"]) for e in RULES[section].values() for word in _words_of(e)}
+    for section in ("parts_of_dates", "coordinates")
+)
 
 _WORD = re.compile(r"ID(?=[a-z]{2})|[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _ENDS, _BEGINS = RULES["joined"]["ends"], frozenset(RULES["joined"]["begins"].split())

@@ -19,17 +19,8 @@ from typing import Any
 import numpy as np
 
 from microagg.base.formatting import plural
-from microagg.base.typing import Floats
 from microagg.drafting import name_words as say
-from microagg.drafting.guess import (
-    FEW,
-    IDENTIFIES,
-    MANY,
-    Guess,
-    NamedProfile,
-    dropped,
-    protected,
-)
+from microagg.drafting.guess import FEW, IDENTIFIES, MANY, Guess, NamedProfile, dropped, protected
 from microagg.drafting.profile import Numbers, Profile
 
 _NEARLY_ALL = 0.9  # an id may repeat in a few records
@@ -45,17 +36,7 @@ _STEPS = 5  # of a scale, at least
 _LONG_SCALE = 8  # steps without a gap from which on they are no codes, whatever their frequencies
 _READABLE = 20  # different numbers from which on it is no accident that all can be read as dates
 
-# Codes of one digit, but for −7, −8 and −9, and 77 and 88 are too common as values: they need a label.
-_USUAL = (-7.0, -8.0, -9.0, -77.0, -88.0, -97.0, -98.0, -99.0, -777.0, -888.0, -997.0, -998.0, -999.0,
-          -9998.0, -9999.0, -99999.0, 96.0, 97.0, 98.0, 99.0, 777.0, 888.0, 996.0, 997.0, 998.0, 999.0,
-          7777.0, 8888.0, 9997.0, 9998.0, 9999.0, 99998.0, 99999.0, 999998.0, 999999.0, 9999998.0,
-          9999999.0, 99999999.0, 999999999.0)  # fmt: skip
-_SAYS_SO = re.compile(
-    r"missing|refus|don'?t know|do not know|\bdk\b|no answer|not answered|unanswered|not applicable|"
-    r"inapplicable|\bn/?a\b|\biap\b|unknown|not stated|not asked|not reported|not available|skipped|"
-    r"keine angabe|weiss nicht|weiß nicht|verweigert|trifft nicht zu|sans reponse|ne sait pas|no contesta",
-    re.IGNORECASE,
-)
+_NO_ANSWER = "|".join(say.RULES["missing"][language] for language in say.LANGUAGES)
 _REPEATED = 3  # records from which on a value is no accident
 _FEWEST = 20  # other values of a quantity, below which the shape says nothing
 _APART = 3.0  # times the largest step between the other values at that end
@@ -68,13 +49,12 @@ _IF_CODES = 'If they are codes without an order, say kind = "nominal".'
 
 def guess_numbers(column: NamedProfile) -> Guess:
     """Guess what a column of numbers is; codes for missing values are taken out first."""
-    profile = column.profile
-    if profile.numbers is None:
+    if column.numbers is None:
         return dropped("empty", None, "No finite number at all", "it has no value.")
-    codes = missing_codes(profile)
-    looks = _guess(replace(column, profile=profile.without(codes)))
+    codes = missing_codes(column)
+    looks = _guess(column.without(codes))
     if codes and looks.role == "protect" and looks.kind in ("integer", "number", "ordinal"):
-        many = int(profile.numbers.counts[np.isin(profile.numbers.levels, codes)].sum())
+        many = int(column.numbers.counts[np.isin(column.numbers.levels, codes)].sum())
         what = (
             f"{plural(len(codes), 'value')} that stand" if len(codes) > 1 else "A value that stands"
         )
@@ -86,11 +66,10 @@ def guess_numbers(column: NamedProfile) -> Guess:
 
 
 def _guess(column: NamedProfile) -> Guess:
-    numbers = column.profile.numbers
+    numbers = column.numbers
     assert numbers is not None
     guesses = (rule(column, numbers) for rule in _RULES)
-    looks = next((guess for guess in guesses if guess is not None), None)
-    looks = looks or _quantity(column, numbers)
+    looks = next(guess for guess in guesses if guess is not None)
     if numbers.infinite and looks.role == "protect":
         way_out = "they have no mean. Replace them, or leave those records out, to protect it."
         fact = f"{looks.fact}, {numbers.infinite} infinite"
@@ -100,13 +79,13 @@ def _guess(column: NamedProfile) -> Guess:
 
 def _quantity(column: NamedProfile, numbers: Numbers) -> Guess:
     words = "whole numbers" if numbers.whole else "numbers with decimals"
-    fact = f"A quantity: {words}, {column.profile.distinct_words}"
+    fact = f"A quantity: {words}, {column.distinct_words}"
     if is_spiked(numbers):
         return protected("quantity", "spiked", f"{fact}, {100 * numbers.zeros:.0f} % are 0")
     hint = ""
     if column.last in say.WEIGHT:
         hint = "If it is the weight of a sample, name it as weight instead."
-    elif numbers.whole and column.profile.distinct <= FEW:
+    elif numbers.whole and column.distinct <= FEW:
         hint = 'Taken as counts or amounts; if they are codes, say kind = "nominal".'
     return Guess("protect", "quantity", "integer" if numbers.whole else "number", fact, hint)
 
@@ -146,22 +125,22 @@ def _has_one_top(numbers: Numbers) -> bool:
 
 def _labelled(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Categories by their type or value labels, unless the file says that they are on a scale; pairs."""
-    profile, measure = column.profile, column.profile.facts.measure
-    if profile.categorical and column.k * profile.distinct <= profile.present:
-        fact = f"Categories by their type, {profile.distinct_words}"
+    measure = column.facts.measure
+    if column.categorical and column.k * column.distinct <= column.present:
+        fact = f"Categories by their type, {column.distinct_words}"
         return protected("category", "ordinal" if column.ordered else "nominal", fact)
-    is_pair = profile.distinct <= 2
-    if profile.labelled >= 0.5 and (measure != "scale" or is_pair):
-        fact = f"Codes with value labels, {profile.distinct_words}"
+    is_pair = column.distinct <= 2
+    if column.labelled >= 0.5 and (measure != "scale" or is_pair):
+        fact = f"Codes with value labels, {column.distinct_words}"
         is_ordinal = measure == "ordinal"
         return protected("code", "ordinal", fact) if is_ordinal else _code(fact, numbers)
-    return _code(f"Two different numbers{profile.missing_words}", numbers) if is_pair else None
+    return _code(f"Two different numbers{column.missing_words}", numbers) if is_pair else None
 
 
 def _measure_level(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Categories by the measure level that the file states."""
-    measure = column.profile.facts.measure
-    fact = f"The file says {measure}, {column.profile.distinct_words}"
+    measure = column.facts.measure
+    fact = f"The file says {measure}, {column.distinct_words}"
     if measure == "nominal":
         return _code(fact, numbers)
     return protected("code", "ordinal", fact) if measure == "ordinal" else None
@@ -177,7 +156,7 @@ def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
     if not numbers.whole:
         return None
     low, high, levels = numbers.low, numbers.high, numbers.levels
-    count, many = column.profile.distinct_words, column.profile.present >= 20
+    count, many = column.distinct_words, column.present >= 20
     is_year = many and low >= 1900 and high <= 2035 and not column.named(say.MEASURE, say.COUNT)
     if column.named(say.YEAR):
         is_year = is_year or (low >= 1000 and high <= 2200) or (low >= 40 and high <= 99)
@@ -191,22 +170,17 @@ def _calendar(column: NamedProfile, numbers: Numbers) -> Guess | None:
     dates = low >= 18000101 and high <= 21001231 and _within(month, 1, 12) and _within(day, 1, 31)
     months = low >= 180001 and high <= 210012 and _within(day, 1, 12)
     clock = low >= 0 and high <= 2400 and _within(day, 0, 59) and (levels >= 100).sum() >= 60
-    if many and (dates or months or clock or _goes_on_by_the_clock(levels)):
+    # By halves or quarters of an hour, as 430, 500, 530.
+    steps = np.diff(60 * (levels // 100) + day)
+    goes_on = len(levels) > FEW and low >= 0 and high <= 2400 and day.max() < 60
+    goes_on = goes_on and (steps == steps[0]).all() and np.ptp(np.diff(levels)) > 0
+    if many and (dates or months or clock or goes_on):
         return protected("date", "ordinal", f"Dates or times of day written as numbers, {count}")
     if len(levels) >= _READABLE and _is_date_with_the_year_last(numbers):
         fact = f"Dates written as numbers with the year at the end, {count}"
         why = "their numbers have another order than the days. Write them as 2024-03-31 to protect them."
         return replace(dropped("date", "date", fact, why), unreadable=True)
     return None
-
-
-def _goes_on_by_the_clock(levels: Floats) -> bool:
-    """Return whether numbers go on by halves or quarters of an hour, as 430, 500, 530 do."""
-    hours, minutes = levels // 100, levels % 100
-    if len(levels) <= FEW or levels[0] < 0 or levels[-1] > 2400 or minutes.max() >= 60:
-        return False
-    steps = np.diff(60 * hours + minutes)
-    return bool((steps == steps[0]).all() and np.ptp(np.diff(levels)) > 0)
 
 
 def _is_date_with_the_year_last(numbers: Numbers) -> bool:
@@ -225,17 +199,17 @@ def _coordinates(column: NamedProfile, numbers: Numbers) -> Guess | None:
     for word in (column.last,) if numbers.whole else column.words:
         low, high = say.COORDINATE.get(word, (np.inf, -np.inf))
         if low <= numbers.low and numbers.high <= high:
-            fact = f"Coordinates of a place, {column.profile.distinct_words}"
+            fact = f"Coordinates of a place, {column.distinct_words}"
             return protected("place", "integer" if numbers.whole else "number", fact)
     return None
 
 
 def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Numbers that stand for records or for what records are about."""
-    distinct, present = column.profile.distinct, column.profile.present
+    distinct, present = column.distinct, column.present
     if not numbers.whole:
         if column.named(say.IDENTIFIER) and distinct >= _NEARLY_ALL * present:
-            fact = f"Numbers, {column.profile.distinct_words}, identifiers by their name"
+            fact = f"Numbers, {column.distinct_words}, identifiers by their name"
             return dropped("identifier", "number", fact, IDENTIFIES)
         return None
     years_at_school = column.last in ("school", "schooling") and numbers.high <= _YEARS_AT_SCHOOL
@@ -277,14 +251,13 @@ def _identifiers(column: NamedProfile, numbers: Numbers) -> Guess | None:
         fact = "from the first on without a gap, all equally often"
     else:
         return None
-    fact = f"Whole numbers, {column.profile.distinct_words}, {fact}"
+    fact = f"Whole numbers, {column.distinct_words}, {fact}"
     counts_units = identifier or entity or neighbours or bool(in_a_panel)
     return Guess("unit", "repeated identifier", "integer", fact, counts_units=counts_units)
 
 
 def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
-    profile = column.profile
-    if numbers.low < 0 or profile.distinct < 3:
+    if numbers.low < 0 or column.distinct < 3:
         return None
     probability = column.named({"prob", "probability"}) and numbers.high <= 1
     called = column.named(say.WEIGHT) or probability or column.words == ("w",)
@@ -300,10 +273,10 @@ def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
         fact = "few fractions of many digits, each shared by many records"
     else:
         return None
-    fact, why = f"Survey weights: {fact}, {profile.distinct_words}", ""
+    fact, why = f"Survey weights: {fact}, {column.distinct_words}", ""
     if probability:
         why = "it looks like the chance to be drawn. One divided by it can be named as weight."
-    elif numbers.low <= 0 or profile.missing or numbers.infinite:
+    elif numbers.low <= 0 or column.missing or numbers.infinite:
         why = "a weight must be above 0 in every record. Correct it to use it as weight."
     if why:
         return dropped("weight", "number", fact, why)
@@ -312,16 +285,15 @@ def _weights(column: NamedProfile, numbers: Numbers) -> Guess | None:
 
 def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
     """Return whether numbers repeat as the weights of strata do, and go beyond 1, unlike shares."""
-    profile = column.profile
     steps = np.diff(numbers.levels)
     is_grid = steps.max() - steps.min() <= 1e-3 * steps.max()  # as in a designed table
     return bool(
-        profile.present >= 500
+        column.present >= 500
         and numbers.low > 0
         and numbers.high > max(1, _LEAST_RATIO * numbers.low)
-        and profile.distinct <= _MOST_WEIGHTS
-        and 20 * profile.distinct <= profile.present
-        and 5 * (numbers.counts >= 5).sum() >= 4 * profile.distinct
+        and column.distinct <= _MOST_WEIGHTS
+        and 20 * column.distinct <= column.present
+        and 5 * (numbers.counts >= 5).sum() >= 4 * column.distinct
         and not column.named(say.MEASURE)
         and numbers.long_fractions > 0.5
         and not is_grid
@@ -330,8 +302,8 @@ def _has_the_shape_of_weights(column: NamedProfile, numbers: Numbers) -> bool:
 
 def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
     """Few distinct numbers that stand for something, and are no small counts."""
-    profile, whole, scale = column.profile, numbers.whole, is_scale(column, numbers)
-    words = f"Whole numbers, {profile.distinct_words}"
+    whole, scale = numbers.whole, is_scale(column, numbers)
+    words = f"Whole numbers, {column.distinct_words}"
     measured = column.named(say.MEASURE, say.COUNT)
     if whole and column.named(say.CODE):
         return _code(f"{words}, codes by their name", numbers)
@@ -340,24 +312,24 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
     may_count = not counted and (which or column.last not in say.SORT | say.PLACE)
     # Counts of what most records have none of: 0, some 1, fewer 2.
     mostly_zero = numbers.zeros >= 0.8 and int(np.argmax(numbers.counts)) == 0
-    rare = mostly_zero and 3 <= profile.distinct <= FEW and _has_one_top(numbers)
+    rare = mostly_zero and 3 <= column.distinct <= FEW and _has_one_top(numbers)
     if column.battery and may_count and rare:
-        if profile.distinct >= _STEPS:
+        if column.distinct >= _STEPS:
             return None
-        fact = f"Counts or steps: mostly 0 and larger ones rarer, {profile.distinct_words}"
+        fact = f"Counts or steps: mostly 0 and larger ones rarer, {column.distinct_words}"
         return protected("code", "ordinal", f"{fact}, as other columns of this range", _IF_CODES)
     if whole and column.last in say.PLACE and numbers.low >= 0 and not measured:
         return _code(f"{words}, places by their name", numbers)
-    if profile.distinct == 3 < profile.present and not counted and not scale:
-        three = f"Three different numbers{profile.missing_words}"
+    if column.distinct == 3 < column.present and not counted and not scale:
+        three = f"Three different numbers{column.missing_words}"
         if whole:
             return _code(three, numbers)
         return protected("code", "ordinal", three, _IF_CODES)  # a dose, a price: codes are whole
     is_sort = column.last in say.SORT or column.named(say.THINGS)
-    if whole and is_sort and profile.distinct <= MANY and numbers.low >= 0 and not scale:
+    if whole and is_sort and column.distinct <= MANY and numbers.low >= 0 and not scale:
         return _code(f"{words}, sorts of something by their name", numbers)
     scale_by_name = scale and column.last in say.SCALE
-    if not whole or (profile.distinct > FEW and not scale_by_name):
+    if not whole or (column.distinct > FEW and not scale_by_name):
         return None
     if column.named(say.COUNTED, say.MEASURE) or {column.first, column.last} & say.COUNT:
         return None
@@ -365,7 +337,7 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
     if from_the_start and falls_off(numbers) and not scale_by_name:
         return None
     if scale:
-        fact = f"A scale: whole numbers without a gap, {profile.distinct_words}"
+        fact = f"A scale: whole numbers without a gap, {column.distinct_words}"
         return protected("code", "ordinal", fact, _IF_CODES)
     if from_the_start:
         return _code(f"{words}, looks like codes", numbers)
@@ -373,7 +345,7 @@ def _codes(column: NamedProfile, numbers: Numbers) -> Guess | None:
     # Amounts that were chosen: multiples in growing steps, as 6, 12, 24.
     by_factors = len(levels) > 3 and (np.diff(levels, 2) > 0).all()
     by_factors = by_factors and np.gcd.reduce(levels.astype(np.int64)) > 1
-    if profile.distinct < 6 and profile.present >= MANY and not by_factors:
+    if column.distinct < 6 and column.present >= MANY and not by_factors:
         return _code(f"{words}, each in many records", numbers)
     return None
 
@@ -404,6 +376,7 @@ _RULES: tuple[Callable[[NamedProfile, Numbers], Guess | None], ...] = (
     _identifiers,
     _measure_level,
     _codes,
+    _quantity,
 )
 
 
@@ -417,7 +390,7 @@ def says_missing(text: str) -> bool:
     >>> says_missing("Don't know"), says_missing("good")
     (True, False)
     """
-    return bool(_SAYS_SO.search(text))
+    return bool(re.search(_NO_ANSWER, text, re.IGNORECASE))
 
 
 def missing_codes(profile: Profile) -> tuple[float, ...]:
@@ -436,7 +409,8 @@ def missing_codes(profile: Profile) -> tuple[float, ...]:
     levels, counts = numbers.levels, numbers.counts
     says_so = [v for v, text in profile.facts.value_labels if says_missing(text)]
     labelled = np.isin(levels, [float(v) for v in says_so if isinstance(v, int | float)])
-    candidates = labelled | (np.isin(levels, _USUAL) & (counts >= _REPEATED))
+    is_usual = np.isin(levels, say.RULES["missing"]["numbers"])
+    candidates = labelled | (is_usual & (counts >= _REPEATED))
     others = levels[~candidates]
     steps = np.diff(others)
     if len(others) >= _FEWEST:

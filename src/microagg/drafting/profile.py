@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from microagg.tables.frame_libraries import plain_arrow
 Type = Literal["number", "truth", "date", "text", "nested"]
 
 _SAMPLE = 1000  # texts that are looked at to see how they are written
-_FIFTEEN_DIGITS = 1e-13  # to which files write numbers that were single
+_AS_SINGLE = 1e-13  # fifteen digits, to which files write numbers that were single
 _DATES = (
     r"\d{4}-\d{1,2}(-\d{1,2}([T ]\d{1,2}:\d{2}.*)?)?",
     r"\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})( \d{1,2}:\d{2}.*)?",
@@ -76,7 +76,7 @@ class Numbers:
         """Share of the distinct values that need more than four decimals."""
         with np.errstate(over="ignore"):
             single = np.isclose(
-                self.levels.astype(np.float32), self.levels, rtol=_FIFTEEN_DIGITS, atol=0
+                self.levels.astype(np.float32), self.levels, rtol=_AS_SINGLE, atol=0
             )
         precision = np.where(single, 1e-7, 1e-12)
         away = np.abs(self.levels - np.round(self.levels, 4))
@@ -131,7 +131,7 @@ class Profile:
         values = [v for v, _ in self.facts.value_labels if isinstance(v, int | float)]
         return float(np.isin(self.numbers.levels, values).mean())
 
-    def without(self, codes: Sequence[float]) -> Profile:
+    def without(self, codes: Sequence[float]) -> Self:
         """Return the profile of the same numbers with some of them counted as missing."""
         numbers = self.numbers
         if numbers is None or not len(codes):
@@ -247,7 +247,11 @@ def of_values(values: Any) -> Profile:
         return Profile("number", rows, missing, min(infinite, 1))
     levels, counts = np.unique(finite, return_counts=True)
     doubles = levels.astype(np.float64)
-    rising = bool((finite[1:] >= finite[:-1]).all())
+    rising, straight = bool((finite[1:] >= finite[:-1]).all()), 0.0
+    y = finite[:: max(len(finite) // 5000, 1)].astype(np.float64)  # a few thousand rows
+    if rising and len(y) >= 3 and y.min() < y.max():
+        # Divided, so that squares do not overflow.
+        straight = float(np.corrcoef(y / np.abs(y).max(), np.arange(len(y)))[0, 1])
     numbers = Numbers(
         whole=bool((doubles == np.floor(doubles)).all()),
         low=float(levels[0]),
@@ -255,20 +259,10 @@ def of_values(values: Any) -> Profile:
         levels=doubles,
         counts=counts,
         rising=rising,
-        straight=_straight(finite) if rising else 0.0,
+        straight=straight,
         infinite=infinite,
     )
     return Profile("number", rows, missing, len(levels), numbers=numbers)
-
-
-def _straight(values: Any) -> float:
-    """Return the correlation with the row number, from a few thousand rows at most."""
-    step = max(len(values) // 5000, 1)
-    y = values[::step].astype(np.float64)
-    if len(y) < 3 or y.min() == y.max():
-        return 0.0
-    # Divided, so that squares do not overflow.
-    return float(np.corrcoef(y / np.abs(y).max(), np.arange(len(y)))[0, 1])
 
 
 def _of_texts(present: Any) -> Texts:

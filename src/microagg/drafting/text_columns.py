@@ -42,15 +42,16 @@ _AMOUNT = re.compile(r"\d+ ?([a-z]{2,})")
 _QUARTER = re.compile(r"((?:1[89]|20)\d\d)(?: ?[Qq]|:| ?: ?Q)([1-4])")
 _CLOCK = re.compile(r"(1[0-2]|0?[1-9])(?::([0-5]\d))? ?([ap])\.?m\.?")
 _THOUSANDS = {"k": 1e3, "m": 1e6}
+_UNITS = re.compile(rf"[$€£%]|\b(?:{RULES['ranges']['units']})\b")
 
 _TEXT = "names and texts identify single records. renumber puts random numbers in its place."
 
 
 def guess_texts(column: NamedProfile) -> Guess:
     """Guess what a column of texts is, or of categories by its type."""
-    profile, texts = column.profile, column.profile.texts
+    texts = column.texts
     assert texts is not None
-    words, distinct, present = profile.distinct_words, profile.distinct, profile.present
+    words, distinct, present = column.distinct_words, column.distinct, column.present
     if texts.dates:
         return _dates(column)
     if column.ordered:
@@ -65,7 +66,7 @@ def guess_texts(column: NamedProfile) -> Guess:
     others = {word for word in column.words if not word.isdigit()} - say.NAME
     of_people = others <= {*say.PERSONAL, *say.HOUSEHOLDS, *say.UNITS}
     called = (is_id and not is_sort) or (column.named(say.NAME) and of_people)
-    if not profile.categorical:
+    if not column.categorical:
         if texts.digit_codes and not (called or distinct == present):
             return _code(column, f"Digits of one length or after a zero, {words}")
         if texts.odd is not None and not texts.digit_codes and not column.named(say.CODE):
@@ -93,7 +94,7 @@ def guess_texts(column: NamedProfile) -> Guess:
 
 def _in_order(column: NamedProfile) -> Guess | None:
     """Guess texts whose order is known; words for missing values among them are codes."""
-    texts = column.profile.texts
+    texts = column.texts
     assert texts is not None
     beginnings = tuple(_phrases("apart_beginnings"))  # such as "did not drive"
     apart = tuple(
@@ -106,7 +107,7 @@ def _in_order(column: NamedProfile) -> Guess | None:
     for codes in ((), apart):
         levels = order_of([text for text in texts.levels if text not in codes], column.words)
         if levels is not None:
-            fact = f"Texts that have an order, {column.profile.distinct_words}"
+            fact = f"Texts that have an order, {column.distinct_words}"
             hint = "The order that was taken is in levels."
             if codes:
                 hint += " Words without a place in it are kept apart (missing.codes)."
@@ -116,23 +117,22 @@ def _in_order(column: NamedProfile) -> Guess | None:
 
 def _classifies(column: NamedProfile) -> bool:
     """Return whether each id of a thing stands in many records, so that ids are categories."""
-    profile = column.profile
     people = column.named(say.HOUSEHOLDS, say.UNITS)
-    return not people and profile.present > _CLASSIFIES * profile.distinct
+    return not people and column.present > _CLASSIFIES * column.distinct
 
 
 def _code(column: NamedProfile, fact: str) -> Guess:
-    few = column.profile.texts.levels if column.profile.texts else ()  # none are listed of many
+    few = column.texts.levels if column.texts else ()  # none are listed of many
     hint = 'With kind = "hierarchy" the first digits or letters can stand for larger groups.'
     has_digits = not few or any(re.search(r"\d", text) for text in few)
     return protected("code", "nominal", fact, hint if has_digits else "")
 
 
 def _dates(column: NamedProfile) -> Guess:
-    fact = f"Dates or times written as text, {column.profile.distinct_words}"
+    fact = f"Dates or times written as text, {column.distinct_words}"
     if column.readable_dates:
         return protected("date", "date", fact)
-    if column.profile.distinct <= MANY and not column.has_too_many:
+    if column.distinct <= MANY and not column.has_too_many:
         return protected("date", "nominal", fact)
     way_out = "they cannot be read as dates in one way. Write them as 2024-03-31 to protect them."
     return replace(dropped("date", "date", fact, way_out), unreadable=True)
@@ -140,12 +140,12 @@ def _dates(column: NamedProfile) -> Guess:
 
 def _numbers(column: NamedProfile) -> Guess:
     """Numbers stored as text, perhaps with words for missing values."""
-    profile, texts, cells = column.profile, column.profile.texts, column.odd
+    texts, cells = column.texts, column.odd
     assert texts is not None
     assert texts.odd is not None
     looks: Looks = "number stored as text"
     odd = f", {texts.odd:,} are no numbers" if texts.odd else ""
-    fact = f"Numbers stored as text, {profile.distinct_words}{odd}"
+    fact = f"Numbers stored as text, {column.distinct_words}{odd}"
     codes = tuple(word for word in texts.odd_words if word not in MISSING_WORDS)
     apart = "The words among them are taken as missing (missing.codes)." if codes else ""
     numbers = texts.numbers
@@ -167,8 +167,8 @@ def _numbers(column: NamedProfile) -> Guess:
     if cells is not None and (cells.row is None or (texts.odd_words and cells.count <= texts.odd)):
         kind: Kind = "spiked" if numbers is not None and is_spiked(numbers) else "number"
         return replace(protected(looks, kind, fact, apart), codes=codes)
-    if 2 * texts.odd > profile.present:  # as many words as numbers
-        return protected("category", "nominal", f"Categories, {profile.distinct_words}")
+    if 2 * texts.odd > column.present:  # as many words as numbers
+        return protected("category", "nominal", f"Categories, {column.distinct_words}")
     way_out = (
         "cells that are no numbers cannot be averaged. Correct them, or name them in missing.codes with "
         'kind = "number"; for categories say kind = "nominal".'
@@ -201,7 +201,9 @@ def order_of(texts: Sequence[str], called: Sequence[str] = ()) -> tuple[str, ...
         for names, place_of in _scales()
         if (not names or names & set(called)) and not all(key.isdecimal() for key in keys)
     ]  # numbers alone may be codes
-    ways += [[_quarter(text) for text in texts], [_clock(text) for text in texts], _ranges(texts)]
+    quarters = [_QUARTER.fullmatch(text.strip()) for text in texts]
+    ways.append([time and (float(time[1]), float(time[2])) for time in quarters])
+    ways += [[_clock(text) for text in texts], _ranges(texts)]
     for places in ways:
         if None not in places and len(set(places)) == len(texts):
             return tuple(text for _, text in sorted(zip(places, texts, strict=True)))
@@ -224,12 +226,6 @@ def _scales() -> tuple[tuple[frozenset[str], Mapping[str, int]], ...]:
             place_of = {_key(text): at for at, same in enumerate(places) for text in same}
             scales.append((frozenset(entry.get("called", "").split()), place_of))
     return tuple(scales)
-
-
-def _quarter(text: str) -> tuple[float, ...] | None:
-    """Return the year and the quarter of "1980:1" or "1980 Q2"; None if a text is no such time."""
-    time = _QUARTER.fullmatch(text.strip())
-    return None if time is None else (float(time[1]), float(time[2]))
 
 
 def _clock(text: str) -> tuple[float, ...] | None:
@@ -273,9 +269,14 @@ def _range(text: str) -> tuple[float, float] | None:
     numbers = [_value(match, key) for match in _NUMBER.finditer(key)]
     if re.search(r"(?<![\d.,])0\d", key):  # codes after a zero
         return None
-    around = [_without_unit(part) for part in _NUMBER.split(key)]
+    around = [" ".join(_UNITS.sub(" ", part).split()) for part in _NUMBER.split(key)]
     if len(numbers) == 1:
-        return _half_open(numbers[0], *around)
+        (before, after), above = around, _phrases("above")
+        if before in _phrases("below"):
+            return -math.inf, numbers[0]
+        if before in above or after in above or after.endswith(tuple(f" {w}" for w in above)):
+            return numbers[0], math.inf
+        return (numbers[0], numbers[0]) if not before and len(after.split()) <= 1 else None
     if len(numbers) == 2 and re.search(r"\d\s?[km]$", key) and not re.search(r"\d\s?[km].*\d", key):
         numbers[0] *= _THOUSANDS[key[-1]]  # 15 to 24k
     if len(numbers) != 2 or numbers[0] >= numbers[1] or any(c.isalpha() for c in around[0]):
@@ -290,22 +291,6 @@ def _value(match: re.Match[str], text: str) -> float:
         digits = re.sub(r"[,.]", "", digits)
     after = re.match(r"\s?([km])\b", text[match.end() :])
     return float(digits) * (_THOUSANDS[after[1]] if after else 1.0)
-
-
-def _half_open(number: float, before: str, after: str) -> tuple[float, float] | None:
-    """Return the range that words before and after one number make."""
-    above = _phrases("above")
-    if before in _phrases("below"):
-        return -math.inf, number
-    if before in above or after in above or any(after.endswith(" " + words) for words in above):
-        return number, math.inf
-    return (number, number) if not before and len(after.split()) <= 1 else None
-
-
-def _without_unit(text: str) -> str:
-    """Remove signs of money, percent and unit words before or after the words of a range."""
-    units = "usd|eur|euros?|k|m|years?|yrs?|jahren?|ans|anos|old|persons?|people|hours?|days?"
-    return " ".join(re.sub(rf"[$€£%]|\b(?:{units})\b", " ", text).split())
 
 
 @cache

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from microagg.errors import InputError, TableError, listed, shown
-from microagg.formats.parquet_folders import parquet_files
+from microagg.formats.parquet import parquet_files
 from microagg.grouping.require.from_plan import RULES
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan

@@ -33,7 +33,7 @@ from microagg.formats.atomic import sha256
 from microagg.formats.batches import BatchSource, open_batches, write_batches
 from microagg.formats.csv import cell_texts, formula_cells, with_escaped_formulas
 from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
-from microagg.formats.parquet_folders import key_places
+from microagg.formats.parquet import key_places
 from microagg.grouping.read_table import broken_relation
 from microagg.measure.count_by_keys import ClassCounter
 from microagg.measure.known_columns import views_of

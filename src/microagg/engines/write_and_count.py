@@ -13,12 +13,19 @@ import numpy as np
 from microagg.base.formatting import plural
 from microagg.errors import VerificationError, listed, shown
 from microagg.evidence.measured import CountedFile, Required
-from microagg.formats import FORMATS
 from microagg.formats.atomic import replacing
 from microagg.formats.csv import no_formulas, with_escaped_formulas
-from microagg.formats.files import Source, cannot_hold, difference, kind_of, read_file, write_file
+from microagg.formats.files import (
+    FORMATS,
+    Source,
+    cannot_hold,
+    difference,
+    kind_of,
+    read_file,
+    write_file,
+)
 from microagg.formats.layouts import FileFormat, FolderLayout
-from microagg.formats.parquet_folders import key_places
+from microagg.formats.parquet import key_places
 from microagg.grouping.read_table import Intake, PartInput, broken_relation
 from microagg.grouping.require.requirement import Requirement
 from microagg.grouping.require.value_rules import Units

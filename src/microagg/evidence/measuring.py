@@ -11,7 +11,7 @@ import numpy as np
 
 from microagg.base.typing import Labels
 from microagg.drafting.guess import FEW
-from microagg.drafting.unit_and_weight import seen_again, tells_time
+from microagg.drafting.infer import seen_again, tells_time
 from microagg.encode.steps import Steps
 from microagg.errors import MicroaggError
 from microagg.evidence.measured import Cure, Measured, Signs

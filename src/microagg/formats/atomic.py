@@ -10,8 +10,8 @@ import contextlib
 import glob
 import hashlib
 import os
-import random
 import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from microagg.errors import TableError, shown
-from microagg.formats.parquet_folders import foreign_file, is_several, parquet_files
+from microagg.formats.parquet import foreign_file, is_several, parquet_files
 
 try:
     import fcntl
@@ -28,8 +28,6 @@ except ImportError:  # Windows
     HAS_LOCKS = False
 else:
     HAS_LOCKS = True
-
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789_"
 
 
 class TemporaryFiles(list[Path]):
@@ -96,7 +94,11 @@ def replacing_all(
                         os.fsync(written.fileno())
                 mode = 0o600 if j in parts.private else _mode_for(target, temporary.is_dir())
                 temporary.chmod(mode)
-                backup = None if j == chosen[-1] else _backup(target, held)
+                backup = None  # what the target stands for now, to put it back if need be
+                if j != chosen[-1] and target.exists():
+                    backup = held.enter_context(_part_next_to(target))
+                    shutil.copyfile(target, backup)
+                    backup.chmod(_mode_for(target))
                 moves.append((temporary, target, backup))
         except OSError as error:
             raise _cannot_write(targets, error) from error
@@ -153,16 +155,6 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _backup(target: Path, held: ExitStack) -> Path | None:
-    """Copy what a target stands for now, to put it back if need be."""
-    if not target.exists():
-        return None
-    copy = held.enter_context(_part_next_to(target))
-    shutil.copyfile(target, copy)
-    copy.chmod(_mode_for(target))
-    return copy
-
-
 @contextmanager
 def _part_next_to(target: Path, folder: bool = False, mode: int = 0o600) -> Iterator[Path]:
     """Make a temporary file or folder, which is removed at the end unless it took its name."""
@@ -211,8 +203,7 @@ def _locked(make: Callable[[], Path]) -> Iterator[Path]:
 
 
 def _name_next_to(target: Path) -> Path:
-    name = "".join(random.SystemRandom().choices(_LETTERS, k=8))
-    return target.with_name(f".{target.name[:30]}.{name}.part{target.suffix}")
+    return target.with_name(f".{target.name[:30]}.{secrets.token_hex(4)}.part{target.suffix}")
 
 
 def lock(handle: int, wait: bool = True) -> bool:
@@ -232,7 +223,7 @@ def lock(handle: int, wait: bool = True) -> bool:
 def _remove_orphans(target: Path, folder: bool) -> None:
     """Remove the temporary files, or folders, of killed runs for this target."""
     start, end = f".{target.name[:30]}.", f".part{target.suffix}"
-    orphan = re.compile(f"{re.escape(start)}[{_LETTERS}]{{8}}{re.escape(end)}", re.DOTALL)
+    orphan = re.compile(f"{re.escape(start)}[a-z0-9_]{{8}}{re.escape(end)}", re.DOTALL)
     entries = [entry for entry in os.listdir(target.parent) if orphan.fullmatch(entry)]
     _remove_unlocked([target.parent / entry for entry in entries], folder)
 

@@ -15,19 +15,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pyarrow as pa
 
 from microagg.base.formatting import plural
-from microagg.errors import InputError, TableError, shown
-from microagg.formats import FORMATS
+from microagg.errors import TableError, shown
 from microagg.formats.csv import CsvText, CsvWriter, refuse_equal_names
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file, sound
-from microagg.formats.files import kind_of, stands_for_several
+from microagg.formats.files import FORMATS, kind_of, stands_for_several
 from microagg.formats.layouts import CsvFormat, FileFormat, ParquetLayout, completed_csv
-from microagg.formats.parquet import layout_of, opened_parquet, regrouped, write_parquet
-from microagg.formats.parquet_folders import key_types, look_into, repeated
+from microagg.formats.parquet import (
+    key_types,
+    layout_of,
+    look_into,
+    opened_parquet,
+    regrouped,
+    repeated,
+    write_parquet,
+)
 from microagg.plan.checks import no_column
 from microagg.tables.file_metadata import WholeTest, typed
 from microagg.tables.numbers_in_text import NumberTest
@@ -113,12 +119,6 @@ class BatchSource:
         for name in chosen:
             if name not in self.names:
                 raise no_column(name, self.names)
-        if at_once < 1:
-            raise InputError(f"A batch has at least one record; got {shown(at_once)}.")
-        if not chosen:
-            raise InputError(
-                "No column was named. Name at least one, or leave columns out for all."
-            )
         first = 0
         for table in regrouped(self._pieces(chosen, at_once), at_once, _BATCH_BYTES):
             yield Batch(table, first, self._typed)
@@ -175,10 +175,7 @@ class _CsvBatches(BatchSource):
     def _found(self) -> tuple[int, dict[str, NumberTest]]:
         """Number of records, and what each column is."""
         decimal = self.format.csv.decimal
-        tests = {
-            name: NumberTest(decimal, codes_are_text=name not in self._numbers)
-            for name in self.names
-        }
+        tests = {n: NumberTest(decimal, codes_are_text=n not in self._numbers) for n in self.names}
         rows = 0
         for piece in regrouped(self._pieces(self.names, AT_ONCE), AT_ONCE, _BATCH_BYTES):
             rows += piece.num_rows
@@ -227,7 +224,15 @@ class _ParquetBatches(BatchSource):
         with opened_parquet(file) as parquet:
             schema, facts = parquet.schema_arrow, parquet.metadata
             sound(schema.empty_table())
-            self._bytes += _bytes_of(facts, schema)
+            # As Arrow it takes its pages without compression, or the width of its types.
+            pages = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
+            widths = 0
+            for column in schema:
+                try:
+                    widths += column.type.bit_width
+                except ValueError:  # text and lists, which have no width
+                    widths += 32
+            self._bytes += max(pages, facts.num_rows * widths // 8)
             return schema, facts.num_rows, layout_of(facts)
 
     @cached_property
@@ -267,18 +272,6 @@ class _ParquetBatches(BatchSource):
 
     def _typed(self, table: pa.Table) -> pa.Table:
         return typed(table, self._whole)
-
-
-def _bytes_of(facts: Any, schema: pa.Schema) -> int:
-    """Bytes of a Parquet file as Arrow: its pages without compression, or the width of its types."""
-    pages = sum(facts.row_group(i).total_byte_size for i in range(facts.num_row_groups))
-    widths = 0
-    for column in schema:
-        try:
-            widths += column.type.bit_width
-        except ValueError:  # text and lists, which have no width
-            widths += 32
-    return int(max(pages, facts.num_rows * widths // 8))
 
 
 def write_batches(

@@ -22,6 +22,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
@@ -76,16 +77,15 @@ class Csv(Format):
     has_formulas = True
     labels = value_labels = False
 
-    def read(
-        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
-    ) -> tuple[pa.Table, FileFormat]:
+    def read(self, path: Path, file: Any, form: FileFormat) -> tuple[pa.Table, FileFormat]:
         """Read a file."""
-        text = CsvText(path, csv, file)
+        text = CsvText(path, form.csv, file)
         return text.read(file), FileFormat(text.form)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
-        """Write a table."""
-        write_csv(table, path, completed_csv(path, form.csv))
+        """Write a table as CSV: shortest numbers that read back the same, quotes where needed."""
+        with path.open("wb") as file:
+            CsvWriter(file, table.column_names, completed_csv(path, form.csv)).write(table)
 
     def _same_text(self, written: Any, read_back: Any) -> bool:
         return bool(written.cast(pa.string()).fill_null("").equals(read_back.cast(pa.string())))
@@ -104,8 +104,16 @@ class CsvText:
             head = file.read(_HEAD_BYTES)
             self.form = _find_out(head, form)
             file.seek(0)
-            with self._in_encoding():
-                self.names, self._lines, self._empty = _read_header(path, file, self.form)
+            with self._in_encoding(), _line_reader(file, self.form) as reader:
+                names = next((row for row in reader if row), None)
+                self._lines = reader.line_num  # that the header takes up
+                self._empty = not any(reader)
+        if names is None:
+            raise TableError(
+                f"A CSV file begins with a line of column names; {shown(str(path), 300)} is empty. "
+                "Check that it was copied whole."
+            )
+        self.names: list[str] = names
         lines = max(head.count(self.form.newline[-1].encode()), 1)
         self.about_lines = lines * self.size // max(len(head), 1)
         """Lines of the file, about."""
@@ -169,10 +177,7 @@ class CsvText:
         parsed = [*columns, *([] if self.names[-1] in columns else [self.names[-1]])]
         piece = None
         # Arrow itself opens no file whose name is not UTF-8.
-        with (
-            self.path.open("rb") as file,
-            pacsv.open_csv(file, **self._options(parsed)) as reader,
-        ):
+        with self.path.open("rb") as file, pacsv.open_csv(file, **self._options(parsed)) as reader:
             for batch in reader:
                 piece = pa.Table.from_batches([batch])
                 if skip < piece.num_rows:
@@ -218,20 +223,6 @@ def refuse_equal_names(path: Path, names: Iterable[str]) -> None:
         )
 
 
-def _read_header(path: Path, file: BinaryIO, form: CsvFormat) -> tuple[list[str], int, bool]:
-    """Return the column names, the lines they take up, and whether no record follows."""
-    with _line_reader(file, form) as reader:
-        names = next((row for row in reader if row), None)
-        lines = reader.line_num
-        empty = next((row for row in reader if row), None) is None
-    if names is None:
-        raise TableError(
-            f"A CSV file begins with a line of column names; {shown(str(path), 300)} is empty. "
-            "Check that it was copied whole."
-        )
-    return names, lines, empty
-
-
 @contextmanager
 def _line_reader(file: BinaryIO, form: CsvFormat, strict: bool = False) -> Iterator[Any]:
     """Read a file with Python's reader, which is slow but counts lines."""
@@ -272,12 +263,6 @@ def _not_in_encoding(path: Path, form: CsvFormat, why: str) -> TableError:
     )
 
 
-def write_csv(table: pa.Table, path: Path, form: CsvFormat) -> None:
-    """Write a table as CSV: shortest numbers that read back the same, quotes where needed."""
-    with path.open("wb") as file:
-        CsvWriter(file, table.column_names, form).write(table)
-
-
 class CsvWriter:
     """Writes a CSV file some records at a time; the bytes are the same however many these are."""
 
@@ -289,12 +274,31 @@ class CsvWriter:
             encoding=form.encoding or "utf-8",
         )
         self._encoder = codecs.getincrementalencoder(str(self._form.encoding))()
-        self._put(_header(names, self._form))
+        header = pa.chunked_array([pa.array(names, pa.large_string())])
+        # Quoted is whatever one takes for a delimiter.
+        delimiter = str(self._form.delimiter)
+        quoted = _quoted(header, _DELIMITERS + delimiter, len(names) == 1)
+        self._put((delimiter.join(quoted.to_pylist()) + form.newline).encode())
 
     def write(self, table: pa.Table) -> None:
-        """Write further records."""
-        for block in _blocks(table, self._form):
-            self._put(block)
+        """Write further records, some at a time so that memory stays small."""
+        delimiter, alone = str(self._form.delimiter), table.num_columns == 1
+
+        def cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+            """Return the cells of a column as they stand in a file, quoted where they need it."""
+            text, kind = cell_texts(name, column, self._form), column.type
+            is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+            return text if is_number and not alone else _quoted(text, delimiter, alone)
+
+        for start in range(0, table.num_rows, _ROWS_AT_ONCE):
+            texts = in_threads(cells, table.slice(start, _ROWS_AT_ONCE))
+            lines = _joined(*texts, between=delimiter)
+            for chunk in _joined(lines, _text(""), between=self._form.newline).chunks:
+                # The bytes of a text array lie one after the other.
+                _, offsets, data = chunk.buffers()
+                ends = memoryview(offsets).cast("q")  # large text has offsets of 8 bytes
+                first, last = ends[chunk.offset], ends[chunk.offset + len(chunk)]
+                self._put(data.slice(first, last - first))
 
     def _put(self, block: pa.Buffer | bytes) -> None:
         if self._form.encoding == "utf-8":
@@ -307,39 +311,6 @@ class CsvWriter:
                 f"The encoding {self._form.encoding} has no sign for "
                 f"{shown(error.object[error.start])}, which the table contains. Write utf-8 instead."
             ) from None
-
-
-def _header(names: list[str], form: CsvFormat) -> bytes:
-    delimiter = str(form.delimiter)
-    header = pa.chunked_array([pa.array(names, pa.large_string())])
-    # Quoted is whatever one takes for a delimiter.
-    quoted = _quoted(header, _DELIMITERS + delimiter, len(names) == 1)
-    return (delimiter.join(quoted.to_pylist()) + form.newline).encode()
-
-
-def _blocks(table: pa.Table, form: CsvFormat) -> Iterator[pa.Buffer | bytes]:
-    """Yield the lines as UTF-8, some rows at a time so that memory stays small."""
-    delimiter = str(form.delimiter)
-    alone = table.num_columns == 1
-
-    def cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return the cells of a column as they stand in a file, quoted where they need it."""
-        text, kind = cell_texts(name, column, form), column.type
-        is_number = pa.types.is_integer(kind) or pa.types.is_floating(kind)
-        return text if is_number and not alone else _quoted(text, delimiter, alone)
-
-    for start in range(0, table.num_rows, _ROWS_AT_ONCE):
-        texts = in_threads(cells, table.slice(start, _ROWS_AT_ONCE))
-        lines = _joined(*texts, between=delimiter)
-        for chunk in _joined(lines, _text(""), between=form.newline).chunks:
-            yield _content(chunk)
-
-
-def _content(lines: pa.Array) -> pa.Buffer:
-    """Return the bytes of a text array, which lie one after the other."""
-    _, offsets, data = lines.buffers()
-    view = memoryview(offsets).cast("q")  # large text has offsets of 8 bytes
-    return data.slice(view[lines.offset], view[lines.offset + len(lines)] - view[lines.offset])
 
 
 def _text(value: str) -> pa.Scalar:
@@ -425,15 +396,11 @@ def with_escaped_formulas(table: pa.Table) -> pa.Table:
         marked = pc.binary_join_element_wise(pa.scalar("'", texts.type), texts, "")
         new = pc.if_else(_like_formula(texts), marked, texts)
         table = table.set_column(at, table.schema.field(at).with_type(new.type), new)
-    escaped, all_names = [], set(table.column_names)
-    for name, hostile in zip(
-        table.column_names, _like_formula(pa.array(table.column_names)).to_pylist(), strict=True
-    ):
-        new = name
-        while hostile and new in all_names:
-            new = f"'{new}"
-        all_names.add(new)
-        escaped.append(new)
+    escaped, all_names = table.column_names, set(table.column_names)
+    for at in np.flatnonzero(_like_formula(pa.array(escaped))).tolist():
+        while escaped[at] in all_names:
+            escaped[at] = f"'{escaped[at]}"
+        all_names.add(escaped[at])
     return table.rename_columns(escaped)
 
 
@@ -447,6 +414,4 @@ def no_formulas(target: Path) -> InputError:
 
 def _like_formula(texts: Any) -> Any:
     begins = pc.match_substring_regex(texts, _BEGINS)
-    return pc.fill_null(
-        pc.and_(begins, pc.invert(pc.match_substring_regex(texts, _HARMLESS))), False
-    )
+    return pc.fill_null(pc.and_not(begins, pc.match_substring_regex(texts, _HARMLESS)), False)

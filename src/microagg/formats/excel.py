@@ -9,7 +9,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from microagg.base.free_memory import free_memory
 from microagg.errors import TableError, listed, shown
 from microagg.formats.file_errors import needed
 from microagg.formats.format import Format, equal_numbers
-from microagg.formats.layouts import CsvFormat, ExcelFormat, FileFormat
+from microagg.formats.layouts import ExcelFormat, FileFormat
 from microagg.tables.frame_libraries import decoded, is_number, is_text
 
 _MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1_048_576, 16_384, 32_767
@@ -43,16 +43,61 @@ class Excel(Format):
     longest_text = _LONGEST_TEXT
     labels = value_labels = False
 
-    def read(
-        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
-    ) -> tuple[pa.Table, FileFormat]:
-        """Read one sheet."""
-        table, excel = _read_sheet(path, file, sheet)
-        return table, FileFormat(csv, excel=excel)
+    def read(self, path: Path, file: Any, form: FileFormat) -> tuple[pa.Table, FileFormat]:
+        """Read a sheet with a row of column names, every cell as text; blank rows are skipped."""
+        calamine, sheet = needed("python_calamine"), form.excel.sheet
+        _refuse_too_large(path)
+        book = calamine.CalamineWorkbook.from_filelike(file)
+        names = list(book.sheet_names)
+        if not names or (sheet is not None and sheet not in names):
+            wanted = "a sheet" if sheet is None else f"the sheet {shown(sheet)}"
+            raise TableError(
+                f"A table is read from a sheet; {shown(str(path), 300)} does not have {wanted}, but "
+                f"{listed(names) or 'none'}. Name one of these with --sheet."
+            )
+        chosen = names[0] if sheet is None else sheet
+        rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
+        if len(rows) > _MOST_ROWS:
+            raise TableError(
+                f"A sheet has at most {plural(_MOST_ROWS, 'row')}; {shown(chosen)} in "
+                f"{shown(str(path), 300)} has {len(rows):,}. Write the table as CSV, which is read in parts."
+            )
+        rows = [row for row in rows if any(cell != "" for cell in row)]
+        if not rows:
+            raise TableError(
+                f"A sheet begins with a row of column names; {shown(chosen)} in {shown(str(path), 300)} is "
+                "empty. Name another sheet with --sheet."
+            )
+        width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell != "")
+        header = [_text(cell) for cell in rows[0][:width]]
+        if "" in header:
+            letters = needed("openpyxl.utils").get_column_letter(header.index("") + 1)
+            raise TableError(
+                f"Every column of a sheet needs a name in its first row; column {letters} of "
+                f"{shown(chosen)} has none. Name it, or clear the column."
+            )
+        cells = [[row[j] if j < len(row) else "" for row in rows[1:]] for j in range(width)]
+        texts = [pa.array([_text(cell) for cell in column], pa.string()) for column in cells]
+        kinds = []
+        for name, column in zip(header, cells, strict=True):
+            of_cells = {_KINDS.get(type(cell), "text") for cell in column if cell != ""} or {"text"}
+            kinds.append((name, of_cells.pop() if len(of_cells) == 1 else "mixed"))
+        excel = ExcelFormat(chosen, tuple(kinds), tuple(name for name in names if name != chosen))
+        return pa.Table.from_arrays(texts, names=header), FileFormat(form.csv, excel=excel)
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table as the one sheet of a workbook."""
-        _write_sheet(table, path, form.excel)
+        book = needed("openpyxl").Workbook(write_only=True)
+        sheet, kinds = book.create_sheet(form.excel.sheet or "Sheet1"), dict(form.excel.kinds)
+        # All before the first row, since openpyxl does not like to be stopped in between.
+        columns = [
+            list(_cells(sheet, name, column, kinds.get(name)))
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        ]
+        sheet.append([_text_cell(sheet, name, name, None) for name in table.column_names])
+        for row in zip(*columns, strict=True):
+            sheet.append(row)
+        book.save(path)
 
     def about(self, form: FileFormat, target: Format) -> Iterator[str]:
         """Say which sheets and what else of a sheet is not written."""
@@ -117,46 +162,6 @@ def _refuse_too_large(path: Path) -> None:
             )
 
 
-def _read_sheet(path: Path, file: Any, sheet: str | None) -> tuple[pa.Table, ExcelFormat]:
-    """Read a sheet with a row of column names, every cell as text; blank rows are skipped."""
-    calamine = needed("python_calamine")
-    _refuse_too_large(path)
-    book = calamine.CalamineWorkbook.from_filelike(file)
-    names = list(book.sheet_names)
-    if not names or (sheet is not None and sheet not in names):
-        wanted = "a sheet" if sheet is None else f"the sheet {shown(sheet)}"
-        raise TableError(
-            f"A table is read from a sheet; {shown(str(path), 300)} does not have {wanted}, but "
-            f"{listed(names) or 'none'}. Name one of these with --sheet."
-        )
-    chosen = names[0] if sheet is None else sheet
-    rows = book.get_sheet_by_name(chosen).to_python(skip_empty_area=False)
-    if len(rows) > _MOST_ROWS:
-        raise TableError(
-            f"A sheet has at most {plural(_MOST_ROWS, 'row')}; {shown(chosen)} in {shown(str(path), 300)} "
-            f"has {len(rows):,}. Write the table as CSV, which is read in parts."
-        )
-    rows = [row for row in rows if any(cell != "" for cell in row)]
-    if not rows:
-        raise TableError(
-            f"A sheet begins with a row of column names; {shown(chosen)} in {shown(str(path), 300)} is "
-            "empty. Name another sheet with --sheet."
-        )
-    width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell != "")
-    header = [_text(cell) for cell in rows[0][:width]]
-    if "" in header:
-        letters = needed("openpyxl.utils").get_column_letter(header.index("") + 1)
-        raise TableError(
-            f"Every column of a sheet needs a name in its first row; column {letters} of "
-            f"{shown(chosen)} has none. Name it, or clear the column."
-        )
-    cells = [[row[j] if j < len(row) else "" for row in rows[1:]] for j in range(width)]
-    texts = [pa.array([_text(cell) for cell in column], pa.string()) for column in cells]
-    kinds = tuple(zip(header, map(_kind, cells), strict=True))
-    others = tuple(name for name in names if name != chosen)
-    return pa.Table.from_arrays(texts, names=header), ExcelFormat(chosen, kinds, others)
-
-
 def _text(cell: Any) -> str:
     if isinstance(cell, bool):
         return "TRUE" if cell else "FALSE"
@@ -169,49 +174,27 @@ def _text(cell: Any) -> str:
     return str(cell)
 
 
-def _kind(cells: list[Any]) -> str:
-    """Name the kind that all cells of a column have, empty ones aside."""
-    kinds = {_KINDS.get(type(cell), "text") for cell in cells if cell != ""}
-    return kinds.pop() if len(kinds) == 1 else "mixed" if kinds else "text"
+def _typed_cell(sheet: Any, value: str, data_type: str) -> Any:
+    """Return a cell that is of one type, whatever openpyxl would see in its text."""
+    cell = needed("openpyxl.cell").WriteOnlyCell(sheet, value)
+    cell.data_type = data_type
+    return cell
 
 
-def _write_sheet(table: pa.Table, path: Path, form: ExcelFormat) -> None:
-    openpyxl = needed("openpyxl")
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet(form.sheet or "Sheet1")
-    make = needed("openpyxl.cell").WriteOnlyCell
-
-    def cell(value: str, data_type: str) -> Any:
-        """Make a cell that is of one type, whatever openpyxl would see in its text."""
-        made = make(sheet, value=value)
-        made.data_type = data_type
-        return made
-
-    kinds = dict(form.kinds)
-    # All before the first row, since openpyxl does not like to be stopped in between.
-    columns = [
-        list(_cells(name, column, kinds.get(name), cell))
-        for name, column in zip(table.column_names, table.columns, strict=True)
-    ]
-    sheet.append([_text_cell(name, cell, name, None) for name in table.column_names])
-    for row in zip(*columns, strict=True):
-        sheet.append(row)
-    book.save(path)
-
-
-_MakeCell = Callable[[str, str], Any]
-
-
-def _cells(name: str, column: Any, kind: str | None, cell: _MakeCell) -> Iterator[Any]:
+def _cells(sheet: Any, name: str, column: Any, kind: str | None) -> Iterator[Any]:
     """Values of a column as cells, one after the other."""
     values = decoded(column)
-    text = is_text(values.type)
-    as_text = not text and not _dates_fit(values)
+    text, as_text = is_text(values.type), False
+    if pa.types.is_date(values.type) or pa.types.is_timestamp(values.type):
+        days = values.cast(pa.timestamp("s"), safe=False).cast(pa.date32(), safe=False)
+        earliest = pc.min(days).as_py() or _FIRST_DATE
+        # Excel has neither earlier dates nor time zones.
+        as_text = earliest < _FIRST_DATE or getattr(values.type, "tz", None) is not None
     for i, value in enumerate(values.to_pylist()):
         if value is None or value == "":
             yield None
         elif text:
-            yield _cell_of_text(value, kind or "text", cell, name, i)
+            yield _cell_of_text(sheet, value, kind or "text", name, i)
         elif isinstance(value, float) and not np.isfinite(value):
             raise TableError(
                 f"A cell holds a finite number; column {shown(name)} has an infinite one in row {i + 1}. "
@@ -220,20 +203,10 @@ def _cells(name: str, column: Any, kind: str | None, cell: _MakeCell) -> Iterato
         elif as_text:
             yield str(value)
         else:
-            yield _number_cell(repr(value), cell) if isinstance(value, float) else value
+            yield _number_cell(sheet, repr(value)) if isinstance(value, float) else value
 
 
-def _dates_fit(values: Any) -> bool:
-    """Return whether dates are such as Excel has; all other values fit."""
-    if not (pa.types.is_date(values.type) or pa.types.is_timestamp(values.type)):
-        return True
-    if pa.types.is_timestamp(values.type) and values.type.tz is not None:
-        return False
-    days = values.cast(pa.timestamp("s"), safe=False).cast(pa.date32(), safe=False).drop_null()
-    return not len(days) or min(days.to_pylist()) >= _FIRST_DATE
-
-
-def _cell_of_text(text: str, kind: str, cell: _MakeCell, name: str, row: int) -> Any:
+def _cell_of_text(sheet: Any, text: str, kind: str, name: str, row: int) -> Any:
     """Turn text back into the cell that it came from."""
     if kind in ("truth", "mixed") and text in ("TRUE", "FALSE"):
         return text == "TRUE"
@@ -241,7 +214,7 @@ def _cell_of_text(text: str, kind: str, cell: _MakeCell, name: str, row: int) ->
         with suppress(ValueError):
             number = float(text)
             if _text(number) == text and np.isfinite(number):
-                return _number_cell(text, cell)
+                return _number_cell(sheet, text)
     if kind in ("date", "time", "mixed"):
         with suppress(ValueError):
             moment = dt.datetime.fromisoformat(text)
@@ -249,16 +222,16 @@ def _cell_of_text(text: str, kind: str, cell: _MakeCell, name: str, row: int) ->
                 return moment
             if moment.date().isoformat() == text:
                 return moment.date()
-    return _text_cell(text, cell, name, row)
+    return _text_cell(sheet, text, name, row)
 
 
-def _number_cell(digits: str, cell: _MakeCell) -> Any:
+def _number_cell(sheet: Any, digits: str) -> Any:
     """Return a number with all its digits; openpyxl by itself writes sixteen, and a double may need more."""
     number = float(digits)
-    return number if float(f"{number:.16g}") == number else cell(digits, "n")
+    return number if float(f"{number:.16g}") == number else _typed_cell(sheet, digits, "n")
 
 
-def _text_cell(text: str, cell: _MakeCell, name: str, row: int | None) -> Any:
+def _text_cell(sheet: Any, text: str, name: str, row: int | None) -> Any:
     """Return text, as a cell that is text whatever it begins with where openpyxl would see more in it."""
     if len(text) > _LONGEST_TEXT or _CONTROL.search(text):
         where = f"column {shown(name)}, " + ("its name" if row is None else f"row {row + 1}")
@@ -269,4 +242,6 @@ def _text_cell(text: str, cell: _MakeCell, name: str, row: int | None) -> Any:
         raise TableError(
             f"A cell holds no control characters; {where} has one. Write another format, or replace it."
         )
-    return cell(text, "s") if text[:1] in ("=", "#") else text  # of formulas and of errors
+    if text[:1] in ("=", "#"):  # as formulas and errors do
+        return _typed_cell(sheet, text, "s")
+    return text

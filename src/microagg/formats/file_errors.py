@@ -84,17 +84,15 @@ def does_not_fit(kind: str) -> Iterator[None]:
     """Say in words that a table does not fit into a file of some kind."""
     try:
         yield
-    except (pa.ArrowException, *_readstat_errors()) as error:
+    except Exception as error:
+        module = sys.modules.get("pyreadstat")
+        of_readstat = () if module is None else (module.ReadstatError, module.PyreadstatError)
+        if not isinstance(error, (pa.ArrowException, *of_readstat)):
+            raise
         raise TableError(
             f"The table does not fit into a {kind} file: {_first_line(error)}. "
             "Choose another format or convert that column."
         ) from None
-
-
-def _readstat_errors() -> tuple[type[BaseException], ...]:
-    """Return the classes of errors of pyreadstat, if it was imported."""
-    module = sys.modules.get("pyreadstat")
-    return () if module is None else (module.ReadstatError, module.PyreadstatError)
 
 
 def _first_line(error: BaseException) -> str:

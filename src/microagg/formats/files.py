@@ -14,20 +14,30 @@ import pyarrow as pa
 
 from microagg.base.formatting import plural
 from microagg.errors import TableError, shown
-from microagg.formats import FORMATS
 from microagg.formats.addresses import KINDS, kind_by_ending
 from microagg.formats.atomic import digest_of, sha256
-from microagg.formats.csv import refuse_equal_names
+from microagg.formats.csv import Csv, refuse_equal_names
+from microagg.formats.excel import Excel
 from microagg.formats.file_errors import does_not_fit, readable, refuse_what_is_no_file
-from microagg.formats.layouts import CsvFormat, FileFormat, completed_csv
-from microagg.formats.parquet_folders import is_several
+from microagg.formats.format import Format
+from microagg.formats.layouts import CsvFormat, ExcelFormat, FileFormat, completed_csv
+from microagg.formats.parquet import Arrow, Parquet, is_several
+from microagg.formats.sas import Sas
+from microagg.formats.spss import Spss
+from microagg.formats.stata import Stata
 from microagg.tables.file_metadata import (
     Coded,
     ColumnFacts,
     Labelled,
     coded_numbers,
     is_number_or_tag,
+    typed,
 )
+from microagg.tables.numbers_in_text import as_typed
+
+_CLASSES: tuple[type[Format], ...] = (Csv, Parquet, Arrow, Spss, Stata, Sas, Excel)
+FORMATS = {kind.name: kind() for kind in _CLASSES}
+"""By the name that :mod:`microagg.formats.addresses` gives for an ending."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,9 @@ class Source:
 
         Columns of text that read as numbers are int64 or double; what is declared as missing is null.
         """
-        return FORMATS[self.kind].typed(self.as_written, self.format, self.numbers)
+        if self.is_text:
+            return as_typed(self.as_written, self.format.csv.decimal, self.numbers)
+        return typed(self.as_written)
 
     @property
     def is_text(self) -> bool:
@@ -138,9 +150,7 @@ def read_file(
     several = stands_for_several(path)
     if not several:
         refuse_what_is_no_file(path)
-    kind = kind_of(path)
-    csv = completed_csv(path, csv)
-    named = frozenset(numbers or ())
+    kind, named = kind_of(path), frozenset(numbers or ())
 
     def state() -> tuple[int, ...]:
         status = path.stat()
@@ -150,7 +160,8 @@ def read_file(
     # Arrow itself opens no file whose name is not UTF-8.
     with readable(path, kind), nullcontext() if several else path.open("rb") as file:
         digest = "" if not hashed else sha256(path) if file is None else digest_of(file)
-        table, form = FORMATS[kind].read(path, file, csv, sheet)
+        wanted = FileFormat(completed_csv(path, csv), excel=ExcelFormat(sheet))
+        table, form = FORMATS[kind].read(path, file, wanted)
     if hashed and not several and state() != before:
         raise TableError(
             f"A file must stay as it is while it is read; {shown(str(path), 300)} changed meanwhile. "
@@ -208,9 +219,6 @@ def cannot_hold(table: pa.Table, kind: str, version: int = 0) -> list[str]:
     return list(FORMATS[kind].left_out(table.schema, Labelled.of(table.schema)))
 
 
-_OF_VALUES = ("storage", "width")  # which follow new values
-
-
 def difference(table: pa.Table, back: Source, untouched: Iterable[str]) -> str | None:
     """Say what first differs between a table and the file that it was written to; None: nothing.
 
@@ -230,27 +238,21 @@ def difference(table: pa.Table, back: Source, untouched: Iterable[str]) -> str |
     for name in table.column_names:
         if name in kept and not file_format.same(table, read_back, name):
             return f"the values of column {shown(name)} are not those that were to be written"
-    return _other_fact(Labelled.of(table.schema), back, kept)
-
-
-def _other_fact(written: Labelled, back: Source, untouched: set[str]) -> str | None:
-    file_format = FORMATS[back.kind]
+    written, labelled = Labelled.of(table.schema), back.labelled
     if not file_format.keeps_facts and written.family != back.kind:
         return None
-    labelled = back.labelled
     may_widen = FORMATS.get(written.family, file_format).may_widen
     for name, facts in written.columns.items():
+        follows_values = name not in kept or may_widen(facts, written)
         for what in [fact_field.name for fact_field in dataclasses.fields(ColumnFacts)]:
             value, other = getattr(facts, what), getattr(labelled[name], what)
-            if what in _OF_VALUES and (name not in untouched or may_widen(facts, written)):
+            if what in ("storage", "width") and follows_values:
                 continue
             if what == "value_labels":
                 value, other = dict(value), dict(other)
             if value not in (None, ()) and value != other:
                 return f"column {shown(name)} has another {what.replace('_', ' ')}"
     same = (written.label, written.notes) == (labelled.label, labelled.notes)
-    return (
-        None
-        if same or written.family == "sas"
-        else "the label or the notes of the table are others"
-    )
+    if not same and written.family != "sas":
+        return "the label or the notes of the table are others"
+    return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,14 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from microagg.errors import TableError, listed, shown
-from microagg.formats.layouts import CsvFormat, FileFormat
-from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, typed
+from microagg.formats.layouts import FileFormat
+from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag
 from microagg.tables.frame_libraries import decoded, is_number, is_text
-from microagg.tables.numbers_in_text import as_typed
 
 
 class Format:
-    """A format of files; :data:`microagg.formats.FORMATS` has one of each."""
+    """A format of files; :data:`microagg.formats.files.FORMATS` has one of each."""
 
     name: ClassVar[str]
     words: ClassVar[str]
@@ -51,18 +50,18 @@ class Format:
     """In bytes."""
     longest_value_label: ClassVar[float] = math.inf
     longest_text: ClassVar[float] = math.inf
+    older_limits: ClassVar[Mapping[int, tuple[int, int]]] = {}
+    """Bytes of the longest name and the longest text, of versions in which they are shorter."""
     largest: ClassVar[float] = math.inf
     """Largest number."""
     smallest: ClassVar[float] = 0.0
     """Smallest number above zero."""
 
-    def read(
-        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
-    ) -> tuple[pa.Table, FileFormat]:
+    def read(self, path: Path, file: Any, form: FileFormat) -> tuple[pa.Table, FileFormat]:
         """Read a file; also return how it is laid out.
 
-        ``file`` is open at its beginning, None for a folder; ``csv`` is how CSV files are written; ``sheet``
-        is that of a workbook, None for the first.
+        ``file`` is open at its beginning, None for a folder; ``form`` has what somebody said about CSV files
+        and the sheet of a workbook.
         """
         raise NotImplementedError
 
@@ -70,67 +69,59 @@ class Format:
         """Write a table, laid out as ``form`` says."""
         raise NotImplementedError
 
-    def typed(self, table: pa.Table, form: FileFormat, numbers: frozenset[str]) -> pa.Table:
-        """Return a table that was read with the types that its values have."""
-        return as_typed(table, form.csv.decimal, numbers) if self.is_text else typed(table)
-
     def about(self, form: FileFormat, target: Format) -> Iterator[str]:
         """Say what a file of this format holds, apart from its columns, that a target does not get."""
         yield from ()
 
     def refuse(self, table: pa.Table, version: int = 0) -> None:
         """Refuse names and values that would be lost; ``version`` is that of the format, if known."""
-        for column, values in zip(table.schema, table.columns, strict=True):
-            if self.limits_values and not is_number_or_tag(column):
-                self._refuse_values(column.name, decoded(values), version)
-
-    def _longest_text(self, version: int) -> float:
-        return self.longest_text
-
-    def _refuse_values(self, name: str, values: Any, version: int) -> None:
-        dtype, numbers, faults = values.type, f"Numbers in {self.words}", []
-        if is_text(dtype):
-            limit = self._longest_text(version)
-            rule = f"Text in {self.words} has at most {limit:,} bytes"
-            faults = [(pc.greater(pc.binary_length(values), limit), rule, "has longer text")]
-        elif pa.types.is_int64(dtype) or pa.types.is_uint64(dtype):
-            least = -(2**53) if pa.types.is_signed_integer(dtype) else 0
-            large = pc.or_(pc.greater(values, 2**53), pc.less(values, least))
-            rule = f"Whole numbers in {self.words} are exact up to 2^53"
-            faults = [(large, rule, "has a larger one")]
-        elif pa.types.is_floating(dtype):
-            doubles = values.cast(pa.float64())
-            size = pc.abs(doubles)
-            small = pc.and_(pc.less(size, self.smallest), pc.not_equal(doubles, pa.scalar(0.0)))
-            large, up_to = pc.greater(size, self.largest), f"go up to {self.largest:.3g}"
-            at_least = f"are zero or at least {self.smallest:.3g}"
-            faults = [
-                (pc.is_inf(doubles), f"{numbers} are finite", "has an infinite one"),
-                (large, f"{numbers} {up_to}", "has a larger one"),
-                (small, f"{numbers} {at_least}", "has a smaller one"),
-            ]
-        elif pa.types.is_decimal(dtype):
-            other = pa.array(
-                [v is not None and float(v) != v for v in values.to_pylist()], pa.bool_()
-            )
-            faults = [(other, f"{numbers} are doubles", "has a decimal number that is none")]
-        elif not (
-            pa.types.is_integer(dtype)
-            or pa.types.is_boolean(dtype)
-            or _is_moment(dtype)
-            or pa.types.is_null(dtype)
-        ):
-            raise TableError(
-                f"{_capital(self.words)} holds numbers, text and dates; column {shown(name)} of type "
-                f"{dtype} does not fit. Write Parquet instead, or drop the column."
-            )
-        for bad, rule, fact in faults:
-            row = pc.index(pc.fill_null(bad, False), True).as_py()
-            if row >= 0:
+        numbers = f"Numbers in {self.words}"
+        for column, column_values in zip(table.schema, table.columns, strict=True):
+            if not self.limits_values or is_number_or_tag(column):
+                continue
+            values = decoded(column_values)
+            dtype, faults = values.type, []
+            if is_text(dtype):
+                limit = self.older_limits.get(version, (0, self.longest_text))[1]
+                rule = f"Text in {self.words} has at most {limit:,} bytes"
+                faults = [(pc.greater(pc.binary_length(values), limit), rule, "has longer text")]
+            elif pa.types.is_int64(dtype) or pa.types.is_uint64(dtype):
+                least = -(2**53) if pa.types.is_signed_integer(dtype) else 0
+                large = pc.or_(pc.greater(values, 2**53), pc.less(values, least))
+                rule = f"Whole numbers in {self.words} are exact up to 2^53"
+                faults = [(large, rule, "has a larger one")]
+            elif pa.types.is_floating(dtype):
+                doubles = values.cast(pa.float64())
+                size = pc.abs(doubles)
+                small = pc.and_(pc.less(size, self.smallest), pc.not_equal(doubles, pa.scalar(0.0)))
+                large, up_to = pc.greater(size, self.largest), f"go up to {self.largest:.3g}"
+                at_least = f"are zero or at least {self.smallest:.3g}"
+                faults = [
+                    (pc.is_inf(doubles), f"{numbers} are finite", "has an infinite one"),
+                    (large, f"{numbers} {up_to}", "has a larger one"),
+                    (small, f"{numbers} {at_least}", "has a smaller one"),
+                ]
+            elif pa.types.is_decimal(dtype):
+                other = [v is not None and float(v) != v for v in values.to_pylist()]
+                bad = pa.array(other, pa.bool_())
+                faults = [(bad, f"{numbers} are doubles", "has a decimal number that is none")]
+            elif not (
+                pa.types.is_integer(dtype)
+                or pa.types.is_boolean(dtype)
+                or _is_moment(dtype)
+                or pa.types.is_null(dtype)
+            ):
                 raise TableError(
-                    f"{rule}; column {shown(name)} {fact} in row {row + 1}. Drop the column, or write "
-                    "another format, such as Parquet."
+                    f"{_capital(self.words)} holds numbers, text and dates; column {shown(column.name)} of "
+                    f"type {dtype} does not fit. Write Parquet instead, or drop the column."
                 )
+            for bad, rule, fact in faults:
+                row = pc.index(pc.fill_null(bad, False), True).as_py()
+                if row >= 0:
+                    raise TableError(
+                        f"{rule}; column {shown(column.name)} {fact} in row {row + 1}. Drop the column, or "
+                        "write another format, such as Parquet."
+                    )
 
     def left_out(self, schema: pa.Schema, facts: Labelled) -> Iterator[str]:
         """Say which labels, codes and formats have no place."""
@@ -186,13 +177,13 @@ class Format:
         return (self._same_text if is_text(stored.type) else self._same_values)(stored, back)
 
     def _same_text(self, written: Any, read_back: Any) -> bool:
-        return bool(_text(written).equals(_text(read_back)))
+        return _equal_as(written, read_back, pa.large_string())
 
     def _same_values(self, written: Any, read_back: Any) -> bool:
         if written.type == read_back.type and written.equals(read_back):
             return True
         if _is_moment(written.type) and _is_moment(read_back.type):
-            return bool(_moments(written).equals(_moments(read_back)))
+            return _equal_as(written, read_back, pa.timestamp("us"))
         if is_number(written.type) and is_number(read_back.type):
             return equal_numbers(written, read_back)
         # In which NaN is NaN, nested too.
@@ -219,8 +210,12 @@ def stored_values(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.int8()) if pa.types.is_boolean(column.type) else column
 
 
-def _text(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pa.chunked_array([column.cast(pa.large_string()).fill_null("").combine_chunks()])
+def _equal_as(written: Any, read_back: Any, kind: pa.DataType) -> bool:
+    """Return whether two columns are equal as values of a type; no text is the empty one."""
+    one, other = (column.cast(kind, safe=False) for column in (written, read_back))
+    if is_text(kind):
+        one, other = one.fill_null(""), other.fill_null("")
+    return bool(one.equals(other))
 
 
 def equal_numbers(one: Any, other: Any) -> bool:
@@ -231,7 +226,3 @@ def equal_numbers(one: Any, other: Any) -> bool:
 
 def _is_moment(kind: pa.DataType) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
-
-
-def _moments(column: Any) -> Any:
-    return pa.chunked_array([column.cast(pa.timestamp("us"), safe=False).combine_chunks()])

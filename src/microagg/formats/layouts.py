@@ -45,28 +45,22 @@ class CsvFormat(CsvSettings):
                 f"The delimiter and the decimal sign must differ; both are {shown(self.decimal)}. "
                 "Files with decimal commas usually have the delimiter ; ."
             )
-        if self.encoding is not None:
-            _check_encoding(self.encoding)
-
-
-def _check_encoding(encoding: str) -> None:
-    """Refuse what is no encoding of text, sign by sign.
-
-    Python knows codecs that are made for other things (hex, idna, unicode_escape). In an encoding of
-    text each sign of ASCII takes one unit, after a byte order mark in some.
-    """
-    signs = "".join(map(chr, range(32, 127))) + "\t\r\n\\u0041"
-    n = len(signs)
-    try:
-        encoded = signs.encode(encoding)
-        plain = encoded.decode(encoding) == signs
-    except (LookupError, ValueError):
-        encoded, plain = b"", False
-    if not plain or len(encoded) not in (n, n + 3, 2 * n, 2 * n + 2, 4 * n, 4 * n + 4):
-        raise TableError(
-            f"The encoding must be one of text files; {shown(encoding)} is not known as such. Try utf-8, "
-            "latin-1 or cp1252."
-        )
+        # Python knows codecs that are made for other things (hex, idna, unicode_escape). In an encoding of
+        # text each sign of ASCII takes one unit, after a byte order mark in some.
+        if self.encoding is None:
+            return
+        signs = "".join(map(chr, range(32, 127))) + "\t\r\n\\u0041"
+        n = len(signs)
+        try:
+            encoded = signs.encode(self.encoding)
+            plain = encoded.decode(self.encoding) == signs
+        except (LookupError, ValueError):
+            encoded, plain = b"", False
+        if not plain or len(encoded) not in (n, n + 3, 2 * n, 2 * n + 2, 4 * n, 4 * n + 4):
+            raise TableError(
+                f"The encoding must be one of text files; {shown(self.encoding)} is not known as such. Try "
+                "utf-8, latin-1 or cp1252."
+            )
 
 
 class ParquetLayout(NamedTuple):

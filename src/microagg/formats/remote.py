@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import random
 import re
+import secrets
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,6 @@ from microagg.formats.addresses import CODECS, STANDARD, Address, Place, is_plai
 from microagg.formats.atomic import private_folder, sha256
 
 _AT_ONCE = 1 << 20
-_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 _ARROW_STREAM, _ARROW_FILE = b"\xff\xff\xff\xff", b"ARROW1"
 
 
@@ -181,8 +180,7 @@ class Destination:
         if isinstance(self.place, Address):
             with self.place.reached() as (store, path):
                 parent, _, name = path.rpartition("/")
-                mark = "".join(random.SystemRandom().choices(_LETTERS, k=8))
-                self._temporary = f"{parent}/.{name[:30]}.{mark}.part"
+                self._temporary = f"{parent}/.{name[:30]}.{secrets.token_hex(4)}.part"
                 for within, file in self._files().items():
                     there = self._temporary + within
                     self._refuse_difference(_sent(store, file, there), sha256(file))

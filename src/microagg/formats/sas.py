@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -26,17 +26,12 @@ class Sas(StatisticalFormat):
     name_words = "begin with a letter or _ and have letters a to z, digits and _"
     longest_name = 32
     longest_text = 32_767
+    older_limits: ClassVar[Mapping[int, tuple[int, int]]] = {_OLD: (8, 200)}
     largest, smallest = 7.2e75, 5.5e-79
     longest_label = 255
     value_labels = False
     pads_text = True
     has_tags = True
-
-    def _longest_name(self, version: int) -> int:
-        return 8 if version == _OLD else self.longest_name
-
-    def _longest_text(self, version: int) -> float:
-        return 200 if version == _OLD else self.longest_text
 
     def _rewritten(self, facts: Labelled) -> Iterator[str]:
         doubles = (item for item in facts.columns.items() if item[1].storage == "double")
@@ -51,20 +46,19 @@ class Sas(StatisticalFormat):
         """Return whether a column holds numbers: these may have taken fewer than 8 bytes."""
         return column.storage == "double"
 
-    def _check(self, path: Path) -> list[str]:
+    def _look(self, path: Path) -> Labelled:
         # Nothing in a transport file counts its records, but they fill blocks of 80 bytes.
         if path.suffix.lower() == ".xpt" and path.stat().st_size % 80:
             raise incomplete(path, "sas", "its last block is cut off")
-        return []
+        with path.open("rb") as file:
+            head = file.read(80)
+        version = 8 if b"LIBV8" in head else _OLD
+        is_transport = head.startswith(b"HEADER RECORD")  # unlike .sas7bdat
+        return Labelled({}, self.name, version=version if is_transport else 0)
 
-    def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
-        facts = super()._facts(path, meta, unread)
+    def _facts(self, path: Path, meta: Any, known: Labelled) -> Labelled:
+        facts = super()._facts(path, meta, known)
         return dataclasses.replace(facts, table_name=meta.table_name or "")
-
-    def _version(self, head: bytes) -> tuple[int, int]:
-        if not head.startswith(b"HEADER RECORD"):  # .sas7bdat
-            return 0, 0
-        return (8 if b"LIBV8" in head[:80] else _OLD), 0
 
     def _write(self, path: Path, table: StoredTable) -> None:
         facts = table.facts

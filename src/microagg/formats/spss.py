@@ -7,14 +7,15 @@ refused here.
 
 from __future__ import annotations
 
-import codecs
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from microagg.errors import TableError, shown
 from microagg.formats.file_errors import incomplete, needed
 from microagg.formats.statistical import StatisticalFormat, StoredTable, known_facts, pandas_frame
+from microagg.tables.file_metadata import Labelled
 
 _MOST_COMPRESSED = 1100  # times that zlib makes anything smaller
 _MOST_LABELS = 1 << 20
@@ -34,14 +35,40 @@ class Spss(StatisticalFormat):
     missing_codes = True
     pads_text = True
 
-    def _check(self, path: Path) -> list[str]:
-        return _check_dictionary(path) if path.suffix.lower() != ".por" else []
-
-    def _version(self, head: bytes) -> tuple[int, int]:
-        code = head[72:76]
-        if head[:3] != b"$FL" or len(code) < 4:
-            return 0, 0
-        return 0, min(min(code[0], code[3]) or max(code[0], code[3]), 2)
+    def _look(self, path: Path) -> Labelled:
+        with path.open("rb") as file:
+            head = file.read(176)
+            if head[:4] not in (b"$FL2", b"$FL3") or len(head) < 176:  # as a portable file
+                return Labelled({}, self.name)
+            first, last = head[72], head[75]  # of a number in one or the other order of bytes
+            compression = min(min(first, last) or max(first, last), 2)
+            known = Labelled({}, self.name, compression=compression)
+            order = "<" if head[64] else ">"
+            (records,) = struct.unpack(f"{order}i", head[80:84])  # each takes a byte or more
+            room = path.stat().st_size * (_MOST_COMPRESSED if head[:4] == b"$FL3" else 1)
+            if records > room:
+                raise incomplete(path, "spss", "it claims more records than it has room for")
+            try:
+                texts, encoding, subtypes = _dictionary(path, file, order)
+            except (struct.error, OverflowError, OSError):  # the file ends too early
+                return known
+        try:
+            for text in texts if encoding else ():
+                text.decode(encoding or "ascii")
+        except LookupError:
+            return known
+        except UnicodeDecodeError:
+            raise TableError(
+                f"Labels belong to values in the encoding of the file; in {shown(str(path), 300)} one "
+                f"belongs to bytes that are no {encoding}. Check that it was copied whole, or save it "
+                "again in SPSS."
+            ) from None
+        unread = []
+        if any(head[76:80]):
+            unread.append("the settings that weight cases by a column")
+        if subtypes & {17, 18}:
+            unread.append("the attributes of columns, such as their roles in dialogues")
+        return replace(known, lost=tuple(unread))
 
     def _write(self, path: Path, table: StoredTable) -> None:
         facts = table.facts
@@ -68,41 +95,6 @@ class Spss(StatisticalFormat):
             variable_alignment=known_facts(facts, "alignment"),
             writer_format="sav",
         )
-
-
-def _check_dictionary(path: Path) -> list[str]:
-    with path.open("rb") as file:
-        head = file.read(176)
-        if head[:4] not in (b"$FL2", b"$FL3") or len(head) < 176:
-            return []
-        order = "<" if head[64] else ">"
-        (records,) = struct.unpack(f"{order}i", head[80:84])  # each takes a byte or more
-        room = path.stat().st_size * (_MOST_COMPRESSED if head[:4] == b"$FL3" else 1)
-        if records > room:
-            raise incomplete(path, "spss", "it claims more records than it has room for")
-        try:
-            texts, encoding, subtypes = _dictionary(path, file, order)
-        except (struct.error, OverflowError, OSError):  # the file ends too early
-            return []
-    try:
-        codec = codecs.lookup(encoding or "ascii").name
-    except LookupError:
-        return []
-    try:
-        for text in texts if encoding else ():
-            text.decode(codec)
-    except UnicodeDecodeError:
-        raise TableError(
-            f"Labels belong to values in the encoding of the file; in {shown(str(path), 300)} one "
-            f"belongs to bytes that are no {encoding}. Check that it was copied whole, or save it "
-            "again in SPSS."
-        ) from None
-    unread = []
-    if any(head[76:80]):
-        unread.append("the settings that weight cases by a column")
-    if subtypes & {17, 18}:
-        unread.append("the attributes of columns, such as their roles in dialogues")
-    return unread
 
 
 def _dictionary(path: Path, file: BinaryIO, order: str) -> tuple[list[bytes], str | None, set[int]]:

@@ -87,7 +87,7 @@ class Stata(StatisticalFormat):
         letters = super()._letters(tags)
         return pc.if_else(pc.equal(letters, "_"), pa.scalar(None), letters)
 
-    def _check(self, path: Path) -> list[str]:
+    def _look(self, path: Path) -> Labelled:
         size = path.stat().st_size
         with path.open("rb") as file:
             head = file.read(1000)
@@ -98,15 +98,16 @@ class Stata(StatisticalFormat):
             raise incomplete(path, "stata", "it claims more records than it has room for")
         if head.startswith(_BEGIN) and _END not in tail:  # which may be its labels alone
             raise incomplete(path, "stata", "its end is missing")
-        return []
+        return Labelled({}, self.name, version=_release(head))
 
-    def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
+    def _facts(self, path: Path, meta: Any, known: Labelled) -> Labelled:
+        lost = [*known.lost]
         unused = sorted(set(meta.value_labels) - set(meta.variable_to_label.values()))
         if unused:
-            unread.append(f"the sets of value labels that belong to no column ({listed(unused)})")
+            lost.append(f"the sets of value labels that belong to no column ({listed(unused)})")
         if _count_characteristics(path) > (len(meta.notes) + 1 if meta.notes else 0):
-            unread.append("the notes and characteristics of single columns")
-        return super()._facts(path, meta, unread)
+            lost.append("the notes and characteristics of single columns")
+        return super()._facts(path, meta, dataclasses.replace(known, lost=tuple(lost)))
 
     def _column_facts(self, meta: Any, name: str) -> ColumnFacts:
         facts = super()._column_facts(meta, name)
@@ -121,15 +122,50 @@ class Stata(StatisticalFormat):
             width=width or None,
         )
 
-    def _version(self, head: bytes) -> tuple[int, int]:
-        return _release(head), 0
-
     def _write(self, path: Path, table: StoredTable) -> None:
-        stored = {
-            name: _storage_of(table.kinds[name], table.facts[name], values)
-            for name, values in table.columns.items()
-        }
-        _write_file(path, table, stored)
+        columns, facts = table.columns, table.facts
+        stored = {n: _storage_of(table.kinds[n], facts[n], values) for n, values in columns.items()}
+        wide = facts.version == _WIDE
+        records, long_texts = _records(table, stored, wide)
+        label = facts.label.encode()[: _LABEL - 1]
+        count = struct.pack("<I" if wide else "<H", len(columns))
+        rows = struct.pack("<Q", len(records))
+        header = (
+            b"<stata_dta><header><release>%d</release><byteorder>LSF</byteorder>"
+            % (_WIDE if wide else _OLDEST)
+            + b"<K>" + count + b"</K><N>" + rows + b"</N>"
+            + b"<label>" + struct.pack("<H", len(label)) + label + b"</label>"
+            + b"<timestamp>\0</timestamp></header>"
+        )  # fmt: skip
+        names, sets = _label_sets(facts, stored)
+        shown = {name: facts[name].format or "" for name in columns}
+        formats = [shown[n] if shown[n].startswith("%") else stored[n].format for n in columns]
+        order = b"\0" * ((4 if wide else 2) * (len(columns) + 1))
+        sections: list[tuple[bytes, Any]] = [
+            (b"variable_types", b"".join(struct.pack("<H", s.code) for s in stored.values())),
+            (b"varnames", b"".join(_cell(n, _NAME) for n in columns)),
+            (b"sortlist", order),
+            (b"formats", b"".join(_cell(text, _FORMAT) for text in formats)),
+            (b"value_label_names", b"".join(_cell(names.get(n, ""), _NAME) for n in columns)),
+            (b"variable_labels", b"".join(_cell(facts[n].label or "", _LABEL) for n in columns)),
+            (b"characteristics", _characteristics(facts)),
+            (b"data", records),
+            (b"strls", long_texts),
+            (b"value_labels", b"".join(_label_set(name, sets[name]) for name in sets)),
+        ]  # fmt: skip
+        places = [0, len(header)]
+        at = len(header) + len(b"<map>") + 14 * 8 + len(b"</map>")
+        for name, content in sections:
+            places.append(at)
+            at += 2 * len(name) + 5 + (content.nbytes if content is records else len(content))
+        places += [at, at + len(_END)]
+        with path.open("wb") as file:
+            file.write(header + b"<map>" + struct.pack("<14Q", *places) + b"</map>")
+            for name, content in sections:
+                file.write(b"<" + name + b">")
+                file.write(content.tobytes() if content is records else content)
+                file.write(b"</" + name + b">")
+            file.write(_END)
 
 
 def _release(head: bytes) -> int:
@@ -198,17 +234,14 @@ def _storage_of(kind: pa.DataType, facts: ColumnFacts, values: Any) -> _Storage:
     if pa.types.is_integer(kind):
         least = {"int8": 0, "uint8": 1, "int16": 1}.get(str(kind), 2)
         wanted += ["int8", "int16", "int32"][least:]
-    fitting = (_NUMBERS[name] for name in wanted if _fits(values, _NUMBERS[name]))
-    return next(fitting, _NUMBERS["double"])
-
-
-def _fits(values: Any, storage: _Storage) -> bool:
     present = values[~np.isnan(values)]
-    if storage.most:
-        inside = (present >= storage.least) & (present <= storage.most)
-        return bool((inside & (present == np.floor(present))).all())
-    with np.errstate(over="ignore"):
-        return bool((present.astype(storage.dtype).astype(np.float64) == present).all())
+    for storage in (_NUMBERS[name] for name in wanted):
+        if storage.most and ((present < storage.least) | (present > storage.most)).any():
+            continue
+        with np.errstate(over="ignore"):
+            if (present.astype(storage.dtype).astype(np.float64) == present).all():
+                return storage
+    return _NUMBERS["double"]
 
 
 def _cell(text: str, size: int) -> bytes:
@@ -291,78 +324,25 @@ def _point_to(values: list[str], column: int, long_texts: list[bytes], wide: boo
     return pointers
 
 
-def _label_value(value: Any) -> int:
-    if isinstance(value, str):  # the letter of a tagged missing value
-        return _NUMBERS["int32"].most + 1 + _number(value)
-    return int(value)
-
-
-def _label_section(sets: Mapping[str, tuple[tuple[Any, str], ...]]) -> bytes:
-    parts = []
-    for name, pairs in sets.items():
-        ordered = sorted((_label_value(value), label.encode() + b"\0") for value, label in pairs)
-        values, texts = zip(*ordered, strict=True)
-        ends, n = np.cumsum([len(text) for text in texts]).tolist(), len(values)
-        numbers = struct.pack(f"<ii{n}i{n}i", n, ends[-1], 0, *ends[:-1], *values)
-        table = numbers + b"".join(texts)
-        entry = struct.pack("<i", len(table)) + _cell(name, _NAME) + b"\0" * 3
-        parts.append(b"<lbl>" + entry + table + b"</lbl>")
-    return b"".join(parts)
+def _label_set(name: str, pairs: tuple[tuple[Any, str], ...]) -> bytes:
+    """Write a set of value labels; letters are those of tagged missing values."""
+    letters = _NUMBERS["int32"].most + 1
+    ordered = sorted(
+        (letters + _number(v) if isinstance(v, str) else int(v), label.encode() + b"\0")
+        for v, label in pairs
+    )
+    values, texts = zip(*ordered, strict=True)
+    ends, n = np.cumsum([len(text) for text in texts]).tolist(), len(values)
+    numbers = struct.pack(f"<ii{n}i{n}i", n, ends[-1], 0, *ends[:-1], *values)
+    table = numbers + b"".join(texts)
+    entry = struct.pack("<i", len(table)) + _cell(name, _NAME) + b"\0" * 3
+    return b"<lbl>" + entry + table + b"</lbl>"
 
 
 def _characteristics(facts: Labelled) -> bytes:
     """Write the notes of the table: their number, and each of them, as a characteristic."""
-    if not facts.notes:
-        return b""
-    texts = {"note0": str(len(facts.notes))}
-    texts |= {f"note{i}": note for i, note in enumerate(facts.notes, 1)}
     parts = []
-    for name, text in texts.items():
-        content = _cell("_dta", _NAME) + _cell(name, _NAME) + text.encode() + b"\0"
+    for i, text in enumerate([str(len(facts.notes)), *facts.notes] if facts.notes else ()):
+        content = _cell("_dta", _NAME) + _cell(f"note{i}", _NAME) + text.encode() + b"\0"
         parts.append(b"<ch>" + struct.pack("<I", len(content)) + content + b"</ch>")
     return b"".join(parts)
-
-
-def _write_file(path: Path, table: StoredTable, stored: Mapping[str, _Storage]) -> None:
-    columns, facts = table.columns, table.facts
-    wide = facts.version == _WIDE
-    records, long_texts = _records(table, stored, wide)
-    label = facts.label.encode()[: _LABEL - 1]
-    count = struct.pack("<I" if wide else "<H", len(columns))
-    rows = struct.pack("<Q", len(records))
-    header = (
-        b"<stata_dta><header><release>%d</release><byteorder>LSF</byteorder>"
-        % (_WIDE if wide else _OLDEST)
-        + b"<K>" + count + b"</K><N>" + rows + b"</N>"
-        + b"<label>" + struct.pack("<H", len(label)) + label + b"</label>"
-        + b"<timestamp>\0</timestamp></header>"
-    )  # fmt: skip
-    names, sets = _label_sets(facts, stored)
-    shown = {name: facts[name].format or "" for name in columns}
-    formats = [shown[n] if shown[n].startswith("%") else stored[n].format for n in columns]
-    order = b"\0" * ((4 if wide else 2) * (len(columns) + 1))
-    sections: list[tuple[bytes, Any]] = [
-        (b"variable_types", b"".join(struct.pack("<H", s.code) for s in stored.values())),
-        (b"varnames", b"".join(_cell(n, _NAME) for n in columns)),
-        (b"sortlist", order),
-        (b"formats", b"".join(_cell(text, _FORMAT) for text in formats)),
-        (b"value_label_names", b"".join(_cell(names.get(n, ""), _NAME) for n in columns)),
-        (b"variable_labels", b"".join(_cell(facts[n].label or "", _LABEL) for n in columns)),
-        (b"characteristics", _characteristics(facts)),
-        (b"data", records),
-        (b"strls", long_texts),
-        (b"value_labels", _label_section(sets)),
-    ]  # fmt: skip
-    places = [0, len(header)]
-    at = len(header) + len(b"<map>") + 14 * 8 + len(b"</map>")
-    for name, content in sections:
-        places.append(at)
-        at += 2 * len(name) + 5 + (content.nbytes if content is records else len(content))
-    places += [at, at + len(_END)]
-    with path.open("wb") as file:
-        file.write(header + b"<map>" + struct.pack("<14Q", *places) + b"</map>")
-        for name, content in sections:
-            file.write(b"<" + name + b">")
-            file.write(content.tobytes() if content is records else content)
-            file.write(b"</" + name + b">")
-        file.write(_END)

@@ -14,8 +14,6 @@ from __future__ import annotations
 import dataclasses
 import re
 import warnings
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,7 +24,7 @@ import pyarrow.compute as pc
 from microagg.errors import TableError, listed, shown
 from microagg.formats.file_errors import needed, sound
 from microagg.formats.format import Format, equal_numbers, stored_values
-from microagg.formats.layouts import CsvFormat, FileFormat
+from microagg.formats.layouts import FileFormat
 from microagg.tables.file_metadata import (
     ColumnFacts,
     Labelled,
@@ -36,15 +34,8 @@ from microagg.tables.file_metadata import (
 )
 from microagg.tables.frame_libraries import is_text
 
-# What pyreadstat reads a file with, by the ending of its name.
-_READERS = {
-    ".sav": "read_sav",
-    ".zsav": "read_sav",
-    ".por": "read_por",
-    ".dta": "read_dta",
-    ".xpt": "read_xport",
-    ".sas7bdat": "read_sas7bdat",
-}
+# What pyreadstat calls files otherwise than the ending of their names.
+_CALLED = {"zsav": "sav", "xpt": "xport"}
 
 
 class StoredTable(NamedTuple):
@@ -78,12 +69,20 @@ class StatisticalFormat(Format):
     pads_text: ClassVar[bool] = False
     """Whether text is filled up with blanks."""
 
-    def read(
-        self, path: Path, file: Any, csv: CsvFormat, sheet: str | None
-    ) -> tuple[pa.Table, FileFormat]:
+    def read(self, path: Path, file: Any, form: FileFormat) -> tuple[pa.Table, FileFormat]:
         """Read a file; labels, codes and formats become metadata of the schema."""
-        read, encoding = _reader(path.suffix.lower()), csv.encoding
-        unread = self._check(path)
+        ending, encoding = path.suffix.lower().removeprefix("."), form.csv.encoding
+        name = _CALLED.get(ending, ending)
+        options: dict[str, Any] = {"user_missing": True}  # keeps the codes that files declare
+        if name in ("por", "xport"):
+            # These two do not offer it; the function behind them does.
+            read = needed("pyreadstat._readstat_parser").parser_entry_point
+            options["parser_format"] = name
+        else:
+            read = getattr(needed("pyreadstat"), f"read_{name}")
+        if encoding is not None:
+            options["encoding"] = encoding
+        known = self._look(path)
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # the only ones are about columns of equal names
             try:
@@ -91,38 +90,33 @@ class StatisticalFormat(Format):
                     path.absolute(),
                     disable_datetime_conversion=True,
                     output_format="dict",
-                    **({} if encoding is None else {"encoding": encoding}),
+                    **options,
                 )
             except UserWarning:
                 raise TableError(
                     f"Column names must differ; in {shown(str(path), 300)} some do not. Rename the columns."
                 ) from None
-        facts = self._facts(path, meta, unread)
+        facts = self._facts(path, meta, known)
         names = meta.column_names
         table = pa.table({name: _column(data[name], self.name, facts[name]) for name in names})
         table = table.cast(facts.on(table.schema))
-        return sound(table), FileFormat(csv)
+        return sound(table), FileFormat(form.csv)
 
-    def _check(self, path: Path) -> list[str]:
+    def _look(self, path: Path) -> Labelled:
         """Refuse a damaged file that pyreadstat could not survive; it reports all other damage itself.
 
-        Returns facts of the file that pyreadstat does not read, in words.
+        Returns what pyreadstat does not tell: version, compression, and what it does not read.
         """
-        return []
+        raise NotImplementedError
 
-    def _facts(self, path: Path, meta: Any, unread: list[str]) -> Labelled:
-        if meta.mr_sets:
-            unread.append(f"the multiple response sets {listed(meta.mr_sets)}")
-        with path.open("rb") as file:
-            version, compression = self._version(file.read(200))
-        return Labelled(
-            {name: self._column_facts(meta, name) for name in meta.column_names},
-            self.name,
+    def _facts(self, path: Path, meta: Any, known: Labelled) -> Labelled:
+        sets = [f"the multiple response sets {listed(meta.mr_sets)}"] if meta.mr_sets else []
+        return dataclasses.replace(
+            known,
+            columns={name: self._column_facts(meta, name) for name in meta.column_names},
             label=meta.file_label or "",
             notes=tuple(meta.notes or ()),
-            version=version,
-            compression=compression,
-            lost=tuple(unread),
+            lost=(*known.lost, *sets),
         )
 
     def _column_facts(self, meta: Any, name: str) -> ColumnFacts:
@@ -131,7 +125,11 @@ class StatisticalFormat(Format):
         return ColumnFacts(
             label=meta.column_names_to_labels.get(name) or None,
             value_labels=tuple(labels.items()),
-            missing=tuple(_code(entry) for entry in missing),
+            # One code, or the two ends of a range of codes.
+            missing=tuple(
+                entry["lo"] if entry["lo"] == entry["hi"] else (entry["lo"], entry["hi"])
+                for entry in missing
+            ),
             format=meta.original_variable_types.get(name) or None,
             informat=meta.original_variable_informats.get(name) or None,
             measure=_known(meta.variable_measure.get(name)),
@@ -140,10 +138,6 @@ class StatisticalFormat(Format):
             storage=meta.readstat_variable_types.get(name),
             width=meta.variable_storage_width[name] or None,
         )
-
-    def _version(self, head: bytes) -> tuple[int, int]:
-        """Find version and compression in the first bytes of a file; 0: unknown."""
-        return 0, 0
 
     def write(self, table: pa.Table, path: Path, form: FileFormat) -> None:
         """Write a table with what is known about its columns."""
@@ -155,31 +149,26 @@ class StatisticalFormat(Format):
     def refuse(self, table: pa.Table, version: int = 0) -> None:
         """Refuse names and values that would be lost."""
         names = table.column_names
+        limit, _ = self.older_limits.get(version, (self.longest_name, 0))
         for name in names:
-            self._refuse_name(name, self._longest_name(version))
+            size = len(name.encode()) if self.name_unit == "bytes" else len(name)
+            fault = ""
+            if (name if self.knows_capitals else name.upper()) in self.reserved.split():
+                fault = f"are no words of its language; {shown(name)} is one"
+            elif not re.fullmatch(self.name_pattern, name):
+                fault = f"{self.name_words}; {shown(name)} does not fit"
+            elif size > limit:
+                fault = f"have at most {limit} {self.name_unit}; {shown(name)} has {size}"
+            if fault:
+                raise TableError(
+                    f"Names of columns in {self.words} {fault}. Rename the column, or write another format."
+                )
         if not self.knows_capitals and len({name.lower() for name in names}) < len(names):
             raise TableError(
                 f"Names of columns in {self.words} differ in more than capitals; those of this table do "
                 "not. Rename the columns, or write another format."
             )
         super().refuse(table, version)
-
-    def _longest_name(self, version: int) -> int:
-        return self.longest_name
-
-    def _refuse_name(self, name: str, limit: int) -> None:
-        size = len(name.encode()) if self.name_unit == "bytes" else len(name)
-        fault = ""
-        if (name if self.knows_capitals else name.upper()) in self.reserved.split():
-            fault = f"are no words of its language; {shown(name)} is one"
-        elif not re.fullmatch(self.name_pattern, name):
-            fault = f"{self.name_words}; {shown(name)} does not fit"
-        elif size > limit:
-            fault = f"have at most {limit} {self.name_unit}; {shown(name)} has {size}"
-        if fault:
-            raise TableError(
-                f"Names of columns in {self.words} {fault}. Rename the column, or write another format."
-            )
 
     def _same_text(self, written: Any, read_back: Any) -> bool:
         if self.pads_text:
@@ -208,27 +197,8 @@ class StatisticalFormat(Format):
         return pc.utf8_lower(tags)
 
 
-def _reader(ending: str) -> Callable[..., Any]:
-    """Return the function that reads such files and keeps the codes that they declare as missing."""
-    name = _READERS[ending]
-    read: Callable[..., Any] = getattr(needed("pyreadstat"), name)
-    if name not in ("read_por", "read_xport"):
-        return partial(read, user_missing=True)
-    # These two do not offer it; the function behind them does.
-    private = needed("pyreadstat._readstat_parser").parser_entry_point
-    return partial(private, parser_format=name.removeprefix("read_"), user_missing=True)
-
-
 def _known(word: str | None) -> str | None:
     return None if word in (None, "unknown", "undetermined") else word
-
-
-def _code(entry: Any) -> Any:
-    """One code, or the two ends of a range of codes."""
-    if not isinstance(entry, dict):
-        return entry
-    low, high = entry["lo"], entry["hi"]
-    return low if low == high else (low, high)
 
 
 def _column(values: Any, family: str, facts: ColumnFacts) -> pa.Array:
@@ -239,24 +209,14 @@ def _column(values: Any, family: str, facts: ColumnFacts) -> pa.Array:
     try:
         numbers = pa.array(np.asarray(values, dtype=np.float64), from_pandas=True)
     except ValueError:  # letters among the numbers, which tell why a value is missing
-        return _numbers_and_tags_as_text(values, facts.storage)
+        number = int if facts.storage in ("int8", "int16", "int32") else float
+        texts = [
+            f".{v}" if isinstance(v, str) else None if v is None or v != v else repr(number(v))
+            for v in values
+        ]
+        return pa.array(texts, pa.string())
     moments = as_moments(numbers, family, facts.format)
-    if moments is not None:
-        return moments
-    return as_stored(numbers, facts.storage)
-
-
-def _numbers_and_tags_as_text(values: Any, storage: str | None) -> pa.Array:
-    whole = storage in ("int8", "int16", "int32")
-
-    def text(value: Any) -> str | None:
-        if isinstance(value, str):
-            return f".{value}"
-        if value is None or value != value:
-            return None
-        return str(int(value)) if whole else repr(float(value))
-
-    return pa.array([text(value) for value in values], pa.string())
+    return as_stored(numbers, facts.storage) if moments is None else moments
 
 
 def _stored(table: pa.Table, family: str) -> StoredTable:
@@ -313,34 +273,24 @@ _DAY = 86_400
 _TO_1970 = {"spss": 141_428, "sas": 3_653, "stata": 3_653}  # days
 
 
-class _Count(NamedTuple):
-    """How a package counts: units a day, and the Arrow type."""
-
-    units_per_day: int
-    kind: Any
-
-
-# Formats of dates and of times, by family.
+# Formats of dates and of times, by family, with the units a day in which they count and the Arrow type.
 _COUNTS = {
     "spss": {
-        r"(?i)[AEJS]?DATE\d*": _Count(_DAY, pa.date32()),
-        r"(?i)(DATETIME|YMDHMS)[\d.]*": _Count(_DAY, pa.timestamp("us")),
+        r"(?i)[AEJS]?DATE\d*": (_DAY, pa.date32()),
+        r"(?i)(DATETIME|YMDHMS)[\d.]*": (_DAY, pa.timestamp("us")),
     },
     "sas": {
         r"(?i)(DATE|(DDMMYY|MMDDYY|YYMMDD)[BCDNPS]?|[BE]8601DA|JULIAN|WEEKDAT[EX]|WORDDAT[EX]|MONYY)\d*\.?": (
-            _Count(1, pa.date32())
+            (1, pa.date32())
         ),
-        r"(?i)(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*": _Count(_DAY, pa.timestamp("us")),
+        r"(?i)(DATETIME|[BE]8601DT|DATEAMPM)[\d.]*": (_DAY, pa.timestamp("us")),
     },
-    "stata": {
-        r"%-?t?d.*": _Count(1, pa.date32()),
-        r"%-?tc.*": _Count(1000 * _DAY, pa.timestamp("ms")),
-    },
+    "stata": {r"%-?t?d.*": (1, pa.date32()), r"%-?tc.*": (1000 * _DAY, pa.timestamp("ms"))},
 }
 _USUAL = {"spss": ("DATE11", "DATETIME20"), "sas": ("DATE9", "DATETIME20"), "stata": ("%td", "%tc")}
 
 
-def _count(family: str, form: str | None) -> _Count | None:
+def _count(family: str, form: str | None) -> tuple[int, Any] | None:
     counts = _COUNTS[family].items()
     return next((count for pattern, count in counts if re.fullmatch(pattern, form or "")), None)
 
@@ -359,20 +309,21 @@ def as_moments(numbers: pa.Array, family: str, form: str | None) -> pa.Array | N
     count = _count(family, form)
     if count is None:
         return None
+    units_per_day, kind = count
     values = np.asarray(numbers.cast(pa.float64()).fill_null(0))
     missing = np.asarray(numbers.is_null())
-    since = values - count.units_per_day * _TO_1970[family]
-    per_unit = 1 / count.units_per_day  # days
-    if not pa.types.is_date(count.kind):
-        per_unit *= _DAY * (10**6 if count.kind.unit == "us" else 1000)
+    since = values - units_per_day * _TO_1970[family]
+    per_unit = 1 / units_per_day  # days
+    if not pa.types.is_date(kind):
+        per_unit *= _DAY * (10**6 if kind.unit == "us" else 1000)
     with np.errstate(over="ignore", invalid="ignore"):
         whole = np.rint(since * per_unit)
     whole[missing] = 0
-    width = 31 if pa.types.is_date(count.kind) else 62
+    width = 31 if pa.types.is_date(kind) else 62
     if not (np.abs(whole) < 2.0**width).all():
         return None
     integers = pa.array(whole.astype(np.int64), mask=missing)
-    moments = (integers.cast(pa.int32()) if width == 31 else integers).cast(count.kind)
+    moments = (integers.cast(pa.int32()) if width == 31 else integers).cast(kind)
     back = np.asarray(as_numbers(moments, family, form).fill_null(0))
     same = (back == np.where(missing, 0, values)) & ~(np.signbit(back) ^ np.signbit(values))
     return moments if same[~missing].all() else None
@@ -382,18 +333,17 @@ def as_numbers(moments: Any, family: str, form: str | None) -> Any:
     """Turn dates or times into the numbers by which a package counts them, as doubles."""
     count = _count(family, form) or _count(family, moment_format(family, moments.type))
     assert count is not None  # the format that a family gives by default is one of its own
-    narrow, at_1970 = moments.type == pa.date32(), count.units_per_day * _TO_1970[family]
-    integers = moments.cast(pa.int32()).cast(pa.int64()) if narrow else moments.cast(pa.int64())
-    whole = np.asarray(integers.fill_null(0))
+    units_per_day, kind = count
+    at_1970 = units_per_day * _TO_1970[family]
     if pa.types.is_date(moments.type):
-        per_day = 1 if narrow else 1000 * _DAY
-        values = whole / per_day * count.units_per_day + at_1970
+        days = moments.cast(pa.date32()).cast(pa.int32()).fill_null(0)
+        values = np.asarray(days) * float(units_per_day) + at_1970
     else:
         per_second = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[moments.type.unit]
         # Whole seconds and their parts by themselves: a double has no room for both in the product.
-        seconds, rest = np.divmod(whole, per_second)
-        if pa.types.is_date(count.kind):
+        seconds, rest = np.divmod(np.asarray(moments.cast(pa.int64()).fill_null(0)), per_second)
+        if pa.types.is_date(kind):
             seconds, rest = seconds - seconds % _DAY, rest * 0
-        scale = count.units_per_day / _DAY
+        scale = units_per_day / _DAY
         values = (seconds * scale + at_1970) + rest / per_second * scale
     return pa.array(values.astype(np.float64), mask=np.asarray(moments.is_null()))

@@ -33,9 +33,9 @@ from microagg.engines.spark.spark_session import exposure_words, session_on
 from microagg.engines.spark.spark_warm import is_warm, warm_executors
 from microagg.errors import InputError, MicroaggError, TableError, listed, shown
 from microagg.evidence.measured import CountedFile, Measured
-from microagg.formats import FORMATS
 from microagg.formats.atomic import sha256
 from microagg.formats.batches import BatchSource, open_batches
+from microagg.formats.files import FORMATS
 from microagg.job.delivery import Delivery
 from microagg.job.engine import Engine
 from microagg.tables.release_frame import left_out_words

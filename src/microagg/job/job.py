@@ -12,12 +12,11 @@ from typing import Any
 
 from microagg.engines.capabilities import check_engine, check_plan_in_parts, check_spark_source
 from microagg.errors import InputError, shown
-from microagg.formats import FORMATS
 from microagg.formats.addresses import STANDARD, Place, is_plain, kind_by_ending, plain_name
 from microagg.formats.atomic import check_target, private_folder
 from microagg.formats.batches import BatchSource, open_batches
 from microagg.formats.csv import no_formulas
-from microagg.formats.files import is_folder_target, kind_of, stands_for_several
+from microagg.formats.files import FORMATS, is_folder_target, kind_of, stands_for_several
 from microagg.formats.layouts import CsvFormat
 from microagg.formats.remote import Destination, fetched, naming
 from microagg.measure.analyses import check_analyses

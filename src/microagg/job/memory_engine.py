@@ -19,9 +19,8 @@ from microagg.engines.memory.table import Table
 from microagg.errors import StopSearch
 from microagg.evidence.evidence import Evidence
 from microagg.evidence.measured import CountedFile, History, Measured
-from microagg.formats import FORMATS
 from microagg.formats.csv import formula_cells
-from microagg.formats.files import Source, read_file, what_is_left
+from microagg.formats.files import FORMATS, Source, read_file, what_is_left
 from microagg.formats.layouts import FileFormat
 from microagg.grouping.partition import seconds_of_proof
 from microagg.job.delivery import Delivery

@@ -19,8 +19,8 @@ from microagg.drafting.guess import Guess
 from microagg.errors import RejectedError
 from microagg.evidence.cautions import warn_of
 from microagg.evidence.evidence import Evidence
-from microagg.formats import FORMATS
 from microagg.formats.addresses import Place, as_place
+from microagg.formats.files import FORMATS
 from microagg.formats.layouts import CsvFormat
 from microagg.job.delivery import delivering
 from microagg.job.earlier_reports import earlier_swap

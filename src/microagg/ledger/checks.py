@@ -51,15 +51,13 @@ def check_supported(
     unit = plan.unit_of(block).column
     spikes = [name for name, column in plan.columns.items() if column.release == "spike"]
     untouched = {*roles.known} & {*plan.coarsened}
-    swapped = block.is_swapped
+    swapped, weight, released = block.is_swapped, plan.weight, block.released
+    requires_more = bool(block.require) or block.standing is not None
+    released_weight = None if weight is None else weight.release
     lacks = (
         (len(plan.blocks) > 1, "one block of columns", "the plan has several"),
         (block.per_column, "one partition of the records", "per_column asks for one a column"),
-        (
-            not swapped and block.released != "mean",
-            "means",
-            f"the plan releases the {block.released}",
-        ),
+        (not swapped and released != "mean", "means", f"the plan releases the {released}"),
         (
             not swapped and bool(spikes),
             "means of all members",
@@ -72,19 +70,11 @@ def check_supported(
         (plan.keep_order is True, "rows in random order", "keep_order is true"),
         (bool(untouched), "known columns as they are", f"coarsen names {names(list(untouched))}"),
         (swapped and bool(plan.bundles_of(block)), "columns dealt one by one", "some are bound"),
+        (swapped and requires_more, "swapped groups of k alone", "the plan requires more"),
+        (swapped and weight is not None, "swapped files without a weight", "the plan has one"),
+        (released_weight == "keep", "a weight that is released as a mean or dropped", "it is kept"),
         (
-            swapped and (bool(block.require) or block.standing is not None),
-            "swapped groups of k alone",
-            "the plan requires more",
-        ),
-        (swapped and plan.weight is not None, "swapped files without a weight", "the plan has one"),
-        (
-            plan.weight is not None and plan.weight.release == "keep",
-            "a weight that is released as a mean or dropped",
-            "it is kept",
-        ),
-        (
-            leavers == "accept" and plan.weight is not None and plan.weight.release == "mean",
+            leavers == "accept" and released_weight == "mean",
             "a weight that is dropped where leavers are accepted",
             "it is released as a mean",
         ),
@@ -113,16 +103,13 @@ def check_supported(
         )
     if not about:
         return column
-    weight = None if plan.weight is None else str(plan.weight.column)
-    for name, before, now in (
-        ("key", about["key"], str(column)),
-        ("weight", about["weight"], weight),
-    ):
-        if before != now:
+    now = {"key": str(column), "weight": None if weight is None else str(weight.column)}
+    for name in now:
+        if about[name] != now[name]:
             raise InputError(
                 f"All releases of a ledger have the same {name}, since other groups or sums could be solved "
-                f"against them; it is {shown(before)} in the ledger and {shown(now)} in the plan. Say the "
-                "same, or start another ledger for other people."
+                f"against them; it is {shown(about[name])} in the ledger and {shown(now[name])} in the plan. "
+                "Say the same, or start another ledger for other people."
             )
     for name in roles.protected:
         before = about["release"].get(str(name), block.release)

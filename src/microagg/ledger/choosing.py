@@ -17,11 +17,10 @@ from microagg.base.formatting import plural
 from microagg.base.typing import Labels
 from microagg.errors import InputError, shown
 from microagg.kernels.labels import canonical_labels
-from microagg.ledger.base_groups import BaseGroups
+from microagg.ledger.base_groups import BaseGroups, Flags
 from microagg.ledger.checks import check_supported
-from microagg.ledger.columns import Flags
-from microagg.ledger.hashing import hashed_rows, hashed_texts
 from microagg.ledger.joining import joined_groups
+from microagg.ledger.ledger_file import hashed_rows, hashed_texts
 from microagg.ledger.recount import ABSENT, rarest_of_groups, smallest_combination
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame, values_as_written
@@ -40,22 +39,11 @@ class FileUnits:
         named: Any,
         leavers: str,
     ) -> None:
-        """Choose.
+        """Choose from ``table`` as it came, whose ``text`` is that of a CSV file, by a plan with all roles.
 
-        Parameters
-        ----------
-        table : the table as it came
-        text : the same as it stands in a CSV file
-        plan : with a role for every column
-        base : the groups of earlier releases
-        about : of the ledger; empty if this is its first release
-        named : the column that ``--key`` names, or None
-        leavers : what becomes of groups that some members left
-
-        Raises
-        ------
-        InputError
-            If the plan asks for what a ledger does not cover, the table is another one, or nobody is left.
+        ``about`` is that of the ledger, empty for its first release; ``named`` the column that ``--key``
+        names, or None; ``leavers`` what becomes of groups that some members left. Refused are a plan that
+        asks for what a ledger does not cover, another table, and a release of nobody.
         """
         self.plan, self.roles, self.base = plan, plan.roles(table.names), base
         self._leavers, roles = leavers, self.roles
@@ -63,9 +51,8 @@ class FileUnits:
         self.column = check_supported(plan, roles, named, about, leavers)
         self.k = min(plan.k, about.get("k", plan.k))  # the least of all files
         written, is_csv = (table, False) if text is None else (Frame(text), True)
-        keys, first, of_row = np.unique(
-            self._hashed_units(written, is_csv), return_index=True, return_inverse=True
-        )
+        hashed = self._hashed_units(written, is_csv)
+        keys, first, of_row = np.unique(hashed, return_index=True, return_inverse=True)
         of_row = of_row.reshape(-1)
         self.counts["units"] = len(keys)
         self.keys: Labels = keys  # (units,) keyed hash of each
@@ -90,7 +77,11 @@ class FileUnits:
         self.stratum: Labels = stratum[first]  # (units,) of each
         self.known = self._known_of_units(written, is_csv, of_row)
         """(units,) a number for what is known of each."""
-        self.released = self._in_large_strata(self._newcomers() | self._staying())
+        now = map(str, roles.protected) if plan.is_swapped else ()
+        before = (name for name, release in base.release_of.items() if release == "swap")
+        self.swapped = frozenset([*now, *before])
+        """Columns whose values are swapped, in this file or before."""
+        self.released = self._choose()
         """(units,) whether each is in the file."""
         if not self.released.any():
             words = [f"{name.replace('_', ' ')} {count:,}" for name, count in self.counts.items()]
@@ -101,11 +92,7 @@ class FileUnits:
         self.rows: Labels = np.flatnonzero(self.released[of_row])
         """(n,) records that are released, ascending."""
         self.of_row: Labels = of_row[self.rows]  # (n,) unit of each of them
-
-    @property
-    def have_several_rows(self) -> bool:
-        """Whether a unit in the file has several rows."""
-        return bool(len(self.rows) > self.released.sum())
+        self.have_several_rows = bool(len(self.rows) > self.released.sum())
 
     def _hashed_units(self, written: Frame, is_csv: bool) -> Labels:
         texts = values_as_written(written, self.column, is_csv).to_pylist()
@@ -139,36 +126,26 @@ class FileUnits:
         sums[sums == ABSENT] = 1
         return sums
 
-    @property
-    def swapped(self) -> frozenset[str]:
-        """Columns whose values are swapped, in this file or before."""
-        now = map(str, self.roles.protected) if self.plan.is_swapped else ()
-        before = (name for name, release in self.base.release_of.items() if release == "swap")
-        return frozenset([*now, *before])
-
-    def _newcomers(self) -> Flags:
-        """Return the new units that do not wait.
-
-        Means of a column that is swapped are means of frozen lists, which newcomers do not have.
-        """
+    def _choose(self) -> Flags:
+        """Return the units that are released: newcomers that do not wait, and known units whose group is."""
         new = self.at < 0
         enters = new & (self._per_stratum(new) >= self.k)
+        # Means of a column that is swapped are means of frozen lists, which newcomers do not have.
         if not self.plan.is_swapped and self.swapped & {*map(str, self.roles.protected)}:
             enters[:] = False
-        self.counts |= {"new": int(enters.sum()), "waiting": int((new & ~enters).sum())}
-        return np.asarray(enters)
+        self.counts |= {"new": 0, "waiting": 0}
+        chosen = enters | self._staying()
+        released = chosen & (self._per_stratum(chosen) >= self.plan.k)
+        self.counts |= {
+            "new": int((new & released).sum()),
+            "waiting": int((new & ~released).sum()),
+            "withheld_for_k": int((chosen & ~released & ~new).sum()),
+        }
+        return np.asarray(released)
 
     def _per_stratum(self, units: Flags) -> Labels:
         """Count some units in the stratum of each unit."""
         return np.bincount(self.stratum, units).astype(np.int64)[self.stratum]
-
-    def _in_large_strata(self, chosen: Flags) -> Flags:
-        """Return the units of strata that have as many as the plan asks for."""
-        waits, new = chosen & (self._per_stratum(chosen) < self.plan.k), self.at < 0
-        self.counts["new"] -= int((waits & new).sum())
-        self.counts["waiting"] += int((waits & new).sum())
-        self.counts["withheld_for_k"] = int((waits & ~new).sum())
-        return chosen & ~waits
 
     def _staying(self) -> Flags:
         """Return the known units whose group is released."""
@@ -194,13 +171,13 @@ class FileUnits:
             if not (may_join and left.any()):
                 break
             touched = np.flatnonzero(left)
-            into = joined_groups(
+            parts, wholes = joined_groups(
                 base,
                 touched,
                 stratum[touched],
                 lambda units: smallest_combination(units * 0, seen[units]) >= k,
             )
-            base.join(into, plan.blocks[0].draws)
+            base.join(parts, wholes, plan.blocks[0].draws)
         accepted = left & (present >= k) & (not plan.is_swapped) & (self._leavers == "accept")
         alone = rarest_of_groups(groups, seen[:, -1:], count)
         told_apart = there & ~left & (joint < k) & (alone >= k)

@@ -35,7 +35,6 @@ _LEAST_OF_OTHERS = 0.1  # of a member's change, what the others' changes must ad
 _MOST_STEPS = 2_000  # of a search; a group that needs more keeps its old value
 _MOST_EQUATIONS = 16  # that are searched together; likewise
 
-Pattern = tuple[int, ...]
 _Vectors = tuple[tuple[int, ...], ...]
 
 
@@ -57,34 +56,21 @@ def gives_few_away(versions: Labels, k: int) -> bool:
     >>> gives_few_away(np.array([[0, 0], [0, 1], [0, 1]]), 2)
     False
     """
-    versions = _without_large(versions, k)
-    if not versions.shape[1]:
-        return False
+    large = np.ones(versions.shape[1], bool)
+    while large.any():  # such equations are in no combination over fewer than k
+        same = (versions[:, :, None] == versions[:, None, :]).sum(axis=2)
+        large = ((same == 1) & (versions != NOT_IN_SUM)).sum(axis=0) >= k
+        versions = versions[:, ~large]
     is_in = versions != NOT_IN_SUM
     together = is_in.T @ is_in  # equations that have members in common, then also by others
     for _ in range(versions.shape[1].bit_length()):
         together = together @ together
-    parts = {part.tobytes(): part for part in together}
-    return any(_has_few(versions[:, part], k) for part in parts.values())
-
-
-def _without_large(versions: Labels, k: int) -> Labels:
-    """Leave out equations that are in no combination over fewer than k members."""
-    while versions.shape[1]:
-        same = (versions[:, :, None] == versions[:, None, :]).sum(axis=2)
-        large = ((same == 1) & (versions != NOT_IN_SUM)).sum(axis=0) >= k
-        if not large.any():
-            break
-        versions = versions[:, ~large]
-    return versions
-
-
-def _has_few(versions: Labels, k: int) -> bool:
-    """Search a combination that is a sum over fewer than k members."""
-    if versions.shape[1] > _MOST_EQUATIONS:
-        return True
-    often = Counter(_canonical(pattern) for pattern in versions.tolist())
-    return _search(tuple(sorted(often.items())), versions.shape[1], k)
+    for part in {part.tobytes(): part for part in together}.values():
+        equations = int(part.sum())
+        often = Counter(_canonical(pattern) for pattern in versions[:, part].tolist())
+        if equations > _MOST_EQUATIONS or _search(tuple(sorted(often.items())), equations, k):
+            return True
+    return False
 
 
 def has_dominant_change(new: Floats, old: Floats) -> bool:
@@ -108,14 +94,14 @@ def has_dominant_change(new: Floats, old: Floats) -> bool:
     return bool(alone.any() or largest.max() > (1 - _LEAST_OF_OTHERS) * largest.sum())
 
 
-def _canonical(pattern: Sequence[int]) -> Pattern:
+def _canonical(pattern: Sequence[int]) -> tuple[int, ...]:
     """Return versions numbered by first appearance: only which of them are the same matters."""
     number: dict[int, int] = {NOT_IN_SUM: NOT_IN_SUM}
     return tuple(number.setdefault(version, len(number) - 1) for version in pattern)
 
 
 @lru_cache(maxsize=100_000)
-def _search(classes: tuple[tuple[Pattern, int], ...], equations: int, k: int) -> bool:
+def _search(classes: tuple[tuple[tuple[int, ...], int], ...], equations: int, k: int) -> bool:
     sizes = [count for _, count in classes]
     columns = [
         [
@@ -126,15 +112,16 @@ def _search(classes: tuple[tuple[Pattern, int], ...], equations: int, k: int) ->
     ]
     steps = 0
 
-    def cancels(space: _Vectors, at: int) -> bool:
-        return not any(_dot(vector, column) for vector in space for column in columns[at])
-
     def few(space: _Vectors, uncancelled: frozenset[int]) -> bool:
         nonlocal steps
         steps += 1
         if steps > _MOST_STEPS:
             return True
-        left = [at for at in range(len(classes)) if not cancels(space, at)]
+        left = [
+            at
+            for at in range(len(classes))
+            if any(_dot(vector, column) for vector in space for column in columns[at])
+        ]
         others = [at for at in left if at not in uncancelled]
         if not others:
             return bool(left)
@@ -160,16 +147,13 @@ def _cancelled(space: _Vectors, columns: Sequence[Sequence[int]]) -> _Vectors:
         if pivot is None:
             continue
         base, factor = space[pivot], products[pivot]
-        space = tuple(
-            _in_lowest_terms([factor * x - product * y for x, y in zip(vector, base, strict=True)])
-            if product
-            else vector
-            for at, (vector, product) in enumerate(zip(space, products, strict=True))
-            if at != pivot
-        )
+        basis = []
+        for at, (vector, product) in enumerate(zip(space, products, strict=True)):
+            if product and at != pivot:
+                sums = [factor * x - product * y for x, y in zip(vector, base, strict=True)]
+                divisor = math.gcd(*sums)
+                vector = tuple(x // divisor for x in sums)
+            if at != pivot:
+                basis.append(vector)
+        space = tuple(basis)
     return space
-
-
-def _in_lowest_terms(vector: Sequence[int]) -> tuple[int, ...]:
-    divisor = math.gcd(*vector)
-    return tuple(x // divisor for x in vector)

@@ -16,8 +16,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.encode.categories import nominal_encoder
 from microagg.encode.inertia import count_levels
 from microagg.encode.space import space_of
-from microagg.ledger.base_groups import BaseGroups
-from microagg.ledger.columns import Flags
+from microagg.ledger.base_groups import BaseGroups, Flags
 from microagg.tables.variable import Variable
 
 _MOST_JOINED = 60  # groups that become one; what needs more is withheld
@@ -31,8 +30,8 @@ def joined_groups(
     strata: Labels,
     is_enough: Callable[[Labels], bool],
     rest_joins: bool = True,
-) -> dict[int, int]:
-    """Return the group that the ``touched`` groups become a part of, by group.
+) -> tuple[Labels, Labels]:
+    """Return those of the ``touched`` groups that become one with others, and the group that each is then in.
 
     ``is_enough`` tells whether some units may be one group; ``rest_joins`` whether groups that are left over
     in a stratum join the last ones that became one.
@@ -40,10 +39,7 @@ def joined_groups(
     groups, places = base.of_units, _released_places(base, touched)
     order = np.argsort(groups, kind="stable")
     start, end = (np.searchsorted(groups[order], touched, side) for side in ("left", "right"))
-    units_of = {
-        group: order[first:last]
-        for group, first, last in zip(touched.tolist(), start, end, strict=True)
-    }
+    units_of = {g: order[i:j] for g, i, j in zip(touched.tolist(), start, end, strict=True)}
 
     def are_enough(parts: list[int]) -> bool:
         return is_enough(np.concatenate([units_of[part] for part in parts]))
@@ -62,7 +58,7 @@ def joined_groups(
                 waiting = waiting[1:]
         if rest_joins and whole and waiting and are_enough([*whole, *waiting]):
             into |= dict.fromkeys([*whole, *waiting], min(*whole, *waiting))
-    return into
+    return np.array([*into], np.int64), np.array([*into.values()], np.int64)
 
 
 class Joining(NamedTuple):
@@ -144,15 +140,13 @@ def join_for_values(
         stratum = np.zeros(size, np.int64)
         of_row = groups[at[known]]
         stratum[of_row] = strata[known]
-        into = joined_groups(
+        parts, wholes = joined_groups(
             base,
             touched,
             stratum[touched],
             lambda units, has_value=has_value: bool(has_value[units].sum() >= k),  # type: ignore[misc]
             rest_joins=False,
         )
-        parts = np.fromiter(into, np.int64, len(into))
-        wholes = np.fromiter(into.values(), np.int64, len(into))
         whole_of = np.full(size, -1)
         whole_of[parts] = wholes
         labels = np.full((2, len(at)), -1)
@@ -160,7 +154,7 @@ def join_for_values(
         of_parts, together = (information.lost(side, size, k) for side in labels)
         apart = np.bincount(wholes, of_parts[parts], size)
         joins = together < apart
-        base.join({part: whole for part, whole in into.items() if joins[whole]}, draws)
+        base.join(parts[joins[wholes]], wholes[joins[wholes]], draws)
         for name, some, lost, otherwise in (
             ("groups_joined_for_values", joins, together, apart),
             ("groups_not_joined", ~joins, apart, together),

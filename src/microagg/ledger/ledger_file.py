@@ -8,6 +8,10 @@ A seal over everything tells a damaged ledger.
 The file is written anew for each release and takes its name in the same step as the release. The key file
 also notes the number and the chain of the last release: a ledger that is older than its key, such as a
 restored copy, is refused, since it would form other groups of the same people.
+
+What a ledger must recognise and must not hold (units, known columns, strata, rows) it holds as keyed hashes.
+Keyed BLAKE2b is a MAC (RFC 7693) and takes a third of the time of an HMAC. The numbers have 61 random bits:
+two of a million units have the same one with a chance of 2 in 10⁷.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import json
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,8 +32,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microagg.base.formatting import plural
+from microagg.base.typing import Labels
 from microagg.errors import TableError, shown
 from microagg.formats.atomic import HAS_LOCKS, lock, sha256
+from microagg.tables.frame import Frame, numbered_as_written
 
 FORMAT = 2
 _KEY_BYTES = 32
@@ -78,19 +84,17 @@ def opened_key(path: Path, make: bool) -> Iterator[bytes]:
     path : the ledger
     make : whether to make a key if there is neither a ledger nor a key
     """
-    place = key_file(path)
+    place, shown_place = key_file(path), shown(str(key_file(path)), 300)
     may_make = make and not path.exists()
     if not (may_make or place.exists()):
         raise TableError(
-            f"A ledger is read with its key; there is no {shown(str(place), 300)}. Put the key there, or "
-            "link to it."
+            f"A ledger is read with its key; there is no {shown_place}. Put the key there, or link to it."
         )
     try:
         held = os.fdopen(os.open(place, os.O_RDWR | (os.O_CREAT if may_make else 0), 0o600), "rb+")
     except OSError as error:
         raise TableError(
-            f"Cannot open {shown(str(place), 300)}: {error.strerror}. Choose a folder that exists and is "
-            "writable."
+            f"Cannot open {shown_place}: {error.strerror}. Choose a folder that exists and is writable."
         ) from None
     with held:
         # A run that failed removes the key that it made: whoever opened it before has no key.
@@ -113,7 +117,7 @@ def opened_key(path: Path, make: bool) -> Iterator[bytes]:
         if len(key) != _KEY_BYTES:
             raise TableError(
                 f"The first line of a ledger's key has {2 * _KEY_BYTES} hexadecimal digits; that of "
-                f"{shown(str(place), 300)} has not. Put the right key there."
+                f"{shown_place} has not. Put the right key there."
             )
         try:
             yield key
@@ -148,12 +152,12 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
     TableError
         If the file is no ledger, damaged, of a newer version, older than its key, or of another key.
     """
+    here, key_here = (shown(str(place), 300) for place in (path, key_file(path)))
     if not path.exists():
         if _noted(path):
             raise TableError(
-                f"The key {shown(str(key_file(path)), 300)} belongs to a ledger with "
-                f"{_noted(path)[-1][0]} releases; {shown(str(path), 300)} does not exist. Put the ledger "
-                "there: a new one would form other groups of the same people."
+                f"The key {key_here} belongs to a ledger with {_noted(path)[-1][0]} releases; {here} does "
+                "not exist. Put the ledger there: a new one would form other groups of the same people."
             )
         return Ledger()
     try:
@@ -164,27 +168,33 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
                 rows = base.execute("SELECT facts, chain FROM releases ORDER BY number").fetchall()
                 sealed = base.execute("SELECT * FROM sealed ORDER BY name").fetchall()
         if version == FORMAT and about["key"] == _name_of(key):
-            ledger = _opened(about, rows, sealed, key)
+            # Nothing is looked at before the seal over all of it is known to be right.
+            if not hmac.compare_digest(about["seal"], _seal(about, rows, sealed, key)):
+                raise ValueError("the seal is broken")
+            arrays = {}
+            for name, nonce, kind, shape, data in sealed:
+                array = np.frombuffer(_sealed(data, key, nonce), kind)
+                arrays[name] = array.reshape(json.loads(shape)).copy()
+            facts = [json.loads(text) for text, _ in rows]
+            ledger = Ledger(json.loads(about["facts"]), facts, [chain for _, chain in rows], arrays)
     except (sqlite3.Error, KeyError, TypeError, ValueError):
         raise TableError(
-            f"{shown(str(path), 300)} is no ledger of microagg, or it is damaged. Put back the last copy "
-            "that has every release."
+            f"{here} is no ledger of microagg, or it is damaged. Put back the last copy that has every "
+            "release."
         ) from None
     if version != FORMAT:
         way_out = "Install a newer microagg" if version > FORMAT else "Start a new ledger"
         raise TableError(
-            f"This microagg reads ledgers of version {FORMAT}; {shown(str(path), 300)} is of version "
-            f"{version}. {way_out}."
+            f"This microagg reads ledgers of version {FORMAT}; {here} is of version {version}. {way_out}."
         )
     if about["key"] != _name_of(key):
         raise TableError(
-            f"A ledger is read with its own key; {shown(str(key_file(path)), 300)} is that of another. Put "
-            "the right key there."
+            f"A ledger is read with its own key; {key_here} is that of another. Put the right key there."
         )
     for number, chain in _noted(path):
         if number > len(ledger.chain) or ledger.chain[number - 1] != chain:
             raise TableError(
-                f"A ledger has every release that its key notes; {shown(str(path), 300)} has "
+                f"A ledger has every release that its key notes; {here} has "
                 f"{plural(len(ledger.chain), 'release')} and its key notes number {number}: it is an older "
                 "copy, or one that went another way. Put the last one there: this one would form other "
                 "groups of the same people."
@@ -192,25 +202,10 @@ def read_ledger(path: Path, key: bytes) -> Ledger:
     return ledger
 
 
-def _opened(about: Mapping[str, str], rows: Any, sealed: Any, key: bytes) -> Ledger:
-    """Open what was read; nothing is looked at before the seal over all of it is known to be right."""
-    if not hmac.compare_digest(about["seal"], _seal(about, rows, sealed, key)):
-        raise ValueError("the seal is broken")
-    arrays = {
-        name: np.frombuffer(_sealed(data, key, nonce), kind).reshape(json.loads(shape)).copy()
-        for name, nonce, kind, shape, data in sealed
-    }
-    facts = [json.loads(text) for text, _ in rows]
-    return Ledger(json.loads(about["facts"]), facts, [chain for _, chain in rows], arrays)
-
-
 def write_ledger(path: Path, ledger: Ledger, key: bytes) -> None:
     """Write ``ledger`` to the empty file ``path``, sealed by ``key``."""
-    about = {
-        "format": str(FORMAT),
-        "key": _name_of(key),
-        "facts": json.dumps(ledger.about, sort_keys=True),
-    }
+    facts = json.dumps(ledger.about, sort_keys=True)
+    about = {"format": str(FORMAT), "key": _name_of(key), "facts": facts}
     rows = [
         (json.dumps(facts, sort_keys=True), chain)
         for facts, chain in zip(ledger.releases, ledger.chain, strict=True)
@@ -286,3 +281,47 @@ def _noted(path: Path) -> list[tuple[int, str]]:
     notes = [line.split() for line in lines]
     whole = [note for note in notes if len(note) == 2 and note[0].isdigit() and len(note[1]) == 64]
     return [(int(number), chain) for number, chain in whole[-1:]]
+
+
+def hashed_texts(key: bytes, purpose: str, texts: Iterable[str]) -> Labels:
+    """Return a number above 0 for each text, which only the key gives.
+
+    Parameters
+    ----------
+    key : of the ledger
+    purpose : up to 16 letters; the same text has other numbers for other purposes
+    texts : any
+    """
+    keyed = hashlib.blake2b(key=key, digest_size=8, person=purpose.encode())
+    digests = []
+    for text in texts:
+        digest = keyed.copy()
+        digest.update(text.encode("utf-8", "surrogatepass"))
+        digests.append(digest.digest())
+    return np.frombuffer(b"".join(digests), "<i8") & np.int64(2**62 - 1) | 1
+
+
+def hashed_rows(
+    key: bytes, purpose: str, frame: Frame, columns: Sequence[Any], is_csv: bool
+) -> Labels:
+    """Return a number above 0 for the values that each record has in some columns, as they are written.
+
+    Parameters
+    ----------
+    key, purpose : as for :func:`hashed_texts`
+    frame : the records
+    columns : their names; none: all records have the same number
+    is_csv : whether the values are text of a CSV file
+    """
+    codes, texts = np.zeros(len(frame), np.int64), [""]
+    for name in columns:
+        numbers, values = numbered_as_written(frame, name, is_csv)
+        spelled = [None, *values.to_pylist()]
+        pairs, codes = np.unique(codes * len(spelled) + numbers + 1, return_inverse=True)
+        codes = codes.reshape(-1)
+        # A missing value is not the word "None".
+        texts = [
+            f"{texts[b]}\0{name}" + ("" if spelled[v] is None else f"\0{spelled[v]!s}")
+            for b, v in (divmod(pair, len(spelled)) for pair in pairs.tolist())
+        ]
+    return hashed_texts(key, purpose, texts)[codes]

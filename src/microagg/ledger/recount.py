@@ -15,10 +15,9 @@ import pyarrow as pa
 
 from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
-from microagg.ledger.columns import NO_EQUATION, equations_of
+from microagg.ledger.base_groups import NO_EQUATION, equations_of
 from microagg.ledger.equations import gives_few_away
-from microagg.ledger.hashing import hashed_rows
-from microagg.ledger.ledger_file import Ledger
+from microagg.ledger.ledger_file import Ledger, hashed_rows
 from microagg.tables.frame import Frame
 
 ABSENT = 0  # in place of what is known of a unit that is not in a file
@@ -43,7 +42,7 @@ class Recount(NamedTuple):
 def recount(ledger: Ledger) -> Recount:
     """Count combinations over all files of a ledger with a release, and solve all groups' equations."""
     arrays, k = ledger.arrays, int(ledger.about["k"])
-    entry, merged = arrays["entry"], arrays["merged"]
+    entry, merged, seen = arrays["entry"], arrays["merged"], arrays["seen"]
     groups = merged[entry, -1]
     order = np.argsort(groups, kind="stable")
     members = np.split(order, np.flatnonzero(np.diff(groups[order])) + 1)
@@ -55,24 +54,14 @@ def recount(ledger: Ledger) -> Recount:
             there = equations_of(equations[units], merged[entry[units]][:, numbers - 1])
             if there.shape[1] and gives_few_away(there, k):
                 solved.add(number)
-    seen = arrays["seen"]
-    return Recount(
-        units=int((seen != ABSENT).any(axis=1).sum()),
-        groups=len(members),
-        smallest=smallest_combination(groups, seen),
-        solved=len(solved),
-        sums=bool(means),
-        k=k,
-    )
+    units, smallest = (seen != ABSENT).any(axis=1).sum(), smallest_combination(groups, seen)
+    return Recount(int(units), len(members), smallest, len(solved), bool(means), k)
 
 
 def smallest_combination(groups: Labels, seen: Labels) -> int:
     """Count the units in the rarest combination of base group, known columns and presence over all files.
 
-    Parameters
-    ----------
-    groups : (units,) base group of each
-    seen : (units, files) what is known of each in each file; 0: it is not in it
+    ``seen`` (units, files) has what is known of each unit in each file; 0: it is not in it.
     """
     there = np.isin(groups, groups[(seen != ABSENT).any(axis=1)])
     codes = _combinations(groups[there], seen[there])
@@ -161,11 +150,7 @@ def _stated_means(ledger: Ledger, name: str, number: int, class_of: Labels) -> F
             last = np.where(column == NO_EQUATION, last, column)
     at = np.flatnonzero((class_of >= 0) & (last >= 0))
     sums, masses = (
-        np.bincount(
-            class_of[at],
-            ledger.arrays[f"{name}/{part}"][at, last[at]],
-            minlength=int(class_of.max()) + 1,
-        )
+        np.bincount(class_of[at], ledger.arrays[f"{name}/{part}"][at, last[at]], class_of.max() + 1)
         for part in ("sums", "masses")
     )
     means = np.full(len(sums), np.nan)

@@ -20,10 +20,9 @@ from microagg.base.formatting import plural
 from microagg.base.typing import Floats, Labels
 from microagg.encode.space import names_of_levels
 from microagg.errors import InputError, shown
-from microagg.ledger.base_groups import BaseGroups
+from microagg.ledger.base_groups import BaseGroups, ColumnHistory, Flags, group_lots, joined_values
 from microagg.ledger.choosing import FileUnits
-from microagg.ledger.columns import ColumnHistory, Flags, group_lots, joined_values
-from microagg.ledger.hashing import hashed_texts
+from microagg.ledger.ledger_file import hashed_texts
 from microagg.releasing.release_values import Aggregated, Rounded
 from microagg.releasing.swap import Shared
 from microagg.tables.variable import Variable
@@ -239,13 +238,7 @@ class GroupValues:
             kept[self._groups[(versions != history.last) & (history.last >= 0)]] = True
             is_new = np.isin(self._groups, groups)
             history.state(is_new, versions, step.sums, step.masses, self._number)
-        self._check_shared(variables, values)
-        self.counts = {"groups": len(self.here), "groups_kept": int(kept[self.here].sum())}
-        return Shared(values, states)
-
-    def _check_shared(self, variables: Sequence[Variable], values: Floats) -> None:
-        """Refuse lists whose values stand for fewer than k units, since other groups are withheld."""
-        for j, variable in enumerate(variables):
+            # Other groups are withheld, so that a value may stand for fewer than k units.
             pairs = np.column_stack([self.strata, values[:, j].view(np.int64)])
             counts = np.unique(pairs, axis=0, return_counts=True)[1]
             few = int((counts < self._plan.k).sum())
@@ -256,6 +249,8 @@ class GroupValues:
                     "fewer. Release the table with all members of the groups that are withheld, with the k "
                     "of the first file, or as means."
                 )
+        self.counts = {"groups": len(self.here), "groups_kept": int(kept[self.here].sum())}
+        return Shared(values, states)
 
     def _parts(self, variable: Variable) -> tuple[Floats, Floats]:
         """Return what each unit adds to the sum of its group, and with which weight; NaN: nothing.
@@ -330,9 +325,8 @@ def _as_held(variable: Variable, history: ColumnHistory, values: Floats) -> Floa
     if not variable.is_category:
         return values
     names = names_of_levels(variable)
-    texts = {
-        level: str(names[int(level)]) for level in np.unique(values[~np.isnan(values)]).tolist()
-    }
+    levels = np.unique(values[~np.isnan(values)]).tolist()
+    texts = {level: str(names[int(level)]) for level in levels}
     new = [text for text in dict.fromkeys(texts.values()) if text not in history.texts]
     history.texts += new
     number = {level: history.texts.index(text) for level, text in texts.items()}
