@@ -165,18 +165,14 @@ def _ordered_distance(
     last = np.append(owner[1:] != owner[:-1], True)
     P[last] = 1.0
     end = np.where(last, m, np.append(value[1:], m))
-    total = np.bincount(owner, weights=_area(P, value, end, Q, prefix), minlength=g)
+    # Σ|P−Q_i| from each value to the next one.
+    crossing = np.clip(np.searchsorted(Q, P), value, end)
+    below = P * (crossing - value) - (prefix[crossing] - prefix[value])
+    above = (prefix[end] - prefix[crossing]) - P * (end - crossing)
+    total = np.bincount(owner, weights=below + above, minlength=g)
     head = value[starts_class]  # before its first value a class has P = 0
     total += prefix[head]
     return np.asarray(total / (m - 1))
-
-
-def _area(P: Floats, start: Labels, end: Labels, Q: Floats, prefix: Floats) -> Floats:
-    """Σ|P−Q_i| for start ≤ i < end."""
-    crossing = np.clip(np.searchsorted(Q, P), start, end)
-    below = P * (crossing - start) - (prefix[crossing] - prefix[start])
-    above = (prefix[end] - prefix[crossing]) - P * (end - crossing)
-    return np.asarray(below + above)
 
 
 def disclosed_share(agreements: Iterable[Agreement]) -> float:

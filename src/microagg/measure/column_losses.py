@@ -96,7 +96,8 @@ class LossScale(NamedTuple):
     encoder: Encoder | None = None
     """Of numbers and orders: what takes values to coordinates with a mean of 0."""
     levels: tuple[Sequence[Labels], Floats | None, Floats] | None = None
-    """Of unordered categories: depths, nodes above and weights, see :func:`category_shares`."""
+    """Of unordered categories: the ancestor of each level at each depth; what may be released above them,
+    see :func:`_category_squares`; and the weight of each level in the whole table."""
 
     @classmethod
     def of(cls, variable: Variable, all_values: LevelCounts | NumberFigures) -> LossScale:
@@ -104,7 +105,14 @@ class LossScale(NamedTuple):
         inertia = all_values.inertia
         if isinstance(all_values, LevelCounts) and variable.kind in UNORDERED:
             often = all_values.often.astype(np.float64)
-            return cls(inertia, inertia, levels=(*depths_of(variable), often))
+            depths, above = [np.arange(len(variable.levels))], variable.merged_from
+            if variable.kind == "hierarchy":
+                depths = [*map(numbered, ancestors(variable)[:-1]), *depths]
+                below = node_members(variable)
+                above = np.zeros((len(below), len(variable.levels)))
+                for shares, codes in zip(above, below, strict=True):
+                    shares[codes] = 1 / max(len(codes), 1)
+            return cls(inertia, inertia, levels=(depths, above, often))
         return cls(inertia, inertia * variable.share, fitted_encoder(variable, all_values))
 
     def shares(
@@ -128,18 +136,27 @@ class LossScale(NamedTuple):
         if self.levels is not None:
             assert groups is not None  # known or assumed
             weight = np.ones(len(x)) if w is None else w
-            return category_shares(*self.levels, x.astype(np.int64), y, groups, weight)
+            depths, above, often = self.levels
+            shares, mass = [], float(often.sum())
+            for numbers in depths:  # the mean over those that vary
+                p = np.bincount(numbers, weights=often) / mass
+                if np.count_nonzero(p) > 1:
+                    level = x.astype(np.int64)
+                    squares = _category_squares(level, y, groups, weight, p, numbers, above)
+                    shares.append(np.array(squares) / (mass * (1 - float(np.square(p).sum()))))
+            within, released = np.mean(shares, axis=0).tolist()
+            return within, released
         assert self.encoder is not None
         if isinstance(self.encoder, Corners):  # what has no place in the order is at the mean
             y = np.where(y < len(self.encoder.points), y, np.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             C, R = self.encoder.apply(x), self.encoder.apply(y)
         R[np.isnan(y) | ~np.isfinite(R).all(axis=1)] = np.nan
-        within, released = number_squares(C, R, groups, w)
+        within, released = _number_squares(C, R, groups, w)
         return within / self.total, released / self.total
 
 
-def number_squares(
+def _number_squares(
     C: Floats, R: Floats, groups: Labels | None, w: Floats | None
 ) -> tuple[float, float]:
     """Squared distances of records to the centroids of their groups, and to what was released for them.
@@ -151,7 +168,7 @@ def number_squares(
     groups, w : as for :meth:`LossScale.shares`
 
     >>> C = np.array([[-3.0], [-1.0], [4.0]])
-    >>> number_squares(C, np.array([[-3.0], [-3.0], [np.nan]]), np.array([0, 0, 1]), None)
+    >>> _number_squares(C, np.array([[-3.0], [-3.0], [np.nan]]), np.array([0, 0, 1]), None)
     (18.0, 20.0)
     """
     there = ~np.isnan(R[:, 0])
@@ -174,53 +191,14 @@ def _squares(moved: Floats, w: Floats | None) -> float:
     return float(w @ np.square(moved).sum(axis=1))
 
 
-def depths_of(variable: Variable) -> tuple[list[Labels], Floats | None]:
-    """Return the ancestor of each level for each depth, and the shares of levels in what may be released.
-
-    A category without a hierarchy has one depth; for the shares see :func:`category_squares`.
-    """
-    levels = np.arange(len(variable.levels))
-    if variable.kind != "hierarchy":
-        return [levels], variable.merged_from
-    below = node_members(variable)
-    above = np.zeros((len(below), len(levels)))
-    for shares, codes in zip(above, below, strict=True):
-        shares[codes] = 1 / max(len(codes), 1)
-    return [*map(numbered, ancestors(variable)[:-1]), levels], above
-
-
-def category_shares(
-    depths: Sequence[Labels],
-    above: Floats | None,
-    often: Floats,
-    level: Labels,
-    y: Floats,
-    groups: Labels,
-    weight: Floats,
-) -> tuple[float, float]:
-    """Squares within groups and to released values over SST, mean over the depths that vary.
-
-    ``depths`` has for each the number of every level's ancestor, ``often`` the weight of each level in the
-    whole table; the others are as for :func:`category_squares`.
-    """
-    shares, mass = [], float(often.sum())
-    for numbers in depths:
-        p = np.bincount(numbers, weights=often) / mass
-        if np.count_nonzero(p) > 1:
-            squares = category_squares(level, y, groups, weight, p, numbers, above)
-            shares.append(np.array(squares) / (mass * (1 - float(np.square(p).sum()))))
-    within, released = np.mean(shares, axis=0).tolist()
-    return within, released
-
-
-def category_squares(
+def _category_squares(
     level: Labels,
     y: Floats,
     groups: Labels,
     weight: Floats,
     p: Floats,
     numbers: Labels,
-    above: Floats | None = None,
+    above: Floats | None,
 ) -> tuple[float, float]:
     """Squared distances of one-hot vectors within groups, and to what was released.
 
@@ -231,8 +209,8 @@ def category_squares(
     after the levels.
 
     >>> level, y, groups = np.array([0, 0, 1]), np.array([0.0, 0.0, 0.0]), np.array([0, 0, 0])
-    >>> within, released = category_squares(
-    ...     level, y, groups, np.ones(3), np.array([2 / 3, 1 / 3]), np.arange(2)
+    >>> within, released = _category_squares(
+    ...     level, y, groups, np.ones(3), np.array([2 / 3, 1 / 3]), np.arange(2), None
     ... )
     >>> round(within, 3), released
     (1.333, 2.0)
