@@ -10,8 +10,7 @@ import naive_mixed as naive
 from measure_mixed import CODES, listed, mixed_pairs, random_pair
 from microagg.encode.space import encoder_of
 from microagg.measure.both_tables import Pair
-from microagg.measure.column_losses import losses
-from microagg.measure.utility import utility_of
+from microagg.measure.utility import losses, utility_of
 from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 

@@ -46,19 +46,16 @@ class AttackerSpace(NamedTuple):
         """Return the coordinates of records, (n, c) C-contiguous, from values and states, (n, d) each."""
         columns = []
         for j, encoder in enumerate(self.columns):
-            columns.append(_placed(encoder, np.ascontiguousarray(values[:, j])))
+            x = np.ascontiguousarray(values[:, j])
+            if isinstance(encoder, Corners):
+                x = np.where(x < len(encoder.points), x, np.nan)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                coordinates = np.clip(encoder.apply(x), -FAR, FAR)
+            # What the column has no place for is at its mean.
+            columns.append(np.where(np.isfinite(coordinates), coordinates, 0.0))
             if j in self.states:
                 columns.append(self.states[j].apply(states[:, j].astype(np.float64)))
         return np.ascontiguousarray(np.hstack(columns))
-
-
-def _placed(encoder: Encoder, values: Floats) -> Floats:
-    """Coordinates of values; what the column has no place for is at its mean."""
-    if isinstance(encoder, Corners):
-        values = np.where(values < len(encoder.points), values, np.nan)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        coordinates = np.clip(encoder.apply(values), -FAR, FAR)
-    return np.where(np.isfinite(coordinates), coordinates, 0.0)
 
 
 def state_encoders(counts: Iterable[Labels]) -> dict[int, Encoder]:
@@ -143,9 +140,9 @@ class Pair:
             self,
             variables=[self.variables[j] for j in at],
             protected=self.protected[:, at],
-            labels=None
-            if self.labels is None
-            else (self.labels if self.labels.ndim == 1 else self.labels[:, at]),
+            labels=self.labels
+            if self.labels is None or self.labels.ndim == 1
+            else self.labels[:, at],
             states=None if self.states is None else self.states[:, at],
         )
 
@@ -196,11 +193,7 @@ class Pair:
     @cached_property
     def varies(self) -> Any:
         """Which columns of the original are not constant; only these have a scale."""
-        low, high = (
-            reduce(np.where(np.isnan(self.original), empty, self.original), axis=0)
-            for reduce, empty in ((np.min, np.inf), (np.max, -np.inf))
-        )
-        return low < high
+        return np.fmin.reduce(self.original, axis=0) < np.fmax.reduce(self.original, axis=0)
 
     @cached_property
     def classes(self) -> Labels:
@@ -256,28 +249,28 @@ def against_original(
     assert both.after is not None
     assert both.states is not None
     assert both.labels is not None  # who releases knows the groups
-    names, typed = list(both.names), list(both.variables)
-    protected = [*both.protected.T]
-    groups = list(np.broadcast_to(both.labels.T, (len(names), len(both))))
-    states = [*both.states.T]
+    groups = np.broadcast_to(both.labels.T, both.protected.T.shape)
+    columns = {
+        variable.name: (variable, *of_column)
+        for variable, *of_column in zip(
+            both.variables, both.protected.T, groups, both.states.T, strict=True
+        )
+    }
     for name, column in recoded.items():
-        if name in both.names:
-            j = names.index(name)
-            protected[j] = column.stands_for(protected[j], typed[j])
-            typed[j] = column.before
-            continue
-        after = _released(both.after, name, column)
-        names.append(name)
-        typed.append(column.before)
-        protected.append(column.stands_for(after.values, after))
-        groups.append(np.unique(after.values, return_inverse=True)[1].reshape(-1))
-        states.append(after.states)
+        if name not in columns:
+            after = _released(both.after, name, column)
+            group = np.unique(after.values, return_inverse=True)[1].reshape(-1)
+            columns[name] = after, after.values, group, after.states
+        variable, values, *others = columns[name]
+        columns[name] = column.before, column.stands_for(values, variable), *others
+    variables, *arrays = zip(*columns.values(), strict=True)
+    protected, labels, states = map(np.column_stack, arrays)
     return replace(
         both,
-        variables=typed,
-        protected=np.column_stack(protected),
-        labels=np.column_stack(groups),
-        states=np.column_stack(states),
+        variables=variables,
+        protected=protected,
+        labels=labels,
+        states=states,
         before=before,
         recoded_only=frozenset(recoded) - frozenset(both.names),
         after=_as_numbers(both.after, recoded),

@@ -18,8 +18,8 @@ from microagg.encode.strata import count_units
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.measure.classes import missing_alone
-from microagg.measure.column_losses import UNORDERED
 from microagg.measure.known_columns import Known
+from microagg.measure.utility import UNORDERED
 
 # Random groups to compare with, and the most records to draw for them.
 _GROUPS_BY_CHANCE = 20_000

@@ -141,10 +141,8 @@ def _levels(variable: Variable, after: Frame) -> Floats:
     if variable.kind == "hierarchy":
         known += inner_nodes(variable)
     number_of: dict[Any, int] = {}
-    for number, level in enumerate(known):
+    for number, level in [*enumerate(known), *enumerate(str(level).strip() for level in known)]:
         number_of.setdefault(level, number)
-    for number, level in enumerate(known):
-        number_of.setdefault(str(level).strip(), number)
     numbers = []
     for value in categories:
         at = number_of.get(value, number_of.get(str(value).strip()))
@@ -157,12 +155,15 @@ def _levels(variable: Variable, after: Frame) -> Floats:
 
 def _dates(variable: Variable, before: Frame, after: Frame) -> Floats:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     name = variable.name
     column = after.arrow_column(name)
     try:
-        if variable.format is not None:
-            column = _parsed(column, variable.format)
+        if variable.format is not None:  # which a few texts alone might not tell
+            texts = pc.utf8_trim_whitespace(column)
+            texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+            column = pc.strptime(texts, format=variable.format, unit="s")
         else:
             column = column.cast(before.arrow_column(name).type)
         dates = instants(column)
@@ -176,13 +177,3 @@ def _dates(variable: Variable, before: Frame, after: Frame) -> Floats:
     daily = variable.format is not None and "%H" not in variable.format
     values = dates.values + dates.origin
     return np.asarray(values / (_DAY if daily else 1) - variable.origin)
-
-
-def _parsed(column: Any, form: str) -> Any:
-    """Read texts as dates of one format, which a few of them alone might not tell."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = pc.utf8_trim_whitespace(column)
-    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
-    return pc.strptime(texts, format=form, unit="s")

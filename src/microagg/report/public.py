@@ -2,7 +2,7 @@
 
 It is made from the released table and the plan alone, except for a few figures given as bands (:func:`band`),
 and for the rounded covariances within groups, where no unit makes much of them
-(:mod:`microagg.measure.column_losses`). Anyone who has the file could make all the rest. A new
+(:mod:`microagg.measure.utility`). Anyone who has the file could make all the rest. A new
 measure stays private until it is added here. The plan is shown without the seed, which would let an attacker
 repeat the search, and without the limits that the board set.
 """
@@ -25,10 +25,10 @@ from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.agreement import agreement_of
 from microagg.measure.before_and_after import column
 from microagg.measure.classes import ClassSizes
-from microagg.measure.column_losses import WithinGroups
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import linked_rows, linking_columns
+from microagg.measure.utility import WithinGroups
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan
