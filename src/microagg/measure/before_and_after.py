@@ -76,12 +76,26 @@ def summaries(both: Pair, among: int) -> list[Summary]:
 
 
 def _numbers(both: Pair, j: int, among: int) -> dict[str, Any]:
-    persons = 1.0 if both.weights is None else both.mean_weight
-    figures = []
-    for table in (both.original, both.protected):
+    """Return total, mean, median and standard deviation of the values that are there; all 0 if none is."""
+    persons = 1.0 if both.weights is None else both.mean_weight  # that a weight of 1 stands for
+    figures = np.zeros((4, 2))
+    for at, table in enumerate((both.original, both.protected)):
         there = ~np.isnan(table[:, j])
-        figures.append(_four(table[there, j], both.row_weights[there], among, persons))
-    total, mean, median, sd = zip(*figures, strict=True)
+        values, w, n = table[there, j], both.row_weights[there], np.count_nonzero(there)
+        if not n:
+            continue
+        unit = max(float(np.abs(values).max()), 1e-300)
+        small = values / unit  # sums of huge values must not overflow
+        base = float(small[0])
+        moved = small - base  # a large offset must not swallow the digits
+        mean = float(np.average(moved, weights=w))
+        square = float(np.average(np.square(moved - mean), weights=w)) * n / max(n - 1, 1)
+        middle = window(moved, w, 0.5, among)
+        median = float(np.average(moved[middle], weights=w[middle]))
+        total = (base + mean) * float(w.sum()) * persons
+        total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
+        figures[:, at] = np.array([total, base + mean, base + median, np.sqrt(square)]) * unit
+    total, mean, median, sd = map(tuple, figures.tolist())
     scale = time_scale(both.before, both.variables[j], both.protected[:, j])
     if scale is None:
         return {"total": total, "mean": mean, "median": median, "sd": sd}
@@ -115,29 +129,6 @@ def _categories(both: Pair, j: int, among: int) -> dict[str, Any]:
     most = int(np.argmax(off > off.max() - _ROUNDING))
     moved_share = float(before[most]), float(after[most])
     return {**figures, "moved": names[named[most]], "moved_share": moved_share}
-
-
-def _four(
-    values: Floats, w: Floats, among: int, persons: float
-) -> tuple[float, float, float, float]:
-    """Total, mean, median and standard deviation of the values that are there; all 0 if none is.
-
-    ``persons`` is the number of persons that a weight of 1 stands for, for the total.
-    """
-    n = len(values)
-    if not n:
-        return 0.0, 0.0, 0.0, 0.0
-    unit = max(float(np.abs(values).max()), 1e-300)
-    small = values / unit  # sums of huge values must not overflow
-    base = float(small[0])
-    moved = small - base  # a large offset must not swallow the digits
-    mean = float(np.average(moved, weights=w))
-    square = float(np.average(np.square(moved - mean), weights=w)) * n / max(n - 1, 1)
-    middle = window(moved, w, 0.5, among)
-    median = float(np.average(moved[middle], weights=w[middle]))
-    total = (base + mean) * float(w.sum()) * persons
-    total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
-    return total * unit, (base + mean) * unit, (base + median) * unit, float(np.sqrt(square)) * unit
 
 
 def column(

@@ -15,9 +15,7 @@ from microagg.errors import InputError, MicroaggError, shown
 from microagg.plan.column import Column, columns_with
 from microagg.tables.dates import instants
 from microagg.tables.finite import check_not_infinite
-from microagg.tables.frame import Frame
-from microagg.tables.frame_libraries import is_text
-from microagg.tables.numbers_in_text import MISSING_WORDS
+from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.variable import Variable, variable_of
 
 _DAY = 86_400  # seconds
@@ -61,7 +59,8 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
     name = variable.name
     if variable.is_category:
         return _levels(variable, after)
-    if _is_blank(after, name):
+    # A column without any value may be text, since a CSV file tells no type of it.
+    if values_as_written(after, name, from_csv=True).null_count == len(after):
         return np.full(len(after), np.nan)
     if variable.kind == "date":
         return _dates(variable, before, after)
@@ -101,19 +100,6 @@ def compared_columns(
             is_category = True
         columns.append(ComparedColumn(name, first, second, is_category))
     return columns
-
-
-def _is_blank(frame: Frame, name: Any) -> bool:
-    """Return whether no record has a value; a CSV file tells no type of such a column, so that it is text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = frame.arrow_column(name)
-    if is_text(column.type):
-        missing_words = pa.array(MISSING_WORDS, column.type)
-        blank = pc.is_in(pc.utf8_trim_whitespace(column), value_set=missing_words)
-        return bool(pc.all(pc.or_(blank, pc.is_null(column)), min_count=0).as_py())
-    return bool(column.null_count == len(column))
 
 
 def has_bands(frame: Frame, name: Any) -> bool:

@@ -19,9 +19,8 @@ from microagg.measure.agreement import Agreement, Diversity, diversity
 from microagg.measure.both_tables import Pair, pair
 from microagg.measure.classes import ClassSizes, missing_alone
 from microagg.measure.linkage import Linkage, check_sample, link
-from microagg.plan.checks import no_column
 from microagg.plan.settings import check_k
-from microagg.tables.frame import Frame
+from microagg.tables.frame import choose_columns
 
 _NAMED = 6  # columns that a sentence names
 
@@ -175,7 +174,7 @@ def risk(
     units = None
     if unit is not None:
         before, _ = both.frames("A unit")
-        _check_column(before, unit)
+        choose_columns(before, [unit])
         units = before.levels(unit)[0]
     figures = risk_of(both, k, confidential, sample=sample, random_state=random_state, units=units)
     if warning := agreement_words(
@@ -206,7 +205,7 @@ def risk_of(
     by_column = {}
     for name in confidential:
         _, table = both.frames("A confidential column")
-        _check_column(table, name)
+        choose_columns(table, [name])
         if name in both.names:
             raise InputError(
                 f"Column {shown(name)} is protected, so that all records of a group agree in it; a "
@@ -291,8 +290,3 @@ def _counted(records: Iterable[tuple[Any, int]]) -> str:
     ranked = sorted((item for item in records if item[1]), key=lambda item: -item[1])
     first = ", ".join(f"{names([name])} ({plural(n, 'record')})" for name, n in ranked[:_NAMED])
     return first + (f" and {len(ranked) - _NAMED} more columns" if len(ranked) > _NAMED else "")
-
-
-def _check_column(frame: Frame, name: Any) -> None:
-    if not frame.has(name):
-        raise no_column(name, frame.names)
