@@ -174,7 +174,7 @@ def _mean_figure(
 
     def mean(rates: Sequence[Rate], weights: _Weights) -> Rate:
         attacks = sum(rate.attacks for rate in rates)
-        return Rate.of(np.mean([rate.share for rate in rates]), attacks, *weights(rates))
+        return Rate.of(float(np.mean([rate.share for rate in rates])), attacks, *weights(rates))
 
     controls = [figure.control for figure in figures if figure.control is not None]
     return AttackFigure(

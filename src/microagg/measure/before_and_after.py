@@ -78,10 +78,11 @@ def summaries(both: Pair, among: int) -> list[Summary]:
 def _numbers(both: Pair, j: int, among: int) -> dict[str, Any]:
     """Return total, mean, median and standard deviation of the values that are there; all 0 if none is."""
     persons = 1.0 if both.weights is None else both.mean_weight  # that a weight of 1 stands for
-    figures = np.zeros((4, 2))
+    figures = [[0.0] * 4, [0.0] * 4]
     for at, table in enumerate((both.original, both.protected)):
         there = ~np.isnan(table[:, j])
-        values, w, n = table[there, j], both.row_weights[there], np.count_nonzero(there)
+        values, w = table[there, j], both.row_weights[there]
+        n = len(values)
         if not n:
             continue
         unit = max(float(np.abs(values).max()), 1e-300)
@@ -94,15 +95,16 @@ def _numbers(both: Pair, j: int, among: int) -> dict[str, Any]:
         median = float(np.average(moved[middle], weights=w[middle]))
         total = (base + mean) * float(w.sum()) * persons
         total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
-        figures[:, at] = np.array([total, base + mean, base + median, np.sqrt(square)]) * unit
-    total, mean, median, sd = map(tuple, figures.tolist())
+        in_units = total, base + mean, base + median, math.sqrt(square)
+        figures[at] = [figure * unit for figure in in_units]
+    totals, means, medians, deviations = zip(*figures, strict=True)
     scale = time_scale(both.before, both.variables[j], both.protected[:, j])
     if scale is None:
-        return {"total": total, "mean": mean, "median": median, "sd": sd}
+        return {"total": totals, "mean": means, "median": medians, "sd": deviations}
     return {
-        "mean": tuple(map(scale.words, mean)),
-        "median": tuple(map(scale.words, median)),
-        "sd": tuple(map(scale.span, sd)),
+        "mean": tuple(map(scale.words, means)),
+        "median": tuple(map(scale.words, medians)),
+        "sd": tuple(map(scale.span, deviations)),
     }
 
 

@@ -256,13 +256,20 @@ def against_original(
             both.variables, both.protected.T, groups, both.states.T, strict=True
         )
     }
+    bands = {}  # as the means of their values, for analyses of numbers
     for name, column in recoded.items():
+        recoder = column.recoder
         if name not in columns:
-            after = _released(both.after, name, column)
+            after = variable_of(
+                both.after, name, recoder.after, recoder.codes, recoder.missing_words
+            )
             group = np.unique(after.values, return_inverse=True)[1].reshape(-1)
             columns[name] = after, after.values, group, after.states
         variable, values, *others = columns[name]
-        columns[name] = column.before, column.stands_for(values, variable), *others
+        values = column.stands_for(values, variable)
+        columns[name] = column.before, values, *others
+        if recoder.how.bands is not None:
+            bands[name] = both.after.doubles_like(name, values)
     variables, *arrays = zip(*columns.values(), strict=True)
     protected, labels, states = map(np.column_stack, arrays)
     return replace(
@@ -273,23 +280,8 @@ def against_original(
         states=states,
         before=before,
         recoded_only=frozenset(recoded) - frozenset(both.names),
-        after=_as_numbers(both.after, recoded),
+        after=Frame(both.after.with_columns(bands)) if bands else both.after,
     )
-
-
-def _released(frame: Frame, name: Any, column: Recoded) -> Variable:
-    recoder = column.recoder
-    return variable_of(frame, name, recoder.after, recoder.codes, recoder.missing_words)
-
-
-def _as_numbers(frame: Frame, recoded: Mapping[Any, Recoded]) -> Frame:
-    """Return a frame in which bands are the means of their values, for analyses of numbers."""
-    columns = {}
-    for name, column in recoded.items():
-        if column.recoder.how.bands is not None:
-            after = _released(frame, name, column)
-            columns[name] = frame.doubles_like(name, column.stands_for(after.values, after))
-    return Frame(frame.with_columns(columns)) if columns else frame
 
 
 def pair(

@@ -460,7 +460,7 @@ def fidelity_of(
         numbers = [column for column in columns if not column.is_category]
         spreads = list(pool.map(lambda column: _spread_of(column, masses), numbers))
         off = _correlation_change(numbers, masses)
-    means = [[float(np.mean(f)) for f in each.T.copy()] or [None] * 4 for each in moves]
+    means: list[Any] = [[float(np.mean(f)) for f in each.T.copy()] or [None] * 4 for each in moves]
     worst_pair = None
     if sets[1]:
         at = int(np.argmax(moves[1][:, 0]))
