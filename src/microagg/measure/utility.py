@@ -289,10 +289,6 @@ def _number_squares(
     C, R : (n, c) coordinates of the records that have a value, and of what was released, NaN for nothing:
         blanked values are taken to be at the mean of the whole column, 0
     groups, w : as for :meth:`LossScale.shares`
-
-    >>> C = np.array([[-3.0], [-1.0], [4.0]])
-    >>> _number_squares(C, np.array([[-3.0], [-3.0], [np.nan]]), np.array([0, 0, 1]), None)
-    (18.0, 20.0)
     """
     there = ~np.isnan(R[:, 0])
     released = _squares(C - np.where(there[:, None], R, 0.0), w)
@@ -330,13 +326,6 @@ def _category_squares(
     blanked values are; ``numbers`` the ancestor of each level, without a hierarchy the level itself;
     ``above`` (nodes, levels) the share of each level below the nodes that may be released, which are numbered
     after the levels.
-
-    >>> level, y, groups = np.array([0, 0, 1]), np.array([0.0, 0.0, 0.0]), np.array([0, 0, 0])
-    >>> within, released = _category_squares(
-    ...     level, y, groups, np.ones(3), np.array([2 / 3, 1 / 3]), np.arange(2), None
-    ... )
-    >>> round(within, 3), released
-    (1.333, 2.0)
     """
     numbered, m = numbers[level], len(p)
     to_mean = 1 - 2 * p[numbered] + float(np.square(p).sum())

@@ -22,12 +22,12 @@ from microagg.evidence.measured import History, Signs
 from microagg.evidence.over_time import history_cautions, history_sentences
 from microagg.evidence.sentences import Caution, promise_words, release_words, required_words
 from microagg.kernels.labels import combine, group_sizes
-from microagg.measure.agreement import agreement_of
 from microagg.measure.before_and_after import column
 from microagg.measure.classes import ClassSizes
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import linked_rows, linking_columns
+from microagg.measure.risk import agreement_of
 from microagg.measure.utility import WithinGroups
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
