@@ -87,7 +87,7 @@ class Pair:
     weights: Floats | None = field(default=None, repr=False)
     """(n,) weights with a mean of 1; None: all count alike."""
     labels: Labels | None = field(default=None, repr=False)
-    """Group of each record, (n,), or (n, d) where columns were grouped apart; None: not known."""
+    """(n, d) group of each record by which each column was released; None: not known."""
     states: Labels | None = field(default=None, repr=False)
     """(n, d) state in which each value was released (see :attr:`Variable.states`); None: codes of missing
     values do not matter."""
@@ -140,9 +140,7 @@ class Pair:
             self,
             variables=[self.variables[j] for j in at],
             protected=self.protected[:, at],
-            labels=self.labels
-            if self.labels is None or self.labels.ndim == 1
-            else self.labels[:, at],
+            labels=None if self.labels is None else self.labels[:, at],
             states=None if self.states is None else self.states[:, at],
         )
 
@@ -159,12 +157,6 @@ class Pair:
             level, merged = x[at].astype(np.int64), y[at].astype(np.int64) - len(variable.levels)
             wrong[at] = variable.merged_from[merged, level] == 0
         return float(w @ wrong / w.sum()) if len(w) else 0.0
-
-    def groups_of(self, j: int) -> Labels | None:
-        """Group of each record by which a column was released; None: not known."""
-        if self.labels is None or self.labels.ndim == 1:
-            return self.labels
-        return np.ascontiguousarray(self.labels[:, j])
 
     @cached_property
     def encoded(self) -> tuple[Floats, Floats]:
@@ -249,12 +241,9 @@ def against_original(
     assert both.after is not None
     assert both.states is not None
     assert both.labels is not None  # who releases knows the groups
-    groups = np.broadcast_to(both.labels.T, both.protected.T.shape)
+    arrays = both.protected.T, both.labels.T, both.states.T
     columns = {
-        variable.name: (variable, *of_column)
-        for variable, *of_column in zip(
-            both.variables, both.protected.T, groups, both.states.T, strict=True
-        )
+        v.name: (v, *of_column) for v, *of_column in zip(both.variables, *arrays, strict=True)
     }
     bands = {}  # as the means of their values, for analyses of numbers
     for name, column in recoded.items():
@@ -270,8 +259,8 @@ def against_original(
         columns[name] = column.before, values, *others
         if recoder.how.bands is not None:
             bands[name] = both.after.doubles_like(name, values)
-    variables, *arrays = zip(*columns.values(), strict=True)
-    protected, labels, states = map(np.column_stack, arrays)
+    variables, *of_columns = zip(*columns.values(), strict=True)
+    protected, labels, states = map(np.column_stack, of_columns)
     return replace(
         both,
         variables=variables,

@@ -191,12 +191,13 @@ def losses(both: Pair) -> Losses:
     >>> both = Pair([age], np.array([[1.0], [1.0], [3.0], [3.0]]))
     >>> losses(both).released.round(3).tolist()
     [0.4]
-    >>> losses(replace(both, labels=np.array([0, 0, 1, 1]))).within.round(3).tolist()
+    >>> losses(replace(both, labels=np.array([[0], [0], [1], [1]]))).within.round(3).tolist()
     [0.2]
     """
     columns = []
     for j, variable in enumerate(both.variables):
-        y, groups = both.protected[:, j], both.groups_of(j)
+        y = both.protected[:, j]
+        groups = None if both.labels is None else np.ascontiguousarray(both.labels[:, j])
         if groups is None and variable.kind in UNORDERED:
             groups = both.classes
             if group_sizes(groups).min() == 1 and len(both) > 1:
