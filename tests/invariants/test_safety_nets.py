@@ -22,7 +22,6 @@ from microagg.evidence.measuring import cure_of
 from microagg.evidence.sentences import required_words, standing_words, thresholds_of
 from microagg.formats.batches import open_batches
 from microagg.job.run import protect_file
-from microagg.measure.agreement import Agreement
 from microagg.measure.attack_tables import attack_tables
 from microagg.measure.disclosure_signs import Determined, UnitsInGroups
 from microagg.measure.estimates import _density, quantile
@@ -30,6 +29,7 @@ from microagg.measure.inference import link
 from microagg.measure.known_columns import Known
 from microagg.measure.linkage import Linkage
 from microagg.measure.linked_rows import LinkedRows, count_row_sets, row_sets
+from microagg.measure.risk import Agreement
 from microagg.measure.verify import Question
 from microagg.plan.block import Require
 from microagg.plan.plan import Plan

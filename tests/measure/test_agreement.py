@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microagg.measure.agreement import agreement, disclosed_share
+from microagg.measure.risk import agreement, disclosed_share
 
 
 def naive(values, groups, near):

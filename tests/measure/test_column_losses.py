@@ -10,8 +10,7 @@ import naive_mixed as naive
 from measure_mixed import CODES, listed, mixed_pairs, random_pair
 from microagg.encode.space import encoder_of
 from microagg.measure.both_tables import Pair
-from microagg.measure.column_losses import losses
-from microagg.measure.utility import utility_of
+from microagg.measure.utility import losses, utility_of
 from microagg.plan.column import Column
 from microagg.tables.variable import Variable
 
@@ -26,7 +25,7 @@ def pair_of(variable, released, labels=None, **more):
     return Pair(
         [variable],
         np.array(released, dtype=float)[:, None],
-        labels=None if labels is None else np.array(labels),
+        labels=None if labels is None else np.array(labels)[:, None],
         **more,
     )
 
@@ -40,7 +39,7 @@ def test_losses_equal_their_naive_twins(both):
         levels = () if kind == "ordinal" else (variable.levels,)
         before, after = (listed(x, *levels) for x in (variable, both.protected[:, j]))
         prefixes = (1, 2) if kind == "hierarchy" else ()
-        labels, mass = both.labels.tolist(), w.tolist()
+        labels, mass = both.labels[:, 0].tolist(), w.tolist()
         expected = naive.loss(kind, before, after, labels, mass, prefixes=prefixes)
         assert (found.within[j], found.released[j]) == pytest.approx(expected or (0, 0), abs=1e-9)
         assert (found.inertia[j] > 0) == (expected is not None)
@@ -77,7 +76,8 @@ def test_losses_equal_those_of_the_coordinates_that_the_grouping_uses():
     found = losses(both)
     for j, variable in enumerate(both.variables):
         C = encoder_of(variable).apply(variable.values)
-        means = np.array([C[both.labels == label].mean(axis=0) for label in both.labels])
+        labels = both.labels[:, 0]
+        means = np.array([C[labels == label].mean(axis=0) for label in labels])
         assert found.within[j] == pytest.approx(np.square(C - means).sum() / (len(C) - 1))
         R = encoder_of(variable).apply(both.protected[:, j])
         assert found.released[j] == pytest.approx(np.square(C - R).sum() / (len(C) - 1))
@@ -113,7 +113,7 @@ def test_importance_and_values_that_are_there_decide_how_much_a_column_counts():
     both = Pair(
         [replace(a, name="a"), replace(b, name="b")],
         np.array([[1.5, 0], [1.5, 0], [3, 0], [np.nan, 0]]),
-        labels=np.array([0, 0, 1, 1]),
+        labels=np.array([[0, 0], [0, 0], [1, 1], [1, 1]]),
     )
     u = utility_of(both)
     assert u.by_column == pytest.approx({"a": 25, "b": 200})

@@ -47,7 +47,7 @@ def test_a_set_is_its_rows_each_as_often():
 
 def test_a_row_without_an_id_is_a_set_of_its_own():
     found = row_sets(np.zeros(5, int), {"home": Known(np.array([0, 0, -1, -1, 1]))})["home"]
-    assert sorted(found.sizes.tolist()) == [1, 1, 1, 2]
+    assert sorted(np.bincount(found.ids).tolist()) == [1, 1, 1, 2]
     assert count_row_sets("home", found, k=3).below_k == 1
 
 

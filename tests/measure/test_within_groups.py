@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 import microagg
-from microagg.measure.column_losses import LEAST_MORE, within_groups
+from microagg.measure.utility import LEAST_MORE, within_groups
 
 REAL = [
     ("Ecdat", "Wages", ["lwage", "ed", "exp"]),

@@ -37,7 +37,7 @@ def random_pair(rng, kinds, n=24, *, holes=False, weighted=False, told=True):
         variables,
         np.column_stack(released),
         weights=weights,
-        labels=labels if told else None,
+        labels=np.repeat(labels[:, None], len(kinds), axis=1) if told else None,
     )
 
 

@@ -261,7 +261,7 @@ class Sums:
     """Figures of a release, added up over the records of a chunk; sums of chunks add up further."""
 
     within: Floats
-    """(columns,) squares about the means of groups, see :class:`microagg.measure.column_losses.LossScale`."""
+    """(columns,) squares about the means of groups, see :class:`microagg.measure.utility.LossScale`."""
     released: Floats
     """(columns,) the same of squared distances of records to what they release."""
     groups: GroupCount

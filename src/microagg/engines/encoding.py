@@ -30,8 +30,8 @@ from microagg.encode.steps import Steps
 from microagg.engines.table_summary import Cell, batch_column, cells_of
 from microagg.grouping.require.from_plan import RULES, RuleContext, amounts_of, asked_columns
 from microagg.measure.both_tables import AttackerSpace
-from microagg.measure.column_losses import LossScale
 from microagg.measure.row_keys import Keys, row_keys
+from microagg.measure.utility import LossScale
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES
 from microagg.plan.plan import Plan

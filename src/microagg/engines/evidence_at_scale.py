@@ -32,9 +32,9 @@ from microagg.evidence.measuring import Measuring
 from microagg.grouping.read_table import take_in
 from microagg.kernels.labels import canonical_labels
 from microagg.measure.attack import OnProgress
-from microagg.measure.column_losses import Losses
 from microagg.measure.linkage import Linkage, Sought, sample_for
 from microagg.measure.row_keys import Keys
+from microagg.measure.utility import Losses
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
 from microagg.plan.settings import settings_of

@@ -52,8 +52,8 @@ from microagg.grouping.read_table import (
 from microagg.grouping.require.from_plan import can_be_group, make_requirements
 from microagg.grouping.require.requirement import check_feasible
 from microagg.measure.both_tables import AttackerSpace, state_encoders
-from microagg.measure.column_losses import LossScale
 from microagg.measure.row_keys import row_keys
+from microagg.measure.utility import LossScale
 from microagg.plan.block import Require
 from microagg.plan.column import Column
 from microagg.plan.plan import Plan

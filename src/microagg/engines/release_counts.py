@@ -13,10 +13,10 @@ import pyarrow as pa
 from microagg.errors import InputError
 from microagg.evidence.measured import Counts
 from microagg.formats.batches import Batch, BatchSource
-from microagg.measure.agreement import Agreement
 from microagg.measure.classes import ClassSizes
 from microagg.measure.count_by_keys import ClassCounter, keys_of
 from microagg.measure.known_columns import largest_first
+from microagg.measure.risk import Agreement
 from microagg.measure.row_keys import Keys
 from microagg.measure.verify import Countable, Question, Verification, count_promises, why_left_out
 from microagg.plan.plan import Promise

@@ -15,10 +15,9 @@ from microagg.errors import DisclosureRiskWarning
 from microagg.evidence.measured import Cure, Signs
 from microagg.evidence.sentences import Caution, Severity, pairing_words, percent_words
 from microagg.evidence.usable import about_spikes, about_use
-from microagg.measure.agreement import disclosed_share
 from microagg.measure.before_and_after import Summary
 from microagg.measure.linked_rows import LinkedRows
-from microagg.measure.risk import agreement_words
+from microagg.measure.risk import agreement_words, disclosed_share
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 

@@ -19,19 +19,17 @@ from microagg.evidence.sentences import Caution
 from microagg.ledger.carry import Carrying
 from microagg.ledger.joining import Joining
 from microagg.ledger.ledger_file import Ledger
-from microagg.measure.agreement import Agreement
 from microagg.measure.attack import Attacks
 from microagg.measure.before_and_after import Summary
 from microagg.measure.classes import ClassSizes
-from microagg.measure.column_losses import Losses
 from microagg.measure.disclosure_signs import Determined, Identifier, SortedColumn, UnitsInGroups
 from microagg.measure.fidelity import Fidelity
 from microagg.measure.known_columns import Harm, KnownRisk
 from microagg.measure.linkage import Linkage
 from microagg.measure.linked_rows import LinkedRows
 from microagg.measure.pairing import Pairing, SwapFigures
-from microagg.measure.risk import Risk
-from microagg.measure.utility import Utility
+from microagg.measure.risk import Agreement, Risk
+from microagg.measure.utility import Losses, Utility
 from microagg.measure.verify import Verification
 from microagg.plan.sections import Roles
 from microagg.releasing.release_values import MissingCounts

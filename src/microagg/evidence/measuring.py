@@ -18,7 +18,6 @@ from microagg.evidence.measured import Cure, Measured, Signs
 from microagg.evidence.table_figures import TableFigures
 from microagg.grouping.require.value_rules import WITHIN
 from microagg.kernels.labels import combine, standard_deviation
-from microagg.measure.agreement import disclosed_share
 from microagg.measure.analyses import check_analyses
 from microagg.measure.before_and_after import column
 from microagg.measure.disclosure_signs import (
@@ -30,7 +29,7 @@ from microagg.measure.disclosure_signs import (
 )
 from microagg.measure.known_columns import Known, ascending_codes, enough, known_columns
 from microagg.measure.linked_rows import linking_columns, lying_together
-from microagg.measure.risk import Risk
+from microagg.measure.risk import Risk, disclosed_share
 from microagg.measure.utility import Utility
 from microagg.plan.plan import Plan
 from microagg.plan.plan_settings import EXACT

@@ -18,12 +18,10 @@ from microagg.evidence.measured import AllRecords, Counts, Part, Suppressed
 from microagg.evidence.sentences import Caution
 from microagg.grouping.read_table import Intake
 from microagg.kernels.labels import combine, group_means
-from microagg.measure.agreement import Agreement, Diversity, agreement_of, diversity
 from microagg.measure.analyses import analyse
 from microagg.measure.before_and_after import Summary, summaries
 from microagg.measure.both_tables import Pair, against_original
 from microagg.measure.classes import ClassSizes, classes, share_below
-from microagg.measure.column_losses import WithinGroups, within_groups
 from microagg.measure.fidelity import Fidelity, columns_of, fidelity_of
 from microagg.measure.known_columns import (
     Harm,
@@ -47,8 +45,8 @@ from microagg.measure.pairing import (
     untouched_coordinates,
 )
 from microagg.measure.read_protected import compared_columns
-from microagg.measure.risk import Risk, individual_of
-from microagg.measure.utility import Utility, utility_of
+from microagg.measure.risk import Agreement, Diversity, Risk, agreement_of, diversity, individual_of
+from microagg.measure.utility import Utility, WithinGroups, utility_of, within_groups
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
 from microagg.releasing.release_values import MissingCounts

@@ -139,10 +139,8 @@ class _Table(NamedTuple):
     """(n,) of the column that is summarised, NaN where missing; of shares, the number of the category."""
     weights: Floats
     """(n,)"""
-    names: list[Any]
-    """Of the groups; None: no group."""
     rows: dict[Any, Labels]
-    """The records of each group that have a value."""
+    """The records of each group that have a value, by its name; None: of no group."""
 
 
 def _table(frame: Frame, formula: Formula, weights: Floats) -> _Table:
@@ -165,13 +163,8 @@ def _table(frame: Frame, formula: Formula, weights: Floats) -> _Table:
         values = _numbers(frame, formula.response)
     order = np.argsort(groups, kind="stable")
     starts = np.searchsorted(groups[order], np.arange(len(names) + 1))
-    rows_of = {}
-    for i, name in enumerate(names):
-        rows = order[starts[i] : starts[i + 1]]
-        rows = rows[~np.isnan(values[rows])]
-        if name is not None and len(rows):
-            rows_of[name] = rows
-    return _Table(values, weights, names, rows_of)
+    rows = {name: order[starts[i] : starts[i + 1]] for i, name in enumerate(names)}
+    return _Table(values, weights, {n: at[~np.isnan(values[at])] for n, at in rows.items()})
 
 
 def _check_levels(name: Any, levels: Sequence[Any]) -> None:
@@ -188,7 +181,7 @@ def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
     usable = [
         name
         for name, rows in first.rows.items()
-        if min(len(rows), len(second.rows.get(name, ()))) > 1
+        if name is not None and min(len(rows), len(second.rows.get(name, ()))) > 1
     ]
     if not usable:
         raise InputError(
@@ -208,7 +201,7 @@ def _by_group(tables: tuple[_Table, _Table], formula: Formula) -> Analysis:
         formula=formula.words,
         kind=formula.statistic,
         estimates=list(map(_estimate, names, *figures)),
-        left_out=len({*first.names, *second.names}) - len(usable),
+        left_out=len({*first.rows, *second.rows}) - len(usable),
         response=f"{about} {formula.response}".strip(),
         _groups=labels[~np.isnan(first.values)],
     )
@@ -220,7 +213,8 @@ def _figures(table: _Table, groups: list[Any], formula: Formula) -> list[Figure]
     if formula.statistic == "share":  # of a category among the records of its group, or among all
         together: dict[Any, list[Labels]] = {}
         for name, rows in table.rows.items():
-            together.setdefault(name[1:], []).append(rows)
+            if name is not None:
+                together.setdefault(name[1:], []).append(rows)
         shares = []
         for name in groups:
             rows, members = np.concatenate(together[name[1:]]), table.rows[name]

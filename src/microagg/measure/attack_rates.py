@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -130,11 +131,10 @@ def mean_over_columns(figures: Sequence[AttackFigure]) -> AttackFigure:
     interval, and if that is not known, the interval is that of one column.
     """
 
-    def mean(rates: Sequence[Rate]) -> Rate:
-        pooled = [rate.weight if rate.pooled is None else rate.pooled for rate in rates]
-        return _mean(rates, min(pooled))
+    def weights(rates: Sequence[Rate]) -> tuple[float, None]:
+        return min(rate.weight if rate.pooled is None else rate.pooled for rate in rates), None
 
-    return _mean_figure(figures, mean, mean)
+    return _mean_figure(figures, weights, weights)
 
 
 def mean_over_trials(
@@ -154,32 +154,31 @@ def mean_over_trials(
     (100, 27, 270)
     """
 
-    def mean(rates: Sequence[Rate], tried: int) -> Rate:
+    def weights(tried: int, rates: Sequence[Rate]) -> tuple[float, float | None]:
         reached = people * (1 - (1 - tried / people) ** len(rates))
         new = reached / (tried * len(rates))  # share of the attacks that are on further people
         pooled = [rate.pooled for rate in rates if rate.pooled is not None]
         of_columns = new * sum(pooled) if len(pooled) == len(rates) else None
-        return _mean(rates, new * sum(rate.weight for rate in rates), of_columns)
+        return new * sum(rate.weight for rate in rates), of_columns
 
-    originals, controls = tried
-    return _mean_figure(
-        figures, lambda rates: mean(rates, originals), lambda rates: mean(rates, controls)
-    )
+    return _mean_figure(figures, *(partial(weights, count) for count in tried))
 
 
-def _mean(rates: Sequence[Rate], weight: float, pooled: float | None = None) -> Rate:
-    attacks = sum(rate.attacks for rate in rates)
-    return Rate.of(float(np.mean([rate.share for rate in rates])), attacks, weight, pooled)
+_Weights = Callable[[Sequence[Rate]], tuple[float, float | None]]
 
 
 def _mean_figure(
-    figures: Sequence[AttackFigure],
-    of_originals: Callable[[Sequence[Rate]], Rate],
-    of_controls: Callable[[Sequence[Rate]], Rate],
+    figures: Sequence[AttackFigure], of_originals: _Weights, of_controls: _Weights
 ) -> AttackFigure:
+    """Average figures; functions of rates give what their mean weighs, and what if pooled over columns."""
+
+    def mean(rates: Sequence[Rate], weights: _Weights) -> Rate:
+        attacks = sum(rate.attacks for rate in rates)
+        return Rate.of(float(np.mean([rate.share for rate in rates])), attacks, *weights(rates))
+
     controls = [figure.control for figure in figures if figure.control is not None]
     return AttackFigure(
-        of_originals([figure.attack for figure in figures]),
-        of_originals([figure.baseline for figure in figures]),
-        of_controls(controls) if controls else None,
+        mean([figure.attack for figure in figures], of_originals),
+        mean([figure.baseline for figure in figures], of_originals),
+        mean(controls, of_controls) if controls else None,
     )

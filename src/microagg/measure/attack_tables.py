@@ -21,7 +21,7 @@ from microagg.errors import InputError, listed
 from microagg.tables.dates import dates_in_text
 from microagg.tables.finite import check_not_infinite
 from microagg.tables.frame import Frame
-from microagg.tables.frame_libraries import decoded, is_text, plain_arrow
+from microagg.tables.frame_libraries import decoded, is_text
 from microagg.tables.numbers_in_text import MISSING_WORDS, reads_as_number
 
 _MISSING = -10.0  # kernels/attack_loops.py: far below all coordinates
@@ -135,7 +135,7 @@ def _shuffled(
 
 def _read(tables: list[Frame], name: Any, missing_words: Sequence[str]) -> tuple[str, list[Floats]]:
     """Return the kind of a column, and its values in each table."""
-    arrays = [_plain(frame, name) for frame in tables]
+    arrays = [decoded(frame.arrow_column(name)) for frame in tables]
     # Digits in text are numbers only where another table has numbers, else codes.
     numeric = any(frame.is_numeric(name) for frame in tables)
     kind = "number" if numeric else "date"
@@ -163,11 +163,6 @@ def _read(tables: list[Frame], name: Any, missing_words: Sequence[str]) -> tuple
         np.array([*map(number_of.__getitem__, levels), np.nan])[code]
         for code, levels in zip(codes, texts, strict=True)
     ]
-
-
-def _plain(frame: Frame, name: Any) -> Any:
-    column = plain_arrow(frame.arrow_column(name))
-    return decoded(column) if pa.types.is_dictionary(column.type) else column
 
 
 def _numbers(frame: Frame, name: Any, column: Any) -> Floats | None:

@@ -76,19 +76,35 @@ def summaries(both: Pair, among: int) -> list[Summary]:
 
 
 def _numbers(both: Pair, j: int, among: int) -> dict[str, Any]:
-    persons = 1.0 if both.weights is None else both.mean_weight
-    figures = []
-    for table in (both.original, both.protected):
+    """Return total, mean, median and standard deviation of the values that are there; all 0 if none is."""
+    persons = 1.0 if both.weights is None else both.mean_weight  # that a weight of 1 stands for
+    figures = [[0.0] * 4, [0.0] * 4]
+    for at, table in enumerate((both.original, both.protected)):
         there = ~np.isnan(table[:, j])
-        figures.append(_four(table[there, j], both.row_weights[there], among, persons))
-    total, mean, median, sd = zip(*figures, strict=True)
+        values, w = table[there, j], both.row_weights[there]
+        n = len(values)
+        if not n:
+            continue
+        unit = max(float(np.abs(values).max()), 1e-300)
+        small = values / unit  # sums of huge values must not overflow
+        base = float(small[0])
+        moved = small - base  # a large offset must not swallow the digits
+        mean = float(np.average(moved, weights=w))
+        square = float(np.average(np.square(moved - mean), weights=w)) * n / max(n - 1, 1)
+        middle = window(moved, w, 0.5, among)
+        median = float(np.average(moved[middle], weights=w[middle]))
+        total = (base + mean) * float(w.sum()) * persons
+        total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
+        in_units = total, base + mean, base + median, math.sqrt(square)
+        figures[at] = [figure * unit for figure in in_units]
+    totals, means, medians, deviations = zip(*figures, strict=True)
     scale = time_scale(both.before, both.variables[j], both.protected[:, j])
     if scale is None:
-        return {"total": total, "mean": mean, "median": median, "sd": sd}
+        return {"total": totals, "mean": means, "median": medians, "sd": deviations}
     return {
-        "mean": tuple(map(scale.words, mean)),
-        "median": tuple(map(scale.words, median)),
-        "sd": tuple(map(scale.span, sd)),
+        "mean": tuple(map(scale.words, means)),
+        "median": tuple(map(scale.words, medians)),
+        "sd": tuple(map(scale.span, deviations)),
     }
 
 
@@ -115,29 +131,6 @@ def _categories(both: Pair, j: int, among: int) -> dict[str, Any]:
     most = int(np.argmax(off > off.max() - _ROUNDING))
     moved_share = float(before[most]), float(after[most])
     return {**figures, "moved": names[named[most]], "moved_share": moved_share}
-
-
-def _four(
-    values: Floats, w: Floats, among: int, persons: float
-) -> tuple[float, float, float, float]:
-    """Total, mean, median and standard deviation of the values that are there; all 0 if none is.
-
-    ``persons`` is the number of persons that a weight of 1 stands for, for the total.
-    """
-    n = len(values)
-    if not n:
-        return 0.0, 0.0, 0.0, 0.0
-    unit = max(float(np.abs(values).max()), 1e-300)
-    small = values / unit  # sums of huge values must not overflow
-    base = float(small[0])
-    moved = small - base  # a large offset must not swallow the digits
-    mean = float(np.average(moved, weights=w))
-    square = float(np.average(np.square(moved - mean), weights=w)) * n / max(n - 1, 1)
-    middle = window(moved, w, 0.5, among)
-    median = float(np.average(moved[middle], weights=w[middle]))
-    total = (base + mean) * float(w.sum()) * persons
-    total = min(max(total, -_LARGEST / unit), _LARGEST / unit)
-    return total * unit, (base + mean) * unit, (base + median) * unit, float(np.sqrt(square)) * unit
 
 
 def column(

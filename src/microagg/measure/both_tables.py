@@ -46,19 +46,16 @@ class AttackerSpace(NamedTuple):
         """Return the coordinates of records, (n, c) C-contiguous, from values and states, (n, d) each."""
         columns = []
         for j, encoder in enumerate(self.columns):
-            columns.append(_placed(encoder, np.ascontiguousarray(values[:, j])))
+            x = np.ascontiguousarray(values[:, j])
+            if isinstance(encoder, Corners):
+                x = np.where(x < len(encoder.points), x, np.nan)
+            with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+                coordinates = np.clip(encoder.apply(x), -FAR, FAR)
+            # What the column has no place for is at its mean.
+            columns.append(np.where(np.isfinite(coordinates), coordinates, 0.0))
             if j in self.states:
                 columns.append(self.states[j].apply(states[:, j].astype(np.float64)))
         return np.ascontiguousarray(np.hstack(columns))
-
-
-def _placed(encoder: Encoder, values: Floats) -> Floats:
-    """Coordinates of values; what the column has no place for is at its mean."""
-    if isinstance(encoder, Corners):
-        values = np.where(values < len(encoder.points), values, np.nan)
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-        coordinates = np.clip(encoder.apply(values), -FAR, FAR)
-    return np.where(np.isfinite(coordinates), coordinates, 0.0)
 
 
 def state_encoders(counts: Iterable[Labels]) -> dict[int, Encoder]:
@@ -90,7 +87,7 @@ class Pair:
     weights: Floats | None = field(default=None, repr=False)
     """(n,) weights with a mean of 1; None: all count alike."""
     labels: Labels | None = field(default=None, repr=False)
-    """Group of each record, (n,), or (n, d) where columns were grouped apart; None: not known."""
+    """(n, d) group of each record by which each column was released; None: not known."""
     states: Labels | None = field(default=None, repr=False)
     """(n, d) state in which each value was released (see :attr:`Variable.states`); None: codes of missing
     values do not matter."""
@@ -143,9 +140,7 @@ class Pair:
             self,
             variables=[self.variables[j] for j in at],
             protected=self.protected[:, at],
-            labels=None
-            if self.labels is None
-            else (self.labels if self.labels.ndim == 1 else self.labels[:, at]),
+            labels=None if self.labels is None else self.labels[:, at],
             states=None if self.states is None else self.states[:, at],
         )
 
@@ -162,12 +157,6 @@ class Pair:
             level, merged = x[at].astype(np.int64), y[at].astype(np.int64) - len(variable.levels)
             wrong[at] = variable.merged_from[merged, level] == 0
         return float(w @ wrong / w.sum()) if len(w) else 0.0
-
-    def groups_of(self, j: int) -> Labels | None:
-        """Group of each record by which a column was released; None: not known."""
-        if self.labels is None or self.labels.ndim == 1:
-            return self.labels
-        return np.ascontiguousarray(self.labels[:, j])
 
     @cached_property
     def encoded(self) -> tuple[Floats, Floats]:
@@ -196,11 +185,7 @@ class Pair:
     @cached_property
     def varies(self) -> Any:
         """Which columns of the original are not constant; only these have a scale."""
-        low, high = (
-            reduce(np.where(np.isnan(self.original), empty, self.original), axis=0)
-            for reduce, empty in ((np.min, np.inf), (np.max, -np.inf))
-        )
-        return low < high
+        return np.fmin.reduce(self.original, axis=0) < np.fmax.reduce(self.original, axis=0)
 
     @cached_property
     def classes(self) -> Labels:
@@ -256,47 +241,36 @@ def against_original(
     assert both.after is not None
     assert both.states is not None
     assert both.labels is not None  # who releases knows the groups
-    names, typed = list(both.names), list(both.variables)
-    protected = [*both.protected.T]
-    groups = list(np.broadcast_to(both.labels.T, (len(names), len(both))))
-    states = [*both.states.T]
+    arrays = both.protected.T, both.labels.T, both.states.T
+    columns = {
+        v.name: (v, *of_column) for v, *of_column in zip(both.variables, *arrays, strict=True)
+    }
+    bands = {}  # as the means of their values, for analyses of numbers
     for name, column in recoded.items():
-        if name in both.names:
-            j = names.index(name)
-            protected[j] = column.stands_for(protected[j], typed[j])
-            typed[j] = column.before
-            continue
-        after = _released(both.after, name, column)
-        names.append(name)
-        typed.append(column.before)
-        protected.append(column.stands_for(after.values, after))
-        groups.append(np.unique(after.values, return_inverse=True)[1].reshape(-1))
-        states.append(after.states)
+        recoder = column.recoder
+        if name not in columns:
+            after = variable_of(
+                both.after, name, recoder.after, recoder.codes, recoder.missing_words
+            )
+            group = np.unique(after.values, return_inverse=True)[1].reshape(-1)
+            columns[name] = after, after.values, group, after.states
+        variable, values, *others = columns[name]
+        values = column.stands_for(values, variable)
+        columns[name] = column.before, values, *others
+        if recoder.how.bands is not None:
+            bands[name] = both.after.doubles_like(name, values)
+    variables, *of_columns = zip(*columns.values(), strict=True)
+    protected, labels, states = map(np.column_stack, of_columns)
     return replace(
         both,
-        variables=typed,
-        protected=np.column_stack(protected),
-        labels=np.column_stack(groups),
-        states=np.column_stack(states),
+        variables=variables,
+        protected=protected,
+        labels=labels,
+        states=states,
         before=before,
         recoded_only=frozenset(recoded) - frozenset(both.names),
-        after=_as_numbers(both.after, recoded),
+        after=Frame(both.after.with_columns(bands)) if bands else both.after,
     )
-
-
-def _released(frame: Frame, name: Any, column: Recoded) -> Variable:
-    recoder = column.recoder
-    return variable_of(frame, name, recoder.after, recoder.codes, recoder.missing_words)
-
-
-def _as_numbers(frame: Frame, recoded: Mapping[Any, Recoded]) -> Frame:
-    """Return a frame in which bands are the means of their values, for analyses of numbers."""
-    columns = {}
-    for name, column in recoded.items():
-        if column.recoder.how.bands is not None:
-            after = _released(frame, name, column)
-            columns[name] = frame.doubles_like(name, column.stands_for(after.values, after))
-    return Frame(frame.with_columns(columns)) if columns else frame
 
 
 def pair(

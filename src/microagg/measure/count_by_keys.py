@@ -172,26 +172,19 @@ class KeySums:
             return
         self._write_out()
         self._clear(_FEWEST_SLOTS)
-        for number in range(PARTS):
-            yield from self._of_part(self._parts / str(number))
-
-    def _of_part(self, path: Path) -> Iterator[tuple[Keys, Labels]]:
-        if not path.exists():
-            return
         width, sums = self._shape
-        inner = KeySums(self._folder, self._memory, width, sums, self._depth + 1)
-        with path.open("rb") as file:
-            while True:
-                rows = np.fromfile(file, np.uint64, _ROWS_AT_ONCE * (width + sums))
-                if not len(rows):
-                    break
-                rows = rows.reshape(-1, width + sums)
-                inner.add(
-                    np.ascontiguousarray(rows[:, :width]),
-                    np.ascontiguousarray(rows[:, width:]).view(np.int64),
-                )
-        path.unlink()
-        yield from inner.results()
+        for path in filter(Path.exists, (self._parts / str(number) for number in range(PARTS))):
+            inner = KeySums(self._folder, self._memory, width, sums, self._depth + 1)
+            with path.open("rb") as file:
+                at_once = _ROWS_AT_ONCE * (width + sums)
+                while len(words := np.fromfile(file, np.uint64, at_once)):
+                    rows = words.reshape(-1, width + sums)
+                    inner.add(
+                        np.ascontiguousarray(rows[:, :width]),
+                        np.ascontiguousarray(rows[:, width:]).view(np.int64),
+                    )
+            path.unlink()
+            yield from inner.results()
 
     def _write_out(self) -> None:
         if self._parts is None:

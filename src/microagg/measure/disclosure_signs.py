@@ -14,11 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.strata import count_units
 from microagg.kernels.labels import combine, group_sizes
 from microagg.measure.both_tables import Pair
 from microagg.measure.classes import missing_alone
-from microagg.measure.column_losses import UNORDERED
 from microagg.measure.known_columns import Known
+from microagg.measure.utility import UNORDERED
 
 # Random groups to compare with, and the most records to draw for them.
 _GROUPS_BY_CHANCE = 20_000
@@ -172,11 +173,7 @@ def units_in_groups(labels: Labels, column: Known, k: int) -> UnitsInGroups:
 
 
 def _by_frequency(codes: Labels) -> Labels:
-    """Return the values of records, numbered by how often they occur and put in that order.
-
-    >>> _by_frequency(np.array([7, 3, 7])).tolist()
-    [0, 1, 1]
-    """
+    """Return the values of records, numbered by how often they occur and put in that order."""
     often = np.sort(np.unique(codes, return_counts=True)[1])
     return np.repeat(np.arange(len(often)), often)
 
@@ -194,8 +191,14 @@ def identifier(column: Known) -> Identifier:
         how = "distinct"
     elif present > 1 and distinct >= _NEARLY_ALL * present:
         how = "nearly distinct"
-    elif _repeats(column, sizes):
-        how = "repeats"
+    elif distinct >= (_FEWEST_NUMBERED_IDS if column.ordered else _FEWEST_IDS):
+        frequent = int(np.sort(sizes)[-_FREQUENT:].sum()) / present
+        if (
+            present <= _RECORDS_OF_AN_ID * distinct
+            and frequent <= _FREQUENT / distinct + _MORE_THAN_THEIR_PART
+            and _may_name_units(column)
+        ):
+            how = "repeats"
     return Identifier(present, distinct, how)
 
 
@@ -238,38 +241,20 @@ def unmixed_units(
     return units
 
 
-def _repeats(column: Known, sizes: Labels) -> bool:
-    present, distinct = int(sizes.sum()), len(sizes)
-    if distinct < (_FEWEST_NUMBERED_IDS if column.ordered else _FEWEST_IDS):
-        return False
-    frequent = int(np.sort(sizes)[-_FREQUENT:].sum()) / present
-    return (
-        present <= _RECORDS_OF_AN_ID * distinct
-        and frequent <= _FREQUENT / distinct + _MORE_THAN_THEIR_PART
-        and _may_name_units(column)
-    )
-
-
 def _may_name_units(column: Known) -> bool:
     """Return whether values may be names or numbers of units: no measurements, dates or counts."""
-    if column.kind == "other":
-        return True
-    return column.kind == "whole" and _by_place(column.sizes) <= _BY_PLACE
-
-
-def _by_place(sizes: Labels) -> float:
-    """Share of the variation of ascending values' frequencies (as ranks) that follows from their place.
-
-    What chance alone would give is taken off (Kelley's ε²), so that it is about 0 if place has no say.
-    """
-    m = len(sizes)
+    if column.kind != "whole":
+        return column.kind == "other"
+    m = len(column.sizes)
     blocks = min(_BLOCKS, m // 5)
-    ranks = _ranks(sizes)
+    ranks = _ranks(column.sizes)
     if blocks < 2 or not ranks.any():
-        return 0.0
+        return True
+    # The share of the variation of ascending values' frequencies (as ranks) that follows from their place.
+    # What chance alone would give is taken off (Kelley's ε²), so that it is about 0 if place has no say.
     block = np.arange(m) * blocks // m
     between = np.square(np.bincount(block, ranks)) @ (1 / np.bincount(block))
-    return float((between * (m - 1) - (blocks - 1)) / (m - blocks))
+    return bool((between * (m - 1) - (blocks - 1)) / (m - blocks) <= _BY_PLACE)
 
 
 def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
@@ -282,14 +267,14 @@ def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
 
     Each column is sorted once; then O(n) for each pair of columns.
     """
-    determined = []
-    columns = [
-        (variable.name, variable.kind not in UNORDERED, codes, _ranks_if_complete(codes))
-        for variable, codes in zip(both.variables, map(_numbered, both.original.T), strict=True)
-    ]
+    determined, columns = [], []
+    for variable, original in zip(both.variables, both.original.T, strict=True):
+        ascending = np.unique(original, return_inverse=True)[1].reshape(-1)
+        values = np.where(np.isnan(original), -1, ascending)
+        columns.append((variable, values, _ranks_if_complete(values)))
     for name, column in known.items():
         known_ranks = _ranks_if_complete(column.codes)
-        for protected, has_order, values, ranks in columns:
+        for variable, values, ranks in columns:
             codes, first, second = column.codes, known_ranks, ranks
             if first is None or second is None:
                 there = (codes >= 0) & (values >= 0)
@@ -297,12 +282,11 @@ def determines(known: Mapping[Any, Known], both: Pair) -> list[Determined]:
                 first, second = _ranks(codes), _ranks(values)
             if len(codes) < _FEWEST_RECORDS:
                 continue
-            correlation = None
-            if column.ordered and has_order:
-                correlation = float(np.clip(first @ second, -1, 1))
-            function = _is_function(codes, values)
-            if function or (correlation is not None and abs(correlation) >= _RANK_CORRELATION):
-                determined.append(Determined(name, protected, len(codes), correlation, function))
+            sign = Determined(name, variable.name, len(codes), None, _is_function(codes, values))
+            if column.ordered and variable.kind not in UNORDERED:
+                sign = sign._replace(rank_correlation=float(np.clip(first @ second, -1, 1)))
+            if sign.function or abs(sign.rank_correlation or 0.0) >= _RANK_CORRELATION:
+                determined.append(sign)
     return determined
 
 
@@ -320,17 +304,8 @@ def _is_function(codes: Labels, values: Labels) -> bool:
 
 def _homogeneous(labels: Labels, codes: Labels, k: int) -> tuple[float, float]:
     """Share of groups with one code, and with fewer than k distinct ones."""
-    combination = combine([labels, codes])
-    group = np.empty(int(combination.max()) + 1, dtype=np.int64)
-    group[combination] = labels
-    distinct = group_sizes(group)
+    distinct = count_units(labels, codes)
     return float(np.mean(distinct == 1)), float(np.mean(distinct < k))
-
-
-def _numbered(values: Floats) -> Labels:
-    """Give the distinct values numbers in ascending order; −1 where one is missing."""
-    codes = np.unique(values, return_inverse=True)[1].reshape(-1)
-    return np.where(np.isnan(values), -1, codes)
 
 
 def _ranks(codes: Labels) -> Floats:

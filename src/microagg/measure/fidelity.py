@@ -11,7 +11,7 @@ samples of the same size: bootstraps of the original. A release whose tables mov
 user no more than having drawn another sample.
 
 With weights every record counts by its weight: that of the original on one side, the released one on the
-other. Numbers are at most 1 here (:func:`scaled`), so that no difference or square overflows.
+other. Numbers are at most 1 here (:func:`_scaled`), so that no difference or square overflows.
 """
 
 from __future__ import annotations
@@ -45,30 +45,25 @@ _CONSTANT = 1e-14  # of the largest value: a column that varies by less is const
 _ROUNDING = 1e-13  # a variance below this share of the mean square is rounding
 
 
-def scaled(column: ComparedColumn) -> ComparedColumn:
-    """Divide a column by a power of two, so that no number is over 1 and no digit changes.
-
-    >>> scaled(ComparedColumn("a", np.array([3.0, np.nan]), np.array([1.0, -6.0]), False)).after.tolist()
-    [0.125, -0.75]
-    """
+def _scaled(column: ComparedColumn) -> ComparedColumn:
+    """Divide a column of numbers by a power of two, so that none is over 1."""
     if column.is_category:
         return column
-    before, after = at_most_1(column.before, column.after)
+    before, after = _at_most_1(column.before, column.after)
     return column._replace(before=before, after=after)
 
 
-def at_most_1(*arrays: Floats) -> list[Floats]:
-    """Divide by a power of two, which changes no digit, so that no difference or square overflows."""
+def _at_most_1(*arrays: Floats) -> list[Floats]:
+    """Divide by a power of two, which changes no digit, so that no number is over 1.
+
+    >>> [values.tolist() for values in _at_most_1(np.array([3.0, np.nan]), np.array([1.0, -6.0]))]
+    [[0.375, nan], [0.125, -0.75]]
+    """
     largest = max(float(np.fmax.reduce(np.abs(values), initial=0.0)) for values in arrays)
     return [np.ldexp(values, -np.frexp(largest)[1]) for values in arrays]
 
 
-def mean_of(values: Iterable[float]) -> float:
-    """Return the mean of numbers that come one by one."""
-    return float(np.mean(list(values)))
-
-
-class Masses(NamedTuple):
+class _Masses(NamedTuple):
     """What each record counts; each array has a sum of 1."""
 
     before: Floats
@@ -77,22 +72,13 @@ class Masses(NamedTuple):
     """Of the original's records in other samples."""
 
 
-class Cells(NamedTuple):
+class _Cells(NamedTuple):
     """The cell of each record in a column."""
 
     before: NDArray[np.uint8]
     after: NDArray[np.uint8]
     nearest: NDArray[np.uint8]
     """The same after, with numbers that are no level at the nearest one: for associations."""
-
-
-class Move(NamedTuple):
-    """How far one table moved, in the release and in other samples."""
-
-    share: float
-    sampling: float
-    association: float
-    association_sampling: float
 
 
 def sets_of(d: int, order: int, rng: np.random.Generator) -> list[tuple[int, ...]]:
@@ -113,7 +99,7 @@ def sets_of(d: int, order: int, rng: np.random.Generator) -> list[tuple[int, ...
     return sets
 
 
-def cells_of(column: ComparedColumn) -> Cells:
+def _cells_of(column: ComparedColumn) -> _Cells:
     """Cut a column into cells: levels of the original, or bins between its quantiles."""
     levels, counts = np.unique(column.before[~np.isnan(column.before)], return_counts=True)
     binned = len(levels) > _CELLS and not column.is_category
@@ -135,7 +121,7 @@ def cells_of(column: ComparedColumn) -> Cells:
 
     before, after = numbered(column.before, same), numbered(column.after, same)
     exact = binned or column.is_category
-    return Cells(before, after, after if exact else numbered(column.after, np.inf))
+    return _Cells(before, after, after if exact else numbered(column.after, np.inf))
 
 
 def _level(values: Floats, levels: Floats, same: float) -> Labels:
@@ -148,7 +134,9 @@ def _level(values: Floats, levels: Floats, same: float) -> Labels:
     return np.where(np.abs(values - levels[nearest]) <= same, nearest, _CELLS)
 
 
-def other_samples(cells: Sequence[Cells], shares: Floats, rng: np.random.Generator) -> list[Floats]:
+def _other_samples(
+    cells: Sequence[_Cells], shares: Floats, rng: np.random.Generator
+) -> list[Floats]:
     """Return what each record counts in other samples of the same size, whatever the order of records is."""
     together = 14  # 22¹⁴ cells have numbers of 64 bits
     keys = [
@@ -164,22 +152,22 @@ def other_samples(cells: Sequence[Cells], shares: Floats, rng: np.random.Generat
     return samples
 
 
-def move_of(cells: Sequence[Cells], chosen: Sequence[int], masses: Masses) -> Move:
-    """Compare the tables of some columns before and after, and in other samples."""
+def _move_of(cells: Sequence[_Cells], chosen: Sequence[int], masses: _Masses) -> list[float]:
+    """Compare the tables of some columns before and after, and in other samples.
+
+    Returns the share of the records in another cell, after and on average in other samples; then, of two
+    columns, the same for the change of Cramér's V.
+    """
     size, key = _WIDTH ** len(chosen), _joint([cells[j].before for j in chosen])
     before, *others = (np.bincount(key, mass, size) for mass in (masses.before, *masses.samples))
     after = np.bincount(_joint([cells[j].after for j in chosen]), masses.after, size)
-    strength = other_strengths = 0.0
+    moved, *by_sample = (np.abs(table - before).sum() / 2 for table in (after, *others))
+    change, change_by_sample = 0.0, [0.0]
     if len(chosen) == 2:
-        v, key = cramer(before), _joint([cells[j].nearest for j in chosen])
-        strength = abs(cramer(np.bincount(key, masses.after, size)) - v)
-        other_strengths = mean_of(abs(cramer(other) - v) for other in others)
-    return Move(
-        float(np.abs(after - before).sum() / 2),
-        mean_of(np.abs(other - before).sum() / 2 for other in others),
-        strength,
-        other_strengths,
-    )
+        nearest = np.bincount(_joint([cells[j].nearest for j in chosen]), masses.after, size)
+        v = cramer(before)
+        change, *change_by_sample = (abs(cramer(table) - v) for table in (nearest, *others))
+    return [moved, float(np.mean(by_sample)), change, float(np.mean(change_by_sample))]
 
 
 def _joint(cells: Sequence[NDArray[np.uint8]]) -> Labels:
@@ -219,7 +207,7 @@ def correlations(values: Floats, mass: Floats) -> Floats:
     there = (~np.isnan(values)).astype(np.float64)
     Z = np.zeros_like(there)  # standard deviations from the mean, 0 where missing
     for j, column in enumerate(values.T):
-        moved, shares = centred(at_most_1(column)[0], mass)
+        moved, shares = _centred(_at_most_1(column)[0], mass)
         spread = float(np.sqrt(shares @ np.square(moved)))
         if spread > _CONSTANT:
             Z[:, j] = moved / spread
@@ -234,7 +222,7 @@ def correlations(values: Floats, mass: Floats) -> Floats:
     return np.clip(np.where(varies & varies.T & (total > 0), r, 0.0), -1.0, 1.0)
 
 
-def centred(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
+def _centred(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """Return values less their mean, and each one's share of all that counts; 0 where one is missing."""
     there = ~np.isnan(values)
     mass = np.where(there, mass, 0.0)
@@ -244,23 +232,16 @@ def centred(values: Floats, mass: Floats) -> tuple[Floats, Floats]:
     return np.where(there, moved - float(mass @ moved) / total, 0.0), mass / total
 
 
-def spread_of(column: ComparedColumn, masses: Masses) -> float | None:
-    """Return σ after/σ before; None where the original does not vary, and of categories."""
-    if column.is_category:
-        return None
-    before, after = (
-        float(np.sqrt(weight @ np.square(moved)))
-        for moved, weight in (
-            centred(column.before, masses.before),
-            centred(column.after, masses.after),
-        )
-    )
-    return after / before if before else None
+def _spread_of(column: ComparedColumn, masses: _Masses) -> float | None:
+    """Return σ after/σ before of a number; None where the original does not vary."""
+    moved, weight = _centred(column.before, masses.before)
+    before = float(np.sqrt(weight @ np.square(moved)))
+    moved, weight = _centred(column.after, masses.after)
+    return float(np.sqrt(weight @ np.square(moved))) / before if before else None
 
 
-def correlation_change(columns: Sequence[ComparedColumn], masses: Masses) -> float | None:
+def _correlation_change(numbers: Sequence[ComparedColumn], masses: _Masses) -> float | None:
     """Return the mean of |r' − r| over all pairs of numbers, each over the records that have both."""
-    numbers = [column for column in columns if not column.is_category]
     if len(numbers) < 2:
         return None
     before = correlations(np.column_stack([c.before for c in numbers]), masses.before)
@@ -268,12 +249,10 @@ def correlation_change(columns: Sequence[ComparedColumn], masses: Masses) -> flo
     return float(np.abs(after - before)[np.triu_indices(len(numbers), 1)].mean())
 
 
-def rare_share(columns: Sequence[ComparedColumn], masses: Masses) -> float | None:
+def _rare_share(categories: Sequence[ComparedColumn], masses: _Masses) -> float | None:
     """Return the share of rare categories after/before, over all columns; None where there are none."""
     total = np.zeros(2)
-    for column in columns:
-        if not column.is_category:
-            continue
+    for column in categories:
         shares = []
         levels = np.unique(column.before[~np.isnan(column.before)])
         for values, mass in ((column.before, masses.before), (column.after, masses.after)):
@@ -332,7 +311,7 @@ class Fidelity:
     @property
     def spread(self) -> float | None:
         """Mean of σ after/σ before over all numbers; None where there are none."""
-        return float(np.mean(list(self.spreads.values()))) if self.spreads else None
+        return float(np.mean([*self.spreads.values()])) if self.spreads else None
 
     @property
     def order(self) -> int:
@@ -461,42 +440,41 @@ def fidelity_of(
     n = len(columns[0].before)
     # Weights may have a sum that is too large for a number.
     shares, after = (
-        np.ones(size) if w is None else at_most_1(w)[0]
+        np.ones(size) if w is None else _at_most_1(w)[0]
         for w, size in ((weights, n), (released_weights, len(columns[0].after)))
     )
     shares, after = shares / shares.sum(), after / after.sum()
     # Threads of the library for products would wait for each other longer than they work.
     with threadpool_limits(1), ThreadPoolExecutor(thread_count()) as pool:
-        columns = list(pool.map(scaled, columns))
-        cells = list(pool.map(cells_of, columns))
+        columns = list(pool.map(_scaled, columns))
+        cells = list(pool.map(_cells_of, columns))
         # A column of one value makes no table of its own.
         varied = [j for j, cell in enumerate(cells) if np.ptp(np.concatenate(cell[:2]))] or [0]
         columns, cells = [columns[j] for j in varied], [cells[j] for j in varied]
         sets = [sets_of(len(cells), order, rng) for order in (1, 2, 3)]
-        masses = Masses(shares, after, other_samples(cells, shares, rng))
-        moves = list(
-            pool.map(lambda chosen: move_of(cells, chosen, masses), itertools.chain(*sets))
-        )
-        spreads = list(pool.map(lambda column: spread_of(column, masses), columns))
-        off = correlation_change(columns, masses)
-    ends = np.cumsum([len(each) for each in sets])
-    of_order = [moves[end - len(each) : end] for each, end in zip(sets, ends, strict=True)]
-    means = [tuple(map(mean_of, zip(*each, strict=True))) or (None,) * 4 for each in of_order]
-    two = of_order[1]
-    worst = max(range(len(two)), key=lambda i: two[i].share, default=None)
+        masses = _Masses(shares, after, _other_samples(cells, shares, rng))
+        moves = [
+            np.array([*pool.map(lambda chosen: _move_of(cells, chosen, masses), of_order)])
+            for of_order in sets
+        ]
+        numbers = [column for column in columns if not column.is_category]
+        spreads = list(pool.map(lambda column: _spread_of(column, masses), numbers))
+        off = _correlation_change(numbers, masses)
+    means: list[Any] = [[float(np.mean(f)) for f in each.T.copy()] or [None] * 4 for each in moves]
+    worst_pair = None
+    if sets[1]:
+        at = int(np.argmax(moves[1][:, 0]))
+        names = tuple(columns[j].name for j in sets[1][at])
+        worst_pair = WorstPair(names, *moves[1][at, :2].tolist())
     return Fidelity(
         tables=Tables(*(mean[0] for mean in means)),
         sampling=Tables(*(mean[1] for mean in means)),
-        worst_pair=None
-        if worst is None
-        else WorstPair(
-            tuple(columns[j].name for j in sets[1][worst]), two[worst].share, two[worst].sampling
-        ),
-        spreads={c.name: x for c, x in zip(columns, spreads, strict=True) if x is not None},
+        worst_pair=worst_pair,
+        spreads={c.name: x for c, x in zip(numbers, spreads, strict=True) if x is not None},
         correlations=off,
         associations=means[1][2],
         associations_sampling=means[1][3],
-        rare=rare_share(columns, masses),
+        rare=_rare_share([column for column in columns if column.is_category], masses),
         records=n,
         sampled=sampled,
     )

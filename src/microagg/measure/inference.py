@@ -38,19 +38,10 @@ Stop = Callable[[int], bool]  # takes the number of people done, returns whether
 def link(
     tables: AttackTables, known: Sequence[int] | None, attacks: int, seed: int, stop: Stop
 ) -> AttackFigure | None:
-    """Link the columns of two parties through the released records.
+    """Link the columns of two parties through the released records, of so many people at most.
 
-    Parameters
-    ----------
-    tables : what the attacker sees, whom the attack is about, and controls
-    known : columns of the first party, the second has all others; None: random halves for each person
-    attacks : people tried, at most
-    seed : of the halves
-    stop : told the number of people done now and then; returns whether to stop
-
-    Returns
-    -------
-    None where there are not two columns, or nobody was tried.
+    ``known`` are the columns of the first party, the second has all others; None: random halves for each
+    person. Returns None where there are not two columns, or nobody was tried.
     """
     d = len(tables.names)
     if d < 2 or (known is not None and not 0 < len(known) < d):
@@ -96,15 +87,8 @@ def infer(
 ) -> dict[int, AttackFigure]:
     """Guess each secret column of people from the released records nearest in the known columns.
 
-    Parameters
-    ----------
-    tables, attacks, stop : as for :func:`link`
-    known : columns that the attacker knows; a secret is left out of them when it is guessed
-    secrets : columns to guess, each in turn
-
-    Returns
-    -------
-    A figure for each secret, by column number; empty if nobody was tried.
+    A secret is left out of the known columns when it is guessed. Returns a figure for each secret, by column
+    number; nothing if nobody was tried.
     """
     rows = tables.released
     knows = np.zeros(len(tables.names))

@@ -106,9 +106,7 @@ def known_columns(frame: Frame, names: Iterable[Any]) -> dict[Any, Known]:
     columns = {}
     for name in names:
         codes, values, complete = _encoded(frame, name)
-        kind = _kind(values)
-        if kind == "whole" and _is_rounded(values, codes):
-            kind = "real"
+        kind = _kind(values, codes)
         if kind != "other":
             codes = _ascending(codes, values, nan_is_missing=complete)
         columns[name] = Known(codes, kind)
@@ -249,34 +247,28 @@ def _encoded(frame: Frame, name: Any) -> tuple[Labels, Any, bool]:
     return np.concatenate(parts).astype(np.int64), values, column.null_count == 0
 
 
-def _is_rounded(values: Any, codes: Labels) -> bool:
-    """Tell whether whole numbers that repeat end in 0 more often than those that do not.
-
-    People round incomes, and rounded ones meet; ids repeat whatever their last digit is.
-    """
-    repeats = np.bincount(codes[codes >= 0], minlength=len(values)) > 1
-    if repeats.sum() < _FEWEST_REPEATED or repeats.all():
-        return False
-    ends_in_0 = np.array([value is not None and value % 10 == 0 for value in values.to_pylist()])
-    excess = ends_in_0[repeats].mean() - ends_in_0[~repeats].mean()
-    return bool(excess >= _ROUNDED_MORE_OFTEN)
-
-
-def _kind(values: Any) -> str:
-    """Tell the kind of a column from its distinct values."""
+def _kind(values: Any, codes: Labels) -> str:
+    """Tell the kind of a column from its distinct values, and the number of that of each record."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     is_a = pa.types
     if is_a.is_temporal(values.type) and not is_a.is_interval(values.type):
         return "time"
-    if is_a.is_integer(values.type):
-        return "whole"
     if is_a.is_floating(values.type):
         # Whole numbers with missing ones among them come as floats from many a library.
         finite = values.filter(pc.is_finite(values))
-        return "whole" if pc.all(pc.equal(finite, pc.floor(finite))).as_py() else "real"
-    return "real" if is_a.is_decimal(values.type) else "other"
+        if not pc.all(pc.equal(finite, pc.floor(finite))).as_py():
+            return "real"
+    elif not is_a.is_integer(values.type):
+        return "real" if is_a.is_decimal(values.type) else "other"
+    # People round incomes, and rounded ones meet; ids repeat whatever their last digit is.
+    repeats = np.bincount(codes[codes >= 0], minlength=len(values)) > 1
+    if repeats.sum() < _FEWEST_REPEATED or repeats.all():
+        return "whole"
+    ends_in_0 = np.array([value is not None and value % 10 == 0 for value in values.to_pylist()])
+    excess = ends_in_0[repeats].mean() - ends_in_0[~repeats].mean()
+    return "real" if excess >= _ROUNDED_MORE_OFTEN else "whole"
 
 
 def _ascending(codes: Labels, values: Any, nan_is_missing: bool) -> Labels:

@@ -51,7 +51,6 @@ class RowSets(NamedTuple):
 
     ids: Labels  # (n,) number of the set of each row
     kinds: Labels  # (sets,) equal for sets of equal rows
-    sizes: Labels  # (sets,) rows
 
 
 def linked_rows(
@@ -125,8 +124,8 @@ def row_sets(rows: Labels, links: Mapping[Any, Known]) -> dict[Any, RowSets]:
     links : the linking columns
 
     >>> found = row_sets(np.array([0, 1, 1, 0, 0]), {"home": Known(np.array([0, 0, 1, 1, 2]))})
-    >>> found["home"].kinds.tolist(), found["home"].sizes.tolist()
-    ([0, 0, 1], [2, 2, 1])
+    >>> found["home"].kinds.tolist()
+    [0, 0, 1]
     """
     ids = {name: canonical_labels(missing_alone(column.codes)) for name, column in links.items()}
     while True:
@@ -137,7 +136,7 @@ def row_sets(rows: Labels, links: Mapping[Any, Known]) -> dict[Any, RowSets]:
         if finer.max() == rows.max():
             break
         rows = finer
-    return {name: RowSets(ids_of, kinds[name], group_sizes(ids_of)) for name, ids_of in ids.items()}
+    return {name: RowSets(ids_of, kinds[name]) for name, ids_of in ids.items()}
 
 
 def count_row_sets(name: Any, sets: RowSets, k: int, units: Labels | None = None) -> LinkedRows:
@@ -153,7 +152,8 @@ def count_row_sets(name: Any, sets: RowSets, k: int, units: Labels | None = None
     shared_by = group_sizes(sets.kinds)
     if units is not None:
         shared_by = np.minimum(shared_by, count_units(sets.kinds[sets.ids], units))
-    by_size = np.bincount(sets.sizes)[sets.sizes]
+    sizes = group_sizes(sets.ids)
+    by_size = np.bincount(sizes)[sizes]
     each = shared_by[sets.kinds]
     return LinkedRows(
         column=name,

@@ -15,9 +15,7 @@ from microagg.errors import InputError, MicroaggError, shown
 from microagg.plan.column import Column, columns_with
 from microagg.tables.dates import instants
 from microagg.tables.finite import check_not_infinite
-from microagg.tables.frame import Frame
-from microagg.tables.frame_libraries import is_text
-from microagg.tables.numbers_in_text import MISSING_WORDS
+from microagg.tables.frame import Frame, values_as_written
 from microagg.tables.variable import Variable, variable_of
 
 _DAY = 86_400  # seconds
@@ -61,7 +59,8 @@ def protected_values(variable: Variable, before: Frame, after: Frame) -> Floats:
     name = variable.name
     if variable.is_category:
         return _levels(variable, after)
-    if _is_blank(after, name):
+    # A column without any value may be text, since a CSV file tells no type of it.
+    if values_as_written(after, name, from_csv=True).null_count == len(after):
         return np.full(len(after), np.nan)
     if variable.kind == "date":
         return _dates(variable, before, after)
@@ -103,19 +102,6 @@ def compared_columns(
     return columns
 
 
-def _is_blank(frame: Frame, name: Any) -> bool:
-    """Return whether no record has a value; a CSV file tells no type of such a column, so that it is text."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    column = frame.arrow_column(name)
-    if is_text(column.type):
-        missing_words = pa.array(MISSING_WORDS, column.type)
-        blank = pc.is_in(pc.utf8_trim_whitespace(column), value_set=missing_words)
-        return bool(pc.all(pc.or_(blank, pc.is_null(column)), min_count=0).as_py())
-    return bool(column.null_count == len(column))
-
-
 def has_bands(frame: Frame, name: Any) -> bool:
     """Return whether a column holds names of bands of numbers, see :mod:`microagg.encode.recode`."""
     if frame.kind_in_words(name) not in ("text", "categories"):
@@ -141,10 +127,8 @@ def _levels(variable: Variable, after: Frame) -> Floats:
     if variable.kind == "hierarchy":
         known += inner_nodes(variable)
     number_of: dict[Any, int] = {}
-    for number, level in enumerate(known):
+    for number, level in [*enumerate(known), *enumerate(str(level).strip() for level in known)]:
         number_of.setdefault(level, number)
-    for number, level in enumerate(known):
-        number_of.setdefault(str(level).strip(), number)
     numbers = []
     for value in categories:
         at = number_of.get(value, number_of.get(str(value).strip()))
@@ -157,12 +141,15 @@ def _levels(variable: Variable, after: Frame) -> Floats:
 
 def _dates(variable: Variable, before: Frame, after: Frame) -> Floats:
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     name = variable.name
     column = after.arrow_column(name)
     try:
-        if variable.format is not None:
-            column = _parsed(column, variable.format)
+        if variable.format is not None:  # which a few texts alone might not tell
+            texts = pc.utf8_trim_whitespace(column)
+            texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
+            column = pc.strptime(texts, format=variable.format, unit="s")
         else:
             column = column.cast(before.arrow_column(name).type)
         dates = instants(column)
@@ -176,13 +163,3 @@ def _dates(variable: Variable, before: Frame, after: Frame) -> Floats:
     daily = variable.format is not None and "%H" not in variable.format
     values = dates.values + dates.origin
     return np.asarray(values / (_DAY if daily else 1) - variable.origin)
-
-
-def _parsed(column: Any, form: str) -> Any:
-    """Read texts as dates of one format, which a few of them alone might not tell."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    texts = pc.utf8_trim_whitespace(column)
-    texts = pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)
-    return pc.strptime(texts, format=form, unit="s")

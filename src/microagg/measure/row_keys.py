@@ -69,7 +69,7 @@ def _mix_in(chunk: pa.Array, keys: Keys) -> None:
     elif types.is_null(kind):
         chunk = pa.nulls(len(chunk), pa.int64())
     kind = chunk.type
-    valid = _numbers(chunk.buffers()[0], np.uint8) if chunk.null_count else _empty(np.uint8)
+    valid = _bytes(chunk.buffers()[0] if chunk.null_count else None)
     first = chunk.offset
     if types.is_floating(kind):
         values = _of_width(chunk, np.float64)
@@ -90,12 +90,12 @@ def _mix_in(chunk: pa.Array, keys: Keys) -> None:
     elif types.is_large_binary(kind):
         _, offsets, data = chunk.buffers()
         ends = _frozen(np.frombuffer(offsets, np.int64, first + len(chunk) + 1)[first:])
-        hash_bytes(ends, _numbers(data, np.uint8), valid, first, keys)
+        hash_bytes(ends, _bytes(data), valid, first, keys)
     elif types.is_fixed_size_binary(kind):
         width = kind.byte_width
         data = _of_width(chunk, np.dtype((np.void, width))).view(np.uint8) if width else None
         offsets = _frozen(width * np.arange(len(chunk) + 1))
-        hash_bytes(offsets, _empty(np.uint8) if data is None else data, valid, first, keys)
+        hash_bytes(offsets, _bytes(None) if data is None else data, valid, first, keys)
     elif types.is_primitive(kind) or types.is_decimal(kind):
         hash_words(_words(chunk), types.is_uint64(kind), valid, first, keys)
     else:
@@ -118,12 +118,10 @@ def _of_width(chunk: pa.Array, kind: Any) -> Any:
     return np.frombuffer(chunk.buffers()[1], kind, chunk.offset + len(chunk))[chunk.offset :]
 
 
-def _numbers(buffer: pa.Buffer | None, kind: Any) -> Any:
-    return _empty(kind) if buffer is None or not buffer.size else np.frombuffer(buffer, kind)
-
-
-def _empty(kind: Any) -> Any:
-    return _frozen(np.empty(0, kind))
+def _bytes(buffer: pa.Buffer | None) -> Any:
+    if buffer is None or not buffer.size:
+        return _frozen(np.empty(0, np.uint8))
+    return np.frombuffer(buffer, np.uint8)
 
 
 def _frozen(values: Any) -> Any:

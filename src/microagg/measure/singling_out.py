@@ -52,17 +52,9 @@ class _Predicates(NamedTuple):
 
 
 def single_out(tables: AttackTables, attacks: int, seed: int) -> dict[str, AttackFigure | None]:
-    """Attack by predicates of one column, and of several.
+    """Attack by so many predicates of one column, and of several; by fewer if the file gives fewer.
 
-    Parameters
-    ----------
-    tables : what the attacker sees, whom the attack is about, and controls
-    attacks : predicates wanted of each kind; a file may give fewer
-    seed : of all choices
-
-    Returns
-    -------
-    ``one_column`` and ``several_columns``; None where the file gives no such predicate.
+    Returns ``one_column`` and ``several_columns``; None where the file gives no such predicate.
     """
     rng = np.random.default_rng(seed)
     distinct, _ = tables.released.distinct()

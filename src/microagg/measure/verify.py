@@ -10,7 +10,6 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -141,16 +140,23 @@ def verify_all(
     csv : how a CSV file is written; None: found out from the file
     units : unit of each record, by the name of a column that was dropped from the file
     """
-    return count_promises(_InMemory(data, csv, units or {}), promises)[0]
+    _check(promises)
+    file = read_file(Path(data), csv=csv) if isinstance(data, str | Path) else data
+    if isinstance(file, Source):
+        written, typed, is_text = Frame(file.as_written), Frame(file.table), file.is_text
+    else:
+        written = typed = Frame(file)
+        is_text = False
+    if not len(written):
+        raise _nothing_to_count()
+    return count_promises(_InMemory(written, typed, units or {}, is_text), promises)[0]
 
 
 def count_promises(
     table: Countable, promises: Sequence[Promise], more: Sequence[Question] = ()
 ) -> tuple[list[Verification], list[ClassSizes]]:
     """Count the records of ``table`` for several ``promises``, and the classes of ``more``, in one go."""
-    for promise in promises:
-        # That there are fewer than k records is a finding, not a mistake.
-        check_k(promise.k, sys.maxsize)
+    _check(promises)
     if not (promises or more):
         return [], []
     chosen = [_columns_to_count(table, promise) for promise in promises]
@@ -186,46 +192,33 @@ def count_promises(
 
 @dataclass(frozen=True)
 class _InMemory:
-    """A file or a frame, all of whose records are at hand."""
+    """A table all of whose records are at hand."""
 
-    data: Any
-    csv: CsvFormat | None
+    written: Frame
+    typed: Frame
     units: Mapping[Any, pa.Array]
-
-    @cached_property
-    def _source(self) -> Any:
-        file = isinstance(self.data, str | Path)
-        return read_file(Path(self.data), csv=self.csv) if file else self.data
-
-    @cached_property
-    def written(self) -> Frame:
-        """The table as the file has it."""
-        frame = Frame(self._source.as_written if isinstance(self._source, Source) else self._source)
-        if not len(frame):
-            raise _nothing_to_count()
-        return frame
-
-    @cached_property
-    def typed(self) -> Frame:
-        """The typed table."""
-        return Frame(self._source.table) if isinstance(self._source, Source) else self.written
+    is_text: bool
 
     def count(self, questions: Sequence[Question]) -> list[ClassSizes]:
         """Count values themselves."""
-        written = self.written
-        is_text = isinstance(self._source, Source) and self._source.is_text
         units, counts = dict(self.units), []
         for by, distinct, *_ in questions:
             if distinct is not None and distinct not in units:
-                units[distinct] = values_as_written(written, distinct, is_text)
-            with explaining_kinds(written, by):
-                columns = [written.arrow_column(name) for name in by]
+                units[distinct] = values_as_written(self.written, distinct, self.is_text)
+            with explaining_kinds(self.written, by):
+                columns = [self.written.arrow_column(name) for name in by]
                 counts.append(ClassSizes.of(*count_combinations(columns, units.get(distinct))))
         return counts
 
     def why_left_out(self, columns: Sequence[Any]) -> dict[Any, str]:
         """Look at all cells."""
         return {name: why_left_out(self.typed, name) for name in columns}
+
+
+def _check(promises: Sequence[Promise]) -> None:
+    for promise in promises:
+        # That there are fewer than k records is a finding, not a mistake.
+        check_k(promise.k, sys.maxsize)
 
 
 def _nothing_to_count() -> InputError:

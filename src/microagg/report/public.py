@@ -2,7 +2,7 @@
 
 It is made from the released table and the plan alone, except for a few figures given as bands (:func:`band`),
 and for the rounded covariances within groups, where no unit makes much of them
-(:mod:`microagg.measure.column_losses`). Anyone who has the file could make all the rest. A new
+(:mod:`microagg.measure.utility`). Anyone who has the file could make all the rest. A new
 measure stays private until it is added here. The plan is shown without the seed, which would let an attacker
 repeat the search, and without the limits that the board set.
 """
@@ -22,13 +22,13 @@ from microagg.evidence.measured import History, Signs
 from microagg.evidence.over_time import history_cautions, history_sentences
 from microagg.evidence.sentences import Caution, promise_words, release_words, required_words
 from microagg.kernels.labels import combine, group_sizes
-from microagg.measure.agreement import agreement_of
 from microagg.measure.before_and_after import column
 from microagg.measure.classes import ClassSizes
-from microagg.measure.column_losses import WithinGroups
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import linked_rows, linking_columns
+from microagg.measure.risk import agreement_of
+from microagg.measure.utility import WithinGroups
 from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan

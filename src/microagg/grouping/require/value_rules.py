@@ -232,7 +232,7 @@ class HiddenValues(Requirement):
     """No group gives a confidential value away.
 
     Protects  against groups whose records agree in a confidential value or, for numbers, nearly agree.
-              This is what is counted for the verdict; see :mod:`microagg.measure.agreement`.
+              This is what is counted for the verdict; see :mod:`microagg.measure.risk`.
     Rule      For every record with the value x, its group has another value; of numbers with 13 different
               values or more, one that differs from x by more than p %. Common values, which are no news, are
               free: those that half of all records have, or more than a tenth where they are such numbers.
