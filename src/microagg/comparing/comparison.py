@@ -371,16 +371,17 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
         figure = attacks.questions.get("inference, nearest records")
         return replace(tried, inference=None if figure is None else figure.residual)
 
-    def load(choice: Key, watch: Listener) -> None:
-        few.protected(for_a_sample(comparison.plan_of(choice)), watch)
-
     def failed(choice: Key, problem: str, tried: bool) -> Choice:
         method, k, release = choice
         return Choice(method, k, release=release, tried=tried, problem=problem)
 
     tries = TimedTries(work, failed, workers=asked["workers"], fair=True)
     # Loading and compiling are no part of the time.
-    loading = TimedTries[Key, None](load, lambda *_: None, workers=1)
+    loading = TimedTries[Key, object](
+        lambda key, watch: few.protected(for_a_sample(comparison.plan_of(key)), watch),
+        lambda *_: None,
+        workers=1,
+    )
     wanted = [(name, k, release) for name in methods for release in releases for k in asked["k"]]
 
     def report(compiling: bool = False) -> None:

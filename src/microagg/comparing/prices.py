@@ -73,7 +73,11 @@ class Price(Figures):
         if self.problem is not None:
             return self.problem
         is_now = self.decision == _NOW
-        said = f"{percent(self.loss)} lost" + ("" if is_now else f" ({_points(self.change)})")
+        said = f"{percent(self.loss)} lost"
+        if not is_now:
+            points = f"{abs(self.change):.{1 if abs(self.change) >= 1 else 2}f}"
+            change = ("+" if self.change > 0 else "−") + with_noun(points, "point")
+            said += f" ({change if abs(self.change) >= 0.01 else 'no change'})"
         if self.at_stake is not None and not is_now:
             said += f"; if an attacker knows it after all, {_records(self.at_stake)} below k"
         else:
@@ -283,19 +287,6 @@ def _records(part: float) -> str:
     if part in (0.0, 1.0):
         return "all records are" if part else "no record is"
     return f"{share(part)} of the records are"
-
-
-def _points(change: float) -> str:
-    """Format a change of a percentage.
-
-    >>> _points(-4.817), _points(0.004)
-    ('−4.8 points', 'no change')
-    """
-    if abs(change) < 0.01:
-        return "no change"
-    digits = 1 if abs(change) >= 1 else 2
-    sign = "+" if change > 0 else "−"
-    return sign + with_noun(f"{abs(change):.{digits}f}", "point")
 
 
 def prices(

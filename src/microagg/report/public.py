@@ -29,7 +29,6 @@ from microagg.measure.column_losses import WithinGroups
 from microagg.measure.disclosure_signs import identifiers, unmixed_units
 from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import linked_rows, linking_columns
-from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
@@ -194,7 +193,20 @@ def public_model(
             role: [str(name) for name in getattr(roles, role)]
             for role in ("protected", "confidential", "known", "renumbered")
         },
-        "methods": [_method(block, categories) for block in plan.blocks],
+        "methods": [
+            {
+                "columns": names(block.columns or (), 12),
+                "method": block.method,
+                "paper": find(block.method).paper,
+                "summary": find(block.method).summary,
+                "k": block.k,
+                "per_column": block.per_column,
+                "released": block.released,
+                "swapped": block.is_swapped,
+                "words": release_words(block, categories),
+            }
+            for block in plan.blocks
+        ],
         "plan": _public_plan(plan, released) if is_text else None,
         "bands": bands,
         "within_groups": [
@@ -212,20 +224,6 @@ def public_model(
             "output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}
         },
         "versions": versions(),
-    }
-
-
-def _method(block: Block, categories: bool) -> dict[str, Any]:
-    return {
-        "columns": names(block.columns or (), 12),
-        "method": block.method,
-        "paper": find(block.method).paper,
-        "summary": find(block.method).summary,
-        "k": block.k,
-        "per_column": block.per_column,
-        "released": block.released,
-        "swapped": block.is_swapped,
-        "words": release_words(block, categories),
     }
 
 
