@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from microagg.base.formatting import few_digits, lost_words, names, number, percent, plural, share
+from microagg.base.formatting import (
+    few_digits,
+    lost_words,
+    names,
+    number,
+    percent,
+    plural,
+    share,
+)
 from microagg.measure.attack import Attacks
 from microagg.measure.before_and_after import DIGITS
 from microagg.measure.estimates import Analysis
@@ -17,7 +25,11 @@ from microagg.measure.risk import Risk
 from microagg.measure.utility import Utility
 from microagg.plan.block import Block, Require
 from microagg.plan.plan import Plan
+from microagg.plan.registry import find
 from microagg.plan.sections import Accept
+
+if TYPE_CHECKING:
+    from microagg.evidence.measured import Measured, Part
 
 Severity = Literal["note", "warning", "amber"]
 
@@ -81,8 +93,7 @@ def thresholds_of(
     """
     thresholds = []
     if accept.loss is not None:
-        limit = f"at most {accept.loss:g} %"
-        passed = loss <= accept.loss
+        limit, passed = f"at most {accept.loss:g} %", loss <= accept.loss
         thresholds.append(Threshold("information loss", limit, percent_words(loss), passed))
     if accept.linkage is not None:
         measured = share(linkage.share)
@@ -125,19 +136,26 @@ def promise_words(plan: Plan) -> str:
     most, weight = 12 if len(plan.blocks) == 1 else 6, plan.weight
     swapped, shared = list[str](), list[tuple[str, str]]()
     for block in plan.blocks:
+        strata, who = plan.strata_of(block).columns, plan.words_of_unit(plan.unit_of(block).column)
         if block.is_swapped:
-            swapped.append(swap_promise(plan, block))
+            where = f"its stratum ({names(strata, 6)})" if strata else "the table"
+            bundles = plan.bundles_of(block)
+            bound = "".join(f" {names(bundle)} are dealt together." for bundle in bundles)
+            swapped.append(
+                f"In groups of at least {block.k:,} {who}, each column's values were dealt to the rows at "
+                f"random, column by column.{bound} The dealing itself tells nothing about whose value is "
+                f"whose. Every released value stands for at least {block.k:,} {who} of {where}. It may be "
+                "close to each one's own; who knows a group sees the list of its values."
+            )
             continue
         columns, several = names(block.columns or (), most), len(block.columns or ()) != 1
         what = f"each {'combination' if several else 'value'} of {columns}"
         if block.per_column and several:
             what = f"each value of {columns}, every column by itself,"
-        strata = plan.strata_of(block).columns
         also = [f"the strata {names(strata, 6)}"] if strata else []
         if weight is not None and weight.column in plan.also_shared(block):
             also.append(f"the released weight {names([weight.column])}")
         what += f" together with {' and '.join(also)}" if also else ""
-        who = plan.words_of_unit(plan.unit_of(block).column)
         shared.append((what, f"by at least {block.k:,} {who}"))
     if len(shared) == 1:
         swapped.insert(0, f"In the released file, {shared[0][0]} is shared {shared[0][1]}.")
@@ -145,21 +163,6 @@ def promise_words(plan: Plan) -> str:
         several_words = "; ".join(map(" ".join, shared))
         swapped.insert(0, f"In the released file, these are shared: {several_words}.")
     return " ".join(swapped)
-
-
-def swap_promise(plan: Plan, block: Block) -> str:
-    """Say what swapping within groups does and what every released value stands for."""
-    k, who = f"{block.k:,}", plan.words_of_unit(plan.unit_of(block).column)
-    strata = plan.strata_of(block).columns
-    where = f"its stratum ({names(strata, 6)})" if strata else "the table"
-    bundles = plan.bundles_of(block)
-    bound = "".join(f" {names(bundle)} are dealt together." for bundle in bundles)
-    return (
-        f"In groups of at least {k} {who}, each column's values were dealt to the rows at random, column by "
-        f"column.{bound} The dealing itself tells nothing about whose value is whose. Every released value "
-        f"stands for at least {k} {who} of {where}. It may be close to each one's own; who knows a group "
-        "sees the list of its values."
-    )
 
 
 def release_words(block: Block, categories: bool) -> str:
@@ -329,3 +332,71 @@ def cases_words(linkage: Linkage) -> str:
     ends = {0.0: f"at most {share(linkage.high)}", 1.0: f"at least {share(linkage.low)}"}
     interval = ends.get(linkage.share, f"{share(linkage.low)} to {share(linkage.high)}")
     return f"{cases} ({interval}, from a sample of {number(linkage.records)})"
+
+
+def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
+    """Say whether any method could do better: a word, and the sentence.
+
+    Proofs are about the loss of the groups, and say so where the released values lose more, or columns were
+    recoded before.
+    """
+    partition, block, utility = part.partition, plan.block_of(part.columns), measured.utility
+    used, frozen = guarantee(plan, measured, part), measured.has_frozen_groups
+    # Bounds are on the loss of means, which lose least: they say little of other aggregates.
+    if block.released != "mean":
+        return "not known", (
+            f"Not computed: bounds are for means, and these groups release their {block.released}."
+        )
+    options, merged = partition.options, _satisfies_more(plan, block)
+    plain_cost = str(options.get("cost", "sse")) == "sse" and not options.get("group_cost")
+    weighted, counts = plan.weight is not None, measured.signs.missing_counts.values()
+    missing = any(column.missing for column in counts)
+    in_cells = plan.strata_of(block).columns or (missing and plan.missing.policy == "pattern")
+    # Groups of one cell never cross into another, and a bound is the sum of those of all cells.
+    where = " that keep to strata and patterns of missing values" if in_cells else ""
+    where += ", all made anew," * frozen
+    gap = None if measured.weighted and not partition.weighted else partition.gap
+    if used == "exact" and plain_cost and not weighted:
+        word, sentence = "no", f"The method is exact: no groups with this k{where} lose less"
+    elif gap == 0:
+        word, sentence = "no", f"Proved: no groups of {partition.k:,} or more{where} lose less"
+    elif gap is not None:
+        word = f"by at most {percent_words(100 * gap)}"
+        least = percent_words(partition.information_loss * (1 - gap))
+        sentence = (
+            f"of the loss: it is proved that groups of {partition.k:,} or more{where} lose at least {least}"
+            + ", whatever else they satisfy" * merged
+        )
+    elif frozen:
+        return "not known", "Not computed: groups of earlier files are kept."
+    elif weighted or merged:
+        return "not known", "Not computed for plans with a weight, a unit or extra requirements."
+    else:
+        exact = "exact for another cost, and others may lose less"
+        kind = {"exact": exact, "approximation": "an approximation", "heuristic": "a heuristic"}[
+            used
+        ]
+        return "not known", f"Not computed: the method is {kind}."
+    recoded = not plan.coarsened.keys().isdisjoint(part.columns)
+    if recoded or percent(utility.information_loss) != percent(utility.group_loss):
+        of = "of the recoded table, without rounding and categories" if recoded else "alone"
+        blanked = any(column.blanked for column in counts)
+        of += ", blanked values aside," if blanked else "," * recoded
+        sentence += f"; these groups {of} lose {percent_words(partition.information_loss)}"
+    return word, f"{sentence}."
+
+
+def guarantee(plan: Plan, measured: Measured, part: Part) -> str:
+    """Return what is proved of the groups of a part: methods prove theirs for k records and nothing else."""
+    if measured.has_frozen_groups:
+        return "heuristic"
+    partition = part.partition
+    used = find(partition.method).guarantee_for(part.coordinates, partition.weighted)
+    more = _satisfies_more(plan, plan.block_of(part.columns))
+    return "heuristic" if more and used == "exact" else str(used)
+
+
+def _satisfies_more(plan: Plan, block: Block) -> bool:
+    """Return whether groups of a block must satisfy more than k records."""
+    requires_more = bool(block.require) or block.standing is not None
+    return plan.unit_of(block).column is not None or requires_more
