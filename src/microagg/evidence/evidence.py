@@ -8,7 +8,7 @@ has an original record. :mod:`microagg.report.public` decides what may be publis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -64,9 +64,7 @@ class Evidence(Measured):
     @classmethod
     def of(cls, plan: Plan, measured: Measured) -> Evidence:
         """Judge what was measured by the plan."""
-        return cls(
-            plan=plan, **{field.name: getattr(measured, field.name) for field in fields(Measured)}
-        )
+        return cls(plan=plan, **vars(measured))
 
     def __repr__(self) -> str:
         """Sum up the release in at most ten lines."""

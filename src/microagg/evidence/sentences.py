@@ -6,15 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from microagg.base.formatting import (
-    few_digits,
-    lost_words,
-    names,
-    number,
-    percent,
-    plural,
-    share,
-)
+from microagg.base.formatting import few_digits, lost_words, names, number, percent, plural, share
 from microagg.measure.attack import Attacks
 from microagg.measure.before_and_after import DIGITS
 from microagg.measure.estimates import Analysis
