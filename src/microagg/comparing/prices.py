@@ -162,7 +162,8 @@ class Prices:
             return f"Tried on all {plural(self.records, 'record')}, with effort fast."
         losses = "that follow what the plan as it stands loses on all records."
         if self.margin is not None:
-            right = f"right to about {_margin(self.margin)}; their differences are more exact."
+            points = with_noun(f"{self.margin:.2g}", "point")
+            right = f"right to about {points}; their differences are more exact."
             losses = f"for the whole table, {right}"
         return (
             f"Tried on {self.sampled:,} of {plural(self.records, 'record')}, with effort fast. Losses are "
@@ -207,7 +208,8 @@ class Prices:
         now, plan = self.now, self.plan
         estimate, of = "", ""
         if self.margin is not None:
-            estimate, of = f"estimate, ± {_margin(self.margin)}", "of the sample"
+            points = with_noun(f"{self.margin:.2g}", "point")
+            estimate, of = f"estimate, ± {points}", "of the sample"
         fewer = fewer_than(plan.k, plan.words_of_unit(next(iter(plan.units), None)))
         facts = [
             ("information lost", percent(now.loss), estimate),
@@ -272,10 +274,6 @@ class Prices:
             lines.append((listed_names([column.column]), f"{column.role}{lost}"))
             lines += [(f"  {price.decision}", price.words) for price in column.decisions]
         return [*lines, ("prices", self.about)]
-
-
-def _margin(points: float) -> str:
-    return with_noun(f"{points:.2g}", "point")
 
 
 def _records(part: float) -> str:

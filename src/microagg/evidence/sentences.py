@@ -180,15 +180,6 @@ def pairing_words(pairing: Pairing, unknown: Sequence[Any]) -> str:
     )
 
 
-def standing_words(standing: float) -> str:
-    """Say for how many people a row equals their true values, where no column is left as it is."""
-    how_many = "none" if not standing else share(standing)
-    return (
-        "No row belongs to one person. A row can still equal somebody's true values: so for "
-        f"{how_many} of the people who are alone with theirs."
-    )
-
-
 def required_words(require: Require) -> list[str]:
     """List what ``require`` asks for readers of the released file, without thresholds of dominance rules.
 
