@@ -24,19 +24,18 @@ from microagg.base.formatting import (
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import Measured, Part
 from microagg.evidence.over_time import history_cautions, history_sentences
+from microagg.evidence.proof import guarantee, proof
 from microagg.evidence.sentences import (
     Caution,
     Threshold,
     attacker_words,
     cases_words,
     fidelity_words,
-    guarantee,
     loss_words,
     odds_words,
     pairing_words,
     percent_words,
     promise_words,
-    proof,
     thresholds_of,
 )
 from microagg.evidence.usable import little_use_words, moved_figures, not_to_do

@@ -144,7 +144,7 @@ def public_model(
     """
     protected = [_variable(released, name, plan) for name in roles.protected]
     categories = any(variable.is_category for variable in protected)
-    signs, promised, alone, known = _seen_in_file(released, plan, roles, text)
+    signs, (promised, alone, known) = _seen_in_file(released, plan, roles, text)
     cautions = [c for c in cautions_of(plan, roles, signs) if c.severity == "amber"]
     who = plan.words_of_unit(roles.unit)
     if list(history_cautions(history, who)):
@@ -268,7 +268,7 @@ def _distinguished(released: Frame, wanted: Sequence[Any], text: Frame | None) -
 
 def _seen_in_file(
     released: Frame, plan: Plan, roles: Roles, text: Frame | None
-) -> tuple[Signs, ClassSizes, ClassSizes, ClassSizes]:
+) -> tuple[Signs, list[ClassSizes]]:
     """Return what calls for a caution, as far as the file shows it, and the sizes of three kinds of classes.
 
     Classes are by what the promise is about, by the protected columns alone, and with the known ones.
@@ -294,8 +294,8 @@ def _seen_in_file(
             unmixed=unmixed_units(_classes_of_records(released, plan), {**known, **renumbered}),
             agreements={n: agreement_of(released, n, with_known) for n in plan.confidential},
         )
-    sizes = (ClassSizes.of_labels(labels, units) for labels in (promised, alone, with_known))
-    return signs, *sizes
+    classes = (promised, alone, with_known)
+    return signs, [ClassSizes.of_labels(labels, units) for labels in classes]
 
 
 def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]:
