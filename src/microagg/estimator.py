@@ -222,7 +222,8 @@ class Microaggregator(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  #
         if isinstance(given, np.ndarray):
             table = Frame(released)
             return np.column_stack([table.doubles(name) for name in table.names])
-        return _with_index_of(given, released)
+        has_labels = nw.from_native(released).implementation.is_pandas_like()
+        return released.set_axis(given.index) if has_labels else released
 
 
 def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:
@@ -237,16 +238,9 @@ def _with_weights(table: Frame, weights: Any) -> tuple[Frame, str]:
             f"{plural(len(table), 'record')}; got shape {values.shape}, and {np.sum(~(values > 0))} "
             "of them are not above zero. A record of weight zero would be released unprotected."
         )
+    column = nw.from_native(table.doubles_like(table.names[0], values), series_only=True)
     frame = nw.from_native(table.native, eager_only=True)
-    column = nw.to_native(nw.new_series(name, values, backend=frame.implementation))
-    column = nw.from_native(_with_index_of(table.native, column), series_only=True).alias(name)
-    return Frame(frame.with_columns(column)), name
-
-
-def _with_index_of(given: Any, released: Any) -> Any:
-    """Return a frame or column with the row labels of another, where its library has any."""
-    wrapped = nw.from_native(released, allow_series=True)
-    return released.set_axis(given.index) if wrapped.implementation.is_pandas_like() else released
+    return Frame(frame.with_columns(column.alias(name))), name
 
 
 def _rows(native: Any, rows: Labels) -> Any:

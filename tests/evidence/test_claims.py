@@ -11,7 +11,7 @@ import microagg
 from microagg import Plan
 from microagg.base.formatting import percent
 from microagg.evidence.measured import CountedFile
-from microagg.evidence.sentences import swap_promise
+from microagg.evidence.sentences import promise_words
 from microagg.plan.block import Block
 
 pytestmark = pytest.mark.filterwarnings("ignore::microagg.DisclosureRiskWarning")
@@ -88,7 +88,7 @@ def test_an_exact_method_proves_nothing_once_groups_are_merged_for_units(tmp_pat
 def test_swapped_values_stand_for_units_of_their_stratum_where_there_is_one():
     def promise(**settings):
         plan = Plan.of(k=3, columns=["a"], release="swap", **settings)
-        return swap_promise(plan, plan.blocks[0])
+        return promise_words(plan)
 
     assert "stands for at least 3 records of the table." in promise()
     assert "stands for at least 3 records of its stratum (region)." in promise(strata=["region"])

@@ -1,5 +1,6 @@
 """Checks that only matter if something else goes wrong, or by a hair: each test fails without its check."""
 
+from dataclasses import replace
 from functools import partial, partialmethod
 
 import numpy as np
@@ -19,7 +20,7 @@ from microagg.errors import VerificationError
 from microagg.evidence.cautions import cautions_of
 from microagg.evidence.measured import Signs
 from microagg.evidence.measuring import cure_of
-from microagg.evidence.sentences import required_words, standing_words, thresholds_of
+from microagg.evidence.sentences import required_words, thresholds_of
 from microagg.formats.batches import open_batches
 from microagg.job.run import protect_file
 from microagg.measure.attack_tables import attack_tables
@@ -29,6 +30,7 @@ from microagg.measure.inference import link
 from microagg.measure.known_columns import Known
 from microagg.measure.linkage import Linkage
 from microagg.measure.linked_rows import LinkedRows, count_row_sets, row_sets
+from microagg.measure.pairing import SwapFigures
 from microagg.measure.risk import Agreement
 from microagg.measure.verify import Question
 from microagg.plan.block import Require
@@ -249,11 +251,16 @@ def test_a_caution_states_the_fact_that_it_was_given(signs, dropped, expected):
 def test_sentences_about_a_plan_leave_nothing_out():
     risk = Require(individual_risk=0.1)
     assert required_words(risk) == ["an individual risk of at most 10.0 %"]
-    assert "so for none of the people" in standing_words(0.0)
-    assert "so for 25.0 % of the people" in standing_words(0.25)
     linkage = Linkage(0.2, 0.2, 0.2, 9, sampled=False)
     table = pd.DataFrame({"a": np.repeat([1.0, 2.0, 3.0], 5), "b": np.tile([1.0, 2.0, 3.0], 5)})
-    fidelity = microagg.protect(table, k=5, columns=["a", "b"]).evidence.fidelity
+    evidence = microagg.protect(table, k=5, columns=["a", "b"]).evidence
+    for standing, words in (
+        (0.0, "so for none of the people"),
+        (0.25, "so for 25.0 % of the people"),
+    ):
+        swapped = replace(evidence, swap=SwapFigures(None, standing, 0))
+        assert words in swapped.alone_words
+    fidelity = evidence.fidelity
     multiple = fidelity.multiple(fidelity.order)
     assert multiple > 0
     passed = [

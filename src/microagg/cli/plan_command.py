@@ -9,8 +9,13 @@ from microagg.base.formatting import names as listed_names
 from microagg.cli.flags import whole_numbers
 from microagg.cli.show import Speaker
 from microagg.cli.warmup_command import Compiling
-from microagg.comparing.freezing import FreezingPrices, freezing_prices
-from microagg.comparing.offers import largest_k, price_answers, swapping_words
+from microagg.comparing.offers import (
+    FreezingPrices,
+    freezing_prices,
+    largest_k,
+    price_answers,
+    swapping_words,
+)
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
 from microagg.compile.warm import needed

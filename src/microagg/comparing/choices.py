@@ -102,15 +102,6 @@ class Choice:
         row["inference"] = self.inference and self.inference._asdict()
         return row
 
-    @property
-    def cost_and_risk(self) -> tuple[float, float]:
-        """What it costs the users of the file, in percent, and what an attacker gains.
-
-        How far tables moved, if that was measured, or the loss; inference, if it was attacked, or linkage.
-        """
-        cost = self.loss if self.tables is None else 100 * self.tables
-        return cost, self.linked if self.inference is None else max(self.inference.share, 0.0)
-
 
 def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
     """Mark those of ``choices`` that are worth choosing.
@@ -120,11 +111,13 @@ def mark_frontier(choices: Sequence[Choice]) -> list[Choice]:
     risk is the linkage, or what is guessed beyond controls. The spread is that of the choices that no
     other beats in one respect and equals in the other. Of equal choices the one with the largest k counts.
     """
-    done = [
-        (*choice.cost_and_risk, -choice.k, i)
-        for i, choice in enumerate(choices)
-        if choice.problem is None
-    ]
+    done = []
+    for i, choice in enumerate(choices):
+        if choice.problem is None:
+            cost = choice.loss if choice.tables is None else 100 * choice.tables
+            gain = choice.inference
+            risk = choice.linked if gain is None else max(gain.share, 0.0)
+            done.append((cost, risk, -choice.k, i))
     front: list[int] = []  # beaten by none: each loses more than the one before and links fewer
     losses, links = list[float](), list[float]()
     for cost, risk, _, i in sorted(done):

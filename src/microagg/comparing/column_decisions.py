@@ -15,7 +15,6 @@ from microagg.engines.memory.table import Table
 from microagg.errors import InputError, MicroaggError
 from microagg.measure.classes import share_below
 from microagg.plan.change_role import ROLE_WORDS, UNPRICED, decided, role_of
-from microagg.plan.column import QUANTITIES
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
 
@@ -43,7 +42,7 @@ def decisions(
         role = role_of(plan, name)
         if role in UNPRICED or guessed.role in ("drop", "unit"):  # it points to single records
             continue
-        others = [*_other_kinds(records, plan, name), *_recodings(records, plan, name, guessed)]
+        others = _other_values(records, plan, name, guessed)
         if (larger := more_important(plan, name)) is not None:
             others.append(f"importance {larger:g}")
         codes, levels = records.frame.categories(name)
@@ -78,58 +77,50 @@ def more_important(plan: Plan, name: Any) -> float | None:
     return next(larger, None) if protected and name in plan.analysed else None
 
 
-def _other_kinds(records: Table, plan: Plan, name: Any) -> list[str]:
-    """List other kinds that fit a protected number: spiked where many records have the same, or not."""
-    setting = plan.column(name)
-    if setting.kind not in (None, *QUANTITIES, "spiked") or not records.frame.is_numeric(name):
-        return []
-    if setting.coarsen is not None or not role_of(plan, name).startswith("block-"):
-        return []
-    if setting.kind == "spiked":
-        return ["kind number"]
-    values = records.frame.doubles(name)
-    is_zero = values[~np.isnan(values)] == 0
-    many = setting.kind != "date" and len(is_zero) and is_zero.mean() >= _LEAST_ZEROS
-    return ["kind spiked"] if many else []
+def _other_values(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
+    """List other kinds and coarser values that fit a column that is not dropped, confidential or recoded.
 
-
-def _recodings(records: Table, plan: Plan, name: Any, guessed: Guess) -> list[str]:
-    """List decisions that make a column coarser: ten bands, rare levels merged, prefixes of codes, months.
-
-    A column that is dropped, confidential or recoded already gets none.
+    A protected number may be spiked where many records have none. Coarser are ten bands, prefixes of codes,
+    months, and levels of which the rare ones are merged.
     """
-    setting = plan.column(name)
+    setting, is_number = plan.column(name), records.frame.is_numeric(name)
     if setting.coarsen is not None or name in plan.drop or name in plan.confidential:
         return []
+    others = list[str]()
+    values = records.frame.doubles(name) if is_number else np.zeros(0)
+    there = values[~np.isnan(values)]
+    if is_number and role_of(plan, name).startswith("block-"):
+        if setting.kind == "spiked":
+            others.append("kind number")
+        elif setting.kind in (None, "number", "integer") and len(there):
+            others += ["kind spiked"] * bool((there == 0).mean() >= _LEAST_ZEROS)
     kind = setting.kind or guessed.kind or "number"
-    if kind in ("number", "integer") and records.frame.is_numeric(name):
-        values = records.frame.doubles(name)
+    if kind in ("number", "integer") and is_number:
         low, high = np.nanquantile(values, [0.05, 0.95]) if len(values) else (0.0, 0.0)
         width = (high - low) / _BANDS
         if not 0 < width < math.inf:
-            return []
+            return others
         power = 10.0 ** math.floor(math.log10(width))
         width = max(step * power for step in (1, 2, 5) if step * power <= width)
-        if width < 2 and bool((values[~np.isnan(values)] % 1 == 0).all()):
-            return []
-        return [f"coarsen bands:{int(width) if width >= 1 else width}"]
+        if width < 2 and bool((there % 1 == 0).all()):
+            return others
+        return [*others, f"coarsen bands:{int(width) if width >= 1 else width}"]
     if kind not in ("nominal", "ordinal"):
-        return ["coarsen to:month"] if kind == "date" else []
+        return [*others, "coarsen to:month"] if kind == "date" else others
     codes, levels = records.frame.categories(name)
     counts = np.bincount(codes[codes >= 0], minlength=len(levels))
     fewest = 2 if kind == "nominal" else 1  # one rare level of an order has a neighbour to join
-    coarser = []
     for rare in sorted({2 * plan.k, len(codes) // _RARE_OF}):
         is_rare = (counts > 0) & (counts < rare)
         if rare > 1 and is_rare.sum() >= fewest and (counts >= rare).any():
-            coarser.append(f"coarsen rare:{rare}")
+            others.append(f"coarsen rare:{rare}")
     texts = [level for level in levels if isinstance(level, str)]
     length = len(texts[0]) if texts else 0
     # Codes are all equally long and have a digit.
     if kind == "nominal" and all(len(t) == length and any(map(str.isdigit, t)) for t in texts):
         left = {cut: len({text[:cut] for text in texts}) for cut in range(length - 1, 0, -1)}
-        coarser += [f"coarsen prefix:{cut}" for cut, n in left.items() if 1 < n < len(texts)]
-    return coarser
+        others += [f"coarsen prefix:{cut}" for cut, n in left.items() if 1 < n < len(texts)]
+    return others
 
 
 def _check_stratum(records: Table, plan: Plan) -> None:

@@ -289,16 +289,8 @@ def compare(
         if plan.blocks[0].columns is None:  # all are protected as numbers
             kinds = {**dict.fromkeys(names, "number"), **plan.columns}
             plan = plan.override(columns=names, kinds=kinds)
-    prepared = prepare(
-        records,
-        plan.override(**settings),
-        k,
-        methods,
-        release,
-        budget=budget,
-        workers=workers,
-        attack=attack,
-    )
+    plan = plan.override(**settings)
+    prepared = prepare(records, plan, k, methods, release, attack, budget, workers)
     return try_prepared(prepared, progress)
 
 
@@ -308,15 +300,14 @@ def prepare(
     k: Any,
     methods: Any = None,
     release: str | Iterable[str] | None = None,
-    *,
+    attack: bool = False,
     budget: float | None = BUDGET,
     workers: int | None = None,
-    attack: bool = False,
 ) -> Comparison:
     """Check what :func:`compare` is asked before any work; nothing is tried yet.
 
     ``records`` are the table that was read, and ``plan`` has all settings that override it; ``k``,
-    ``methods``, ``release``, ``budget``, ``workers`` and ``attack`` are as for :func:`compare`.
+    ``methods``, ``release``, ``attack``, ``budget`` and ``workers`` are as for :func:`compare`.
     """
     if workers is not None and (not hasattr(workers, "__index__") or workers < 1):
         raise InputError(
@@ -371,16 +362,17 @@ def try_prepared(comparison: Comparison, progress: OnProgress | None = None) -> 
         figure = attacks.questions.get("inference, nearest records")
         return replace(tried, inference=None if figure is None else figure.residual)
 
-    def load(choice: Key, watch: Listener) -> None:
-        few.protected(for_a_sample(comparison.plan_of(choice)), watch)
-
     def failed(choice: Key, problem: str, tried: bool) -> Choice:
         method, k, release = choice
         return Choice(method, k, release=release, tried=tried, problem=problem)
 
     tries = TimedTries(work, failed, workers=asked["workers"], fair=True)
     # Loading and compiling are no part of the time.
-    loading = TimedTries[Key, None](load, lambda *_: None, workers=1)
+    loading = TimedTries[Key, object](
+        lambda key, watch: few.protected(for_a_sample(comparison.plan_of(key)), watch),
+        lambda *_: None,
+        workers=1,
+    )
     wanted = [(name, k, release) for name in methods for release in releases for k in asked["k"]]
 
     def report(compiling: bool = False) -> None:

@@ -73,7 +73,11 @@ class Price(Figures):
         if self.problem is not None:
             return self.problem
         is_now = self.decision == _NOW
-        said = f"{percent(self.loss)} lost" + ("" if is_now else f" ({_points(self.change)})")
+        said = f"{percent(self.loss)} lost"
+        if not is_now:
+            points = f"{abs(self.change):.{1 if abs(self.change) >= 1 else 2}f}"
+            change = ("+" if self.change > 0 else "−") + with_noun(points, "point")
+            said += f" ({change if abs(self.change) >= 0.01 else 'no change'})"
         if self.at_stake is not None and not is_now:
             said += f"; if an attacker knows it after all, {_records(self.at_stake)} below k"
         else:
@@ -158,7 +162,8 @@ class Prices:
             return f"Tried on all {plural(self.records, 'record')}, with effort fast."
         losses = "that follow what the plan as it stands loses on all records."
         if self.margin is not None:
-            right = f"right to about {_margin(self.margin)}; their differences are more exact."
+            points = with_noun(f"{self.margin:.2g}", "point")
+            right = f"right to about {points}; their differences are more exact."
             losses = f"for the whole table, {right}"
         return (
             f"Tried on {self.sampled:,} of {plural(self.records, 'record')}, with effort fast. Losses are "
@@ -203,7 +208,8 @@ class Prices:
         now, plan = self.now, self.plan
         estimate, of = "", ""
         if self.margin is not None:
-            estimate, of = f"estimate, ± {_margin(self.margin)}", "of the sample"
+            points = with_noun(f"{self.margin:.2g}", "point")
+            estimate, of = f"estimate, ± {points}", "of the sample"
         fewer = fewer_than(plan.k, plan.words_of_unit(next(iter(plan.units), None)))
         facts = [
             ("information lost", percent(now.loss), estimate),
@@ -270,10 +276,6 @@ class Prices:
         return [*lines, ("prices", self.about)]
 
 
-def _margin(points: float) -> str:
-    return with_noun(f"{points:.2g}", "point")
-
-
 def _records(part: float) -> str:
     """Say how many of the records are something.
 
@@ -283,19 +285,6 @@ def _records(part: float) -> str:
     if part in (0.0, 1.0):
         return "all records are" if part else "no record is"
     return f"{share(part)} of the records are"
-
-
-def _points(change: float) -> str:
-    """Format a change of a percentage.
-
-    >>> _points(-4.817), _points(0.004)
-    ('−4.8 points', 'no change')
-    """
-    if abs(change) < 0.01:
-        return "no change"
-    digits = 1 if abs(change) >= 1 else 2
-    sign = "+" if change > 0 else "−"
-    return sign + with_noun(f"{abs(change):.{digits}f}", "point")
 
 
 def prices(

@@ -166,39 +166,35 @@ def check_budget(budget: Any) -> float:
     return real("budget", budget, "a number of seconds above 0", lambda seconds: seconds > 0)
 
 
-def try_plan(records: Table, plan: Plan) -> Figures:
+def try_plan(records: Table, plan: Plan, watch: Listener | None = None) -> Figures:
     """Carry out a plan whose columns all have a role; a plan that cannot be carried out has a problem.
 
     An analysis that a sample is too small for is left out.
     """
+    if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
+        return Figures(problem=f"an analysis needs {listed_names(gone)}")
     try:
-        return _figures(records, plan)
+        release = records.protected(Completed(replace(plan, analyses=()), None), watch)
+        analyses = list[Analysis]()
+        for wanted in plan.analyses:
+            with suppress(InputError):
+                analyses += release.measure(analyses=[wanted])[0].analyses
+        utility, known, fidelity = release.utility, release.with_known, release.fidelity
+        return Figures(
+            utility.information_loss,
+            utility.even_loss,
+            utility.group_loss,
+            utility.by_column,
+            known.linkage.share,
+            known.below_k,
+            release.if_confidential_known.below_k if plan.confidential else None,
+            release.stakes,
+            tuple(analyses),
+            fidelity.tables[fidelity.order - 1] or 0.0,
+            fidelity.multiple(fidelity.order),
+        )
     except MicroaggError as error:
         return Figures(problem=str(error))
-
-
-def _figures(records: Table, plan: Plan, watch: Listener | None = None) -> Figures:
-    if gone := [name for name in plan.analysed if name in plan.drop or name in plan.renumber]:
-        raise InputError(f"an analysis needs {listed_names(gone)}")
-    release = records.protected(Completed(replace(plan, analyses=()), None), watch)
-    analyses = list[Analysis]()
-    for wanted in plan.analyses:
-        with suppress(InputError):
-            analyses += release.measure(analyses=[wanted])[0].analyses
-    utility, known, fidelity = release.utility, release.with_known, release.fidelity
-    return Figures(
-        utility.information_loss,
-        utility.even_loss,
-        utility.group_loss,
-        utility.by_column,
-        known.linkage.share,
-        known.below_k,
-        release.if_confidential_known.below_k if plan.confidential else None,
-        release.stakes,
-        tuple(analyses),
-        fidelity.tables[fidelity.order - 1] or 0.0,
-        fidelity.multiple(fidelity.order),
-    )
 
 
 def try_plans(
@@ -215,7 +211,7 @@ def try_plans(
     :class:`microagg.StopSearch`.
     """
     tries = TimedTries[Key, Figures](
-        lambda key, watch: _figures(records, quickly(plans[key]), watch),
+        lambda key, watch: try_plan(records, quickly(plans[key]), watch),
         lambda _, problem, tried: Figures(problem=problem if tried else LATE),
         ends=ends,
     )

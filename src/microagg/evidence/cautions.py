@@ -375,8 +375,17 @@ def about_agreement(plan: Plan, roles: Roles, signs: Signs) -> Iterator[Caution]
             limit = f"That is {share(disclosed_part)} of the records; the plan accepts {share(accepted)}."
             yield Caution("note", disclosed, f"{words} {limit}")
             return
-        advice, cures = _tried(signs.cure, disclosed) if signs.cure else _untried(plan, signs)
-        yield Caution("amber", disclosed, words, advice, cures=cures)
+        if signs.cure:
+            advice, cures = _tried(signs.cure, disclosed)
+        else:  # what may prevent it, where nothing could be tried
+            asked = {name for block in plan.blocks for name in block.require.distinct}
+            exact = [name for name, each in agreements.items() if each.exact and name not in asked]
+            close = [name for name in disclosed if name not in exact]
+            flags = _require_flags({"distinct": dict.fromkeys(exact[:_NAMED], 2)})
+            advice = f"Require different values: {flags}. " if exact else ""
+            advice += f"Raise k, or protect {names(close, _NAMED)} too." if close else ""
+            cures = (*_each(exact, "require distinct:2"), *_each(close, "protect"))
+        yield Caution("amber", disclosed, words, advice.strip(), cures=cures)
         return
     common = {name: each.harmless for name, each in agreements.items() if each.harmless}
     if common:
@@ -411,21 +420,6 @@ def _tried(cure: Cure, disclosed: Sequence[Any]) -> tuple[str, Decisions]:
         for name, value in columns.items()
     ]
     return f"This prevents it: {flags}.{price}", (*decisions, *((n, "drop") for n in cure.drop))
-
-
-def _untried(plan: Plan, signs: Signs) -> tuple[str, Decisions]:
-    """Say what may prevent disclosure by groups, where nothing could be tried; and the decisions."""
-    asked = {name for block in plan.blocks for name in block.require.distinct}
-    agreements = signs.agreements.items()
-    exact = [name for name, each in agreements if each.exact and name not in asked]
-    close = [name for name, each in agreements if each.records and name not in exact]
-    advice = []
-    if exact:
-        flags = _require_flags({"distinct": dict.fromkeys(exact[:_NAMED], 2)})
-        advice.append(f"Require different values: {flags}.")
-    if close:
-        advice.append(f"Raise k, or protect {names(close, _NAMED)} too.")
-    return " ".join(advice), (*_each(exact, "require distinct:2"), *_each(close, "protect"))
 
 
 def _drop_flag(columns: Sequence[Any]) -> str:

@@ -8,7 +8,7 @@ has an original record. :mod:`microagg.report.public` decides what may be publis
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any, Literal
 
@@ -36,7 +36,6 @@ from microagg.evidence.sentences import (
     pairing_words,
     percent_words,
     promise_words,
-    standing_words,
     thresholds_of,
 )
 from microagg.evidence.usable import little_use_words, moved_figures, not_to_do
@@ -63,9 +62,7 @@ class Evidence(Measured):
     @classmethod
     def of(cls, plan: Plan, measured: Measured) -> Evidence:
         """Judge what was measured by the plan."""
-        return cls(
-            plan=plan, **{field.name: getattr(measured, field.name) for field in fields(Measured)}
-        )
+        return cls(plan=plan, **vars(measured))
 
     def __repr__(self) -> str:
         """Sum up the release in at most ten lines."""
@@ -231,8 +228,12 @@ class Evidence(Measured):
         """What an attacker gains from the protected columns."""
         if self.swap is None:
             return attacker_words(self.alone, self.k)
-        if self.swap.chance is None:
-            return standing_words(self.swap.standing)
+        if self.swap.chance is None:  # no column is left as it is
+            how_many = share(self.swap.standing) if self.swap.standing else "none"
+            return (
+                "No row belongs to one person. A row can still equal somebody's true values: so for "
+                f"{how_many} of the people who are alone with theirs."
+            )
         known = [name for name in self.roles.known if name not in self.roles.strata]
         linking = [s.column for s in self.signs.linked_rows if s.column not in self.roles.known]
         also = [names(known, 6)] if known else []
@@ -355,7 +356,9 @@ class Evidence(Measured):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: every number that is claimed, with as few digits as a board needs."""
-        counted, history, plan = self.counted, self.history, self.plan
+        counted, history, plan, swap = self.counted, self.history, self.plan, self.swap
+        pairing = self.signs.pairing
+        rates = pairing and {"rate": pairing.rate, "base": pairing.base}
         figures: dict[str, Any] = {
             "verdict": self.verdict,
             "verdict_words": self.verdict_words,
@@ -402,8 +405,13 @@ class Evidence(Measured):
                 "words": self.fidelity_words,
                 "not_to_do": self.not_to_do,
             },
-            "risk": self._risk(),
-            "swap": self._swap(),
+            "risk": self._risk(rates),
+            "swap": swap
+            and {
+                **swap._asdict(),
+                "chance": swap.chance and swap.chance._asdict(),
+                "pairing": rates,
+            },
             "attacks": self._attacks(),
             "requirements": [asdict(rule) for rule in counted.required] if counted else [],
             "verified": counted and counted.as_dict(),
@@ -441,7 +449,7 @@ class Evidence(Measured):
             "proof": sentence,
         }
 
-    def _risk(self) -> dict[str, Any]:
+    def _risk(self, pairing: dict[str, float] | None) -> dict[str, Any]:
         reasons = self.plan.reasons
         claims = [
             {"name": str(name), "reason": reasons.get(name, ""), "below_k": below_k}
@@ -452,21 +460,11 @@ class Evidence(Measured):
             "with_known": self.with_known.as_dict(),
             "if_confidential_known": {**self.if_confidential_known.as_dict(), "claims": claims},
             "known_columns": [{**asdict(harm), "name": str(harm.name)} for harm in self.harms],
-            "pairing": self._pairing(),
+            "pairing": pairing,
             "linked_rows": [
                 {**asdict(sets), "column": str(sets.column)} for sets in self.signs.linked_rows
             ],
         }
-
-    def _pairing(self) -> dict[str, float] | None:
-        pairing = self.signs.pairing
-        return pairing and {"rate": pairing.rate, "base": pairing.base}
-
-    def _swap(self) -> dict[str, Any] | None:
-        if self.swap is None:
-            return None
-        chance = self.swap.chance and self.swap.chance._asdict()
-        return {**self.swap._asdict(), "chance": chance, "pairing": self._pairing()}
 
     def _attacks(self) -> dict[str, Any] | None:
         """Return inference and singling out with controls; None: not tried."""

@@ -44,7 +44,50 @@ class Measuring(TableFigures):
     @cached_property
     def signs(self) -> Signs:
         """What calls for a caution."""
-        return _signs_of(self)
+        roles, both, known = self.roles, self.both, self.known
+        below = self.below_k_with_known if known else 0.0
+        # Strata are part of what k records share, and so is all that follows from them.
+        strata = self.plan.shared_strata
+        extra = {name: column for name, column in known.items() if name not in strata}
+        hidden = self.as_in_file([*roles.dropped, *roles.renumbered])
+        uncounted: list[Any] = []  # in a sample, which may not have all rows of a unit
+        if self.counted is not None and self.is_sample:
+            uncounted = [name for name in self.plan.units if name in roles.released]
+            uncounted += self.counted.together
+        runs: dict[Any, Known] = {}  # rows of dropped units that lie together
+        if self.plan.keep_order:
+            runs = lying_together(linking_columns(self.as_in_file(roles.dropped), self.plan.units))
+        classes = _classes_of_records(self)
+        return Signs(
+            records=self.records,
+            looked_at=len(both),
+            below_k=below,
+            harms=self.harms if below else (),
+            enough=enough(both, known, self.plan.k, self.intake.units) if below else None,
+            identifiers=identifiers(extra),
+            determined=determines({**extra, **self.confidential}, both),
+            linked_rows=self.linked_rows(),
+            uncounted_rows=uncounted,
+            lying_together=self.linked_rows(runs),
+            sorted_by=_sorted_by(self),
+            fine_digits=_fine_digits(self),
+            frame_in_order=self.is_frame and self.plan.keep_order is None,
+            unmixed=unmixed_units(classes, {**known, **hidden}, _seen_again(self)),
+            agreements=self.agreements,
+            cure=None if self.again is None else cure_of(self.plan, self, self.again),
+            steered=[  # other than by merging whole groups
+                name
+                for part in self.parts
+                if part.base is None and (block := self.plan.block_of(part.columns)).is_swapped
+                for name in block.require.columns
+                if name not in roles.protected
+            ],
+            pairing=self.pairing,
+            missing_counts=self.missing_counts,
+            recoded=self.recoded,
+            row_labels=self.intake.frame.distinct_row_labels(),
+            unreadable=self.unreadable,
+        )
 
     def measure(self, *, analyses: Iterable[Any] = ()) -> tuple[Utility, Risk]:
         """Return loss and risk, with analyses as for :func:`microagg.utility`."""
@@ -86,54 +129,6 @@ class Measuring(TableFigures):
                 for j, v in enumerate(both.variables)
             }
         }
-
-
-def _signs_of(table: TableFigures) -> Signs:
-    """Return what calls for a caution in a table before and after."""
-    roles, both, known = table.roles, table.both, table.known
-    below = table.below_k_with_known if known else 0.0
-    # Strata are part of what k records share, and so is all that follows from them.
-    strata = table.plan.shared_strata
-    extra = {name: column for name, column in known.items() if name not in strata}
-    hidden = table.as_in_file([*roles.dropped, *roles.renumbered])
-    uncounted: list[Any] = []  # in a sample, which may not have all rows of a unit
-    if table.counted is not None and table.is_sample:
-        uncounted = [name for name in table.plan.units if name in roles.released]
-        uncounted += table.counted.together
-    runs: dict[Any, Known] = {}  # rows of dropped units that lie together
-    if table.plan.keep_order:
-        runs = lying_together(linking_columns(table.as_in_file(roles.dropped), table.plan.units))
-    classes = _classes_of_records(table)
-    return Signs(
-        records=table.records,
-        looked_at=len(both),
-        below_k=below,
-        harms=table.harms if below else (),
-        enough=enough(both, known, table.plan.k, table.intake.units) if below else None,
-        identifiers=identifiers(extra),
-        determined=determines({**extra, **table.confidential}, both),
-        linked_rows=table.linked_rows(),
-        uncounted_rows=uncounted,
-        lying_together=table.linked_rows(runs),
-        sorted_by=_sorted_by(table),
-        fine_digits=_fine_digits(table),
-        frame_in_order=table.is_frame and table.plan.keep_order is None,
-        unmixed=unmixed_units(classes, {**known, **hidden}, _seen_again(table)),
-        agreements=table.agreements,
-        cure=None if table.again is None else cure_of(table.plan, table, table.again),
-        steered=[  # other than by merging whole groups
-            name
-            for part in table.parts
-            if part.base is None and (block := table.plan.block_of(part.columns)).is_swapped
-            for name in block.require.columns
-            if name not in roles.protected
-        ],
-        pairing=table.pairing,
-        missing_counts=table.missing_counts,
-        recoded=table.recoded,
-        row_labels=table.intake.frame.distinct_row_labels(),
-        unreadable=table.unreadable,
-    )
 
 
 def _sorted_by(table: TableFigures) -> list[SortedColumn]:
@@ -191,12 +186,12 @@ def _seen_again(table: TableFigures) -> dict[Any, Known]:
     columns = known_columns(table.intake.frame, list(dict.fromkeys([*nominal, *sorts, *times])))
     time = combine([columns[name].codes for name in times])
     sorts = [name for name in sorts if columns[name].distinct <= FEW]
-
-    def is_seen_again(name: Any) -> bool:
+    returning = {}
+    for name in nominal:
         others = [columns[other].codes for other in sorts if other != name]
-        return all(seen_again(columns[name].codes, time, others))
-
-    return {name: columns[name] for name in nominal if is_seen_again(name)}
+        if all(seen_again(columns[name].codes, time, others)):
+            returning[name] = columns[name]
+    return returning
 
 
 def _classes_of_records(table: TableFigures) -> list[tuple[Labels, int]]:

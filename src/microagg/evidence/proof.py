@@ -16,21 +16,7 @@ def proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
     Proofs are about the loss of the groups, and say so where the released values lose more, or columns were
     recoded before.
     """
-    word, sentence = _proof(plan, measured, part)
-    utility = measured.utility
-    recoded = not plan.coarsened.keys().isdisjoint(part.columns)
-    differs = recoded or percent(utility.information_loss) != percent(utility.group_loss)
-    if word == "not known" or not differs:
-        return word, sentence
-    blanked = any(column.blanked for column in measured.signs.missing_counts.values())
-    of = "of the recoded table, without rounding and categories" if recoded else "alone"
-    of += ", blanked values aside," if blanked else "," * recoded
-    loss = percent_words(part.partition.information_loss)
-    return word, f"{sentence.removesuffix('.')}; these groups {of} lose {loss}."
-
-
-def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
-    partition, block = part.partition, plan.block_of(part.columns)
+    partition, block, utility = part.partition, plan.block_of(part.columns), measured.utility
     used, frozen = guarantee(plan, measured, part), measured.has_frozen_groups
     # Bounds are on the loss of means, which lose least: they say little of other aggregates.
     if block.released != "mean":
@@ -39,30 +25,41 @@ def _proof(plan: Plan, measured: Measured, part: Part) -> tuple[str, str]:
         )
     options, merged = partition.options, _satisfies_more(plan, block)
     plain_cost = str(options.get("cost", "sse")) == "sse" and not options.get("group_cost")
-    weighted = plan.weight is not None
-    missing = any(column.missing for column in measured.signs.missing_counts.values())
+    weighted, counts = plan.weight is not None, measured.signs.missing_counts.values()
+    missing = any(column.missing for column in counts)
     in_cells = plan.strata_of(block).columns or (missing and plan.missing.policy == "pattern")
     # Groups of one cell never cross into another, and a bound is the sum of those of all cells.
     where = " that keep to strata and patterns of missing values" if in_cells else ""
     where += ", all made anew," * frozen
+    gap = None if measured.weighted and not partition.weighted else partition.gap
     if used == "exact" and plain_cost and not weighted:
-        return "no", f"The method is exact: no groups with this k{where} lose less."
-    if partition.gap is not None and not (measured.weighted and not partition.weighted):
-        if partition.gap == 0:
-            return "no", f"Proved: no groups of {partition.k:,} or more{where} lose less."
-        least = percent_words(partition.information_loss * (1 - partition.gap))
-        return (
-            f"by at most {percent_words(100 * partition.gap)}",
+        word, sentence = "no", f"The method is exact: no groups with this k{where} lose less"
+    elif gap == 0:
+        word, sentence = "no", f"Proved: no groups of {partition.k:,} or more{where} lose less"
+    elif gap is not None:
+        word = f"by at most {percent_words(100 * gap)}"
+        least = percent_words(partition.information_loss * (1 - gap))
+        sentence = (
             f"of the loss: it is proved that groups of {partition.k:,} or more{where} lose at least {least}"
-            + (", whatever else they satisfy." if merged else "."),
+            + ", whatever else they satisfy" * merged
         )
-    if frozen:
+    elif frozen:
         return "not known", "Not computed: groups of earlier files are kept."
-    if weighted or merged:
+    elif weighted or merged:
         return "not known", "Not computed for plans with a weight, a unit or extra requirements."
-    exact = "exact for another cost, and others may lose less"
-    kind = {"exact": exact, "approximation": "an approximation", "heuristic": "a heuristic"}[used]
-    return "not known", f"Not computed: the method is {kind}."
+    else:
+        exact = "exact for another cost, and others may lose less"
+        kind = {"exact": exact, "approximation": "an approximation", "heuristic": "a heuristic"}[
+            used
+        ]
+        return "not known", f"Not computed: the method is {kind}."
+    recoded = not plan.coarsened.keys().isdisjoint(part.columns)
+    if recoded or percent(utility.information_loss) != percent(utility.group_loss):
+        of = "of the recoded table, without rounding and categories" if recoded else "alone"
+        blanked = any(column.blanked for column in counts)
+        of += ", blanked values aside," if blanked else "," * recoded
+        sentence += f"; these groups {of} lose {percent_words(partition.information_loss)}"
+    return word, f"{sentence}."
 
 
 def guarantee(plan: Plan, measured: Measured, part: Part) -> str:

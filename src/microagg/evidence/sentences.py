@@ -81,8 +81,7 @@ def thresholds_of(
     """
     thresholds = []
     if accept.loss is not None:
-        limit = f"at most {accept.loss:g} %"
-        passed = loss <= accept.loss
+        limit, passed = f"at most {accept.loss:g} %", loss <= accept.loss
         thresholds.append(Threshold("information loss", limit, percent_words(loss), passed))
     if accept.linkage is not None:
         measured = share(linkage.share)
@@ -125,19 +124,26 @@ def promise_words(plan: Plan) -> str:
     most, weight = 12 if len(plan.blocks) == 1 else 6, plan.weight
     swapped, shared = list[str](), list[tuple[str, str]]()
     for block in plan.blocks:
+        strata, who = plan.strata_of(block).columns, plan.words_of_unit(plan.unit_of(block).column)
         if block.is_swapped:
-            swapped.append(swap_promise(plan, block))
+            where = f"its stratum ({names(strata, 6)})" if strata else "the table"
+            bundles = plan.bundles_of(block)
+            bound = "".join(f" {names(bundle)} are dealt together." for bundle in bundles)
+            swapped.append(
+                f"In groups of at least {block.k:,} {who}, each column's values were dealt to the rows at "
+                f"random, column by column.{bound} The dealing itself tells nothing about whose value is "
+                f"whose. Every released value stands for at least {block.k:,} {who} of {where}. It may be "
+                "close to each one's own; who knows a group sees the list of its values."
+            )
             continue
         columns, several = names(block.columns or (), most), len(block.columns or ()) != 1
         what = f"each {'combination' if several else 'value'} of {columns}"
         if block.per_column and several:
             what = f"each value of {columns}, every column by itself,"
-        strata = plan.strata_of(block).columns
         also = [f"the strata {names(strata, 6)}"] if strata else []
         if weight is not None and weight.column in plan.also_shared(block):
             also.append(f"the released weight {names([weight.column])}")
         what += f" together with {' and '.join(also)}" if also else ""
-        who = plan.words_of_unit(plan.unit_of(block).column)
         shared.append((what, f"by at least {block.k:,} {who}"))
     if len(shared) == 1:
         swapped.insert(0, f"In the released file, {shared[0][0]} is shared {shared[0][1]}.")
@@ -145,21 +151,6 @@ def promise_words(plan: Plan) -> str:
         several_words = "; ".join(map(" ".join, shared))
         swapped.insert(0, f"In the released file, these are shared: {several_words}.")
     return " ".join(swapped)
-
-
-def swap_promise(plan: Plan, block: Block) -> str:
-    """Say what swapping within groups does and what every released value stands for."""
-    k, who = f"{block.k:,}", plan.words_of_unit(plan.unit_of(block).column)
-    strata = plan.strata_of(block).columns
-    where = f"its stratum ({names(strata, 6)})" if strata else "the table"
-    bundles = plan.bundles_of(block)
-    bound = "".join(f" {names(bundle)} are dealt together." for bundle in bundles)
-    return (
-        f"In groups of at least {k} {who}, each column's values were dealt to the rows at random, column by "
-        f"column.{bound} The dealing itself tells nothing about whose value is whose. Every released value "
-        f"stands for at least {k} {who} of {where}. It may be close to each one's own; who knows a group "
-        "sees the list of its values."
-    )
 
 
 def release_words(block: Block, categories: bool) -> str:
@@ -182,15 +173,6 @@ def pairing_words(pairing: Pairing, unknown: Sequence[Any]) -> str:
     return (
         f"Using how {names(unknown, 6)} {go} with the protected columns, our attack picked the right row in "
         f"{share(pairing.rate)}; chance alone gives {share(pairing.base)}."
-    )
-
-
-def standing_words(standing: float) -> str:
-    """Say for how many people a row equals their true values, where no column is left as it is."""
-    how_many = "none" if not standing else share(standing)
-    return (
-        "No row belongs to one person. A row can still equal somebody's true values: so for "
-        f"{how_many} of the people who are alone with theirs."
     )
 
 

@@ -45,7 +45,7 @@ from microagg.measure.pairing import (
     untouched_coordinates,
 )
 from microagg.measure.read_protected import compared_columns
-from microagg.measure.risk import Agreement, Diversity, Risk, agreement_of, diversity, individual_of
+from microagg.measure.risk import Agreement, Risk, agreement_of, diversity, individual_of
 from microagg.measure.utility import Utility, WithinGroups, utility_of, within_groups
 from microagg.plan.plan import Plan
 from microagg.plan.sections import Roles
@@ -102,6 +102,13 @@ class TableFigures:
             mean = float(group_means(weights, np.zeros(len(weights), dtype=np.int64))[0])
         # Strata and mean weight as they are released, a number for each combination.
         shared = _codes(known_columns(self.after, self.plan.also_shared()))
+        swapped: list[Labels] = []  # groups of swapped parts, and the values that other parts share
+        for part in self.parts if self.plan.is_swapped else ():
+            if self.plan.block_of(part.columns).is_swapped:
+                swapped.append(part.partition.labels)
+            else:
+                at = [self.roles.protected.index(name) for name in part.columns]
+                swapped += [classes(self.values[:, at]), *self.states[:, at].T]
         return Pair(
             list(self.intake.variables.values()),
             self.values,
@@ -112,22 +119,8 @@ class TableFigures:
             labels=self.groups,
             states=self.states,
             shared=combine(shared) if shared else None,
-            swapped=self._classes_of_swapped,
+            swapped=combine(swapped) if swapped else None,
         )
-
-    @property
-    def _classes_of_swapped(self) -> Labels | None:
-        """Class of each record if some part is swapped: its groups, and the values that other parts share."""
-        if not self.plan.is_swapped:
-            return None
-        columns = []
-        for part in self.parts:
-            if self.plan.block_of(part.columns).is_swapped:
-                columns.append(part.partition.labels)
-            else:
-                at = [self.roles.protected.index(name) for name in part.columns]
-                columns += [classes(self.values[:, at]), *self.states[:, at].T]
-        return combine(columns)
 
     @cached_property
     def both_as_given(self) -> Pair:
@@ -227,32 +220,27 @@ class TableFigures:
     @cached_property
     def risk(self) -> Risk:
         """What an attacker gains from the protected columns alone."""
-        if self.counted is None:
-            linkage: Any = partial(link, self.both, sample=sample_for(len(self.both)))
-        else:
+        linkage: Any = partial(link, self.both, sample=sample_for(len(self.both)))
+        if self.counted is not None:
             linkage = self.counted.linked[None]
-        return Risk.of(
-            self.counts.alone,
-            self.counts.unique_before,
-            self.plan.k,
-            diversity=self._diversity,
-            individual=individual_of(self.both, self.intake.units),
-            _link=linkage,
-        )
-
-    @property
-    def _diversity(self) -> dict[Any, Diversity]:
-        """What classes disclose of confidential columns, and the lists of groups of swapped ones."""
-        classes = self.both.released_classes
+        # What classes disclose of confidential columns, and the lists of groups of swapped ones.
+        released = self.both.released_classes
         disclosed = {
-            name: replace(diversity(self.after, name, classes), agreement=agreement)
+            name: replace(diversity(self.after, name, released), agreement=agreement)
             for name, agreement in self.agreements.items()
         }
         for part in self.parts:
             if self.plan.block_of(part.columns).is_swapped:
                 for name in part.columns:
                     disclosed[name] = diversity(self.after, name, part.partition.labels)
-        return disclosed
+        return Risk.of(
+            self.counts.alone,
+            self.counts.unique_before,
+            self.plan.k,
+            diversity=disclosed,
+            individual=individual_of(self.both, self.intake.units),
+            _link=linkage,
+        )
 
     @cached_property
     def counts(self) -> Counts:

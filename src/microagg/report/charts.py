@@ -137,21 +137,19 @@ class Plot:
     def axis_below(self, ticks: Iterable[tuple[float, str]] | None = None, unit: str = "") -> None:
         """Draw the axis at the bottom, with as many round numbers as fit, unless ticks are given."""
         self.line("axis", self.left, self.bottom, self.right, self.bottom)
-        for value, words in ticks or self._fitting():
+        marks = list(ticks or ())
+        for most in () if marks else (7, 5, 4, 3, 2):
+            values = round_numbers(*self._ends[0], most)
+            marks = list(zip(values, amounts(values), strict=True))
+            if sum(width_of(words) + FONT for _, words in marks) <= self.right - self.left:
+                break
+        for value, words in marks:
             at, half = self.x(value), width_of(words) / 2
             self.line("axis", at, self.bottom, at, self.bottom + 3)
             inside = min(max(at, half), self.width - half)
             self.text(words, inside, self.bottom + 14, "middle")
         if unit:
             self.text(unit, self.right, self.bottom + 28, "end")
-
-    def _fitting(self) -> list[tuple[float, str]]:
-        for most in (7, 5, 4, 3, 2):
-            values = round_numbers(*self._ends[0], most)
-            ticks = list(zip(values, amounts(values), strict=True))
-            if sum(width_of(words) + FONT for _, words in ticks) <= self.right - self.left:
-                break
-        return ticks
 
     def axis_left(self, unit: str) -> None:
         """Draw the axis at the left, with a rule at round numbers."""
@@ -368,16 +366,13 @@ def risk_utility_map(
         }
         plot.add("g", shapes, kind="choice", **attributes)
     about = f"{cost.capitalize()} and {risk} of each choice; the table has the same figures."
-    return plot.svg("Risk–utility map", about) + (_legend(series) if len(series) > 1 else "")
-
-
-def _legend(series: Sequence[str]) -> Markup:
-    entries = Markup("")
-    for i, name in enumerate(series):
+    picture = plot.svg("Risk–utility map", about)
+    legend = Markup("")
+    for i, name in enumerate(series) if len(series) > 1 else ():
         attributes = {"kind": "key-mark", "viewBox": "0 0 18 18", "aria_hidden": "true"}
         key = element("svg", _mark(i, 9.0, 9.0, 5.0), **attributes)
-        entries += element("span", key + name)  # the name is escaped
-    return element("p", entries, kind="legend small soft")
+        legend += element("span", key + name)  # the name is escaped
+    return picture + (element("p", legend, kind="legend small soft") if legend else "")
 
 
 def _mark(series: int, x: float, y: float, radius: float) -> Markup:

@@ -29,7 +29,6 @@ from microagg.measure.known_columns import Known, as_in_file, known_columns
 from microagg.measure.linked_rows import linked_rows, linking_columns
 from microagg.measure.risk import agreement_of
 from microagg.measure.utility import WithinGroups
-from microagg.plan.block import Block
 from microagg.plan.column import CATEGORIES, Column
 from microagg.plan.plan import Plan
 from microagg.plan.registry import find
@@ -145,15 +144,7 @@ def public_model(
     """
     protected = [_variable(released, name, plan) for name in roles.protected]
     categories = any(variable.is_category for variable in protected)
-    alone = _classes_by(released, roles.protected)
-    shared = _distinguished(released, plan.also_shared(), text)
-    known = _distinguished(released, roles.known, text)
-    promised = combine([alone, *(column.codes for column in shared.values())])
-    with_known = combine([alone, *(column.codes for column in {**shared, **known}.values())])
-    units = None
-    if roles.unit is not None and released.has(roles.unit):
-        units = codes_as_written(released, roles.unit, from_csv=False)
-    signs = _signs_of_the_file(released, plan, roles, known, text, promised, with_known, units)
+    signs, (promised, alone, known) = _seen_in_file(released, plan, roles, text)
     cautions = [c for c in cautions_of(plan, roles, signs) if c.severity == "amber"]
     who = plan.words_of_unit(roles.unit)
     if list(history_cautions(history, who)):
@@ -165,11 +156,10 @@ def public_model(
         fewest = min(int(group_sizes(labels).min()) for labels in promises)  # within their strata
         counted = f"counted in the file, the rarest value is that of {plural(fewest, 'record')}"
     else:
-        sizes, known_sizes = (ClassSizes.of_labels(each, units) for each in (alone, with_known))
-        hidden, n_promised = roles.unit is not None and units is None, int(promised.max()) + 1
-        verdict, judged = _verdict(plan, sizes, known_sizes, n_promised, hidden), _NOT_JUDGED
-        counted = _counted(plan, roles, sizes, known_sizes, hidden)
-        classes = {"alone": _classes(sizes, plan.k), "with_known": _classes(known_sizes, plan.k)}
+        hidden = roles.unit is not None and not released.has(roles.unit)
+        verdict, judged = _verdict(plan, alone, known, promised.n_classes, hidden), _NOT_JUDGED
+        counted = _counted(plan, roles, alone, known, hidden)
+        classes = {"alone": _classes(alone, plan.k), "with_known": _classes(known, plan.k)}
     verdict = "amber" if cautions else verdict
     if verdict == "green" and _needs_originals(released, plan, roles):
         verdict = "grey"
@@ -194,7 +184,20 @@ def public_model(
             role: [str(name) for name in getattr(roles, role)]
             for role in ("protected", "confidential", "known", "renumbered")
         },
-        "methods": [_method(block, categories) for block in plan.blocks],
+        "methods": [
+            {
+                "columns": names(block.columns or (), 12),
+                "method": block.method,
+                "paper": find(block.method).paper,
+                "summary": find(block.method).summary,
+                "k": block.k,
+                "per_column": block.per_column,
+                "released": block.released,
+                "swapped": block.is_swapped,
+                "words": release_words(block, categories),
+            }
+            for block in plan.blocks
+        ],
         "plan": _public_plan(plan, released) if is_text else None,
         "bands": bands,
         "within_groups": [
@@ -212,20 +215,6 @@ def public_model(
             "output": None if file is None else {"path": Path(file[0]).name, "sha256": file[1]}
         },
         "versions": versions(),
-    }
-
-
-def _method(block: Block, categories: bool) -> dict[str, Any]:
-    return {
-        "columns": names(block.columns or (), 12),
-        "method": block.method,
-        "paper": find(block.method).paper,
-        "summary": find(block.method).summary,
-        "k": block.k,
-        "per_column": block.per_column,
-        "released": block.released,
-        "swapped": block.is_swapped,
-        "words": release_words(block, categories),
     }
 
 
@@ -277,31 +266,36 @@ def _distinguished(released: Frame, wanted: Sequence[Any], text: Frame | None) -
     return columns | {name: as_in_file(columns[name], column) for name, column in written.items()}
 
 
-def _signs_of_the_file(
-    released: Frame,
-    plan: Plan,
-    roles: Roles,
-    known: Mapping[Any, Known],
-    text: Frame | None,
-    promised: Labels,
-    with_known: Labels,
-    units: Labels | None,
-) -> Signs:
-    """Return what calls for a caution, as far as the file shows it."""
+def _seen_in_file(
+    released: Frame, plan: Plan, roles: Roles, text: Frame | None
+) -> tuple[Signs, list[ClassSizes]]:
+    """Return what calls for a caution, as far as the file shows it, and the sizes of three kinds of classes.
+
+    Classes are by what the promise is about, by the protected columns alone, and with the known ones.
+    """
+    alone = _classes_by(released, roles.protected)
+    shared = _distinguished(released, plan.also_shared(), text)
+    known = _distinguished(released, roles.known, text)
+    promised = combine([alone, *(column.codes for column in shared.values())])
+    with_known = combine([alone, *(column.codes for column in {**shared, **known}.values())])
+    units = None
+    if roles.unit is not None and released.has(roles.unit):
+        units = codes_as_written(released, roles.unit, from_csv=False)
     extra = {name: column for name, column in known.items() if name not in plan.shared_strata}
     n, row_labels = len(released), released.distinct_row_labels()
     signs = Signs(records=n, looked_at=n, row_labels=row_labels, identifiers=identifiers(extra))
-    if plan.is_swapped:
-        return signs
-    others = _distinguished(released, [*roles.renumbered, *roles.confidential], text)
-    links = linking_columns({**others, **extra}, [*roles.renumbered, *plan.units])
-    renumbered = {name: others[name] for name in roles.renumbered}
-    return replace(
-        signs,
-        linked_rows=linked_rows(promised, known, links, plan.k, units),
-        unmixed=unmixed_units(_classes_of_records(released, plan), {**known, **renumbered}),
-        agreements={name: agreement_of(released, name, with_known) for name in plan.confidential},
-    )
+    if not plan.is_swapped:
+        others = _distinguished(released, [*roles.renumbered, *roles.confidential], text)
+        links = linking_columns({**others, **extra}, [*roles.renumbered, *plan.units])
+        renumbered = {name: others[name] for name in roles.renumbered}
+        signs = replace(
+            signs,
+            linked_rows=linked_rows(promised, known, links, plan.k, units),
+            unmixed=unmixed_units(_classes_of_records(released, plan), {**known, **renumbered}),
+            agreements={n: agreement_of(released, n, with_known) for n in plan.confidential},
+        )
+    classes = (promised, alone, with_known)
+    return signs, [ClassSizes.of_labels(labels, units) for labels in classes]
 
 
 def _classes_of_records(released: Frame, plan: Plan) -> list[tuple[Labels, int]]:
