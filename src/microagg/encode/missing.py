@@ -88,10 +88,33 @@ def join_patterns(
         joined[rows], pattern = _join(states[rows], k, units_here, near_here)
         cells[rows] = count + pattern
         count += int(pattern.max()) + 1
-    if enough is not None:
+    if some_of is not None:
+        some_of = some_of & (joined == states).all(axis=1)
+    # Whole patterns are joined until the records of each can be a group.
+    waiting = [] if enough is None else list(range(count))
+    while waiting:
+        cell = waiting.pop()
+        rows = np.flatnonzero(cells == cell)
+        is_some = some_of is not None and some_of[rows].any()
+        if not len(rows) or is_some or enough is None or enough(rows):
+            continue
+        others = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
+        pattern = joined[rows[0]]
+        first = np.array([int(np.argmax(cells == other)) for other in others], dtype=np.int64)
+        both = np.where(joined[first] == pattern, pattern, _MISSING)
+        changes = (both != joined[first]).sum(axis=1)
+        cost = (both != pattern).sum(axis=1) * len(rows) + changes * np.bincount(cells)[others]
+        allowed = np.ones(len(others), dtype=bool)
         if some_of is not None:
-            some_of = some_of & (joined == states).all(axis=1)
-        cells = _join_further(joined, cells, strata, enough, some_of)
+            stays = np.array([some_of[cells == other].any() for other in others], dtype=bool)
+            allowed = ~stays | (changes == 0)
+        if not allowed.any():
+            continue
+        best = int(np.argmin(np.where(allowed, cost, np.iinfo(np.int64).max)))
+        cells[rows] = others[best]
+        joined[cells == others[best]] = both[best]
+        waiting.append(int(others[best]))
+    cells = np.unique(cells, return_inverse=True)[1].reshape(-1)
     return JoinedPatterns(joined, cells, int(np.count_nonzero(joined != states)))
 
 
@@ -165,39 +188,6 @@ def _nearest(
         return candidates[:count]
     first = np.sort(np.unique(units[candidates], return_index=True)[1])
     return candidates[first[:count]]
-
-
-def _join_further(
-    states: Labels,
-    cells: Labels,
-    strata: Labels,
-    enough: Callable[[Labels], bool],
-    some_of: NDArray[np.bool_] | None,
-) -> Labels:
-    """Join whole patterns until the records of each can be a group; blank ``states``, return the cells."""
-    waiting = list(range(int(cells.max()) + 1))
-    while waiting:
-        cell = waiting.pop()
-        rows = np.flatnonzero(cells == cell)
-        if not len(rows) or (some_of is not None and some_of[rows].any()) or enough(rows):
-            continue
-        near = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
-        pattern = states[rows[0]]
-        first = np.array([int(np.argmax(cells == other)) for other in near], dtype=np.int64)
-        both = np.where(states[first] == pattern, pattern, _MISSING)
-        changes = (both != states[first]).sum(axis=1)
-        cost = (both != pattern).sum(axis=1) * len(rows) + changes * np.bincount(cells)[near]
-        allowed = np.ones(len(near), dtype=bool)
-        if some_of is not None:
-            stays = np.array([some_of[cells == other].any() for other in near], dtype=bool)
-            allowed = ~stays | (changes == 0)
-        if not allowed.any():
-            continue
-        best = int(np.argmin(np.where(allowed, cost, np.iinfo(np.int64).max)))
-        cells[rows] = near[best]
-        states[cells == near[best]] = both[best]
-        waiting.append(int(near[best]))
-    return np.unique(cells, return_inverse=True)[1].reshape(-1)
 
 
 def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:

@@ -303,23 +303,18 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     for rows in rows_of_each(strata) if strata.any() else ():
         check_feasible(within(requirements, rows))
     states = np.column_stack([variable.states for variable in variables])
-
-    def ready(states: Labels, cells: Labels) -> PartInput:
-        searched = space
-        # Swapped groups release their values, and groups of places in households are made afterwards.
-        if unit.mode != "together" and not block.is_swapped:
-            able = [with_admissible(variable, k, units) for variable in variables]
-            searched = with_releases(space, able, states, weights, policy, block.released)
-        return PartInput(variables, searched, states, cells, merged, requirements)
-
+    cells = strata
     # Whole households have patterns of their own, see households.py.
-    if policy != "pattern" or not states.any() or unit.mode == "together":
-        return ready(states, strata)
-
-    enough = partial(can_be_group, requirements) if block.require else None
-    joined = join_patterns(states, strata, k, units, space.scaled, enough)
-    check_blanked(states, None, joined.blanked, plan)
-    return ready(joined.states, joined.cells)
+    if policy == "pattern" and states.any() and unit.mode != "together":
+        enough = partial(can_be_group, requirements) if block.require else None
+        joined = join_patterns(states, strata, k, units, space.scaled, enough)
+        check_blanked(states, None, joined.blanked, plan)
+        states, cells = joined.states, joined.cells
+    # Swapped groups release their values, and groups of places in households are made afterwards.
+    if unit.mode != "together" and not block.is_swapped:
+        able = [with_admissible(variable, k, units) for variable in variables]
+        space = with_releases(space, able, states, weights, policy, block.released)
+    return PartInput(variables, space, states, cells, merged, requirements)
 
 
 def _merge_small(intake: Intake, block: Block, strata: Labels, scaled: Floats) -> Labels:

@@ -148,15 +148,6 @@ def _whole_type(kind: Any) -> Any:
     return pa.int32() if narrow else pa.int64()
 
 
-def _added(origin: int, away: Floats) -> Labels:
-    """Add whole numbers to an origin, up to the last number that there is."""
-    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    if np.abs(away).max(initial=0.0) < 2.0**62 and abs(origin) < 2**62:
-        return np.asarray(origin + away.astype(np.int64), dtype=np.int64)
-    sums = [min(max(origin + int(days), least), most) for days in away.tolist()]
-    return np.array(sums, dtype=np.int64)
-
-
 def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     """Turn instants back into an Arrow array of a type, rounded to its unit; NaN is null.
 
@@ -175,7 +166,12 @@ def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     if pa.types.is_date64(kind):
         step = 1000 * _DAY  # milliseconds, of whole days
     away = np.rint(np.where(missing, 0.0, values) / step) * step
-    whole = _added(origin, away)
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    if np.abs(away).max(initial=0.0) < 2.0**62 and abs(origin) < 2**62:
+        whole = np.asarray(origin + away.astype(np.int64), dtype=np.int64)
+    else:  # up to the last number that there is
+        sums = [min(max(origin + int(days), least), most) for days in away.tolist()]
+        whole = np.array(sums, dtype=np.int64)
     if form is None:
         return pa.array(whole, mask=missing).cast(_whole_type(kind)).cast(kind)
     seconds = whole * _DAY if _daily(form) else whole

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +10,6 @@ from microagg.base.formatting import table_size
 from microagg.base.typing import Floats
 from microagg.errors import InputError
 from microagg.tables.finite import check_finite
-
-if TYPE_CHECKING:
-    pass
 
 
 def is_frame(data: Any) -> bool:
@@ -101,14 +98,12 @@ def _numbers_from_objects(array: np.ndarray[Any, Any]) -> Floats:
                 return array.astype(np.float64)
             except (TypeError, ValueError, OverflowError):
                 pass
-    row = next((i for i, value in enumerate(array.reshape(-1)) if not _is_number(value)), 0)
-    first = array.reshape(-1)[row]
+    numbers = (int, float, np.integer, np.floating)
+    cells = array.reshape(-1)
+    row = next((i for i, value in enumerate(cells) if not isinstance(value, numbers)), 0)
+    first = cells[row]
     where = np.unravel_index(row, array.shape)[0] + 1 if array.ndim else 1
     raise InputError(
         f"Records must be numbers; row {where} (the first record is row 1) holds a value of type "
         f"{type(first).__name__}. Convert or leave out such columns."
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating)
