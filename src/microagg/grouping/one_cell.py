@@ -17,6 +17,7 @@ from microagg.algorithms.nominal_column import nominal_exact
 from microagg.algorithms.result import Partition
 from microagg.base.progress import DONE, Listener, State, new_state, stop_after, tell_best
 from microagg.base.typing import Floats, Labels
+from microagg.encode.prepare import prepare
 from microagg.encode.space import Space
 from microagg.errors import InputError, shown
 from microagg.grouping.partition import continued, partition, with_bound
@@ -295,4 +296,6 @@ def _searched(
         options={**groups.options, **limit},
         sst=sum_of_squares(X, np.zeros(len(X), dtype=np.int64), weights),
     )
-    return with_bound(result, X, weights, block.bound, watch) if block.bound else result
+    if not block.bound:
+        return result
+    return with_bound(result, prepare(X, result.k, "none", weights), block.bound, watch)

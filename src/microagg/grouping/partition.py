@@ -152,7 +152,7 @@ def partition(
     if proof or chosen.proves:
         # Without other costs no partition is better than the exact one.
         best = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
-        result = _with_bound(result, records, proof or "fast", best, progress)
+        result = with_bound(result, records, proof or "fast", progress, best)
     return result
 
 
@@ -220,22 +220,14 @@ def seconds_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> float
 
 def with_bound(
     result: Partition,
-    X: Floats,
-    weights: Floats | None,
+    records: Prepared,
     bound: bool | str,
-    progress: Listener | None = None,
+    progress: Listener | None,
+    best: bool = False,
 ) -> Partition:
-    """Add to a partition of scaled records the bound that is asked for."""
-    proof = _effort_of_proof(bound, len(X), result.k, weights is not None)
-    records = prepare(X, result.k, "none", weights)
-    _check_weighted_effort(proof, "bound", records)
-    return _with_bound(result, records, proof, False, progress)
-
-
-def _with_bound(
-    result: Partition, records: Prepared, effort: str, best: bool, progress: Listener | None
-) -> Partition:
-    """Add a lower bound on the SSE of any partition, unless the method gave one."""
+    """Add the bound that is asked for to a partition, unless the method gave one or it is the ``best``."""
+    effort = _effort_of_proof(bound, len(records), records.k, records.weights is not None)
+    _check_weighted_effort(effort, "bound", records)
     least = result.sse if best else result.lower_bound
     if least is None:
         # Who stops the search will not wait for the bound, and who stops the bound has the groups.

@@ -172,18 +172,6 @@ class Labelled:
 _NONE = ColumnFacts()
 
 
-def label_alone(column: pa.Field) -> dict[bytes, bytes] | None:
-    """Metadata for a column whose values are replaced by others: of all facts, only its label stays.
-
-    >>> facts = ColumnFacts(label="Household", value_labels=((7, "the Smiths"),))
-    >>> label_alone(pa.field("hid", pa.int64(), metadata=facts.as_metadata()))
-    {b'microagg.label': b'"Household"'}
-    """
-    key = _PREFIX + b"label"
-    label = (column.metadata or {}).get(key)
-    return None if label is None else {key: label}
-
-
 def is_number_or_tag(column: pa.Field) -> bool:
     """Return whether ``column``, of text, holds numbers and reasons for missing ones, such as .a."""
     storage = ColumnFacts.of(column).storage

@@ -26,7 +26,6 @@ from microagg.tables.file_metadata import (
     ColumnFacts,
     Labelled,
     is_number_or_tag,
-    label_alone,
     numbers_and_tags,
 )
 from microagg.tables.frame import Frame, codes_as_written
@@ -65,8 +64,9 @@ def released_frame(
     if not isinstance(native, pa.Table):  # other frames have no metadata any more
         return native
     for at, field in enumerate(native.schema):
-        if field.name in renumber:
-            native = native.set_column(at, field.with_metadata(label_alone(field)), native[at])
+        if field.name in renumber:  # of all facts about the numbers before, only the label stays
+            label = {k: v for k, v in (field.metadata or {}).items() if k == _LABEL}
+            native = native.set_column(at, field.with_metadata(label or None), native[at])
     return released_table(native)
 
 
@@ -93,7 +93,7 @@ def reordered(native: Any, order: Labels) -> Any:
 
 _PANDAS, _FILE = b"pandas", b"microagg.file"
 _FIELD_ID = b"PARQUET:field_id"  # the number of a column, which each Parquet file has
-_OWN = b"microagg."
+_OWN, _LABEL = b"microagg.", b"microagg.label"
 
 # How pandas names its types, as far as the type of an Arrow column does not settle it.
 _PANDAS_TYPES = {"object", "category", "str", "string", "bool", "boolean"}
