@@ -15,12 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.categories import (
-    MOST_COORDINATES,
-    best_of_groups,
-    levels_of_groups,
-    simplex,
-)
+from microagg.encode.categories import MOST_COORDINATES, best_of_groups, levels_of_groups, simplex
 from microagg.encode.inertia import Corners, Encoder, LevelCounts, corners
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable

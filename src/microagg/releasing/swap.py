@@ -241,22 +241,19 @@ def _share_column(
     values = np.where(states == 0, variable.values, np.nan)
     there = np.flatnonzero((states == 0) & ~filled)
     if len(there):
-        column, inside, numbers = variable.take(there), holders.of(there), values[there]
-        if variable.kind == "ordinal":
-            occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
-            values[there] = share_numbers(
-                numbers,
-                inside,
-                lambda means: occurring[_nearest(occurring, means)],
-                within(rules, there),
+        column, inside, is_level = variable.take(there), holders.of(there), variable.is_category
+        occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
+
+        def admissible(means: Floats) -> Floats:
+            return (
+                occurring[_nearest(occurring, means)] if is_level else rounded(column, means, True)
             )
-        elif variable.is_category:
+
+        if is_level and variable.kind != "ordinal":
             values[there] = _share_levels(column, labels[there], inside)
         else:
-            shared = share_numbers(
-                numbers, inside, lambda means: rounded(column, means, True), within(rules, there)
-            )
-            values[there] = rounded(column, shared, False)
+            shared = share_numbers(values[there], inside, admissible, within(rules, there))
+            values[there] = shared if is_level else rounded(column, shared, False)
     values[filled] = np.nan
     _fill(variable, values, np.flatnonzero(filled), labels, holders)
     return values, np.where((states == 0) & np.isnan(values), 1, states)

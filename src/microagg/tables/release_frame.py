@@ -22,12 +22,7 @@ from pyarrow.pandas_compat import get_logical_type
 
 from microagg.base.typing import Labels
 from microagg.errors import listed
-from microagg.tables.file_metadata import (
-    ColumnFacts,
-    Labelled,
-    is_number_or_tag,
-    numbers_and_tags,
-)
+from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, numbers_and_tags
 from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.frame_libraries import decoded, is_number, is_text, pandas_notes
 
