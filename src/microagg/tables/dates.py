@@ -80,7 +80,7 @@ def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
     numbers = column.cast(_whole_type(column.type))
     missing = np.asarray(numbers.is_null())
     whole = np.asarray(numbers.fill_null(0)).astype(np.int64)
-    if form is not None and _daily(form):
+    if form is not None and "%H" not in form:  # days
         whole = whole // _DAY
     origin = int(whole[~missing].min()) if not missing.all() else 0
     # Without a sign, since the first and the last moment of a type are farther apart than it counts.
@@ -139,10 +139,6 @@ def _without_codes(column: Any, codes: Sequence[Any]) -> tuple[Any, Labels]:
     return pc.if_else(pc.is_valid(index), pa.scalar(None, texts.type), texts), coded
 
 
-def _daily(form: str) -> bool:
-    return "%H" not in form
-
-
 def _whole_type(kind: Any) -> Any:
     narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
     return pa.int32() if narrow else pa.int64()
@@ -174,7 +170,7 @@ def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
         whole = np.array(sums, dtype=np.int64)
     if form is None:
         return pa.array(whole, mask=missing).cast(_whole_type(kind)).cast(kind)
-    seconds = whole * _DAY if _daily(form) else whole
+    seconds = whole if "%H" in form else whole * _DAY
     stamps = pa.array(seconds, mask=missing).cast(pa.timestamp("s"))
     return written_dates(stamps, form).cast(kind)
 

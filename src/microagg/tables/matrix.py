@@ -44,7 +44,19 @@ def as_matrix(X: Any) -> Floats:
         for j, name in enumerate(frame.names):
             matrix[:, j] = frame.values(name)
         return matrix
-    array = _as_array(X)
+    if hasattr(X, "toarray"):
+        raise InputError(
+            "Records must be dense; the data are a sparse matrix. Call .toarray() first."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)  # a masked value is a missing one
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError(
+            "Records must all have the same number of values; the rows differ in length "
+            f"({error}). Pass a rectangular table."
+        ) from None
     if array.dtype.kind == "c":
         raise InputError(
             "Records must be real numbers; the data are complex. Pass real and imaginary parts "
@@ -69,22 +81,6 @@ def as_matrix(X: Any) -> Floats:
     for j in range(matrix.shape[1]):
         check_finite(matrix[:, j], j)
     return matrix
-
-
-def _as_array(X: Any) -> np.ndarray[Any, Any]:
-    if hasattr(X, "toarray"):
-        raise InputError(
-            "Records must be dense; the data are a sparse matrix. Call .toarray() first."
-        )
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)  # a masked value is a missing one
-    try:
-        return np.asarray(X)
-    except ValueError as error:
-        raise InputError(
-            "Records must all have the same number of values; the rows differ in length "
-            f"({error}). Pass a rectangular table."
-        ) from None
 
 
 def _numbers_from_objects(array: np.ndarray[Any, Any]) -> Floats:
