@@ -87,9 +87,9 @@ def join_patterns(
     for rows in rows_of_each(strata):
         units_here = None if units is None else units[rows]
         near_here = None if near is None else near[rows]
-        joined[rows], pattern = _join(states[rows], k, units_here, near_here)
-        cells[rows] = count + pattern
-        count += int(pattern.max()) + 1
+        joined[rows], numbers = _join(states[rows], k, units_here, near_here)
+        cells[rows] = count + numbers
+        count += int(numbers.max()) + 1
     if some_of is not None:
         some_of = some_of & (joined == states).all(axis=1)
     # Whole patterns are joined until the records of each can be a group.

@@ -31,7 +31,6 @@ from microagg.encode.recoded_table import (
     check_recoded,
     complete_rows,
     fit_recoders,
-    merge_tallies,
     recoded_batch,
     tally_columns,
 )
@@ -85,7 +84,10 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
                 units = row_keys([values])[:, 0].view(np.int64)
             return tally_columns(frame, plan, written is not None, units)
 
-        counted = parts.reduce(tallies, merge_tallies, columns)
+        def merge(first: Tallies, second: Tallies) -> Tallies:
+            return {name: tally.merge(second[name]) for name, tally in first.items()}
+
+        counted = parts.reduce(tallies, merge, columns)
         if counted is not None:
             recoders = fit_recoders(plan, counted, Frame(parts.empty()), parts.is_text)
     after = recoded_plan(plan, recoders.values())

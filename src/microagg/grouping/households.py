@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -175,24 +175,10 @@ def group_households(
     """
     units, n = intake.units_of(block), len(intake)
     assert units is not None
-    unit = intake.plan.unit_of(block).column
-    if (units < 0).any():
-        raise InputError(
-            f"Whole units move together, so that every record has one; {shown(unit)} is missing in "
-            f"{first_row(units < 0)}. Fill it, or drop those records."
-        )
     X = given.space.scaled
     raw_states = np.column_stack([variable.states for variable in given.variables])
     strata = given.cells  # patterns of missing values are those of whole households, see below
-    _, first, household = np.unique(units, return_index=True, return_inverse=True)
-    row_of_first = first[household.reshape(-1)]  # the first member of each record's household
-    apart = strata != strata[row_of_first]
-    if apart.any():
-        raise InputError(
-            f"Whole units move together, and strata never share a group; the {names([unit])} of "
-            f"{first_row(apart)} has records in two strata. Correct it, or count units instead: "
-            'mode = "count".'
-        )
+    row_of_first = _first_members(intake.plan.unit_of(block).column, units, strata)
     # k units are in each group anyway.
     required = [rule for rule in given.requirements if not whole_of(rule, Units)]
     k, seed = block.k or 1, intake.plan.seed
@@ -248,6 +234,25 @@ def group_households(
         pairs = np.column_stack([np.where(variable.missing, 0.0, variable.values), variable.states])
         shared.append(bool((pairs == pairs[row_of_first]).all()))
     return Together(partition, states, canonical_labels(households), shared)
+
+
+def _first_members(unit: Any, units: Labels, strata: Labels) -> Labels:
+    """Return the first row of each record's household; refuse records without one, and two strata."""
+    if (units < 0).any():
+        raise InputError(
+            f"Whole units move together, so that every record has one; {shown(unit)} is missing in "
+            f"{first_row(units < 0)}. Fill it, or drop those records."
+        )
+    _, first, household = np.unique(units, return_index=True, return_inverse=True)
+    row_of_first = np.asarray(first[household.reshape(-1)], dtype=np.int64)
+    apart = strata != strata[row_of_first]
+    if apart.any():
+        raise InputError(
+            f"Whole units move together, and strata never share a group; the {names([unit])} of "
+            f"{first_row(apart)} has records in two strata. Correct it, or count units instead: "
+            'mode = "count".'
+        )
+    return row_of_first
 
 
 def _by_place(
