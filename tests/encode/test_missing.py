@@ -73,7 +73,7 @@ def test_units_and_strata_are_respected(table, seed):
     check(states, join_patterns(states, strata, k, units, near), strata, k, units)
 
 
-@pytest.mark.parametrize(("most_state", "least_share"), [(1, 0.95), (3, 0.93)])
+@pytest.mark.parametrize(("most_state", "least_share"), [(1, 0.98), (3, 0.95)])
 def test_the_fewest_values_are_blanked_nearly_always(most_state, least_share):
     rng = np.random.default_rng(5)
     best, ours, least = 0, 0, 0
@@ -86,7 +86,7 @@ def test_the_fewest_values_are_blanked_nearly_always(most_state, least_share):
         ours, least = ours + blanked, least + fewest
         assert blanked <= 3 * fewest
     assert best >= least_share * 200
-    assert ours <= 1.05 * least
+    assert ours <= 1.02 * least
 
 
 def test_a_rare_pattern_helps_another_rather_than_one_that_needs_no_help():

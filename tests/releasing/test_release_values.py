@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import mixed
-from microagg.releasing.weight_and_strata import _merged_strata
+from microagg.releasing.release_values import _merged_strata
 
 # Two clear groups of two and two missing values, in an order that is not theirs.
 NEAR, FAR = (0, 2), (1, 4)

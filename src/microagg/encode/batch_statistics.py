@@ -88,11 +88,6 @@ class Moments:
         return Fraction(total, _UNITS)
 
     @property
-    def exact_total(self) -> Fraction:
-        """Weighted sum, exactly."""
-        return self._sum(1)
-
-    @property
     def weight(self) -> float:
         """Sum of the weights, rounded once."""
         return float(self._sum(0))
@@ -103,9 +98,9 @@ class Moments:
         return float(self._sum(1) / self._sum(0)) if self.count else np.nan
 
     @property
-    def total(self) -> float:
-        """Weighted sum, rounded once."""
-        return float(self._sum(1))
+    def total(self) -> Fraction:
+        """Weighted sum, exactly."""
+        return self._sum(1)
 
     @property
     def squares(self) -> float:

@@ -12,18 +12,10 @@ the deepest admissible ancestor that all records of the group have in common.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.encode.categories import (
-    MOST_COORDINATES,
-    best_of_groups,
-    levels_of_groups,
-    simplex,
-)
+from microagg.encode.categories import MOST_COORDINATES, best_of_groups, levels_of_groups, simplex
 from microagg.encode.inertia import Corners, Encoder, LevelCounts, corners
 from microagg.errors import InputError, shown
 from microagg.tables.variable import Variable
@@ -51,9 +43,20 @@ def _all_depths(variable: Variable) -> list[list[str]]:
     """List the ancestors at every depth, also if all levels have the same."""
     codes = [str(level) for level in variable.levels]
     if variable.setting.parents is not None:
-        chains = [
-            _chain(variable, code, row) for code, row in zip(codes, variable.rows, strict=True)
-        ]
+        known = {str(child): str(parent) for child, parent in variable.setting.parents.items()}
+        nodes = {*known, *known.values()}
+        chains = []
+        for code, row in zip(codes, variable.rows, strict=True):
+            if code not in nodes:
+                raise InputError(
+                    f"Every code of a hierarchy must be in its table; column {shown(variable.name)} has one "
+                    f"that is not, in row {row + 1} (the first record is row 1). Add it with its parent, or "
+                    "name it as a code for missing."
+                )
+            chain = [code]
+            while chain[-1] in known:
+                chain.append(known[chain[-1]])
+            chains.append(chain[::-1])
         depth = max((len(chain) for chain in chains), default=1)
         return [[chain[min(d, len(chain) - 1)] for chain in chains] for d in range(depth)]
     lengths = variable.setting.prefixes
@@ -66,21 +69,6 @@ def numbered(names: list[str]) -> Labels:
     """Return numbers for ``names``, by first appearance."""
     number: dict[str, int] = {}
     return np.array([number.setdefault(name, len(number)) for name in names], dtype=np.int64)
-
-
-def _chain(variable: Variable, code: str, row: int) -> list[str]:
-    parents: Mapping[Any, Any] = variable.setting.parents or {}
-    known = {str(child): str(parent) for child, parent in parents.items()}
-    if code not in known and code not in known.values():
-        raise InputError(
-            f"Every code of a hierarchy must be in its table; column {shown(variable.name)} has one that is "
-            f"not, in row {row + 1} (the first record is row 1). Add it with its parent, or name it as a "
-            "code for missing."
-        )
-    ancestors = [code]
-    while ancestors[-1] in known:
-        ancestors.append(known[ancestors[-1]])
-    return ancestors[::-1]
 
 
 def inner_nodes(variable: Variable) -> list[str]:

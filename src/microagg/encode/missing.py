@@ -15,11 +15,11 @@ Problem   Patterns (rows of states) with the number of records and units of each
           common part of two patterns, which is missing wherever they differ. Each pattern must end with no
           record or with k units; the fewest values are to be blanked. It is a clustering problem, hard
           in general.
-Idea      Step by step a pattern that is too rare joins another one: a rare one as a whole; of a common one
-          only as many records as are needed, if it keeps k. Rules say which step is next: the rarest
-          pattern or the cheapest step first; by what it costs, or less what the other would have to pay
-          by itself, where both are helped at once; and whether a rare pattern may lend, too, so that its
-          records go to several. The plan that blanks the fewest values is taken.
+Idea      Step by step a pattern that is too rare joins another one: as a whole, or of the other only as many
+          records as are needed, if it can spare them. The step with the fewest blanked values is taken, less
+          what the other would have to pay by itself if it is helped, too, and less what the pattern would
+          have to pay for its second best step. Of equal ones it is that with the rarest or the most common
+          other pattern, and the rarest pattern may always go first: the rule that blanks the fewest values.
 Cost      O(r²·p·d) for r rare patterns out of p, d columns, whatever the number of records; with many
           patterns, of which only the rarest is looked at in each step, O(r·p·d).
 """
@@ -38,6 +38,8 @@ from microagg.kernels.labels import combine
 
 _MISSING = 1
 _WORK = 30_000_000  # comparisons of values up to which all rules are tried
+_RULES = ((False, 1), (False, -1), (True, 1))
+"""Whether the rarest pattern goes first; of equal steps, 1: with the rarest other, −1: the most common."""
 
 
 class JoinedPatterns(NamedTuple):
@@ -85,13 +87,36 @@ def join_patterns(
     for rows in rows_of_each(strata):
         units_here = None if units is None else units[rows]
         near_here = None if near is None else near[rows]
-        joined[rows], pattern = _join(states[rows], k, units_here, near_here)
-        cells[rows] = count + pattern
-        count += int(pattern.max()) + 1
-    if enough is not None:
+        joined[rows], numbers = _join(states[rows], k, units_here, near_here)
+        cells[rows] = count + numbers
+        count += int(numbers.max()) + 1
+    if some_of is not None:
+        some_of = some_of & (joined == states).all(axis=1)
+    # Whole patterns are joined until the records of each can be a group.
+    waiting = [] if enough is None else list(range(count))
+    while waiting:
+        cell = waiting.pop()
+        rows = np.flatnonzero(cells == cell)
+        is_some = some_of is not None and some_of[rows].any()
+        if not len(rows) or is_some or enough is None or enough(rows):
+            continue
+        others = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
+        pattern = joined[rows[0]]
+        first = np.array([int(np.argmax(cells == other)) for other in others], dtype=np.int64)
+        both = np.where(joined[first] == pattern, pattern, _MISSING)
+        changes = (both != joined[first]).sum(axis=1)
+        cost = (both != pattern).sum(axis=1) * len(rows) + changes * np.bincount(cells)[others]
+        allowed = np.ones(len(others), dtype=bool)
         if some_of is not None:
-            some_of = some_of & (joined == states).all(axis=1)
-        cells = _join_further(joined, cells, strata, enough, some_of)
+            stays = np.array([some_of[cells == other].any() for other in others], dtype=bool)
+            allowed = ~stays | (changes == 0)
+        if not allowed.any():
+            continue
+        best = int(np.argmin(np.where(allowed, cost, np.iinfo(np.int64).max)))
+        cells[rows] = others[best]
+        joined[cells == others[best]] = both[best]
+        waiting.append(int(others[best]))
+    cells = np.unique(cells, return_inverse=True)[1].reshape(-1)
     return JoinedPatterns(joined, cells, int(np.count_nonzero(joined != states)))
 
 
@@ -103,37 +128,6 @@ def rows_of_each(cells: Labels) -> list[Labels]:
     """
     order = np.argsort(cells, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(cells[order])) + 1)
-
-
-def _join(
-    states: Labels, k: int, units: Labels | None, near: Floats | None
-) -> tuple[Labels, Labels]:
-    """Join the patterns of one stratum; return the states and the pattern of each record."""
-    patterns, which = distinct_rows(states)
-    if len(patterns) == 1:
-        return states, which
-    rows, shared = [[cell] for cell in rows_of_each(which)], count_units(which, units)
-    people: dict[int, frozenset[int]] = {}
-    if units is not None:
-        rare = np.flatnonzero(shared < k).tolist()
-        people = {p: frozenset(units[rows[p][0]].tolist()) for p in rare}
-    best = Joining.best(Patterns(patterns, np.bincount(which), shared, people), k)
-    for step in best.steps:
-        moved, rows[step.pattern] = rows[step.pattern], []
-        if step.lent is None:
-            moved, rows[step.other] = moved + rows[step.other], []
-        else:
-            leavers, candidates = np.concatenate(moved), np.sort(np.concatenate(rows[step.other]))
-            lent = _nearest(leavers, candidates, step.lent, units, near)
-            moved, rows[step.other] = [leavers, lent], [candidates[~np.isin(candidates, lent)]]
-        if step.to == len(rows):
-            rows.append([])
-        rows[step.to] = rows[step.to] + moved
-    labels = np.empty(len(states), dtype=np.int64)
-    for number, cell in enumerate(rows):
-        for some in cell:
-            labels[some] = number
-    return best.states[labels], np.unique(labels, return_inverse=True)[1].reshape(-1)
 
 
 def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
@@ -150,54 +144,6 @@ def distinct_rows(states: Labels) -> tuple[Labels, Labels]:
     first[code[::-1]] = np.arange(len(code))[::-1]
     order = np.lexsort(states[first].T[::-1])
     return states[first[order]], np.argsort(order)[code]
-
-
-def _nearest(
-    leavers: Labels, candidates: Labels, count: int, units: Labels | None, near: Floats | None
-) -> Labels:
-    """Return the candidates nearest to the mean of some records, each of a unit that these lack."""
-    if units is not None:
-        candidates = candidates[~np.isin(units[candidates], units[leavers])]
-    if near is not None:
-        distance = np.square(near[candidates] - near[leavers].mean(axis=0)).sum(axis=1)
-        candidates = candidates[np.argsort(distance, kind="stable")]
-    if units is None:
-        return candidates[:count]
-    first = np.sort(np.unique(units[candidates], return_index=True)[1])
-    return candidates[first[:count]]
-
-
-def _join_further(
-    states: Labels,
-    cells: Labels,
-    strata: Labels,
-    enough: Callable[[Labels], bool],
-    some_of: NDArray[np.bool_] | None,
-) -> Labels:
-    """Join whole patterns until the records of each can be a group; blank ``states``, return the cells."""
-    waiting = list(range(int(cells.max()) + 1))
-    while waiting:
-        cell = waiting.pop()
-        rows = np.flatnonzero(cells == cell)
-        if not len(rows) or (some_of is not None and some_of[rows].any()) or enough(rows):
-            continue
-        near = np.unique(cells[(strata == strata[rows[0]]) & (cells != cell)])
-        pattern = states[rows[0]]
-        first = np.array([int(np.argmax(cells == other)) for other in near], dtype=np.int64)
-        both = np.where(states[first] == pattern, pattern, _MISSING)
-        changes = (both != states[first]).sum(axis=1)
-        cost = (both != pattern).sum(axis=1) * len(rows) + changes * np.bincount(cells)[near]
-        allowed = np.ones(len(near), dtype=bool)
-        if some_of is not None:
-            stays = np.array([some_of[cells == other].any() for other in near], dtype=bool)
-            allowed = ~stays | (changes == 0)
-        if not allowed.any():
-            continue
-        best = int(np.argmin(np.where(allowed, cost, np.iinfo(np.int64).max)))
-        cells[rows] = near[best]
-        states[cells == near[best]] = both[best]
-        waiting.append(int(near[best]))
-    return np.unique(cells, return_inverse=True)[1].reshape(-1)
 
 
 def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
@@ -234,76 +180,77 @@ def group_states(states: Labels, labels: Labels, g: int, policy: str) -> Labels:
     return by_group
 
 
-class Patterns(NamedTuple):
-    """The patterns of a stratum."""
+def _join(
+    states: Labels, k: int, units: Labels | None, near: Floats | None
+) -> tuple[Labels, Labels]:
+    """Join the patterns of one stratum; return the states and the pattern of each record."""
+    patterns, which = distinct_rows(states)
+    rows, shared = [[cell] for cell in rows_of_each(which)], count_units(which, units)
+    rare = np.flatnonzero(shared < k).tolist()
+    people: dict[int, frozenset[int]] | None = None
+    if units is not None:
+        people = {p: frozenset(units[rows[p][0]].tolist()) for p in rare}
+    rules = _RULES if len(rare) ** 2 * patterns.size <= _WORK else (None,)
+    tried = [_Joining(patterns, np.bincount(which), shared, people, k).run(rule) for rule in rules]
+    best = min(tried, key=lambda joining: joining.blanked)
+    for pattern, other, lent, to in best.steps:
+        moved, rows[pattern] = rows[pattern], []
+        if lent is None:
+            moved, rows[other] = moved + rows[other], []
+        else:
+            leavers, candidates = np.concatenate(moved), np.sort(np.concatenate(rows[other]))
+            lenders = _nearest(leavers, candidates, lent, units, near)
+            moved, rows[other] = [leavers, lenders], [candidates[~np.isin(candidates, lenders)]]
+        if to == len(rows):
+            rows.append([])
+        rows[to] = rows[to] + moved
+    labels = np.empty(len(states), dtype=np.int64)
+    for number, cell in enumerate(rows):
+        for some in cell:
+            labels[some] = number
+    return best.states[labels], np.unique(labels, return_inverse=True)[1].reshape(-1)
 
-    states: Labels  # (p, d)
-    sizes: Labels  # (p,) records
-    shared: Labels  # (p,) units
-    people: Mapping[int, frozenset[int]]  # units of each rare pattern; empty: records are units
 
+class _Joining:
+    """The patterns of a stratum while rare ones are joined."""
 
-class Join(NamedTuple):
-    """One join."""
+    def __init__(
+        self,
+        states: Labels,
+        sizes: Labels,
+        shared: Labels,
+        people: Mapping[int, frozenset[int]] | None,
+        k: int,
+    ) -> None:
+        self.k, self.states, self.blanked = k, states, 0
+        self.sizes = sizes.copy()  # records
+        self.shared = shared.copy()  # units, or at least so many
+        self.by_units = people is not None
+        self.people = dict(people or {})  # the units of patterns, where they are known one by one
+        self.steps: list[tuple[int, int, int | None, int]] = []
+        """A pattern, the other, how many of its records move (None: all), and the pattern afterwards."""
 
-    pattern: int  # all of whose records move
-    other: int  # all of whose records move, or some
-    lent: int | None  # how many of them; None: all
-    to: int  # pattern that they have afterwards
+    def run(self, rule: tuple[bool, int] | None) -> _Joining:
+        """Take steps by one of the rules until no pattern is too rare; the same object comes back.
 
-
-class Joining:
-    """The patterns of a stratum while they are joined, and the joins so far."""
-
-    def __init__(self, patterns: Patterns, k: int, split: bool = False) -> None:
-        self.k, self.split = k, split
-        self.states = patterns.states
-        self.sizes, self.shared = patterns.sizes.copy(), patterns.shared.copy()
-        self.by_units = bool(patterns.people)
-        self.people = dict(patterns.people)
-        self.steps: list[Join] = []
-        self.blanked = 0
-
-    @classmethod
-    def best(cls, patterns: Patterns, k: int) -> Joining:
-        """Join patterns until each is shared by k units, with the fewest values blanked.
-
-        >>> states = np.array([[0, 0], [0, 1], [1, 0]])
-        >>> best = Joining.best(Patterns(states, np.array([1, 4, 2]), np.array([1, 4, 2]), {}), 3)
-        >>> best.blanked, best.steps
-        (1, [Join(pattern=0, other=2, lent=None, to=2)])
+        Without a rule only the rarest pattern is looked at, which takes less time.
         """
-        rare = int((patterns.shared < k).sum())
-        if rare * rare * patterns.states.size > _WORK:
-            return cls(patterns, k).run(rarest_first=True, credit=False)
-        tried = [
-            cls(patterns, k, split).run(rarest_first, credit)
-            for split in ((False,) if patterns.people else (False, True))
-            for rarest_first in (True, False)
-            for credit in (True, False)
-        ]
-        return min(tried, key=lambda joining: joining.blanked)
-
-    def run(self, rarest_first: bool, credit: bool) -> Joining:
-        """Take steps until no pattern is too rare; the same object comes back."""
+        rarest_first, tie = rule or (True, -1)
         while True:
-            there = self.sizes > 0
-            rare = tried = np.flatnonzero(there & (self.shared < self.k))
-            if not len(rare) or there.sum() == 1:
+            rare = np.flatnonzero((self.sizes > 0) & (self.shared < self.k))
+            if not len(rare) or np.count_nonzero(self.sizes) == 1:
                 return self
-            if rarest_first:
-                tried = rare[np.lexsort((rare, self.sizes[rare], self.shared[rare]))[:1]]
-            costs, lends = self.costs(tried)
-            value = costs
-            if credit:
-                value = value - self.spared(tried, rare, costs)
-            if credit and not rarest_first:  # by how much better than what it would take later
-                later = _two_least(costs)[1][:, None]
-                value = value - np.where(np.isfinite(later), later, 0.0)
-            best = np.lexsort((np.tile(-self.shared, len(tried)), value.reshape(-1)))[0]
+            rarest = np.lexsort((rare, self.sizes[rare], self.shared[rare]))[:1]
+            costs, lends = self.costs(rare if rule else rare[rarest])
+            value, tried = costs, rarest if rarest_first else np.arange(len(rare))
+            if rule:
+                value = costs[tried] - self.saved(rare, costs, tried)
+                costs, lends = costs[tried], lends[tried]
+            order = np.tile(tie * self.shared, len(tried))
+            best = np.lexsort((order, value.reshape(-1)))[0]
             at, other = divmod(int(best), len(self.sizes))
             self.blanked += int(costs[at, other])
-            self.join(int(tried[at]), other, bool(lends[at, other]))
+            self.join(int(rare[tried[at]]), other, bool(lends[at, other]))
 
     def costs(self, tried: Labels) -> tuple[Floats, NDArray[np.bool_]]:
         """Count the values blanked by joining each of some patterns (rows) with each of all (columns).
@@ -317,7 +264,7 @@ class Joining:
         of_other = (differ & (all_ != _MISSING)).sum(axis=2)
         need = (self.k - self.shared[tried])[:, None]
         enough = self.shared[None, :] >= self.k + need
-        if self.split:
+        if not self.by_units:  # a rare one lends, too, so that its records go to several
             enough |= (self.shared < self.k) & (self.shared > need)
         lends = enough & (of_other > 0)
         total = of_own + of_other * np.where(lends, need, self.sizes[None, :])
@@ -326,18 +273,21 @@ class Joining:
         total[np.arange(len(tried)), tried] = np.inf
         return total, lends
 
-    def spared(self, tried: Labels, rare: Labels, costs: Floats) -> Floats:
-        """Return what the other pattern would have cost by itself, if the join helps it too."""
-        saving = np.zeros(costs.shape)
-        others = self.costs(rare)[0] if len(tried) < len(rare) else costs
-        least, second = _two_least(others)
-        cheapest = others.argmin(axis=1)
-        for at, p in enumerate(tried):
-            alone = np.where(cheapest == p, second, least)
-            enough = self.shared[rare] + self.shared[p] >= self.k
+    def saved(self, rare: Labels, costs: Floats, tried: Labels) -> Floats:
+        """Return what need not be paid later for each join of some of the rare patterns (rows) with any.
+
+        ``costs`` are those of all rare patterns; ``tried`` are the places of some among them.
+        """
+        least, second = np.partition(costs, 1, axis=1)[:, :2].T
+        cheapest = costs.argmin(axis=1)
+        saving = np.zeros((len(tried), costs.shape[1]))
+        saving += np.where(np.isfinite(second), second, 0.0)[tried, None]
+        for at, p in enumerate(rare[tried].tolist()):
+            alone = np.where(cheapest == p, second, least)  # the cost of each rare one by itself
+            helped = (self.shared[rare] + self.shared[p] >= self.k) & np.isfinite(alone)
             if self.by_units:
-                enough &= [len(self.people[int(q)] | self.people[int(p)]) >= self.k for q in rare]
-            saving[at, rare] = np.where(enough & np.isfinite(alone), alone, 0.0)
+                helped &= [len(self.people[q] | self.people[p]) >= self.k for q in rare.tolist()]
+            saving[at, rare] += np.where(helped, alone, 0.0)
         return saving
 
     def join(self, p: int, other: int, lends: bool) -> None:
@@ -349,37 +299,41 @@ class Joining:
             self.states = np.vstack([self.states, target])
             self.sizes, self.shared = np.append(self.sizes, 0), np.append(self.shared, 0)
             self.people[to] = frozenset()
+        known = [self.people.get(p), self.people.get(other)]
+        shared, size = int(self.shared[[p, other]].max()), int(self.sizes[[p, other]].sum())
         need = int(self.k - self.shared[p])
-        self.steps.append(Join(p, other, need if lends else None, to))
-        people = None  # of those that move; None: their units are not known one by one
+        self.steps.append((p, other, need if lends else None, to))
         if lends:
-            size, shared = int(self.sizes[p]) + need, self.k
+            shared, size, known = self.k, int(self.sizes[p]) + need, [None]
             self.sizes[other] -= need
             self.shared[other] -= need  # at least: a unit may have other records there
-        else:
-            size = int(self.sizes[p] + self.sizes[other])
-            shared = max(int(self.shared[p]), int(self.shared[other]))
-            of_both = self.people.get(p), self.people.get(other)
-            if of_both[0] is not None and of_both[1] is not None:
-                people = of_both[0] | of_both[1]
+            self.people.pop(other, None)
         for left in (p,) if lends else (p, other):
             self.sizes[left] = self.shared[left] = 0
             self.people[left] = frozenset()
+        known.append(self.people.get(to))
+        people = [units for units in known if units is not None]
         self.sizes[to] += size
-        before = self.people.get(to)
         if not self.by_units:
             self.shared[to] = self.sizes[to]
-        elif people is not None and before is not None:
-            self.people[to] = before | people
+        elif len(people) == len(known):
+            self.people[to] = frozenset().union(*people)
             self.shared[to] = len(self.people[to])
         else:
             self.people.pop(to, None)
-            self.shared[to] = max(int(self.shared[to]), shared if people is None else len(people))
+            self.shared[to] = max(int(self.shared[to]), shared)
 
 
-def _two_least(costs: Floats) -> tuple[Floats, Floats]:
-    """Least and second least of each row."""
-    if costs.shape[1] < 2:
-        return costs[:, 0], np.full(len(costs), np.inf)
-    two = np.partition(costs, 1, axis=1)
-    return two[:, 0], two[:, 1]
+def _nearest(
+    leavers: Labels, candidates: Labels, count: int, units: Labels | None, near: Floats | None
+) -> Labels:
+    """Return the candidates nearest to the mean of some records, each of a unit that these lack."""
+    if units is not None:
+        candidates = candidates[~np.isin(units[candidates], units[leavers])]
+    if near is not None:
+        distance = np.square(near[candidates] - near[leavers].mean(axis=0)).sum(axis=1)
+        candidates = candidates[np.argsort(distance, kind="stable")]
+    if units is None:
+        return candidates[:count]
+    first = np.sort(np.unique(units[candidates], return_index=True)[1])
+    return candidates[first[:count]]

@@ -45,7 +45,14 @@ _WIDEST = 1e308  # beyond, differences of doubles are infinite
 
 @dataclass(frozen=True, eq=False)
 class Transform:
-    """A transform of numbers, for the distance alone."""
+    """A transform of numbers, for the distance alone.
+
+    "log" is the logarithm where all values are positive; else sign(x)·log(1 + |x|/m) with m the median of
+    all |x| > 0, which is as indifferent to the unit. "rank" is the mean rank of equal values.
+
+    >>> Transform("rank", ordered=np.array([7.0, 7.0, 9.0])).apply(np.array([7.0, 9.0])).tolist()
+    [1.0, 2.5]
+    """
 
     how: str | None
     unit: float = 1.0  # Of logarithms where some values are not positive; 0 where all are
@@ -61,25 +68,6 @@ class Transform:
         if not self.unit:
             return np.log(values)
         return np.asarray(np.sign(values) * np.log1p(np.abs(values) / self.unit))
-
-
-def fit_transform(values: Floats, how: str | None) -> Transform:
-    """Fit a transform to numbers, none of them missing.
-
-    "log" is the logarithm where all values are positive; else sign(x)·log(1 + |x|/m) with m the median of
-    all |x| > 0, which is as indifferent to the unit. "rank" is the mean rank of equal values.
-
-    >>> fit_transform(np.array([1.0, 10.0]), "log").apply(np.array([1.0])).tolist()
-    [0.0]
-    >>> fit_transform(np.array([7.0, 7.0, 9.0]), "rank").apply(np.array([7.0, 9.0])).tolist()
-    [1.0, 2.5]
-    """
-    if how == "rank":
-        return Transform(how, ordered=np.sort(values))
-    if how is None or (values > 0).all():
-        return Transform(how, unit=0.0)
-    size = np.abs(values)
-    return Transform(how, unit=float(np.median(size[size > 0])) if size.any() else 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +159,13 @@ def figures_of(
     how = variable.setting.transform
     if how is None or not len(used.values):
         return figures
-    transform = fit_transform(used.values, how)
+    size = np.abs(used.values)
+    if how == "rank":
+        transform = Transform(how, ordered=np.sort(used.values))
+    elif (used.values > 0).all():
+        transform = Transform(how, unit=0.0)
+    else:
+        transform = Transform(how, unit=float(np.median(size[size > 0])) if size.any() else 1.0)
     transformed = used._replace(values=transform.apply(used.values)).spread(scale)
     return figures._replace(transform=transform, transformed=transformed)
 

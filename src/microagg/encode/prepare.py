@@ -76,7 +76,26 @@ def as_weights(weights: Any, n: int) -> Floats | None:
     """
     if weights is None:
         return None
-    column = _one_column(weights, n)
+    if is_frame(weights):
+        column = as_matrix(weights)
+        column = column[:, 0] if column.shape[1] == 1 else column
+    else:
+        if isinstance(weights, np.ma.MaskedArray):
+            weights = np.ma.filled(weights.astype(np.float64), np.nan)
+        column = np.asarray(weights)
+        values: list[Any] = [] if column.dtype.kind in "iuf" else column.reshape(-1).tolist()
+        for i, value in enumerate(values):
+            if isinstance(value, bool) or not isinstance(value, Real | Decimal | None):
+                raise InputError(
+                    f"Weights must be numbers; row {i + 1} (the first record is row 1) holds a value of type "
+                    f"{type(value).__name__}. Convert the column to numbers."
+                )
+        column = column.astype(np.float64)
+    if column.shape != (n,):
+        raise InputError(
+            f"Weights must be {n} numbers, one for each record; got shape {column.shape}. Pass them in "
+            "the order of the rows."
+        )
     _check_weights(column)
     least, most = float(column.min()), float(column.max())
     if least == most:
@@ -91,31 +110,6 @@ def as_weights(weights: Any, n: int) -> Floats | None:
     near_one = np.ldexp(column, -int(np.frexp(most)[1]))
     scaled: Floats = near_one / near_one.mean()
     return scaled
-
-
-def _one_column(weights: Any, n: int) -> Floats:
-    """Turn the weights into doubles, NaN for missing ones; refuse what is no column of n numbers."""
-    if is_frame(weights):
-        array = as_matrix(weights)
-        array = array[:, 0] if array.shape[1] == 1 else array
-    else:
-        if isinstance(weights, np.ma.MaskedArray):
-            weights = np.ma.filled(weights.astype(np.float64), np.nan)
-        array = np.asarray(weights)
-        values: list[Any] = [] if array.dtype.kind in "iuf" else array.reshape(-1).tolist()
-        for i, value in enumerate(values):
-            if isinstance(value, bool) or not isinstance(value, Real | Decimal | None):
-                raise InputError(
-                    f"Weights must be numbers; row {i + 1} (the first record is row 1) holds a value of type "
-                    f"{type(value).__name__}. Convert the column to numbers."
-                )
-        array = array.astype(np.float64)
-    if array.shape != (n,):
-        raise InputError(
-            f"Weights must be {n} numbers, one for each record; got shape {array.shape}. Pass them in "
-            "the order of the rows."
-        )
-    return array
 
 
 def weights_of(table: Frame, name: Any) -> Floats:

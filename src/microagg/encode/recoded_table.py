@@ -76,11 +76,6 @@ def complete_rows(frame: Frame, plan: Plan, is_csv: bool) -> NDArray[np.bool_] |
     return np.asarray(~np.any(missing, axis=0))
 
 
-def merge_tallies(first: Tallies, second: Tallies) -> Tallies:
-    """Put together what was counted in two batches, ``first`` and ``second``."""
-    return {name: tally.merge(second[name]) for name, tally in first.items()}
-
-
 def fit_recoders(plan: Plan, counted: Tallies, frame: Frame, is_csv: bool) -> dict[Any, Recoder]:
     """Fit the recodings of ``plan`` to what was ``counted`` in all batches.
 

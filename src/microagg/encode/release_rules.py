@@ -110,12 +110,6 @@ def with_releases(
     return replace(space, releases=releases, factors=np.concatenate(factors))
 
 
-def taken(releases: Releases, rows: Labels) -> Releases:
-    """Return ``releases`` of the records ``rows`` alone."""
-    fields = {name: getattr(releases, name)[rows] for name in ("X", "level", "value", "blank")}
-    return releases._replace(**fields)
-
-
 def _rule(
     variable: Variable,
     encoder: Encoder,

@@ -156,21 +156,15 @@ def _spread(Y: Floats, how: str, weights: Floats | None) -> Floats:
     deviation = np.sqrt(np.einsum("ij,ij->j", weighted, Y) / max(len(Y) - 1, 1))
     if how == "zscore":
         return np.asarray(deviation)
+    shares = np.array([0.25, 0.75])
     if weights is None:
-        first, third = np.quantile(Y, [0.25, 0.75], axis=0)
-    else:
-        first, third = _weighted_quantiles(Y, weights, (0.25, 0.75))
-    quartiles = (third - first) / _NORMAL_IQR
-    return np.asarray(np.where(quartiles > 0, quartiles, deviation))
-
-
-def _weighted_quantiles(Y: Floats, weights: Floats, shares: tuple[float, ...]) -> Floats:
-    """Return the first value of each column at which the weights reach a share, shape (shares, d)."""
-    quantiles = np.empty((len(shares), Y.shape[1]))
-    for j, column in enumerate(Y.T):
-        order = np.argsort(column, kind="stable")
-        reached = np.cumsum(weights[order])
-        # A share that is reached but for rounding is reached.
-        at = np.searchsorted(reached, np.array(shares) * reached[-1] * (1 - ROUNDING))
-        quantiles[:, j] = column[order[at]]
-    return quantiles
+        quartiles = np.quantile(Y, shares, axis=0)
+    else:  # the first value of each column at which the weights reach a share, but for rounding
+        quartiles = np.empty((2, Y.shape[1]))
+        for j, column in enumerate(Y.T):
+            order = np.argsort(column, kind="stable")
+            reached = np.cumsum(weights[order])
+            at = np.searchsorted(reached, shares * reached[-1] * (1 - ROUNDING))
+            quartiles[:, j] = column[order[at]]
+    between = (quartiles[1] - quartiles[0]) / _NORMAL_IQR
+    return np.asarray(np.where(between > 0, between, deviation))

@@ -24,13 +24,7 @@ from microagg.encode.categories import (
     release_level,
     release_mode,
 )
-from microagg.encode.inertia import (
-    Encoder,
-    LevelCounts,
-    by_present,
-    count_levels,
-    present_means,
-)
+from microagg.encode.inertia import Encoder, LevelCounts, by_present, count_levels, present_means
 from microagg.encode.number import (
     NumberFigures,
     figures_of,

@@ -15,9 +15,7 @@ from math import gcd
 
 import numpy as np
 
-from microagg.base.typing import Floats, Labels
-from microagg.encode.missing import rows_of_each
-from microagg.encode.number import totals
+from microagg.base.typing import Floats
 
 # Released means keep this share of a column's standard deviation, unless digits are given.
 _KEPT = 1e-6
@@ -133,19 +131,6 @@ class Steps:
         # Values so large, or spread so narrowly, that they have no such decimals stay as they are.
         # Adding 0 turns −0 into 0: −0 would reveal that a mean is just below.
         return np.where(np.isfinite(rounded), rounded + 0.0, values)
-
-    def keeping_totals(self, means: Floats, mass: Floats, cells: Labels) -> Floats:
-        """Round the means of groups so that Σ mass·mean of each cell stays within half a step, if it can.
-
-        ``cells`` has the number of the cell of each group.
-        """
-
-        def by_cell(steps: Floats) -> Floats:
-            for groups in rows_of_each(cells):
-                steps[groups] = totals(steps[groups], mass[groups])
-            return steps
-
-        return self.rounded(means, by_cell)
 
 
 def usual_steps(spread: float) -> Steps | None:

@@ -35,11 +35,11 @@ from microagg.releasing.release_values import (
     by_columns,
     native_column,
     release_records,
+    released_weights,
     with_codes,
 )
 from microagg.releasing.rounding import Rounding, rounding_of
 from microagg.releasing.swap import ReleaseTerms, Swapping
-from microagg.releasing.weight_and_strata import released_weights
 from microagg.tables.frame import Frame
 from microagg.tables.variable import Variable
 

@@ -42,7 +42,7 @@ from microagg.measure.row_keys import Keys, row_keys
 from microagg.measure.verify import Verification
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame, values_as_written
-from microagg.tables.release_frame import PresentCodes, left_out_words, released_schema, with_schema
+from microagg.tables.release_frame import left_out_words, released_schema, with_schema
 
 _WORD = 8
 # Bytes of rows that are brought into random order at a time: Arrow's texts end at 2 GiB.
@@ -375,8 +375,6 @@ class DiskRelease:
         """Return the schema of the released table, with the metadata that a release needs and no other."""
         tables = (batch.written for batch in self.batches())
         first = next(tables)
-        present = PresentCodes(first.schema)
-        if present.any_to_look_for:  # a pass of its own: labels stand in front of the records
-            for written in itertools.chain([first], tables):
-                present.add(written)
-        return released_schema(first.schema, present, self.encoding.records)
+        # If there are codes this is a pass of its own: labels stand in front of the records.
+        every = itertools.chain([first], tables)
+        return released_schema(first.schema, every, self.encoding.records)

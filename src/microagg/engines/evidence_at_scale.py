@@ -203,7 +203,7 @@ def _totals(
         # Weights of released values have a mean of 1.
         scale = encoding.mean_weight if encoding.weighted else 1.0
         totals[coder.variable.name] |= {
-            "total": (before.total, after.total * scale),
+            "total": (float(before.total), after.total * scale),
             "mean": (before.mean, after.mean),
             "sd": (before.deviation, after.deviation),
         }

@@ -31,7 +31,6 @@ from microagg.encode.recoded_table import (
     check_recoded,
     complete_rows,
     fit_recoders,
-    merge_tallies,
     recoded_batch,
     tally_columns,
 )
@@ -85,7 +84,10 @@ def fit(parts: Parts, plan: Plan) -> tuple[Encoding, TableSummary]:
                 units = row_keys([values])[:, 0].view(np.int64)
             return tally_columns(frame, plan, written is not None, units)
 
-        counted = parts.reduce(tallies, merge_tallies, columns)
+        def merge(first: Tallies, second: Tallies) -> Tallies:
+            return {name: tally.merge(second[name]) for name, tally in first.items()}
+
+        counted = parts.reduce(tallies, merge, columns)
         if counted is not None:
             recoders = fit_recoders(plan, counted, Frame(parts.empty()), parts.is_text)
     after = recoded_plan(plan, recoders.values())
@@ -175,7 +177,7 @@ def encoding_of(
         of_states = None
         if mixed and len(often) > 1:
             gone = statistics.missing_mass  # weight of the records in each state but 0, there
-            there = summary.weights.exact_total - sum(gone.values())
+            there = summary.weights.total - sum(gone.values())
             masses = [float(there), *(float(gone.get(s, 0)) for s in range(1, len(often)))]
             by_weight = np.array(masses) / mean_weight
             counts = LevelCounts(by_weight if uneven else often, records)
@@ -293,7 +295,7 @@ def _check_feasible(plan: Plan, summary: TableSummary) -> None:
     asked = replace(
         block, require=Require(distinct=require.distinct, population=require.population)
     )
-    weights = None if plan.weight is None else np.array([summary.weights.total])
+    weights = None if plan.weight is None else np.array([float(summary.weights.total)])
     # Of each stratum k units are known, if it has so many: then the table has them, too.
     units = None if unit is None else np.arange(len(frozenset().union(*summary.units.values())))
 

@@ -35,7 +35,7 @@ from microagg.formats.parquet import (
     write_parquet,
 )
 from microagg.plan.checks import no_column
-from microagg.tables.file_metadata import WholeTest, typed
+from microagg.tables.file_metadata import typed, whole_columns
 from microagg.tables.numbers_in_text import NumberTest
 
 AT_ONCE = 1 << 17
@@ -243,11 +243,7 @@ class _ParquetBatches(BatchSource):
 
     @cached_property
     def _whole(self) -> dict[str, bool]:
-        test = WholeTest(self._stored)
-        if test.columns:
-            for piece in self._pieces(test.columns, AT_ONCE):
-                test.add(piece)
-        return test.whole
+        return whole_columns(self._stored, lambda columns: self._pieces(columns, AT_ONCE))
 
     @cached_property
     def schema(self) -> pa.Schema:

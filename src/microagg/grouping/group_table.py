@@ -54,7 +54,21 @@ def group(problem: Problem, cells: Labels, progress: Listener | None = None) -> 
     [0, 0, 1, 1]
     """
     space, block, required = problem.space, problem.block, bool(problem.requirements)
-    _check_method(block, required, problem.weights)
+    method, columns = find(block.method), len(block.require.closeness)
+    if required and (method.proves or method.categories):
+        raise InputError(
+            f"method {shown(method.name)} proves its groups for k alone; with a unit or other requirements "
+            "use 'auto'."
+        )
+    if method.closeness and columns != 1:
+        raise InputError(
+            f"method {shown(block.method)} makes groups that are close to the table in one column; the plan "
+            f'requires closeness of {columns}. Name one column under closeness, or say method "auto".'
+        )
+    if method.closeness and problem.weights is not None:
+        raise InputError(
+            f"method {shown(block.method)} cannot weigh records; use auto, or group without weights."
+        )
     if not is_searched(space, block, required):
         space = replace(space, releases=None, factors=None)
     if cells.any() and not space.encoded and space.matrix.shape[1] > 1:
@@ -186,25 +200,6 @@ def _expected_standing(codes: Labels) -> float:
     return float(len(codes) ** 2 * np.prod([np.square(share).sum() for share in shares]))
 
 
-def _check_method(block: Block, required: bool, weights: Floats | None) -> None:
-    """Refuse methods that cannot satisfy what is required of groups, or lack what they need."""
-    method, columns = find(block.method), len(block.require.closeness)
-    if required and (method.proves or method.categories):
-        raise InputError(
-            f"method {shown(method.name)} proves its groups for k alone; with a unit or other requirements "
-            "use 'auto'."
-        )
-    if method.closeness and columns != 1:
-        raise InputError(
-            f"method {shown(block.method)} makes groups that are close to the table in one column; the plan "
-            f'requires closeness of {columns}. Name one column under closeness, or say method "auto".'
-        )
-    if method.closeness and weights is not None:
-        raise InputError(
-            f"method {shown(block.method)} cannot weigh records; use auto, or group without weights."
-        )
-
-
 def _over_cells(problem: Problem, cells: Labels, progress: Listener | None) -> Partition:
     """Solve the cells in threads, and put their partitions together."""
     from concurrent.futures import ThreadPoolExecutor, wait  # here, for the sake of a fast import
@@ -216,6 +211,7 @@ def _over_cells(problem: Problem, cells: Labels, progress: Listener | None) -> P
     stop, abort = Event(), Event()
     workers = min(thread_count(), len(parts))
 
+    @at_work()
     def work(number: int) -> Partition | None:
         rows = parts[number]
         if len(rows) < 2 * problem.k:  # one group, whatever the method and the requirements
@@ -240,15 +236,11 @@ def _over_cells(problem: Problem, cells: Labels, progress: Listener | None) -> P
         done[number] = len(rows)
         return partition
 
-    def counted(number: int) -> Partition | None:
-        with at_work():
-            return work(number)
-
     with ThreadPoolExecutor(workers, thread_name_prefix="microagg-cell") as pool:
         try:
             # The largest first, so that none of them is left to the end.
             largest = sorted(range(len(parts)), key=lambda at: (-len(parts[at]), at))
-            futures = {at: pool.submit(counted, at) for at in largest}
+            futures = {at: pool.submit(work, at) for at in largest}
             waiting = set(futures.values())
             while waiting:
                 waiting = wait(waiting, timeout=_SECONDS_BETWEEN_CALLS).not_done
@@ -280,9 +272,8 @@ def _combined(
         if partition is None:
             labels[rows] = groups
             groups += 1
-            bound += sum_of_squares(
-                space.scaled[rows], np.zeros(len(rows), dtype=np.int64), cell_weights
-            )
+            one_group = np.zeros(len(rows), dtype=np.int64)
+            bound += sum_of_squares(space.scaled[rows], one_group, cell_weights)
             continue
         labels[rows] = groups + partition.labels
         groups += partition.n_groups

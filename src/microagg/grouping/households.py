@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -43,9 +43,7 @@ from microagg.grouping.require.requirement import Requirement, violations_of
 from microagg.grouping.require.value_rules import Units
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.block import Block
-from microagg.plan.checks import Name
 from microagg.tables.finite import first_row
-from microagg.tables.variable import Variable
 
 
 class Households(NamedTuple):
@@ -177,16 +175,10 @@ def group_households(
     """
     units, n = intake.units_of(block), len(intake)
     assert units is not None
-    unit = intake.plan.unit_of(block).column
-    if (units < 0).any():
-        raise InputError(
-            f"Whole units move together, so that every record has one; {shown(unit)} is missing in "
-            f"{first_row(units < 0)}. Fill it, or drop those records."
-        )
     X = given.space.scaled
     raw_states = np.column_stack([variable.states for variable in given.variables])
     strata = given.cells  # patterns of missing values are those of whole households, see below
-    _check_strata(unit, strata, units)
+    row_of_first = _first_members(intake.plan.unit_of(block).column, units, strata)
     # k units are in each group anyway.
     required = [rule for rule in given.requirements if not whole_of(rule, Units)]
     k, seed = block.k or 1, intake.plan.seed
@@ -237,8 +229,30 @@ def group_households(
         lower_bound=None,
         stopped=any(groups.stopped for groups in partitions),
     )
-    shared = [_is_shared(variable, units) for variable in given.variables]
+    shared = []  # Of each column, whether all members of each household have the same value and state
+    for variable in given.variables:
+        pairs = np.column_stack([np.where(variable.missing, 0.0, variable.values), variable.states])
+        shared.append(bool((pairs == pairs[row_of_first]).all()))
     return Together(partition, states, canonical_labels(households), shared)
+
+
+def _first_members(unit: Any, units: Labels, strata: Labels) -> Labels:
+    """Return the first row of each record's household; refuse records without one, and two strata."""
+    if (units < 0).any():
+        raise InputError(
+            f"Whole units move together, so that every record has one; {shown(unit)} is missing in "
+            f"{first_row(units < 0)}. Fill it, or drop those records."
+        )
+    _, first, household = np.unique(units, return_index=True, return_inverse=True)
+    row_of_first = np.asarray(first[household.reshape(-1)], dtype=np.int64)
+    apart = strata != strata[row_of_first]
+    if apart.any():
+        raise InputError(
+            f"Whole units move together, and strata never share a group; the {names([unit])} of "
+            f"{first_row(apart)} has records in two strata. Correct it, or count units instead: "
+            'mode = "count".'
+        )
+    return row_of_first
 
 
 def _by_place(
@@ -284,17 +298,6 @@ def _with_all_members(
     return labels
 
 
-def _check_strata(unit: Name, strata: Labels, units: Labels) -> None:
-    first = np.unique(units, return_index=True)[1]
-    apart = strata != strata[first[np.searchsorted(units[first], units)]]
-    if apart.any():
-        raise InputError(
-            f"Whole units move together, and strata never share a group; the {names([unit])} of "
-            f"{first_row(apart)} has records in two strata. Correct it, or count units instead: "
-            'mode = "count".'
-        )
-
-
 def _patterns(
     states: Labels, alike: Households, k: int, intake: Intake, required: Sequence[Requirement]
 ) -> tuple[Labels, Labels]:
@@ -312,10 +315,3 @@ def _patterns(
 
     joined = join_patterns(wide, whole, k, enough=satisfied if required else None)
     return joined.cells, joined.states.reshape(*filled.shape, states.shape[1])
-
-
-def _is_shared(variable: Variable, units: Labels) -> bool:
-    """Return whether all members of each household have the same value, and the same state."""
-    _, first, household = np.unique(units, return_index=True, return_inverse=True)
-    pairs = np.column_stack([np.where(variable.missing, 0.0, variable.values), variable.states])
-    return bool((pairs == pairs[first[household.reshape(-1)]]).all())

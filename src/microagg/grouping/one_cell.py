@@ -17,7 +17,7 @@ from microagg.algorithms.nominal_column import nominal_exact
 from microagg.algorithms.result import Partition
 from microagg.base.progress import DONE, Listener, State, new_state, stop_after, tell_best
 from microagg.base.typing import Floats, Labels
-from microagg.encode.release_rules import taken
+from microagg.encode.prepare import prepare
 from microagg.encode.space import Space
 from microagg.errors import InputError, shown
 from microagg.grouping.partition import continued, partition, with_bound
@@ -253,12 +253,16 @@ def search_by_release(problem: Problem, labels: Labels, effort: str, state: Stat
 
     releases = problem.space.releases
     assert releases is not None
+    if problem.rows is not None:
+        fields = ("X", "level", "value", "blank")
+        of_rows = {name: getattr(releases, name)[problem.rows] for name in fields}
+        releases = releases._replace(**of_rows)
     X = problem.of_rows(problem.space.searched)
     return lower_released_loss(
         X,
         labels,
         problem.k,
-        releases if problem.rows is None else taken(releases, problem.rows),
+        releases,
         demands_of(problem.required, len(X)),
         weights=problem.own_weights,
         effort=effort,
@@ -292,4 +296,6 @@ def _searched(
         options={**groups.options, **limit},
         sst=sum_of_squares(X, np.zeros(len(X), dtype=np.int64), weights),
     )
-    return with_bound(result, X, weights, block.bound, watch) if block.bound else result
+    if not block.bound:
+        return result
+    return with_bound(result, prepare(X, result.k, "none", weights), block.bound, watch)

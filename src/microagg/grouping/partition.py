@@ -110,7 +110,16 @@ def partition(
     [0, 1, 0, 1]
     """
     chosen = find(method)
-    _check_takes_numbers(chosen)
+    if chosen.categories:
+        raise InputError(
+            f"method {shown(chosen.name)} is for one column of categories; partition takes numbers. Use it "
+            "in protect(), with a nominal column."
+        )
+    if chosen.closeness:
+        raise InputError(
+            f"method {shown(chosen.name)} is for t-closeness of a column; partition knows k alone. Use it in "
+            'protect(), with require={"closeness": {...}}.'
+        )
     settings = settings_of(chosen, options, random_state)
     effort = _effort("refine", refine, "balanced")
     records = prepare(X, k, scale, weights)
@@ -143,22 +152,8 @@ def partition(
     if proof or chosen.proves:
         # Without other costs no partition is better than the exact one.
         best = raw and settings.get("cost", "sse") == "sse" and not settings.get("group_cost")
-        result = _with_bound(result, records, proof or "fast", best, progress)
+        result = with_bound(result, records, proof or "fast", progress, best)
     return result
-
-
-def _check_takes_numbers(chosen: Method) -> None:
-    """Refuse the methods of protect() that need more than numbers and k."""
-    if chosen.categories:
-        raise InputError(
-            f"method {shown(chosen.name)} is for one column of categories; partition takes numbers. Use it "
-            "in protect(), with a nominal column."
-        )
-    if chosen.closeness:
-        raise InputError(
-            f"method {shown(chosen.name)} is for t-closeness of a column; partition knows k alone. Use it in "
-            'protect(), with require={"closeness": {...}}.'
-        )
 
 
 def _run(
@@ -225,22 +220,14 @@ def seconds_of_proof(bound: bool | str, n: int, k: int, weighted: bool) -> float
 
 def with_bound(
     result: Partition,
-    X: Floats,
-    weights: Floats | None,
+    records: Prepared,
     bound: bool | str,
-    progress: Listener | None = None,
+    progress: Listener | None,
+    best: bool = False,
 ) -> Partition:
-    """Add to a partition of scaled records the bound that is asked for."""
-    proof = _effort_of_proof(bound, len(X), result.k, weights is not None)
-    records = prepare(X, result.k, "none", weights)
-    _check_weighted_effort(proof, "bound", records)
-    return _with_bound(result, records, proof, False, progress)
-
-
-def _with_bound(
-    result: Partition, records: Prepared, effort: str, best: bool, progress: Listener | None
-) -> Partition:
-    """Add a lower bound on the SSE of any partition, unless the method gave one."""
+    """Add the bound that is asked for to a partition, unless the method gave one or it is the ``best``."""
+    effort = _effort_of_proof(bound, len(records), records.k, records.weights is not None)
+    _check_weighted_effort(effort, "bound", records)
     least = result.sse if best else result.lower_bound
     if least is None:
         # Who stops the search will not wait for the bound, and who stops the bound has the groups.
@@ -305,15 +292,29 @@ def refine(
     check_time_limit(time_limit)
     check_random_state(random_state)
     records = prepare(X, k, scale, weights)
-    given = _checked_labels(labels, len(records), records.k)
+    given = np.asarray(labels)
+    if given.shape != (len(records),) or given.dtype.kind not in "iu":
+        raise InputError(
+            f"labels must be {len(records)} whole numbers, one for each record; got an array of shape "
+            f"{given.shape} and type {given.dtype}. Number the groups, and give each record the number "
+            "of its group, in the order of the rows."
+        )
+    numbered = canonical_labels(given.astype(np.int64))
+    smallest = int(np.bincount(numbered).min())
+    if smallest < records.k:
+        raise InputError(
+            f"k={records.k} needs groups of at least {plural(records.k, 'record')}; the smallest group given "
+            f"has {smallest}. Refinement does not repair groups that are too small: use microagg.partition, "
+            "or lower k."
+        )
     settings = {"effort": effort, "time_limit": time_limit, "random_state": random_state}
     before = Partition(
-        labels=given,
+        labels=numbered,
         k=records.k,
         method="refine",
         scale=scale,
         options=settings,
-        sse=sum_of_squares(records.scaled, given, records.weights),
+        sse=sum_of_squares(records.scaled, numbered, records.weights),
         sst=records.sst,
         seconds=0.0,
         weighted=records.weights is not None,
@@ -357,25 +358,6 @@ def continued(
         seconds=before.seconds + time.perf_counter() - started,
         stopped=before.stopped or bool(state[STOP]),
     )
-
-
-def _checked_labels(labels: Any, n: int, k: int) -> Any:
-    """Refuse labels that are not a partition into groups of at least k."""
-    given = np.asarray(labels)
-    if given.shape != (n,) or given.dtype.kind not in "iu":
-        raise InputError(
-            f"labels must be {n} whole numbers, one for each record; got an array of shape "
-            f"{given.shape} and type {given.dtype}. Number the groups, and give each record the number "
-            "of its group, in the order of the rows."
-        )
-    numbered = canonical_labels(given.astype(np.int64))
-    smallest = int(np.bincount(numbered).min())
-    if smallest < k:
-        raise InputError(
-            f"k={k} needs groups of at least {plural(k, 'record')}; the smallest group given has {smallest}. "
-            "Refinement does not repair groups that are too small: use microagg.partition, or lower k."
-        )
-    return numbered
 
 
 def lower_bound(

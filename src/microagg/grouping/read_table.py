@@ -19,12 +19,7 @@ from microagg.drafting.guess import FEW
 from microagg.encode.missing import distinct_rows, group_states, join_patterns, rows_of_each
 from microagg.encode.prepare import weights_of
 from microagg.encode.recode import Recoder, before_of
-from microagg.encode.recoded_table import (
-    Recoded,
-    complete_rows,
-    recode_table,
-    recoders_of,
-)
+from microagg.encode.recoded_table import Recoded, complete_rows, recode_table, recoders_of
 from microagg.encode.release_rules import with_releases
 from microagg.encode.space import Space, are_plain, space_of, with_admissible
 from microagg.encode.strata import count_units, strata_of, stratum_too_small
@@ -303,23 +298,18 @@ def part_input(intake: Intake, block: Block, columns: Sequence[Any]) -> PartInpu
     for rows in rows_of_each(strata) if strata.any() else ():
         check_feasible(within(requirements, rows))
     states = np.column_stack([variable.states for variable in variables])
-
-    def ready(states: Labels, cells: Labels) -> PartInput:
-        searched = space
-        # Swapped groups release their values, and groups of places in households are made afterwards.
-        if unit.mode != "together" and not block.is_swapped:
-            able = [with_admissible(variable, k, units) for variable in variables]
-            searched = with_releases(space, able, states, weights, policy, block.released)
-        return PartInput(variables, searched, states, cells, merged, requirements)
-
+    cells = strata
     # Whole households have patterns of their own, see households.py.
-    if policy != "pattern" or not states.any() or unit.mode == "together":
-        return ready(states, strata)
-
-    enough = partial(can_be_group, requirements) if block.require else None
-    joined = join_patterns(states, strata, k, units, space.scaled, enough)
-    check_blanked(states, None, joined.blanked, plan)
-    return ready(joined.states, joined.cells)
+    if policy == "pattern" and states.any() and unit.mode != "together":
+        enough = partial(can_be_group, requirements) if block.require else None
+        joined = join_patterns(states, strata, k, units, space.scaled, enough)
+        check_blanked(states, None, joined.blanked, plan)
+        states, cells = joined.states, joined.cells
+    # Swapped groups release their values, and groups of places in households are made afterwards.
+    if unit.mode != "together" and not block.is_swapped:
+        able = [with_admissible(variable, k, units) for variable in variables]
+        space = with_releases(space, able, states, weights, policy, block.released)
+    return PartInput(variables, space, states, cells, merged, requirements)
 
 
 def _merge_small(intake: Intake, block: Block, strata: Labels, scaled: Floats) -> Labels:
@@ -356,18 +346,6 @@ def _merge_small(intake: Intake, block: Block, strata: Labels, scaled: Floats) -
         strata[members] = others[np.lexsort((others, apart, differences))[0]]
 
 
-def _by_majority(patterns: Labels, sizes: Labels, k: int) -> tuple[int, int]:
-    """Count what the policy majority fills and blanks in groups of records of like patterns."""
-    # Groups within one pattern change nothing: of each pattern fewer than 2 k records are enough.
-    order = np.lexsort(patterns.T[::-1])
-    few = np.where(sizes < 2 * k, sizes, k + sizes % k)[order]
-    alike = np.repeat(patterns[order], few, axis=0)
-    labels = np.minimum(np.arange(len(alike)) // k, max(len(alike) // k - 1, 0))
-    released = group_states(alike, labels, int(labels.max()) + 1, "majority")[labels]
-    filled = int(np.count_nonzero((alike != 0) & (released == 0)))
-    return filled, int(np.count_nonzero((alike == 0) & (released != 0)))
-
-
 def check_blanked(states: Labels, often: Labels | None, blanked: int, plan: Plan) -> None:
     """Refuse to blank too many values by joining patterns; say what each policy would do, in figures.
 
@@ -388,7 +366,15 @@ def check_blanked(states: Labels, often: Labels | None, blanked: int, plan: Plan
     missing = int(np.count_nonzero(patterns, axis=1) @ sizes)
     incomplete = int(sizes[patterns.any(axis=1)].sum())
     needed = np.ceil(1000 * blanked / cells) / 1000
-    filled, emptied = _by_majority(patterns, sizes, plan.k)
+    # What the policy majority fills and blanks in groups of records of like patterns. Groups within one
+    # pattern change nothing: of each pattern fewer than 2 k records are enough.
+    k, order = plan.k, np.lexsort(patterns.T[::-1])
+    few = np.where(sizes < 2 * k, sizes, k + sizes % k)[order]
+    alike = np.repeat(patterns[order], few, axis=0)
+    labels = np.minimum(np.arange(len(alike)) // k, max(len(alike) // k - 1, 0))
+    released = group_states(alike, labels, int(labels.max()) + 1, "majority")[labels]
+    filled = int(np.count_nonzero((alike != 0) & (released == 0)))
+    emptied = int(np.count_nonzero((alike == 0) & (released != 0)))
     raise InputError(
         "The records of a group miss the same values, and rare patterns of missing values are joined by "
         f"blanking values, at most {percent(100 * plan.missing.most)} of them. Here "

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
+from microagg.encode.missing import rows_of_each
+from microagg.encode.number import totals
 from microagg.encode.steps import Steps, usual_steps
 from microagg.plan.block import Block
 from microagg.plan.plan import Plan
@@ -61,7 +63,14 @@ class Rounding(NamedTuple):
         cell_of_group = np.zeros(len(values), dtype=np.int64)
         if cells is not None:
             cell_of_group[labels] = cells
-        return self.steps.keeping_totals(values, mass.astype(np.float64), cell_of_group)
+
+        def by_cell(steps: Floats) -> Floats:
+            """Keep Σ mass·value of each cell to within half a step, if that can be."""
+            for groups in rows_of_each(cell_of_group):
+                steps[groups] = totals(steps[groups], mass[groups].astype(np.float64))
+            return steps
+
+        return self.steps.rounded(values, by_cell)
 
 
 def rounding_of(

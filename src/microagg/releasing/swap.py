@@ -241,22 +241,19 @@ def _share_column(
     values = np.where(states == 0, variable.values, np.nan)
     there = np.flatnonzero((states == 0) & ~filled)
     if len(there):
-        column, inside, numbers = variable.take(there), holders.of(there), values[there]
-        if variable.kind == "ordinal":
-            occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
-            values[there] = share_numbers(
-                numbers,
-                inside,
-                lambda means: occurring[_nearest(occurring, means)],
-                within(rules, there),
+        column, inside, is_level = variable.take(there), holders.of(there), variable.is_category
+        occurring = np.flatnonzero(variable.rows >= 0).astype(np.float64)
+
+        def admissible(means: Floats) -> Floats:
+            return (
+                occurring[_nearest(occurring, means)] if is_level else rounded(column, means, True)
             )
-        elif variable.is_category:
+
+        if is_level and variable.kind != "ordinal":
             values[there] = _share_levels(column, labels[there], inside)
         else:
-            shared = share_numbers(
-                numbers, inside, lambda means: rounded(column, means, True), within(rules, there)
-            )
-            values[there] = rounded(column, shared, False)
+            shared = share_numbers(values[there], inside, admissible, within(rules, there))
+            values[there] = shared if is_level else rounded(column, shared, False)
     values[filled] = np.nan
     _fill(variable, values, np.flatnonzero(filled), labels, holders)
     return values, np.where((states == 0) & np.isnan(values), 1, states)
@@ -360,42 +357,28 @@ def _share_tuples(
         columns = [variable.take(at) for variable in variables]
         cell = np.zeros(len(at), dtype=np.int64)
         tuple_labels = group(Problem(space_of(columns), block, needed), cell).labels
-        for j, column in enumerate(columns):
-            values[at, j] = _of_groups(column, tuple_labels, rounded)
+        g = int(tuple_labels.max()) + 1
+        for j, column in enumerate(columns):  # whose values are all there, or all missing
+            if column.is_category:
+                of_groups = modes(column.level_numbers, tuple_labels, g)
+            else:
+                of_groups = rounded(column, group_means(column.values, tuple_labels), True)
+            values[at, j] = of_groups[tuple_labels]
         shared[at] = True
-    _join_nearest(variables, values, states := states.copy(), holders.strata, shared)
+    states = states.copy()
+    if not shared.all():
+        from scipy.spatial import cKDTree
+
+        # Other records get the tuple of the nearest record of their stratum whose tuple is shared.
+        matrix = space_of(variables, states=True).scaled
+        for rows in rows_of_each(holders.strata):
+            others, there = rows[~shared[rows]], rows[shared[rows]]
+            if len(others) and len(there):
+                nearest = there[cKDTree(matrix[there]).query(matrix[others])[1]]
+                values[others], states[others] = values[nearest], states[nearest]
+            else:  # no tuple has k units: all of them are missing
+                values[others], states[others] = np.nan, 1
     return values, np.where((states == 0) & np.isnan(values), 1, states)
-
-
-def _of_groups(column: Variable, labels: Labels, rounded: Round) -> Floats:
-    """Return the mean or the mode of each record's group; its values are all there, or all missing."""
-    if column.is_category:
-        return modes(column.level_numbers, labels, int(labels.max()) + 1)[labels]
-    return rounded(column, group_means(column.values, labels), True)[labels]
-
-
-def _join_nearest(
-    variables: Sequence[Variable],
-    values: Floats,
-    states: Labels,
-    strata: Labels,
-    shared: NDArray[np.bool_],
-) -> None:
-    """Give records whose tuple is not shared that of the nearest record of the stratum whose tuple is."""
-    if shared.all():
-        return
-    from scipy.spatial import cKDTree
-
-    matrix = space_of(variables, states=True).scaled
-    for rows in rows_of_each(strata):
-        others, there = rows[~shared[rows]], rows[shared[rows]]
-        if not len(others):
-            continue
-        if len(there):
-            nearest = there[cKDTree(matrix[there]).query(matrix[others])[1]]
-            values[others], states[others] = values[nearest], states[nearest]
-        else:  # no tuple has k units: all of them are missing
-            values[others], states[others] = np.nan, 1
 
 
 def _satisfy(

@@ -80,7 +80,7 @@ def instants(column: Any, codes: Sequence[Any] = ()) -> Instants | None:
     numbers = column.cast(_whole_type(column.type))
     missing = np.asarray(numbers.is_null())
     whole = np.asarray(numbers.fill_null(0)).astype(np.int64)
-    if form is not None and _daily(form):
+    if form is not None and "%H" not in form:  # days
         whole = whole // _DAY
     origin = int(whole[~missing].min()) if not missing.all() else 0
     # Without a sign, since the first and the last moment of a type are farther apart than it counts.
@@ -139,22 +139,9 @@ def _without_codes(column: Any, codes: Sequence[Any]) -> tuple[Any, Labels]:
     return pc.if_else(pc.is_valid(index), pa.scalar(None, texts.type), texts), coded
 
 
-def _daily(form: str) -> bool:
-    return "%H" not in form
-
-
 def _whole_type(kind: Any) -> Any:
     narrow = pa.types.is_date32(kind) or pa.types.is_time32(kind)
     return pa.int32() if narrow else pa.int64()
-
-
-def _added(origin: int, away: Floats) -> Labels:
-    """Add whole numbers to an origin, up to the last number that there is."""
-    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-    if np.abs(away).max(initial=0.0) < 2.0**62 and abs(origin) < 2**62:
-        return np.asarray(origin + away.astype(np.int64), dtype=np.int64)
-    sums = [min(max(origin + int(days), least), most) for days in away.tolist()]
-    return np.array(sums, dtype=np.int64)
 
 
 def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
@@ -175,10 +162,15 @@ def to_arrow(values: Floats, kind: Any, origin: int, form: str | None) -> Any:
     if pa.types.is_date64(kind):
         step = 1000 * _DAY  # milliseconds, of whole days
     away = np.rint(np.where(missing, 0.0, values) / step) * step
-    whole = _added(origin, away)
+    least, most = np.iinfo(np.int64).min, np.iinfo(np.int64).max
+    if np.abs(away).max(initial=0.0) < 2.0**62 and abs(origin) < 2**62:
+        whole = np.asarray(origin + away.astype(np.int64), dtype=np.int64)
+    else:  # up to the last number that there is
+        sums = [min(max(origin + int(days), least), most) for days in away.tolist()]
+        whole = np.array(sums, dtype=np.int64)
     if form is None:
         return pa.array(whole, mask=missing).cast(_whole_type(kind)).cast(kind)
-    seconds = whole * _DAY if _daily(form) else whole
+    seconds = whole if "%H" in form else whole * _DAY
     stamps = pa.array(seconds, mask=missing).cast(pa.timestamp("s"))
     return written_dates(stamps, form).cast(kind)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -172,18 +172,6 @@ class Labelled:
 _NONE = ColumnFacts()
 
 
-def label_alone(column: pa.Field) -> dict[bytes, bytes] | None:
-    """Metadata for a column whose values are replaced by others: of all facts, only its label stays.
-
-    >>> facts = ColumnFacts(label="Household", value_labels=((7, "the Smiths"),))
-    >>> label_alone(pa.field("hid", pa.int64(), metadata=facts.as_metadata()))
-    {b'microagg.label': b'"Household"'}
-    """
-    key = _PREFIX + b"label"
-    label = (column.metadata or {}).get(key)
-    return None if label is None else {key: label}
-
-
 def is_number_or_tag(column: pa.Field) -> bool:
     """Return whether ``column``, of text, holds numbers and reasons for missing ones, such as .a."""
     storage = ColumnFacts.of(column).storage
@@ -209,7 +197,7 @@ def typed(table: pa.Table, whole: Mapping[str, bool] | None = None) -> pa.Table:
     """Return ``table`` with null in place of every code and tag that stands for a missing value.
 
     ``whole`` says of numbers without a type of their own whether they are whole, where the table is a
-    part of a larger one (see :class:`WholeTest`).
+    part of a larger one (see :func:`whole_columns`).
     """
     described = [(j, column) for j, column in enumerate(table.schema) if column.metadata]
     if not described:
@@ -243,33 +231,27 @@ def as_stored(numbers: Any, storage: str | None, whole: bool | None = None) -> A
     return numbers.cast(pa.int64()) if whole else numbers
 
 
-class WholeTest:
-    """Finds the columns of numbers and tags that hold whole numbers in all batches of a table."""
+def whole_columns(
+    schema: pa.Schema, read: Callable[[list[str]], Iterable[pa.Table]]
+) -> dict[str, bool]:
+    """Tell of each column of numbers and tags whether it has values, and all are whole numbers.
 
-    def __init__(self, schema: pa.Schema) -> None:
-        self.columns = [
-            column.name
-            for column in schema
-            if column.metadata
-            and is_number_or_tag(column)
-            and ColumnFacts.of(column).storage not in _STORED
-        ]
-        self._seen: set[str] = set()
-        self._broken: set[str] = set()
+    Columns of numbers with a type of their own are left out.
 
-    def add(self, table: pa.Table) -> None:
-        """Look at a batch, which has these columns."""
-        for name in self.columns:
+    Parameters
+    ----------
+    schema : of a table that is read in batches
+    read : returns the batches of some columns; only called if there are such columns
+    """
+    are_numbers = (column for column in schema if column.metadata and is_number_or_tag(column))
+    columns = [c.name for c in are_numbers if ColumnFacts.of(c).storage not in _STORED]
+    tests: dict[str, list[bool]] = {name: [] for name in columns}
+    for table in read(columns) if columns else ():
+        for name in columns:
             values = numbers_and_tags(table[name])[0].drop_null().to_numpy()
             if len(values):
-                self._seen.add(name)
-                if not are_whole(values):
-                    self._broken.add(name)
-
-    @property
-    def whole(self) -> dict[str, bool]:
-        """Whether each column has values, all of them whole."""
-        return {name: name in self._seen - self._broken for name in self.columns}
+                tests[name].append(are_whole(values))
+    return {name: bool(of_batches) and all(of_batches) for name, of_batches in tests.items()}
 
 
 def are_whole(values: Any) -> bool:

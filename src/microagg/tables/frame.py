@@ -21,13 +21,7 @@ from microagg.base.typing import Floats, Labels
 from microagg.errors import InputError, TableError, listed, shown
 from microagg.plan.checks import column_names, no_column
 from microagg.tables.finite import check_finite
-from microagg.tables.frame_libraries import (
-    decoded,
-    is_text,
-    library_of,
-    pandas_notes,
-    plain_arrow,
-)
+from microagg.tables.frame_libraries import decoded, is_text, library_of, pandas_notes, plain_arrow
 from microagg.tables.numbers_in_text import MISSING_WORDS, OddCells, count_odd, reads_as_number
 
 

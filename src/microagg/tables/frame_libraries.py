@@ -140,11 +140,11 @@ class Library:
 
     def of_doubles(self, values: Floats, column: Any) -> Any:
         """Make a column of doubles with all their digits, in place of a column."""
-        return pa.chunked_array([pa.array(values)])
+        return self.of_arrow(pa.array(values), column)
 
     def of_integers(self, values: Labels, missing: Any, column: Any) -> Any:
         """Make a column of integers, some of them missing, in place of a column."""
-        return pa.chunked_array([pa.array(values, mask=missing)])
+        return self.of_arrow(pa.array(values, mask=missing), column)
 
     def of_arrow(self, values: Any, column: Any) -> Any:
         """Make a column of an Arrow array, in place of a column."""
@@ -225,15 +225,9 @@ class _Polars(Library):
         new = self.pl.Series(column.name, values, nan_to_null=True)
         return new.cast(column.dtype if whole or column.dtype.is_float() else self.pl.Float64)
 
-    def of_doubles(self, values: Floats, column: Any) -> Any:
-        return self._series(values, column)
-
-    def of_integers(self, values: Labels, missing: Any, column: Any) -> Any:
-        return self._series(pa.array(values, mask=missing), column)
-
     def of_arrow(self, values: Any, column: Any) -> Any:
         new = self._series(values, column)
-        same = column.dtype.is_temporal() and new.dtype != column.dtype
+        same = column.dtype.is_temporal() and new.dtype.is_temporal()
         return new.cast(column.dtype) if same else new
 
     def take(self, column: Any, rows: Labels) -> Any:
@@ -303,7 +297,7 @@ class _Pandas(Library):
 
     def of_doubles(self, values: Floats, column: Any) -> Any:
         if isinstance(column.dtype, self.pd.ArrowDtype):
-            return self._series(super().of_doubles(values, column), column.index)
+            return self._series(pa.chunked_array([pa.array(values)]), column.index)
         plain = isinstance(column.dtype, np.dtype)
         return self.pd.Series(values, index=column.index, dtype="float64" if plain else "Float64")
 

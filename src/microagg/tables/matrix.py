@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -10,9 +10,6 @@ from microagg.base.formatting import table_size
 from microagg.base.typing import Floats
 from microagg.errors import InputError
 from microagg.tables.finite import check_finite
-
-if TYPE_CHECKING:
-    pass
 
 
 def is_frame(data: Any) -> bool:
@@ -47,7 +44,19 @@ def as_matrix(X: Any) -> Floats:
         for j, name in enumerate(frame.names):
             matrix[:, j] = frame.values(name)
         return matrix
-    array = _as_array(X)
+    if hasattr(X, "toarray"):
+        raise InputError(
+            "Records must be dense; the data are a sparse matrix. Call .toarray() first."
+        )
+    if isinstance(X, np.ma.MaskedArray):
+        X = np.ma.filled(X.astype(np.float64), np.nan)  # a masked value is a missing one
+    try:
+        array = np.asarray(X)
+    except ValueError as error:
+        raise InputError(
+            "Records must all have the same number of values; the rows differ in length "
+            f"({error}). Pass a rectangular table."
+        ) from None
     if array.dtype.kind == "c":
         raise InputError(
             "Records must be real numbers; the data are complex. Pass real and imaginary parts "
@@ -74,22 +83,6 @@ def as_matrix(X: Any) -> Floats:
     return matrix
 
 
-def _as_array(X: Any) -> np.ndarray[Any, Any]:
-    if hasattr(X, "toarray"):
-        raise InputError(
-            "Records must be dense; the data are a sparse matrix. Call .toarray() first."
-        )
-    if isinstance(X, np.ma.MaskedArray):
-        X = np.ma.filled(X.astype(np.float64), np.nan)  # a masked value is a missing one
-    try:
-        return np.asarray(X)
-    except ValueError as error:
-        raise InputError(
-            "Records must all have the same number of values; the rows differ in length "
-            f"({error}). Pass a rectangular table."
-        ) from None
-
-
 def _numbers_from_objects(array: np.ndarray[Any, Any]) -> Floats:
     """Accept Python numbers (int, Fraction, Decimal) held as objects; refuse text and dates."""
     if array.dtype.kind == "O":
@@ -101,14 +94,12 @@ def _numbers_from_objects(array: np.ndarray[Any, Any]) -> Floats:
                 return array.astype(np.float64)
             except (TypeError, ValueError, OverflowError):
                 pass
-    row = next((i for i, value in enumerate(array.reshape(-1)) if not _is_number(value)), 0)
-    first = array.reshape(-1)[row]
+    numbers = (int, float, np.integer, np.floating)
+    cells = array.reshape(-1)
+    row = next((i for i, value in enumerate(cells) if not isinstance(value, numbers)), 0)
+    first = cells[row]
     where = np.unravel_index(row, array.shape)[0] + 1 if array.ndim else 1
     raise InputError(
         f"Records must be numbers; row {where} (the first record is row 1) holds a value of type "
         f"{type(first).__name__}. Convert or leave out such columns."
     )
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating)

@@ -11,7 +11,7 @@ import dataclasses
 import json
 import os
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 import narwhals as nw
@@ -22,13 +22,7 @@ from pyarrow.pandas_compat import get_logical_type
 
 from microagg.base.typing import Labels
 from microagg.errors import listed
-from microagg.tables.file_metadata import (
-    ColumnFacts,
-    Labelled,
-    is_number_or_tag,
-    label_alone,
-    numbers_and_tags,
-)
+from microagg.tables.file_metadata import ColumnFacts, Labelled, is_number_or_tag, numbers_and_tags
 from microagg.tables.frame import Frame, codes_as_written
 from microagg.tables.frame_libraries import decoded, is_number, is_text, pandas_notes
 
@@ -65,8 +59,9 @@ def released_frame(
     if not isinstance(native, pa.Table):  # other frames have no metadata any more
         return native
     for at, field in enumerate(native.schema):
-        if field.name in renumber:
-            native = native.set_column(at, field.with_metadata(label_alone(field)), native[at])
+        if field.name in renumber:  # of all facts about the numbers before, only the label stays
+            label = {k: v for k, v in (field.metadata or {}).items() if k == _LABEL}
+            native = native.set_column(at, field.with_metadata(label or None), native[at])
     return released_table(native)
 
 
@@ -93,44 +88,12 @@ def reordered(native: Any, order: Labels) -> Any:
 
 _PANDAS, _FILE = b"pandas", b"microagg.file"
 _FIELD_ID = b"PARQUET:field_id"  # the number of a column, which each Parquet file has
-_OWN = b"microagg."
+_OWN, _LABEL = b"microagg.", b"microagg.label"
 
 # How pandas names its types, as far as the type of an Arrow column does not settle it.
 _PANDAS_TYPES = {"object", "category", "str", "string", "bool", "boolean"}
 _PANDAS_TYPES |= {"string[python]", "string[pyarrow]", "string[pyarrow_numpy]"}
 _PANDAS_UNITS = re.compile(r"(datetime64|timedelta64)\[(s|ms|us|ns)\]")
-
-
-class PresentCodes:
-    """The labelled and the missing codes that records of a table have, found batch by batch."""
-
-    def __init__(self, schema: pa.Schema) -> None:
-        facts = {column.name: ColumnFacts.of(column) for column in schema if column.metadata}
-        self._facts = {n: fact for n, fact in facts.items() if fact.value_labels or fact.missing}
-        self._codes: dict[str, set[Any]] = {name: set() for name in self._facts}
-
-    @property
-    def any_to_look_for(self) -> bool:
-        """Whether a column has labelled or missing codes."""
-        return bool(self._facts)
-
-    def add(self, table: pa.Table) -> None:
-        """Look at a batch, which has these columns."""
-        for name, fact in self._facts.items():
-            if name in table.column_names:
-                field = table.schema.field(name)
-                self._codes[name].update(_present(field, table[name], fact))
-
-    def of(self, name: str, fact: ColumnFacts) -> ColumnFacts:
-        """Return the facts about a column without the codes that no record has."""
-        if name not in self._facts:
-            return fact
-        present = self._codes[name]
-        return dataclasses.replace(
-            fact,
-            value_labels=tuple(pair for pair in fact.value_labels if pair[0] in present),
-            missing=tuple(code for code in fact.missing if code in present),
-        )
 
 
 def _present(field: pa.Field, column: Any, fact: ColumnFacts) -> set[Any]:
@@ -160,18 +123,32 @@ def _present(field: pa.Field, column: Any, fact: ColumnFacts) -> set[Any]:
     return present
 
 
-def released_schema(schema: pa.Schema, present: PresentCodes, rows: int | None = None) -> pa.Schema:
+def released_schema(
+    schema: pa.Schema, tables: Iterable[pa.Table], rows: int | None = None
+) -> pa.Schema:
     """Return a schema with the metadata that a release needs and no other.
 
     Parameters
     ----------
     schema : of the released table, with the metadata of its source
-    present : the codes that released records have
+    tables : its records, in batches; only looked at if a column has labelled or missing codes
     rows : number of records, by which the row numbers of a pandas frame are kept; None: not known
     """
+    facts = {column.name: ColumnFacts.of(column) for column in schema}
+    coded = {name: fact for name, fact in facts.items() if fact.value_labels or fact.missing}
+    present: dict[str, set[Any]] = {name: set() for name in coded}
+    for table in tables if coded else ():
+        for name, fact in coded.items():
+            present[name] |= _present(table.schema.field(name), table[name], fact)
+    for name, fact in coded.items():
+        facts[name] = dataclasses.replace(
+            fact,
+            value_labels=tuple(pair for pair in fact.value_labels if pair[0] in present[name]),
+            missing=tuple(code for code in fact.missing if code in present[name]),
+        )
     fields = []
     for column in schema:
-        kept = present.of(column.name, ColumnFacts.of(column)).as_metadata()
+        kept = facts[column.name].as_metadata()
         number = (column.metadata or {}).get(_FIELD_ID, b"")
         if re.fullmatch(rb"-?\d{1,10}", number):
             kept[_FIELD_ID] = number
@@ -182,9 +159,9 @@ def released_schema(schema: pa.Schema, present: PresentCodes, rows: int | None =
     if notes:
         whole[_PANDAS] = json.dumps(_released_notes(notes, schema, rows)).encode()
     if _FILE in (schema.metadata or {}):
-        facts = Labelled.of(schema)
+        file = Labelled.of(schema)
         # Whose formats the columns have, and how the file is written.
-        plain = Labelled({}, facts.family, version=facts.version, compression=facts.compression)
+        plain = Labelled({}, file.family, version=file.version, compression=file.compression)
         whole |= plain.on(pa.schema([])).metadata or {}
     return pa.schema(fields, whole or None)
 
@@ -292,9 +269,7 @@ def released_table(table: pa.Table) -> pa.Table:
     >>> safe.metadata, ColumnFacts.of(safe.field("sex")).value_labels
     (None, ((1, 'male'),))
     """
-    present = PresentCodes(table.schema)
-    present.add(table)
-    return with_schema(table, released_schema(table.schema, present, table.num_rows))
+    return with_schema(table, released_schema(table.schema, [table], table.num_rows))
 
 
 def left_out_words(before: pa.Schema, after: pa.Schema) -> list[str]:

@@ -133,8 +133,11 @@ def variable_of(
         values, tags = numbers
     values = values if tags is None else np.where(tags >= 0, np.nan, values)
     check_not_infinite(values, name, "protect")
-    if kind == "integer":
-        _check_whole(values, name)
+    if kind == "integer" and (broken := ~np.isnan(values) & (values != np.rint(values))).any():
+        raise InputError(
+            f"A column of kind integer holds whole numbers; column {shown(name)} has a fraction, the first "
+            f"in {first_row(broken)}. Say kind number."
+        )
     return replace(variable, values=values, tags=tags)
 
 
@@ -222,15 +225,6 @@ def _strange(name: Any, words: str) -> InputError:
         "Columns to protect hold numbers, categories, truth values or dates; column "
         f"{shown(name)} holds {words}. Leave it out, or turn it into one of these first."
     )
-
-
-def _check_whole(values: Floats, name: Any) -> None:
-    broken = ~np.isnan(values) & (values != np.rint(values))
-    if broken.any():
-        raise InputError(
-            f"A column of kind integer holds whole numbers; column {shown(name)} has a fraction, the first "
-            f"in {first_row(broken)}. Say kind number."
-        )
 
 
 def _tags(values: Floats, codes: Sequence[Any]) -> Labels | None:

@@ -41,9 +41,13 @@ from microagg.measure.pairing import largest_share
 from microagg.plan.block import Block
 from microagg.plan.plan import UNSET, Plan
 from microagg.releasing.dealt import SECRET_BYTES
-from microagg.releasing.release_values import Released, release_block
+from microagg.releasing.release_values import (
+    Released,
+    release_block,
+    release_weight_and_strata,
+    released_strata,
+)
 from microagg.releasing.swap import ReleaseTerms, Swapping
-from microagg.releasing.weight_and_strata import release_weight_and_strata, released_strata
 from microagg.tables.file_metadata import Coded
 from microagg.tables.frame import Frame
 from microagg.tables.numbers_in_text import missing_words

@@ -39,7 +39,6 @@ class _Dominance(Requirement):
     units: Labels | None
 
     def say(self, figure: float) -> str:
-        """Write a figure of a group in percent."""
         return percent(figure)
 
     def _contributors(self) -> Labels:
@@ -179,7 +178,6 @@ class Population(Requirement):
         return float(np.bincount(labels, weights=self.weights).min())
 
     def say(self, figure: float) -> str:
-        """Write a number of persons."""
         return number(int(figure))
 
     def describe(self) -> str:
@@ -225,7 +223,6 @@ class RiskLimit(Requirement):
         return float(individual_risk(np.bincount(labels), populations).max())
 
     def say(self, figure: float) -> str:
-        """Write a risk in percent."""
         return share(figure)
 
     def describe(self) -> str:

@@ -56,29 +56,6 @@ _TURNS = 4  # of effort best without a time limit
 _MIXED, _ENOUGH = 8, 150
 
 
-def _pools(run: Run, demands: Demands, budget: AnnealBudget, labels: Labels) -> PoolSettings:
-    """Return how pools are made for groups as large as these."""
-    mean = len(labels) / (int(labels.max()) + 1)
-    most = max(2, min(budget.groups, int(budget.records / mean)))
-    largest = int(np.bincount(labels).max())
-    records = min(max(int(2.5 * most * mean), 2 * largest, 4 * run.k, 24), _RECORDS, len(labels))
-    close = np.isin(demands.rule[:, KIND], (ORDERED, EQUAL)).any()
-    return PoolSettings(most, records, False, 0.5 if close else 0.1)
-
-
-def _steps(demands: Demands, budget: AnnealBudget, labels: Labels, mixed: bool) -> float:
-    """Return how many steps to make for each group."""
-    n_groups = int(labels.max()) + 1
-    slower = max((_SLOWER.get(int(kind), 1) for kind in demands.rule[:, KIND]), default=1)
-    # In a large table every group needs some steps all the same.
-    each = budget.each / min(slower, 2)
-    table = budget.table / (len(labels) / n_groups) / n_groups / slower
-    steps = min(each + table, budget.most / slower)
-    if mixed:
-        steps = max(steps, min(each + _MIXED * table, _ENOUGH / slower))
-    return steps
-
-
 def _search(
     run: Run,
     demands: Demands,
@@ -100,11 +77,23 @@ def _search(
         first = first._replace(table=first.table * n // n_total)
     number = _TURNS if effort == "best" else 1
     endless = endless and effort == "best"
+    kinds = demands.rule[:, KIND]
+    slower = max((_SLOWER.get(int(kind), 1) for kind in kinds), default=1)
+    jumps = 0.5 if np.isin(kinds, (ORDERED, EQUAL)).any() else 0.1
     turn = 0
     while not run.over() and (endless or turn < number):
         budget = first.in_turn(turn).times(length_of(turn))
-        search, steps = _pools(run, demands, budget, labels), _steps(demands, budget, labels, mixed)
-        records = 0 if endless else n // number
+        sizes = np.bincount(labels)
+        mean, largest = n / len(sizes), int(sizes.max())
+        # Pools are as large as such groups need.
+        most = max(2, min(budget.groups, int(budget.records / mean)))
+        pool = min(max(int(2.5 * most * mean), 2 * largest, 4 * run.k, 24), _RECORDS, n)
+        # Steps for each group: in a large table every group needs some all the same.
+        each, table = budget.each / min(slower, 2), budget.table / mean / len(sizes) / slower
+        steps = min(each + table, budget.most / slower)
+        if mixed:
+            steps = max(steps, min(each + _MIXED * table, _ENOUGH / slower))
+        search, records = PoolSettings(most, pool, False, jumps), 0 if endless else n // number
         labels, _ = anneal_in_passes(
             run, labels, budget, search, steps, records, first_turn=turn * 1_000
         )

@@ -56,7 +56,6 @@ class Distinct(Requirement):
         return float(count_units(labels, self.codes).min())
 
     def say(self, figure: float) -> str:
-        """Write a number of values."""
         return number(int(figure))
 
     def describe(self) -> str:
@@ -258,7 +257,6 @@ class HiddenValues(Requirement):
         return float(violations_of(labels, 1, [self]).max())
 
     def say(self, figure: float) -> str:
-        """Write a share of a group."""
         return f"{share(figure)} given away"
 
     def describe(self) -> str:
