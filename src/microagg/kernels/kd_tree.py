@@ -140,18 +140,6 @@ def for_thread(tree: KdTree) -> KdTree:
     )
 
 
-@lean_subkernel
-def _halve_leaves(X, rows, start, stop, keys, box):
-    """Halve the rows of the leaves start..stop−1, by whole subtrees; return the second half's first leaf."""
-    unit = 1
-    while unit * WIDTH < stop - start:
-        unit *= WIDTH
-    middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
-    end = min(stop * WIDTH, rows.size)
-    halve(X, rows, start * WIDTH, end, middle * WIDTH, box[0], box[1], keys)
-    return middle
-
-
 @lean_kernel
 def _arrange_part(X, rows, begin, end, most, keys, box, parts):
     """Halve the rows of the leaves begin..end−1 down to parts of ``most`` leaves; return the first cut.
@@ -164,7 +152,12 @@ def _arrange_part(X, rows, begin, end, most, keys, box, parts):
         top -= 1
         start, stop = first[top], last[top]
         if stop - start > most:
-            middle = _halve_leaves(X, rows, start, stop, keys, box)
+            unit = 1  # whole subtrees stay together
+            while unit * WIDTH < stop - start:
+                unit *= WIDTH
+            middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
+            stop_row = min(stop * WIDTH, rows.size)
+            halve(X, rows, start * WIDTH, stop_row, middle * WIDTH, box[0], box[1], keys)
             if start == begin and stop == end:
                 cut = middle
             last[top] = middle

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from microagg.compile.jit import lean_kernel
-from microagg.kernels.kd_search import count_within
+from microagg.kernels.kd_search import begin, next_leaf
 
 
 @lean_kernel
@@ -20,7 +20,18 @@ def count_by_tree(X, rows, inner, outer, tree, sizes, count):
     count : (n,); filled in at ``rows``
     """
     for i in rows:
-        count[i] = count_within(tree, X[i], inner[i], outer[i], sizes)
+        near, top = 0, begin(tree, X[i])
+        while near >= 0:
+            leaf, top = next_leaf(tree, top, X[i], outer[i], tree.leaf_of.size)
+            if leaf < 0:
+                break
+            for s in range(tree.count[leaf]):
+                if tree.entry[s] < inner[i]:
+                    near = -1
+                    break
+                if tree.entry[s] <= outer[i]:
+                    near += sizes[tree.rows[leaf, s]]
+        count[i] = near
 
 
 @lean_kernel

@@ -168,7 +168,21 @@ def cut(
     [0, 0, 1, 2, 2, 1]
     """
     records = prepare(X, k, scale)
-    rows = _check_order(order, len(records))
+    n, rows = len(records), np.asarray(order)
+    rule = f"order must hold each row number from 0 to {n - 1} once"
+    if rows.shape != (n,) or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"{rule}; it has shape {rows.shape} and type {rows.dtype}. Pass whole numbers, "
+            "such as those of np.argsort."
+        )
+    seen = np.zeros(n, dtype=bool)
+    seen[rows[(rows >= 0) & (rows < n)]] = True
+    if not seen.all():
+        raise InputError(
+            f"{rule}; row {shown(int(np.argmin(seen)))} is missing. A sequence of labels or ranks becomes "
+            "an order by np.argsort."
+        )
+    rows = np.ascontiguousarray(rows, dtype=np.int64)
     started = time.perf_counter()
     labels = canonical_labels(
         run_watched(lambda state: labels_along(records.scaled, rows, records.k, state), progress)
@@ -183,27 +197,6 @@ def cut(
         sst=records.sst,
         seconds=time.perf_counter() - started,
     )
-
-
-def _check_order(order: ArrayLike, n: int) -> Order:
-    rows = np.asarray(order)
-    rule = f"order must hold each row number from 0 to {n - 1} once"
-    if rows.shape != (n,) or rows.dtype.kind not in "iu":
-        raise InputError(
-            f"{rule}; it has shape {rows.shape} and type {rows.dtype}. Pass whole numbers, "
-            "such as those of np.argsort."
-        )
-    seen = np.zeros(n, dtype=bool)
-    seen[rows[(rows >= 0) & (rows < n)]] = True
-    if not seen.all():
-        raise InputError(
-            f"{rule}; row {shown(int(np.argmin(seen)))} is missing. A sequence of labels or ranks becomes "
-            "an order by np.argsort."
-        )
-    return np.ascontiguousarray(rows, dtype=np.int64)
-
-
-# order(): the orders of the ordering methods by themselves, for :func:`microagg.cut`.
 
 
 def order(
@@ -248,6 +241,7 @@ def order(
 
     def work(state: State) -> Order:
         rows: Order = chosen.order_function()(records.scaled, records.k, state=state, **settings)
+        state[DONE] = len(rows)
         return rows
 
     return run_watched(work, progress)

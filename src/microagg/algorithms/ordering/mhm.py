@@ -95,8 +95,6 @@ def npn_order(X: Floats, k: int, *, state: State | None = None) -> Order:
         # A tree that is half empty has loose boxes: a new one for each half of what is left.
         begin, end = end, n if len(rows) < _LOOK else end + (len(rows) + 1) // 2
         _walk(build(X, rows), X, order, begin, end, np.empty(1), np.empty(1, np.intp), state)
-    if not state[STOP]:
-        state[DONE] = n
     return order
 
 
@@ -204,7 +202,6 @@ def imhm_order(X: Floats, k: int, *, state: State | None = None) -> Order:
         labels = labels_along(X, order, k, new_state())
         losses.append(sum_of_squares(X, labels))
         if _ended(losses):
-            state[DONE] = n
             break
         hint[order[:-1]] = order[1:]
         state[DONE] = n // 8 + (n - n // 8) * t // (t + 16)  # some dozens are usual

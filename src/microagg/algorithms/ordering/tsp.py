@@ -248,8 +248,6 @@ def tsp_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     position[tour] = np.arange(n)
     if n >= 5:
         _improve(X, near, tour, position, tour.copy(), np.ones(n, dtype=bool), state)
-    if not state[STOP]:
-        state[DONE] = n
     steps = X[tour] - X[np.roll(tour, -1)]
     longest = int(np.einsum("ij,ij->i", steps, steps).argmax())
     order = np.roll(tour, -longest - 1)

@@ -22,7 +22,7 @@ import numpy as np
 
 from microagg.algorithms.ordering.cut import labels_along
 from microagg.algorithms.result import Outcome
-from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
@@ -61,7 +61,7 @@ def _leave(X, i, centroids, size, g):
 
 @lean_subkernel
 def _decompose(X, members, labels, centroids, size, g, targets):
-    """Dissolve group g if that lowers the SSE; says whether it did."""
+    """Dissolve group g if that lowers the SSE."""
     gain = 0.0
     for i in members:
         gain += squared_distance(X, i, centroids, g)
@@ -70,14 +70,13 @@ def _decompose(X, members, labels, centroids, size, g, targets):
         gain -= distance * size[h] / (size[h] + 1)
         targets[t] = h
         _join(X, members[t], centroids, size, h)
-    if gain > 0.0:
-        for t in range(members.size):
-            labels[members[t]] = targets[t]
-        size[g] = 0
-        return True
     for t in range(members.size):
-        _leave(X, members[t], centroids, size, targets[t])
-    return False
+        if gain > 0.0:
+            labels[members[t]] = targets[t]
+        else:
+            _leave(X, members[t], centroids, size, targets[t])
+    if gain > 0.0:
+        size[g] = 0
 
 
 @lean_subkernel
@@ -157,6 +156,4 @@ def igd(X: Floats, k: int, *, state: State | None = None) -> Outcome:
         if not loss < least * (1 - _LEAST):
             break
         best, least = labels, loss
-    if not state[STOP]:
-        state[DONE] = len(X)
     return Outcome(best)

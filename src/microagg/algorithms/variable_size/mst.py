@@ -22,9 +22,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from microagg.algorithms.fixed_size import centroid, diameter
 from microagg.algorithms.result import Outcome
 from microagg.algorithms.variable_size.spanning_tree import check_tree, spanning_edges
-from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_subkernel
 from microagg.kernels.block_tree import Indices
@@ -85,19 +86,6 @@ def _sum_before(counts, p):
     return total
 
 
-@lean_subkernel
-def _rename(group, top, end_of, is_top, name):
-    """Name the group whose topmost record is ``top``, passing over what was cut off below it."""
-    group[top] = name
-    p = top + 1
-    while p < top + end_of[top]:
-        if is_top[p]:
-            p += end_of[p]
-        else:
-            group[p] = name
-            p += 1
-
-
 @kernel
 def _cut(below, above, size, k, group):
     """Cut edges in the order given, each while both sides keep k; name groups by record.
@@ -131,7 +119,16 @@ def _cut(below, above, size, k, group):
             top[groups], members[groups] = top[g], members[g] - under
             top[g] = v
         members[g] -= members[groups]
-        _rename(group, top[groups], size, is_top, groups)
+        # The new group is named from its topmost record on, passing over what was cut off below it.
+        first = top[groups]
+        group[first] = groups
+        p = first + 1
+        while p < first + size[first]:
+            if is_top[p]:
+                p += size[p]
+            else:
+                group[p] = groups
+                p += 1
         groups += 1
 
 
@@ -150,18 +147,12 @@ def _partition(
 ) -> Outcome:
     state = new_state() if state is None else state
     n = len(X)
-    if tree is None:
-        first, second, _ = spanning_edges(X, state)
-    else:
-        edges_given = check_tree(tree, X)
-        first, second = edges_given.first, edges_given.second
+    first, second, _ = spanning_edges(X, state) if tree is None else check_tree(tree, X)
     if state[STOP]:
         return Outcome(np.zeros(n, dtype=np.int64))
     labels = cut_edges(first, second, n, k)
     if split is not None:
         split_large(labels, k, lambda rows: split(X[rows], k).labels, state)
-    if not state[STOP]:
-        state[DONE] = n
     return Outcome(labels)
 
 
@@ -180,13 +171,9 @@ def mst(X: Floats, k: int, *, tree: object = None, state: State | None = None) -
 
 def mst_d(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition as :func:`mst` does, groups of 2k or more split by the diameter method (M-d)."""
-    from microagg.algorithms.fixed_size import diameter
-
     return _partition(X, k, tree, state, diameter)
 
 
 def mst_c(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition as :func:`mst` does, groups of 2k or more split by the centroid method (M-c)."""
-    from microagg.algorithms.fixed_size import centroid
-
     return _partition(X, k, tree, state, centroid)

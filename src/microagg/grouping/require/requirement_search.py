@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from microagg.algorithms.refine.anneal import PoolSettings
-from microagg.algorithms.refine.search_passes import AnnealBudget, Run, anneal_in_passes, length_of
+from microagg.algorithms.refine.search_passes import AnnealBudget, Run, anneal_in_passes
 from microagg.algorithms.required.grow_and_merge import grown, merge
 from microagg.algorithms.required.soria_comas import t_first
 from microagg.base.progress import DONE, STOP, State, new_state, rest_of, stop_after, tell_best
@@ -101,8 +101,8 @@ def _search(
     number = _TURNS if effort == "best" else 1
     endless = endless and effort == "best"
     turn = 0
-    while not run.over() and (endless or turn < number):
-        budget = first.in_turn(turn).times(length_of(turn))
+    while not run.state[STOP] and (endless or turn < number):
+        budget = first.in_turn(turn)
         search, steps = _pools(run, demands, budget, labels), _steps(demands, budget, labels, mixed)
         records = 0 if endless else n // number
         labels, _ = anneal_in_passes(
