@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from microagg.algorithms.result import Outcome, Partition
 from microagg.base.progress import DONE, STOP, Listener, State, new_state, run_watched
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 from microagg.encode.prepare import prepare
 from microagg.errors import InputError, listed, shown
 from microagg.kernels.labels import canonical_labels, sum_of_squares
@@ -70,8 +70,8 @@ def _distances_back(Y, begin, end, back_to):
 
 
 @kernel
-def fill_back(Y, k, back, state):
-    """Find where the last run of the first j records begins, for each j: ``back[j]``.
+def _cut(Y, k, order, labels, state):
+    """Cut an order into runs, and give their records labels, from the last run to the first.
 
     Y holds the records in their order, one in each column.
     """
@@ -79,9 +79,9 @@ def fill_back(Y, k, back, state):
     longest = 2 * k - 1
     f = np.full(n + 1, np.inf)
     f[0] = 0.0
+    back = np.zeros(n + 1, np.intp)  # where the last run of the first j records begins
     pairs = np.zeros(longest)  # by size less 1: sum over the pairs of the run that ends here
     room = np.empty((longest - 1, max(32, min(_RECORDS, _DISTANCES // longest))))
-    back[:] = 0
     for begin in range(0, n, room.shape[1]):
         if state[STOP]:
             return
@@ -106,18 +106,12 @@ def fill_back(Y, k, back, state):
                 for i in range(max(j - longest, 0), j + 1):
                     f[i] -= best
     state[DONE] = n
-
-
-@lean_kernel
-def label_runs(back, order, labels):
-    """Give the records of each run a label, from the last run to the first; returns how many."""
-    j, run = order.size, 0
+    j, run = n, 0
     while j > 0:
         for i in range(back[j], j):
             labels[order[i]] = run
         run += 1
         j = back[j]
-    return run
 
 
 def labels_along(X: Floats, order: Order, k: int, state: State) -> Labels:
@@ -127,10 +121,8 @@ def labels_along(X: Floats, order: Order, k: int, state: State) -> Labels:
     >>> labels_along(X, np.array([0, 2, 1, 3, 4]), 2, new_state()).tolist()
     [1, 0, 1, 0, 0]
     """
-    back = np.empty(len(X) + 1, dtype=np.int64)
-    fill_back(np.ascontiguousarray(X[order].T), k, back, state)
-    labels = np.empty(len(X), dtype=np.int64)
-    label_runs(back, order, labels)
+    labels = np.zeros(len(X), dtype=np.int64)  # as they are when asked to stop
+    _cut(np.ascontiguousarray(X[order].T), k, order, labels, state)
     return labels
 
 

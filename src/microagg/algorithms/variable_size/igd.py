@@ -46,17 +46,11 @@ def _nearest_other(X, i, centroids, size, g):
 
 
 @lean_subkernel
-def _join(X, i, centroids, size, g):
-    size[g] += 1
+def _move(X, i, centroids, size, g, sign):
+    """Let a record join a group, by 1, or leave it, by −1."""
+    size[g] += sign
     for j in range(X.shape[1]):
-        centroids[g, j] += (X[i, j] - centroids[g, j]) / size[g]
-
-
-@lean_subkernel
-def _leave(X, i, centroids, size, g):
-    size[g] -= 1
-    for j in range(X.shape[1]):
-        centroids[g, j] -= (X[i, j] - centroids[g, j]) / size[g]
+        centroids[g, j] += sign * (X[i, j] - centroids[g, j]) / size[g]
 
 
 @lean_subkernel
@@ -69,12 +63,12 @@ def _decompose(X, members, labels, centroids, size, g, targets):
         h, distance = _nearest_other(X, members[t], centroids, size, g)
         gain -= distance * size[h] / (size[h] + 1)
         targets[t] = h
-        _join(X, members[t], centroids, size, h)
+        _move(X, members[t], centroids, size, h, 1)
     for t in range(members.size):
         if gain > 0.0:
             labels[members[t]] = targets[t]
         else:
-            _leave(X, members[t], centroids, size, targets[t])
+            _move(X, members[t], centroids, size, targets[t], -1)
     if gain > 0.0:
         size[g] = 0
 
@@ -95,8 +89,8 @@ def _shrink(X, members, labels, k, centroids, size, g):
         if leaver < 0:
             return
         labels[leaver] = target
-        _leave(X, leaver, centroids, size, g)
-        _join(X, leaver, centroids, size, target)
+        _move(X, leaver, centroids, size, g, -1)
+        _move(X, leaver, centroids, size, target, 1)
 
 
 @kernel
