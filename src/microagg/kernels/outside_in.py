@@ -27,7 +27,6 @@ from microagg.kernels.kd_tree import NO_ROW
 from microagg.kernels.label_loops import sum_up
 from microagg.kernels.remaining import (
     Remaining,
-    all_remaining,
     farthest_remaining,
     form,
     in_rounds,
@@ -113,7 +112,7 @@ def outside_in(
                 )
         return m, group
 
-    return in_rounds(all_remaining(X, weights, in_tree=in_tree), least, go_on, state)
+    return in_rounds(X, least, go_on, state, weights, in_tree)
 
 
 @kernel
@@ -174,4 +173,5 @@ def mdav_labels(X: Floats, k: int, state: State, weights: Floats | None = None) 
     labels, _, group = outside_in(X, k, state, least=2 * k, both=3 * k, weights=weights)
     if not state[STOP]:
         labels[labels < 0] = group
+        state[DONE] = len(X)
     return labels

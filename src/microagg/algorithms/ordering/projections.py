@@ -60,13 +60,13 @@ def _along_the_best(
         if cut not in ("records", "projected"):
             raise InputError(f"cut must be 'records' or 'projected'; got {shown(cut)}.")
 
-        def attempt(direction: Floats, own: State) -> tuple[float, tuple[Order, Labels]]:
+        def attempt(direction: Floats, attempt_state: State) -> tuple[float, tuple[Order, Labels]]:
             projected = np.einsum("ij,j->i", X, direction)
             order = sorted_order(projected)[0].astype(np.int64, copy=False)
             if cut == "projected":
-                labels = fastest(projected[:, None], k, state=own).labels
+                labels = fastest(projected[:, None], k, state=attempt_state).labels
             else:
-                labels = labels_along(X, order, k, own)
+                labels = labels_along(X, order, k, attempt_state)
             return sum_of_squares(X, labels), (order, labels)
 
         state = new_state() if state is None else state

@@ -33,7 +33,7 @@ from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.kd_search import in_order, nearest
 from microagg.kernels.kd_tree import KdTree, build, move, remove
 from microagg.kernels.labels import canonical_labels
-from microagg.kernels.remaining import Remaining, all_remaining, in_rounds, outermost, take
+from microagg.kernels.remaining import Remaining, in_rounds, outermost, take
 from microagg.kernels.require_demands import violation_of
 from microagg.kernels.require_kinds import Demands
 
@@ -281,7 +281,7 @@ def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State
     def go_on(remaining: Remaining, m: int, group: int) -> Any:
         return rounds(remaining, weights, demands, m, k, limit, group, state)
 
-    labels, _, group = in_rounds(all_remaining(X), k, go_on, state)
+    labels, _, group = in_rounds(X, k, go_on, state)
     labels[labels < 0] = group
     return labels
 

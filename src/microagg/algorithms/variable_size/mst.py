@@ -27,9 +27,27 @@ from microagg.algorithms.result import Outcome
 from microagg.algorithms.variable_size.spanning_tree import check_tree, spanning_edges
 from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 from microagg.kernels.block_tree import Indices
 from microagg.kernels.labels import split_large
+
+
+@lean_kernel
+def link(first, second, start, neighbour):
+    """List the neighbours of each record along some edges: neighbour[start[i] : start[i + 1]].
+
+    ``start`` holds zeros before.
+    """
+    for e in range(first.size):
+        start[first[e]] += 1
+        start[second[e]] += 1
+    for i in range(1, start.size):
+        start[i] += start[i - 1]
+    for e in range(first.size):  # the lists fill from their ends, to which ``start`` points so far
+        a, b = first[e], second[e]
+        start[a] -= 1
+        start[b] -= 1
+        neighbour[start[a]], neighbour[start[b]] = b, a
 
 
 @kernel
@@ -40,30 +58,20 @@ def _preorder(first, second, number, above, size):
     what is below, the record itself included, are by number.
     """
     n = number.size
-    start = np.zeros(n + 1, np.intp)
-    for e in range(n - 1):
-        start[first[e] + 1] += 1
-        start[second[e] + 1] += 1
-    for i in range(n):
-        start[i + 1] += start[i]
-    neighbour, place = np.empty(2 * (n - 1), np.intp), start[:-1].copy()
-    for e in range(n - 1):
-        a, b = first[e], second[e]
-        neighbour[place[a]], neighbour[place[b]] = b, a
-        place[a] += 1
-        place[b] += 1
+    start, neighbour = np.zeros(n + 1, np.intp), np.empty(2 * (n - 1), np.intp)
+    link(first, second, start, neighbour)
     number[:] = -1
     stack, top = np.empty(n, np.intp), 1
-    stack[0] = 0
-    place[0] = -1  # from here on: the number of the record from which a row was reached
+    reached = np.empty(n, np.intp)  # the number of the record from which a row was reached
+    stack[0], reached[0] = 0, -1
     for p in range(n):
         top -= 1
         row = stack[top]
-        number[row], above[p], size[p] = p, place[row], 1
+        number[row], above[p], size[p] = p, reached[row], 1
         for s in range(start[row], start[row + 1]):
             other = neighbour[s]
             if number[other] < 0:
-                stack[top], place[other] = other, p
+                stack[top], reached[other] = other, p
                 top += 1
     for p in range(n - 1, 0, -1):
         size[above[p]] += size[p]

@@ -34,7 +34,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.algorithms.result import Outcome
-from microagg.algorithms.variable_size.mst import cut_edges
+from microagg.algorithms.variable_size.mst import cut_edges, link
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
@@ -105,25 +105,6 @@ def _grow(tree, X, k, target, length, parent, heap, state):
                 tree, X[r], tree_of, both, size[both], distances, rows
             )
             put(heap, r, length[r], heap.key[r, 1])
-
-
-@lean_kernel
-def _link(parent, group, first, ends):
-    """List the neighbours of each record within its group: ends[first[i]:first[i + 1]]."""
-    n = parent.size
-    for u in range(n):
-        v = parent[u]
-        if v >= 0 and group[u] == group[v]:
-            first[u] += 1
-            first[v] += 1
-    for i in range(1, n + 1):
-        first[i] += first[i - 1]
-    for u in range(n):  # the lists fill from their ends, to which ``first`` points so far
-        v = parent[u]
-        if v >= 0 and group[u] == group[v]:
-            first[u] -= 1
-            first[v] -= 1
-            ends[first[u]], ends[first[v]] = v, u
 
 
 @lean_subkernel
@@ -254,18 +235,20 @@ def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> L
     source = np.concatenate([roots[:-1], tails])
     target = np.concatenate([roots[1:], parent[tails]])
     first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
-    _link(parent, cut_edges(source, target, n, k), first, ends)
+    group = cut_edges(source, target, n, k)
+    uncut = tails[group[tails] == group[parent[tails]]]
+    link(uncut, parent[uncut], first, ends)  # the neighbours of each record within its group
     side, origin = np.empty(n, np.intp), np.empty(n, np.intp)
     labels, branch, hub_of = np.full(n, -1), np.full(n, -1), np.empty(n, np.intp)
     m = _part(first, ends, k, labels, branch, hub_of, side, origin, np.empty(n, np.intp))
     size, centroid, distance = np.empty(m, np.intp), np.empty((m, d)), np.zeros(m)
-    least, group = np.empty(m, np.intp), np.empty(m, np.intp)
+    least, joined = np.empty(m, np.intp), np.empty(m, np.intp)
     _measure(X, branch, hub_of, size, centroid, distance, least)
     order = np.lexsort((least, -distance, hub_of[:m]))
     bounds = np.append(np.flatnonzero(np.diff(hub_of[order], prepend=-1)), m)
-    _gather(order, bounds, k, size, centroid, group, state)
+    _gather(order, bounds, k, size, centroid, joined, state)
     rest = branch >= 0
-    labels[rest] = n + group[branch[rest]]
+    labels[rest] = n + joined[branch[rest]]
     return labels
 
 
