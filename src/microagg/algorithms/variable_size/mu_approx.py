@@ -196,10 +196,12 @@ def _next_branch(centre, centroid, size, following, head, most):
     return where
 
 
-@kernel
-def _gather(order, bounds, k, size, centroid, group, state):
-    """Gather the branches of each hub h, order[bounds[h]:bounds[h + 1]], outermost first, into groups."""
-    following, centre = np.empty(size.size + 1, np.intp), np.empty(centroid.shape[1])
+@lean_kernel
+def _gather(order, bounds, k, size, centroid, group, following, centre, state):
+    """Gather the branches of each hub h, order[bounds[h]:bounds[h + 1]], outermost first, into groups.
+
+    ``following`` and ``centre`` are scratch.
+    """
     head = size.size  # of the list of branches left
     for h in range(bounds.size - 1):
         if state[STOP]:
@@ -246,7 +248,8 @@ def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> L
     _measure(X, branch, hub_of, size, centroid, distance, least)
     order = np.lexsort((least, -distance, hub_of[:m]))
     bounds = np.append(np.flatnonzero(np.diff(hub_of[order], prepend=-1)), m)
-    _gather(order, bounds, k, size, centroid, joined, state)
+    following, centre = np.empty(m + 1, np.intp), np.empty(d)
+    _gather(order, bounds, k, size, centroid, joined, following, centre, state)
     rest = branch >= 0
     labels[rest] = n + joined[branch[rest]]
     return labels

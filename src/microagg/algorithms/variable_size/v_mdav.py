@@ -64,6 +64,17 @@ def _join(labels, tree, members, size, row, group):
 
 
 @lean_subkernel
+def _found(X, labels, tree, members, seed, k, group, distances, rows):
+    """Form a group of a record and its k−1 nearest."""
+    _join(labels, tree, members, 0, seed, group)
+    have = nearest(tree, X[seed], k, distances, rows)
+    if have == k:  # the last of them comes first, and stays out
+        members.other[0], members.gap[0] = rows[0], distances[0]
+    for a in range(1, k):
+        _join(labels, tree, members, a, rows[have - a], group)
+
+
+@lean_subkernel
 def _nearest_to_group(X, labels, tree, members, size):
     """Squared distance and row of the record without a group that is nearest to any member."""
     best, best_row = np.inf, -1
@@ -115,15 +126,10 @@ def _rounds(X, labels, tree, outward, k, gamma, where, few, state, done, run):
     while where[1] >= k and where[1] > few and not state[STOP]:
         while labels[outward[where[0]]] >= 0:
             where[0] += 1
-        seed, group, size = outward[where[0]], where[2], k
-        _join(labels, tree, members, 0, seed, group)
-        have = nearest(tree, X[seed], k, distances, rows)
-        if have == k:  # the last of them comes first, and stays out
-            members.other[0], members.gap[0] = rows[0], distances[0]
-        for a in range(1, k):
-            _join(labels, tree, members, a, rows[have - a], group)
+        _found(X, labels, tree, members, outward[where[0]], k, where[2], distances, rows)
+        size = k
         if gamma > 0.0:
-            size = _extend(X, labels, tree, members, where[1] - k, k, gamma, group)
+            size = _extend(X, labels, tree, members, where[1] - k, k, gamma, where[2])
         where[1] -= size
         where[2] += 1
         done[run] = n - where[1]
