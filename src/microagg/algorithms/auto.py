@@ -29,7 +29,7 @@ from microagg.compile.threads import share_out
 from microagg.errors import InputError, shown
 from microagg.kernels.halve import halves
 from microagg.kernels.outside_in import mdav_labels
-from microagg.plan.settings import LARGE_K, check_effort, check_time_limit
+from microagg.plan.settings import LARGE_K
 
 _BLOCK = 65_536  # records at most; smaller ones take less time but give worse groups
 _SMALL = 4_096  # the same when time is short: when there are more records than
@@ -82,19 +82,6 @@ def mdav_in_blocks(
     return labels
 
 
-def _as_near(X: Floats) -> Floats:
-    """Give records the same distances with as many coordinates as there are records.
-
-    n records span n dimensions at most, whatever their columns: with Xᵀ = QR, the rows of Rᵀ are as far
-    from each other as those of X. Every step of the search then takes O(n) instead of O(d).
-    """
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(1):  # the last digits must not depend on the number of threads
-        R: Any = np.linalg.qr(X.T, mode="r")
-    return np.ascontiguousarray(R.T)
-
-
 def auto(
     X: Floats,
     k: int,
@@ -128,13 +115,26 @@ def auto(
             f"cost={shown(cost)} is for one column; with {plural(X.shape[1], 'column')} it is sse. "
             "Protect each column by itself (per_column=True), or leave the cost out."
         )
-    check_effort(effort)
-    check_time_limit(time_limit)
     state = new_state() if state is None else state
     started = time.monotonic()
     if X.shape[1] > len(X):
-        X = _as_near(X)
-    labels = _start(X, k, effort, time_limit, weights, state)
+        # n records span n dimensions at most, whatever their columns: with Xᵀ = QR, the rows of Rᵀ are as far
+        # from each other as those of X. Every step of the search then takes O(n) instead of O(d).
+        from threadpoolctl import threadpool_limits
+
+        with threadpool_limits(1):  # the last digits must not depend on the number of threads
+            R: Any = np.linalg.qr(X.T, mode="r")
+        X = np.ascontiguousarray(R.T)
+    if X.shape[1] == 1 and weights is not None:
+        from microagg.algorithms.univariate.weighted import cut_weighted
+
+        with part(state, 0.0):
+            labels = cut_weighted(X, weights, k, state)
+    else:
+        short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
+        few = len(X) <= _ANY_START and k <= LARGE_K and effort != "fast"
+        most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
+        labels = mdav_in_blocks(X, k, state, most, weights)
     if state[STOP]:
         return Outcome(labels)
     better = refine(
@@ -150,23 +150,3 @@ def auto(
         state=state,
     )
     return Outcome(better)
-
-
-def _start(
-    X: Floats,
-    k: int,
-    effort: str,
-    time_limit: float | None,
-    weights: Floats | None,
-    state: State,
-) -> Labels:
-    """Form the groups to begin with."""
-    if X.shape[1] == 1 and weights is not None:
-        from microagg.algorithms.univariate.weighted import cut_weighted
-
-        with part(state, 0.0):
-            return cut_weighted(X, weights, k, state)
-    short = time_limit is not None and len(X) > _RECORDS_A_SECOND * time_limit
-    few = len(X) <= _ANY_START and k <= LARGE_K and effort != "fast"
-    most = 0 if few else max(_SMALL if short else _BLOCK, 4 * k)
-    return mdav_in_blocks(X, k, state, most, weights)

@@ -33,7 +33,7 @@ Here      Ties go to the lower row index. Last records go by the centroids befor
 from __future__ import annotations
 
 from microagg.algorithms.result import Outcome
-from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats
 from microagg.kernels.farthest_pair import farthest_bounds
 from microagg.kernels.outside_in import join_nearest, mdav_labels, outside_in
@@ -66,7 +66,6 @@ def centroid(X: Floats, k: int, *, state: State | None = None) -> Outcome:
     labels, _, group = outside_in(X, k, state, least=k, moving=True)
     if not state[STOP]:
         join_nearest(X, labels, group)
-        state[DONE] = len(X)
     return Outcome(labels)
 
 
@@ -84,6 +83,4 @@ def diameter(X: Floats, k: int, *, state: State | None = None) -> Outcome:
         labels[labels < 0] = group
     else:
         join_nearest(X, labels, group)
-    if not state[STOP]:
-        state[DONE] = len(X)
     return Outcome(labels)

@@ -101,28 +101,18 @@ def best_counts(counts: Sequence[int], k: int, steps: int = STEPS) -> list[list[
     if rare:
         try:
             mixed = _lent(counts, k, steps) if len(rare) < sum(c > 0 for c in counts) else None
-            mixed = (
-                _MixedGroupSearch(k, steps, lenders=False).run(counts) if mixed is None else mixed
-            )
+            if mixed is None:
+                mixed = _MixedGroupSearch(k, steps, lenders=False).run(counts)
         except _TooLarge:
             return None
     assert mixed is not None, "n ≥ k records always have a partition"
     left = [count - sum(group[level] for group in mixed) for level, count in enumerate(counts)]
-    return mixed + [
-        [size if level == pure else 0 for level in range(len(counts))]
-        for pure, count in enumerate(left)
-        for size in _even_sizes(count, k)
-    ]
-
-
-def _even_sizes(count: int, k: int) -> list[int]:
-    """Sizes of as many groups of k or more as there can be, which differ by one at most.
-
-    >>> _even_sizes(8, 3), _even_sizes(0, 3)
-    ([4, 4], [])
-    """
-    groups = count // k
-    return [(count + at) // groups for at in range(groups)]
+    for pure, count in enumerate(left):
+        groups = count // k  # as many as there can be; their sizes differ by one at most
+        for at in range(groups):
+            size = (count + at) // groups
+            mixed.append([size if level == pure else 0 for level in range(len(counts))])
+    return mixed
 
 
 def _lent(counts: list[int], k: int, steps: int) -> list[list[int]] | None:
@@ -189,9 +179,9 @@ class _MixedGroupSearch:
             for bound, cost, rest, group in candidates:
                 if bound >= best[0]:
                     break
-                best = min(
-                    best, (cost + self.least(rest), group, rest), key=lambda candidate: candidate[0]
-                )
+                loss = cost + self.least(rest)
+                if loss < best[0]:
+                    best = loss, group, rest
         self.solved[state] = best
         return best[0]
 
@@ -204,57 +194,45 @@ class _MixedGroupSearch:
         each = self.unit // self.k
         return sum(each * left * (self.k - left) for left in state if left < self.k)
 
-    def counted(self, choices: Iterator[Taken]) -> Iterator[Taken]:
-        for choice in choices:
-            self.steps -= 1
-            if self.steps < 0:
-                raise _TooLarge
-            yield choice
-
     def groups(self, state: State) -> Iterator[_MixedGroup]:
         """Candidates for the group farthest from the root of its tree."""
         k = self.k
-        if not self.lenders:
-            for choice in self.counted(_choices(state, 2 * k - 1, k, shared=True)):
-                if len(choice) > 1 and sum(count for _, count in choice) >= k:
-                    yield _MixedGroup(choice, 0)
-            return
-        for choice in self.counted(_choices(state, 2 * k - 1, k, shared=False)):
+        for choice in _choices(state, 2 * k - 1, k, shared=not self.lenders):
+            self.steps -= 1
+            if self.steps < 0:
+                raise _TooLarge
             size = sum(count for _, count in choice)
-            yield _MixedGroup(choice, max(0, k - size))
-            if size < k:  # and filled up by a part of one more level
-                rest = _without(state, choice)
-                for left in sorted(set(rest)):
+            if self.lenders:
+                yield _MixedGroup(choice, max(0, k - size))
+            elif len(choice) > 1 and size >= k:
+                yield _MixedGroup(choice, 0)
+            if self.lenders and size < k:  # and filled up by a part of one more level
+                for left in sorted(set(_without(state, choice))):
                     if left > k - size:
                         yield _MixedGroup((*choice, (left, k - size)), 0)
 
 
-def _choices(state: State, most: int, k: int, shared: bool) -> Iterator[Taken]:
-    """Ways to take up to ``most`` records of levels: all that is left, or so that k or more are left.
+def _choices(
+    state: State, room: int, k: int, shared: bool, at: int = 0, choice: Taken = ()
+) -> Iterator[Taken]:
+    """Ways to take up to ``room`` records of levels: all that is left, or so that k or more are left.
 
-    With ``shared``, any number may be taken of one of the levels.
+    With ``shared``, any number may be taken of one of the levels. From the level ``at`` on, others are added
+    to the ``choice`` made so far.
     """
-
-    def further(at: int, room: int, may_share: bool, choice: Taken) -> Iterator[Taken]:
-        if choice:
-            yield choice
-        for index in range(at, len(state)):
-            left = state[index]
-            again = index > at and left == state[index - 1]
-            if again:  # of equal levels the first ones are taken, and the most of them
-                continue
-            limit = room
-            if index == at and choice and choice[-1][0] == left:
-                limit = min(room, choice[-1][1])
-            for count in range(min(left, limit), 0, -1):
-                partly = 0 < left - count < k
-                if not partly or (shared and may_share):
-                    pair = (left, count)
-                    yield from further(
-                        index + 1, room - count, may_share and not partly, (*choice, pair)
-                    )
-
-    return further(0, most, True, ())
+    if choice:
+        yield choice
+    for index in range(at, len(state)):
+        left, limit = state[index], room
+        if index > at and left == state[index - 1]:
+            continue  # of equal levels the first ones are taken, and the most of them
+        if index == at and choice and choice[-1][0] == left:
+            limit = min(room, choice[-1][1])
+        for count in range(min(left, limit), 0, -1):
+            partly = 0 < left - count < k
+            if shared or not partly:
+                rest, more = shared and not partly, (*choice, (left, count))
+                yield from _choices(state, room - count, k, rest, index + 1, more)
 
 
 def _without(state: State, choice: Taken) -> State:

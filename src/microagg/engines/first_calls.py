@@ -37,10 +37,10 @@ from microagg.encode.batch_statistics import Moments
 from microagg.grouping.partition import lower_bound, partition, refine
 from microagg.grouping.require.requirement import demands_of
 from microagg.grouping.require.value_rules import Closeness, Units
+from microagg.kernels.attack_loops import count_by_scan, count_by_tree
 from microagg.kernels.halve import leaves_of
 from microagg.kernels.kd_tree import build, for_thread
 from microagg.kernels.labels import canonical_labels, sum_of_squares
-from microagg.kernels.nearer_counts import count_by_scan, count_by_tree
 from microagg.kernels.release_kinds import MODE, Releases
 from microagg.kernels.require_demands import violations
 from microagg.measure.count_by_keys import ClassCounter

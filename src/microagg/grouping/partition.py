@@ -16,7 +16,7 @@ import numpy as np
 
 from microagg.algorithms.result import Outcome, Partition
 from microagg.base.formatting import plural
-from microagg.base.progress import STOP, Listener, State, new_state, run_watched
+from microagg.base.progress import DONE, STOP, Listener, State, new_state, run_watched
 from microagg.base.typing import Floats, Labels
 from microagg.encode.prepare import Prepared, prepare
 from microagg.errors import InputError, StopSearch, listed, shown
@@ -174,6 +174,7 @@ def _run(
     def work(state: State) -> Outcome:
         function = chosen.function(n_columns, weighted)
         outcome: Outcome = function(data, records.k, state=state, **extra, **settings)
+        state[DONE] = n
         return outcome
 
     # To start a thread of its own takes longer than to cut a short column.

@@ -283,12 +283,7 @@ def nearest_neighbours(tree: BlockTree, m: int, state: State, done: int) -> Neig
     """
     n = len(tree.rows)
     lists = Neighbours(np.full((n, m), np.inf), np.full((n, m), -1, dtype=np.intp))
-    share_out(
-        lambda begin, end, _: _nearest(tree, begin, end, lists),
-        len(tree.node),
-        state,
-        done,
-    )
+    share_out(lambda begin, end, _: _nearest(tree, begin, end, lists), len(tree.node), state, done)
     return lists
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.compile.jit import lean_subkernel
+from microagg.compile.jit import lean_kernel
 from microagg.kernels.distances import squared_distance
 from microagg.kernels.heap import Heap, new_heap, put, take_out
 from microagg.kernels.kd_search import farthest
@@ -47,7 +47,7 @@ def farthest_bounds(X: Floats) -> FarthestBounds:
     )
 
 
-@lean_subkernel
+@lean_kernel
 def farthest_pair(X, labels, tree, bounds):
     """Return the two rows, the first such pair in row order, that are farthest apart among the records left.
 

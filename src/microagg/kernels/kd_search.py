@@ -253,24 +253,6 @@ def nearest_one(tree, point, skip, best, best_row, enough):
 
 
 @lean_subkernel
-def count_within(tree, point, inner, outer, sizes):
-    """Count the records up to a squared distance of ``outer``; −1, at once, if one is under ``inner``.
-
-    A row counts as many times as ``sizes`` says.
-    """
-    count, top = 0, begin(tree, point)
-    while True:
-        leaf, top = next_leaf(tree, top, point, outer, tree.leaf_of.size)
-        if leaf < 0:
-            return count
-        for s in range(tree.count[leaf]):
-            if tree.entry[s] < inner:
-                return -1
-            if tree.entry[s] <= outer:
-                count += sizes[tree.rows[leaf, s]]
-
-
-@lean_subkernel
 def nearest_of_others(tree, point, skip, others, count):
     """Row of the record nearest to a point, other than ``skip`` and the first ``count`` of others."""
     best, best_row, top = np.inf, NO_ROW, begin(tree, point)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from microagg.base.typing import Floats
-from microagg.compile.jit import lean_kernel, lean_subkernel
+from microagg.compile.jit import inlined_subkernel, lean_kernel, lean_subkernel
 from microagg.compile.threads import helpers, share_growing, share_with_helpers
 from microagg.kernels.halve import halve
 
@@ -140,18 +140,6 @@ def for_thread(tree: KdTree) -> KdTree:
     )
 
 
-@lean_subkernel
-def _halve_leaves(X, rows, start, stop, keys, box):
-    """Halve the rows of the leaves start..stop−1, by whole subtrees; return the second half's first leaf."""
-    unit = 1
-    while unit * WIDTH < stop - start:
-        unit *= WIDTH
-    middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
-    end = min(stop * WIDTH, rows.size)
-    halve(X, rows, start * WIDTH, end, middle * WIDTH, box[0], box[1], keys)
-    return middle
-
-
 @lean_kernel
 def _arrange_part(X, rows, begin, end, most, keys, box, parts):
     """Halve the rows of the leaves begin..end−1 down to parts of ``most`` leaves; return the first cut.
@@ -164,7 +152,12 @@ def _arrange_part(X, rows, begin, end, most, keys, box, parts):
         top -= 1
         start, stop = first[top], last[top]
         if stop - start > most:
-            middle = _halve_leaves(X, rows, start, stop, keys, box)
+            unit = 1  # whole subtrees stay together
+            while unit * WIDTH < stop - start:
+                unit *= WIDTH
+            middle = start + unit * ((-(-(stop - start) // unit) + 1) // 2)
+            stop_row = min(stop * WIDTH, rows.size)
+            halve(X, rows, start * WIDTH, stop_row, middle * WIDTH, box[0], box[1], keys)
             if start == begin and stop == end:
                 cut = middle
             last[top] = middle
@@ -245,6 +238,18 @@ def _slot(tree, row):
     return leaf, s
 
 
+@inlined_subkernel
+def _take_out(tree, row):
+    """Take a record out of its leaf, which is returned; boxes stay as they are."""
+    leaf, s = _slot(tree, row)
+    last = tree.count[leaf] - 1
+    tree.rows[leaf, s], tree.radius[leaf, s] = tree.rows[leaf, last], tree.radius[leaf, last]
+    for j in range(tree.centre.size):
+        tree.values[leaf, j, s] = tree.values[leaf, j, last]
+    tree.count[leaf] = last
+    return leaf
+
+
 @lean_subkernel
 def _summarise_above(tree, leaf):
     block = leaf
@@ -255,13 +260,7 @@ def _summarise_above(tree, leaf):
 @lean_subkernel
 def remove(tree, row):
     """Take a record, a row number that the tree holds, out of the tree, and shrink the boxes around it."""
-    leaf, s = _slot(tree, row)
-    last = tree.count[leaf] - 1
-    tree.rows[leaf, s], tree.radius[leaf, s] = tree.rows[leaf, last], tree.radius[leaf, last]
-    for j in range(tree.centre.size):
-        tree.values[leaf, j, s] = tree.values[leaf, j, last]
-    tree.count[leaf] = last
-    _summarise_above(tree, leaf)
+    _summarise_above(tree, _take_out(tree, row))
 
 
 @lean_subkernel
@@ -290,18 +289,7 @@ def drop(tree, rows):
 
     Boxes do not shrink, except those of empty leaves: still right, and much faster.
     """
-    held, values, radius = tree.rows, tree.values, tree.radius
-    count, leaf_of = tree.count, tree.leaf_of
     for row in rows:
-        leaf = leaf_of[row]
-        last = count[leaf] - 1
-        s = 0
-        while held[leaf, s] != row:
-            s += 1
-        held[leaf, s], radius[leaf, s] = held[leaf, last], radius[leaf, last]
-        for j in range(values.shape[1]):
-            values[leaf, j, s] = values[leaf, j, last]
-        count[leaf] = last
-        block = leaf
-        while last == 0 and tree.parent[block] >= 0 and _summarise(tree, block):
-            block = tree.parent[block] + count.size
+        leaf = _take_out(tree, row)
+        if tree.count[leaf] == 0:
+            _summarise_above(tree, leaf)

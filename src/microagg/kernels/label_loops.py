@@ -1,11 +1,11 @@
-"""Loops over labels: numbering and sums of squares, in one or two passes over the records."""
+"""Loops over labels: numbering, sums and sums of squares, in one or two passes over the records."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, lean_kernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 from microagg.compile.threads import helpers, share_with_helpers
 
 _MANY = 100_000  # records from which on threads sum them up faster than one
@@ -33,6 +33,26 @@ def renumber(labels, number):
             number[label] = groups
             groups += 1
         labels[i] = number[label]
+
+
+@lean_subkernel
+def sum_up(X, labels, size, total):
+    """Count the records of each group and sum up their values, in the order of rows.
+
+    Parameters
+    ----------
+    X : (n, d) doubles
+    labels : (n,) groups 0..g−1, below 0 for records in none
+    size, total : (g,) numbers of any kind, and (g, d) doubles; filled
+    """
+    size[:] = 0
+    total[:] = 0.0
+    for i in range(labels.size):
+        g = labels[i]
+        if g >= 0:
+            size[g] += 1
+            for j in range(X.shape[1]):
+                total[g, j] += X[i, j]
 
 
 @lean_kernel

@@ -20,13 +20,13 @@ import numpy as np
 
 from microagg.base.progress import DONE, STOP, State
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel
 from microagg.compile.threads import helpers
 from microagg.kernels.farthest_pair import FarthestBounds, farthest_pair
 from microagg.kernels.kd_tree import NO_ROW
+from microagg.kernels.label_loops import sum_up
 from microagg.kernels.remaining import (
     Remaining,
-    all_remaining,
     farthest_remaining,
     form,
     in_rounds,
@@ -38,28 +38,6 @@ from microagg.plan.settings import FEW_RECORDS
 _AT_ONCE = 1_000  # groups, after which other threads may be free to help
 
 
-@lean_subkernel
-def _first_seed(remaining, bounds, m):
-    """Return the record that begins a round, its partner if that is known, and whether shells are worn."""
-    if bounds is None:
-        row, worn = outermost(remaining, m)
-        return row, NO_ROW, worn
-    row, partner = farthest_pair(remaining.X, remaining.labels, remaining.tree, bounds)
-    return row, partner, False
-
-
-@lean_subkernel
-def _second_seed(remaining, bounds, both, m, first, partner):
-    """Return the record for a second group; none with too few records, or if it is in the first group."""
-    if both is None:
-        return NO_ROW
-    if m < both:
-        return NO_ROW
-    if bounds is None:
-        return farthest_remaining(remaining.tree, remaining.shells, remaining.X[first])
-    return partner if remaining.labels[partner] < 0 else NO_ROW
-
-
 @lean_kernel
 def rounds(remaining, bounds, moving, both, m, k, least, group, until, distances, rows, state):
     """Form groups until fewer than ``least`` of the m records are left, or tree or shells are worn.
@@ -67,14 +45,22 @@ def rounds(remaining, bounds, moving, both, m, k, least, group, until, distances
     Or until there are ``until`` groups. Returns the records left, the number of groups, and whether
     shells are worn.
     """
-    worn = False
+    X, worn = remaining.X, False
     while m >= least and m > remaining.enough and group < until and not worn and not state[STOP]:
-        before = m
-        first, partner, worn = _first_seed(remaining, bounds, m)
+        before, partner = m, NO_ROW
+        if bounds is None:
+            first, worn = outermost(remaining, m)
+        else:
+            first, partner = farthest_pair(X, remaining.labels, remaining.tree, bounds)
         form(remaining, moving, first, k, group, distances, rows)
         m -= k
         group += 1
-        second = _second_seed(remaining, bounds, both, before, first, partner)
+        second = NO_ROW  # with too few records, or if it is in the first group
+        if both is not None and before >= both:
+            if bounds is None:
+                second = farthest_remaining(remaining.tree, remaining.shells, X[first])
+            elif remaining.labels[partner] < 0:
+                second = partner
         if second >= 0:
             form(remaining, moving, second, k, group, distances, rows)
             m -= k
@@ -126,7 +112,7 @@ def outside_in(
                 )
         return m, group
 
-    return in_rounds(all_remaining(X, weights, in_tree=in_tree), least, go_on, state)
+    return in_rounds(X, least, go_on, state, weights, in_tree)
 
 
 @kernel
@@ -143,12 +129,8 @@ def join_nearest(X, labels, n_groups):
     n_groups : g
     """
     n, d = X.shape
-    total, size = np.zeros((n_groups, d)), np.zeros(n_groups)
-    for i in range(n):
-        if labels[i] >= 0:
-            size[labels[i]] += 1.0
-            for j in range(d):
-                total[labels[i], j] += X[i, j]
+    total, size = np.empty((n_groups, d)), np.empty(n_groups)
+    sum_up(X, labels, size, total)
     for i in range(n):
         if labels[i] >= 0:
             continue

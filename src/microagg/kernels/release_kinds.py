@@ -18,9 +18,7 @@ class Releases(NamedTuple):
     unit: Any  # (columns,) of a mode: what a record with another level loses; of rounded means: the distance
     # of neighbouring whole numbers; of spiked ones: the distance of the spike from the mean of the others
     origin: Any  # (columns,) of rounded means: the coordinate of some whole number
-    points: (
-        Any  # (points,) coordinates of the levels that may be released, of columns with an order
-    )
+    points: Any  # (points,) coordinates of levels that may be released, of columns with an order
     start: Any  # (columns + 1,) where the points of a column begin
     level: Any  # (n, columns) of a mode: the level; of spiked columns 0 at the spike; else 1.
     # −1: nothing that counts; −2: a level that may not be released

@@ -46,28 +46,6 @@ class Remaining(NamedTuple):
     enough: int  # with no more records left than these the tree is worn
 
 
-def all_remaining(X: Floats, weights: Floats | None = None, *, in_tree: bool = True) -> Remaining:
-    """Begin with all records of a table.
-
-    Parameters
-    ----------
-    X : (n, d) scaled records, C-contiguous; kept, never written to
-    weights : (n,) above 0, for a weighted centroid; None: all weigh the same
-    in_tree : False: shells answer all, for few records
-
-    Returns
-    -------
-    the records left, the caller's; kernels write to it
-    """
-    n, d = X.shape
-    mass = None if weights is None else np.zeros(2)
-    high, low = np.zeros(d), np.zeros(d)
-    _add_all(X, high, low, weights, mass)
-    # Neither shells nor a tree so far; they would hold all records.
-    bare = Remaining(X, np.full(n, -1), None, None, high, low, high, weights, mass, n)
-    return _renewed(bare, in_tree)
-
-
 def _renewed(remaining: Remaining, in_tree: bool) -> Remaining:
     """Build new shells around the present centroid, and a new tree if the old one is half empty."""
     X, mass = remaining.X, remaining.mass
@@ -89,28 +67,39 @@ def _renewed(remaining: Remaining, in_tree: bool) -> Remaining:
 
 
 def in_rounds(
-    remaining: Remaining,
+    X: Floats,
     least: int,
     go_on: Callable[[Remaining, int, int], tuple[int, int]],
     state: State,
+    weights: Floats | None = None,
+    in_tree: bool = True,
 ) -> tuple[Labels, int, int]:
     """Form groups until fewer than ``least`` records are left, with a new tree and shells as needed.
 
     Parameters
     ----------
-    remaining : all records
+    X : (n, d) scaled records, C-contiguous; never written to
     least : records that must be left for another group
     go_on : given the records left, their number and that of the groups, forms groups until something is
         worn, and returns both numbers
     state : the wish to stop
+    weights : (n,) above 0, for a weighted centroid; None: all weigh the same
+    in_tree : False: shells answer all, for few records
 
     Returns
     -------
     (n,) labels, −1 for records left; how many are left; the number of groups
     """
-    m, group = go_on(remaining, len(remaining.X), 0)
+    n, d = X.shape
+    mass = None if weights is None else np.zeros(2)
+    high, low = np.zeros(d), np.zeros(d)
+    _add_all(X, high, low, weights, mass)
+    # Neither shells nor a tree so far; they would hold all records.
+    bare = Remaining(X, np.full(n, -1), None, None, high, low, high, weights, mass, n)
+    remaining = _renewed(bare, in_tree)
+    m, group = go_on(remaining, n, 0)
     while m >= least and not state[STOP]:
-        remaining = _renewed(remaining, in_tree=remaining.tree is not None)
+        remaining = _renewed(remaining, in_tree)
         m, group = go_on(remaining, m, group)
     return remaining.labels, m, group
 

@@ -84,17 +84,6 @@ def _largest_sum(tally, entries, count):
 
 
 @lean_subkernel
-def _two_largest(tally, entries):
-    first = second = 0.0
-    for c in range(entries):
-        if tally[c] > first:
-            first, second = tally[c], first
-        elif tally[c] > second:
-            second = tally[c]
-    return first, second
-
-
-@lean_subkernel
 def _given_away(table, begin, last, code, tally, entries):
     """Count the records of a group that has only values near theirs.
 
@@ -137,15 +126,6 @@ def risk_of(size, population):
 
 
 @lean_subkernel
-def _entropy(tally, entries, size):
-    total = 0.0
-    for c in range(entries):
-        if tally[c] > 1:
-            total += tally[c] * np.log(tally[c])
-    return np.log(size) - total / size
-
-
-@lean_subkernel
 def shortage(rule, table, code, tally, entries, size, total):
     """Measure how far a group is from what a rule asks, in the rule's own unit; 0 when nothing is missing.
 
@@ -165,7 +145,11 @@ def shortage(rule, table, code, tally, entries, size, total):
             have += tally[c] > 0
         lacking = (level - have) / level
     elif kind == ENTROPY:
-        lacking = 1 - _entropy(tally, entries, size) / np.log(level) if level > 1 else 0.0
+        logs = 0.0
+        for c in range(entries):
+            if tally[c] > 1:
+                logs += tally[c] * np.log(tally[c])
+        lacking = 1 - (np.log(size) - logs / size) / np.log(level) if level > 1 else 0.0
     elif kind == ORDERED:
         lacking = _ordered_distance(table, begin, int(rule[CODES]) - 1, code, tally, entries, size)
         lacking -= level
@@ -174,7 +158,12 @@ def shortage(rule, table, code, tally, entries, size, total):
             lacking += max(tally[c] / size - table[begin + code[c], 0], 0.0)
         lacking -= level
     elif kind == P_PERCENT:
-        first, second = _two_largest(tally, entries)
+        first = second = 0.0  # the two largest tallies
+        for c in range(entries):
+            if tally[c] > first:
+                first, second = tally[c], first
+            elif tally[c] > second:
+                second = tally[c]
         least = level * first  # 0 also where it is too small for a number
         lacking = 1 - (total - first - second) / least if least > 0 else 0.0
     elif kind == LARGEST:

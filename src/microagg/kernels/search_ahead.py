@@ -149,20 +149,6 @@ def _form(remaining, candidates, lists, moving, waiting, seed, k, group, distanc
     return 0
 
 
-@lean_subkernel
-def _second_seed(remaining, candidates, both, waiting, index, seed, first):
-    """Return the record for a second group, none after that; and how many are still in the tree."""
-    if both is None:
-        return NO_ROW, waiting
-    if seed != first:
-        return NO_ROW, waiting
-    for row in candidates.far[index]:
-        if remaining.labels[row] < 0:
-            return row, waiting
-    _catch_up(remaining, candidates, waiting)
-    return farthest(remaining.tree, remaining.X[first]), 0
-
-
 @lean_kernel
 def rounds_ahead(remaining, candidates, moving, both, m, k, group, batch, distances, rows, state):
     """Form groups as ``rounds`` does, as long as there are lists of the records that begin a round.
@@ -187,7 +173,15 @@ def rounds_ahead(remaining, candidates, moving, both, m, k, group, batch, distan
             )
             m -= k
             group += 1
-            seed, waiting = _second_seed(remaining, candidates, both, waiting, index, seed, first)
+            second = NO_ROW
+            if both is not None and seed == first:
+                for row in candidates.far[index]:
+                    if second < 0 and remaining.labels[row] < 0:
+                        second = row
+                if second < 0:
+                    _catch_up(remaining, candidates, waiting)
+                    second, waiting = farthest(remaining.tree, remaining.X[first]), 0
+            seed = second
         state[DONE] = remaining.labels.size - m
     _catch_up(remaining, candidates, waiting)
     return m, group, worn

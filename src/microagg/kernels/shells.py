@@ -20,6 +20,7 @@ import numpy as np
 from microagg.base.typing import Floats
 from microagg.compile.jit import lean_kernel, lean_subkernel
 from microagg.compile.threads import share_with_helpers
+from microagg.kernels.distances import squares_to
 from microagg.kernels.kd_search import in_order, keep
 
 WIDTH = 16
@@ -73,10 +74,7 @@ def build_shells(X: Floats, rows: Any, centroid: Any, patience: int = _PATIENCE)
 def _measure_rows(X, rows, point, nearness, begin, end):
     """Squared distances of some rows to a point, negative, so that the farthest is the first."""
     for a in range(begin, end):
-        distance = 0.0
-        for j in range(point.size):  # column by column, as a scan does
-            distance += (X[rows[a], j] - point[j]) ** 2
-        nearness[a] = -distance
+        nearness[a] = -squares_to(X, rows[a], point)
 
 
 @lean_kernel

@@ -164,8 +164,8 @@ def _count_in_batch(
     progress: Callable[[int], None] | None,
 ) -> Labels:
     """Count the points near each remaining record, in threads; 0 for the other records."""
+    from microagg.kernels.attack_loops import count_by_scan, count_by_tree
     from microagg.kernels.kd_tree import build, for_thread
-    from microagg.kernels.nearer_counts import count_by_scan, count_by_tree
 
     tree = build(points, np.arange(len(points))) if sizes.sum() > FEW_RECORDS else None
     count = np.zeros(len(before), dtype=np.int64)

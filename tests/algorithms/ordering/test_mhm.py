@@ -1,4 +1,4 @@
-"""MDAV-MHM, CBFS-MHM and IMHM against naive twins, and their groups."""
+"""NPN, MDAV-MHM, CBFS-MHM and IMHM against naive twins, and their groups."""
 
 import numpy as np
 import pytest
@@ -7,10 +7,22 @@ from hypothesis import strategies as st
 
 import microagg
 import naive
-from microagg.algorithms.ordering.mhm import _ended, imhm_order, visit_groups
+from microagg.algorithms.ordering.mhm import _ended, imhm_order, npn_order, visit_groups
 from microagg.base.progress import DONE, STOP, new_state, records_done
 from microagg.kernels.labels import canonical_labels
 from strategies import tables
+
+
+@given(tables(max_rows=60))
+def test_nearest_point_next_equals_the_naive_twin(table):
+    X, k = table
+    assert npn_order(X, k).tolist() == naive.npn(X.tolist())
+
+
+@pytest.mark.parametrize("d", [1, 4])
+def test_nearest_point_next_equals_the_naive_twin_through_several_trees(d):
+    X = np.random.default_rng(d).normal(size=(400, d))
+    assert npn_order(X, 3).tolist() == naive.npn(X.tolist())
 
 
 @given(tables(max_rows=60), st.integers(1, 12), st.integers(0, 2**32 - 1))

@@ -255,8 +255,7 @@ def test_the_last_turn_is_as_long_as_the_time_left(monkeypatch):
     # Turn 3 is twice as long as the first: 10 seconds, of which 9 · 0.9 are left.
     assert search._share(3, 5.0, 109.0) == pytest.approx(0.81)
     assert search._share(3, 5.0, 100.1) == search._SHORTEST
-    short = search._longer(search._BUDGETS["best"], 3, False, 0.5)
-    whole = search._longer(search._BUDGETS["best"], 3, False, 1.0)
+    short, whole = (search._BUDGETS["best"].in_turn(3, share) for share in (0.5, 1.0))
     assert (short.each, short.table, short.hot) == (whole.each / 2, whole.table / 2, whole.hot)
 
 

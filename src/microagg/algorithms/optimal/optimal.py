@@ -51,7 +51,7 @@ from microagg.bounds.program import GroupProgram, costs_of, solver_unit
 from microagg.bounds.repeated_pricing import MANY, Pricer
 from microagg.errors import InputError
 from microagg.kernels.labels import canonical_labels, labels_of, sum_of_squares
-from microagg.plan.settings import EXACT_K, check_count, check_time_limit
+from microagg.plan.settings import EXACT_K, check_count
 
 _EASY = 100  # records up to which the start need not be the best
 _GROUPS_LISTED = 150  # for each record
@@ -87,7 +87,6 @@ def optimal(
     >>> optimal(X, 3).labels.tolist()
     [0, 1, 0, 0, 1, 1]
     """
-    check_time_limit(time_limit)
     nodes = check_count("nodes", nodes, least=0)
     n, reach = len(X), _REACH.get(k, _REACH_BEYOND)
     if n > reach and n >= 2 * k and k > 1:
@@ -379,7 +378,12 @@ class IntegerProgram:
 
     def _at_the_root(self, look: _NodeBound, heuristic_nodes: int) -> _NodeBound | None:
         """Search for a better partition, then drop the groups that are in none."""
-        self._heuristic(look.reduced, heuristic_nodes)
+        if len(self.costs) and heuristic_nodes:
+            # The solver's own integer search chooses from the best groups; it proves nothing.
+            few = np.sort(np.argsort(look.reduced, kind="stable")[: _GROUPS_OF_HEURISTIC * self.n])
+            limits = {"mip_max_nodes": heuristic_nodes, "objective_bound": self.upper}
+            program = self._new_program(self.members[few], self.costs[few], **limits)
+            self._try(few[program.choose(_TIME_OF_HEURISTIC * seconds_left(self._state))])
         self._drop(look)
         if look.bound < self._goal() and len(self.costs):
             again = self._look(_Node(0.0, 0, ()))
@@ -395,15 +399,6 @@ class IntegerProgram:
         keep = look.reduced <= (self.upper - look.bound) * (1 + 1e-9) + 1e-9 * self.upper
         if not keep.all():
             self._load(self.members[keep], self.costs[keep], self._program.sets)
-
-    def _heuristic(self, reduced: Floats, nodes: int) -> None:
-        """Let the solver's own integer search choose from the best groups; it proves nothing."""
-        if not len(self.costs) or nodes == 0:
-            return
-        few = np.sort(np.argsort(reduced, kind="stable")[: _GROUPS_OF_HEURISTIC * self.n])
-        limits = {"mip_max_nodes": nodes, "objective_bound": self.upper}
-        program = self._new_program(self.members[few], self.costs[few], **limits)
-        self._try(few[program.choose(_TIME_OF_HEURISTIC * seconds_left(self._state))])
 
     def _pair(self, x: Floats) -> tuple[int, int] | None:
         """Return the pair of records that about half a group shares; None without fractions."""

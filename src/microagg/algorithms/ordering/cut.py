@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 from microagg.algorithms.result import Outcome, Partition
 from microagg.base.progress import DONE, STOP, Listener, State, new_state, run_watched
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_subkernel
 from microagg.encode.prepare import prepare
 from microagg.errors import InputError, listed, shown
 from microagg.kernels.labels import canonical_labels, sum_of_squares
@@ -70,8 +70,8 @@ def _distances_back(Y, begin, end, back_to):
 
 
 @kernel
-def fill_back(Y, k, back, state):
-    """Find where the last run of the first j records begins, for each j: ``back[j]``.
+def _cut(Y, k, order, labels, state):
+    """Cut an order into runs, and give their records labels, from the last run to the first.
 
     Y holds the records in their order, one in each column.
     """
@@ -79,9 +79,9 @@ def fill_back(Y, k, back, state):
     longest = 2 * k - 1
     f = np.full(n + 1, np.inf)
     f[0] = 0.0
+    back = np.zeros(n + 1, np.intp)  # where the last run of the first j records begins
     pairs = np.zeros(longest)  # by size less 1: sum over the pairs of the run that ends here
     room = np.empty((longest - 1, max(32, min(_RECORDS, _DISTANCES // longest))))
-    back[:] = 0
     for begin in range(0, n, room.shape[1]):
         if state[STOP]:
             return
@@ -106,18 +106,12 @@ def fill_back(Y, k, back, state):
                 for i in range(max(j - longest, 0), j + 1):
                     f[i] -= best
     state[DONE] = n
-
-
-@lean_kernel
-def label_runs(back, order, labels):
-    """Give the records of each run a label, from the last run to the first; returns how many."""
-    j, run = order.size, 0
+    j, run = n, 0
     while j > 0:
         for i in range(back[j], j):
             labels[order[i]] = run
         run += 1
         j = back[j]
-    return run
 
 
 def labels_along(X: Floats, order: Order, k: int, state: State) -> Labels:
@@ -127,10 +121,8 @@ def labels_along(X: Floats, order: Order, k: int, state: State) -> Labels:
     >>> labels_along(X, np.array([0, 2, 1, 3, 4]), 2, new_state()).tolist()
     [1, 0, 1, 0, 0]
     """
-    back = np.empty(len(X) + 1, dtype=np.int64)
-    fill_back(np.ascontiguousarray(X[order].T), k, back, state)
-    labels = np.empty(len(X), dtype=np.int64)
-    label_runs(back, order, labels)
+    labels = np.zeros(len(X), dtype=np.int64)  # as they are when asked to stop
+    _cut(np.ascontiguousarray(X[order].T), k, order, labels, state)
     return labels
 
 
@@ -168,7 +160,21 @@ def cut(
     [0, 0, 1, 2, 2, 1]
     """
     records = prepare(X, k, scale)
-    rows = _check_order(order, len(records))
+    n, rows = len(records), np.asarray(order)
+    rule = f"order must hold each row number from 0 to {n - 1} once"
+    if rows.shape != (n,) or rows.dtype.kind not in "iu":
+        raise InputError(
+            f"{rule}; it has shape {rows.shape} and type {rows.dtype}. Pass whole numbers, "
+            "such as those of np.argsort."
+        )
+    seen = np.zeros(n, dtype=bool)
+    seen[rows[(rows >= 0) & (rows < n)]] = True
+    if not seen.all():
+        raise InputError(
+            f"{rule}; row {shown(int(np.argmin(seen)))} is missing. A sequence of labels or ranks becomes "
+            "an order by np.argsort."
+        )
+    rows = np.ascontiguousarray(rows, dtype=np.int64)
     started = time.perf_counter()
     labels = canonical_labels(
         run_watched(lambda state: labels_along(records.scaled, rows, records.k, state), progress)
@@ -183,27 +189,6 @@ def cut(
         sst=records.sst,
         seconds=time.perf_counter() - started,
     )
-
-
-def _check_order(order: ArrayLike, n: int) -> Order:
-    rows = np.asarray(order)
-    rule = f"order must hold each row number from 0 to {n - 1} once"
-    if rows.shape != (n,) or rows.dtype.kind not in "iu":
-        raise InputError(
-            f"{rule}; it has shape {rows.shape} and type {rows.dtype}. Pass whole numbers, "
-            "such as those of np.argsort."
-        )
-    seen = np.zeros(n, dtype=bool)
-    seen[rows[(rows >= 0) & (rows < n)]] = True
-    if not seen.all():
-        raise InputError(
-            f"{rule}; row {shown(int(np.argmin(seen)))} is missing. A sequence of labels or ranks becomes "
-            "an order by np.argsort."
-        )
-    return np.ascontiguousarray(rows, dtype=np.int64)
-
-
-# order(): the orders of the ordering methods by themselves, for :func:`microagg.cut`.
 
 
 def order(
@@ -248,6 +233,7 @@ def order(
 
     def work(state: State) -> Order:
         rows: Order = chosen.order_function()(records.scaled, records.k, state=state, **settings)
+        state[DONE] = len(rows)
         return rows
 
     return run_watched(work, progress)

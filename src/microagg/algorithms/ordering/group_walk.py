@@ -74,15 +74,15 @@ def _path_known(labels, group, first, order, place, size, seq):
 
 
 @lean_kernel
-def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, order, at, state):
+def _walk(X, buffers, search, members, start, labels, size, seen, order, at, state):
     """Visit groups: steps 3 to 12. ``members`` holds the rows group by group.
 
     ``at`` is the record to go on with, −1 if it is still to be found, how many are placed, how
     many of those the tree has lost, and how many searches there were. Returns whether a new
     :class:`_UnseenRecords` is needed to go on.
     """
-    n = order.size
-    before, place, size_before = last_walk.order, last_walk.place, last_walk.size
+    n, near = order.size, buffers.near
+    before, place, size_before = buffers.order, buffers.place, buffers.size
     current, placed, dropped, asked = at
     while not state[STOP]:
         if current >= 0:
@@ -90,7 +90,7 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
             group = members[start[g] : start[g + 1]]
             seq = order[placed : placed + group.size]
             if not _path_known(labels, group, current, before, place, size_before, seq):
-                path_through(X, group, current, path, seq)
+                path_through(X, group, current, buffers.path, seq)
             size[placed] = group.size
             placed += group.size
             if placed == n:
@@ -117,21 +117,6 @@ def _walk(X, near, search, members, start, labels, path, last_walk, size, seen, 
     return False
 
 
-@lean_kernel
-def _keep_walk(order, size, last_walk):
-    for at in range(order.size):
-        last_walk.order[at], last_walk.size[at] = order[at], size[at]
-        last_walk.place[order[at]] = at
-
-
-class _Walk(NamedTuple):
-    """The last sequence: a group that is the same again is passed through in the same way."""
-
-    order: Any
-    place: Any  # where in it a record is
-    size: Any  # of the group that begins at a place; 0 within a group
-
-
 class _UnseenRecords(NamedTuple):
     """Finds the nearest of the records that were unseen when it was made."""
 
@@ -155,20 +140,27 @@ def _new_search(X: Floats, seen: Any, asked: int) -> _UnseenRecords:
 
 
 class WalkBuffers(NamedTuple):
-    """What one thread needs to order the records again and again."""
+    """What one thread needs to order the records again and again.
+
+    The last three are the last sequence: a group that is the same again is passed through in the same way.
+    """
 
     near: Any  # (n, up to 32) the records nearest to each, never changed
-    none: _UnseenRecords  # good for no search at all
     path: Path
-    last_walk: _Walk
+    order: Any
+    place: Any  # where in it a record is
+    size: Any  # of the group that begins at a place; 0 within a group
 
 
 def new_buffers(near: Any, X: Floats) -> WalkBuffers:
     """Allocate the buffers of one thread; ``near`` is from :func:`neighbour_lists`."""
     n = len(X)
-    none = _new_search(X[:1], np.zeros(1, dtype=bool), 0)._replace(most=0)
-    walk = _Walk(*(np.zeros(n, np.int64) for _ in range(3)))
-    return WalkBuffers(near, none, new_path(X), walk)
+    floats = {name: np.empty(n) for name in ("length", "cost", "distance", "to_first")}
+    whole = {name: np.empty(n, np.int64) for name in ("rows", "follow", "waiting_rows", "after")}
+    path = Path(
+        values=np.empty(X.size), waiting=np.empty(X.size), sure=np.empty(n, bool), **floats, **whole
+    )
+    return WalkBuffers(near, path, *np.zeros((3, n), np.int64))
 
 
 def neighbour_lists(X: Floats, state: State) -> Any:
@@ -184,12 +176,11 @@ def order_by_groups(
     start, members = np.empty(labels.max() + 2, np.int64), np.empty(n, np.int64)
     _members(labels, start, members)
     order, size, seen = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, bool)
-    at, search = np.array([first, 0, 0, 0]), buffers.none
-    groups = members, start, labels, buffers.path, buffers.last_walk
-    while _walk(X, buffers.near, search, *groups, size, seen, order, at, state):
+    at, search = np.array([first, 0, 0, 0]), _new_search(X, seen, 0)
+    while _walk(X, buffers, search, members, start, labels, size, seen, order, at, state):
         search = _new_search(X, seen, at[3])
     if not state[STOP]:
-        _keep_walk(order, size, buffers.last_walk)
+        buffers.order[:], buffers.size[:], buffers.place[order] = order, size, np.arange(n)
     return order
 
 
@@ -216,16 +207,6 @@ class Path(NamedTuple):
     sure: Any  # whether place and cost are known; else the cost is a lower bound
     distance: Any
     to_first: Any
-
-
-def new_path(X: Floats) -> Path:
-    """Make room for a path through any group of the records."""
-    n = len(X)
-    floats = {name: np.empty(n) for name in ("length", "cost", "distance", "to_first")}
-    whole = {name: np.empty(n, np.int64) for name in ("rows", "follow", "waiting_rows", "after")}
-    return Path(
-        values=np.empty(X.size), waiting=np.empty(X.size), sure=np.empty(n, bool), **floats, **whole
-    )
 
 
 @lean_subkernel
@@ -276,20 +257,6 @@ def _begin_path(X, group, first, path):
 
 
 @lean_subkernel
-def _best_place(X, w, placed, size, path):
-    """Find where on the path a waiting record costs least."""
-    _distances(X, path.waiting_rows[w], path.values, size, placed, path.distance)
-    best, after = np.inf, -1
-    for a in range(placed):
-        b = path.follow[a]
-        if b >= 0:
-            cost = (path.distance[a] + path.distance[b]) - path.length[a]
-            if cost < best or (cost == best and path.rows[a] < path.rows[after]):
-                best, after = cost, a
-    path.cost[w], path.after[w], path.sure[w] = best, after, True
-
-
-@lean_subkernel
 def _offer(w, a, cost, path):
     """Tell a waiting record what it would cost on the new piece of the path after a."""
     if cost < path.cost[w]:
@@ -317,7 +284,16 @@ def _cheapest(X, waiting, placed, size, path):
                 at = w
         if path.sure[at]:
             return at
-        _best_place(X, at, placed, size, path)
+        # Where on the path it costs least.
+        _distances(X, path.waiting_rows[at], path.values, size, placed, path.distance)
+        best, after = np.inf, -1
+        for a in range(placed):
+            b = path.follow[a]
+            if b >= 0:
+                cost = (path.distance[a] + path.distance[b]) - path.length[a]
+                if cost < best or (cost == best and path.rows[a] < path.rows[after]):
+                    best, after = cost, a
+        path.cost[at], path.after[at], path.sure[at] = best, after, True
 
 
 @lean_subkernel

@@ -34,6 +34,7 @@ Here      Which group comes next and how its records are ordered, the papers at 
 from __future__ import annotations
 
 from itertools import count
+from typing import Any
 
 import numpy as np
 
@@ -48,23 +49,54 @@ from microagg.kernels.kd_tree import NO_ROW, build, remove
 from microagg.kernels.labels import canonical_labels, group_means, sum_of_squares
 from microagg.kernels.outside_in import mdav_labels
 
-# Records between two looks at the watcher, and the least for which a new tree is built.
-_LOOK = 64
+_FEW_LEFT = 64  # records for which no new tree is built
 _LEAST = 1e-7  # by which one iteration of imhm lowers the SSE
 _FEW, _WORTHWHILE = 10, 1e-3  # iterations, and by how much they lower it together
 
 
 @lean_kernel
-def _walk(tree, X, order, begin, end, distances, rows, state):
-    """Place the records after those before ``begin``, which are placed, up to ``end``."""
-    for t in range(begin, end):
-        if t % _LOOK == 0:
-            if state[STOP]:
-                return
-            state[DONE] = t
-        nearest(tree, X[order[t - 1]], 1, distances, rows)
-        order[t] = rows[0]
-        remove(tree, rows[0])
+def _connect_paths(X, tree, link, far_end, tour, placed, ends, distance, row, tell, state):
+    """Put paths on the tour, always the one with the nearest end, until ``ends`` are used."""
+    while placed < tour.size and ends > 0 and not state[STOP]:
+        if tell:
+            state[DONE] = placed
+        begin = tour[0]
+        if placed > 0:
+            nearest(tree, X[tour[placed - 1]], 1, distance, row)
+            begin = row[0]
+        remove(tree, begin)
+        ends -= 1
+        if far_end[begin] != begin:
+            remove(tree, far_end[begin])
+            ends -= 1
+        before, a = -1, begin
+        while a >= 0:
+            tour[placed] = a
+            placed += 1
+            before, a = a, link[a, 0] if link[a, 0] != before else link[a, 1]
+    return placed
+
+
+def connect_paths(
+    X: Floats, link: Any, far_end: Any, first: int, tell: bool, state: State
+) -> Order:
+    """Go through paths of records, from the one that begins with ``first``, always on to the nearest end.
+
+    ``link``, (n, 2), has the neighbours of each record on its path, −1 for none, ``far_end`` the other end of
+    the path that ends at a record. ``tell`` counts the records as done.
+    """
+    n = len(X)
+    tour, placed, used = np.zeros(n, dtype=np.int64), 0, np.zeros(n, dtype=bool)
+    tour[0] = first
+    room = np.empty(1), np.empty(1, np.intp)
+    while placed < n and not state[STOP]:
+        used[tour[:placed]] = True
+        ends = np.flatnonzero((link[:, 1] < 0) & ~used)
+        # A tree that is half empty has loose boxes: a new one for each half of what is left.
+        many = len(ends) if len(ends) < _FEW_LEFT else (len(ends) + 1) // 2
+        tree = build(X, ends)
+        placed = _connect_paths(X, tree, link, far_end, tour, placed, many, *room, tell, state)
+    return tour
 
 
 def farthest_from_centroid(X: Floats) -> int:
@@ -84,20 +116,8 @@ def npn_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     [1, 3, 2, 0]
     """
     state = new_state() if state is None else state
-    n = len(X)
-    order = np.zeros(n, dtype=np.int64)
-    order[0] = farthest_from_centroid(X)
-    unseen = np.ones(n, dtype=bool)
-    begin, end = 0, 1
-    while end < n and not state[STOP]:
-        unseen[order[begin:end]] = False
-        rows = np.flatnonzero(unseen)
-        # A tree that is half empty has loose boxes: a new one for each half of what is left.
-        begin, end = end, n if len(rows) < _LOOK else end + (len(rows) + 1) // 2
-        _walk(build(X, rows), X, order, begin, end, np.empty(1), np.empty(1, np.intp), state)
-    if not state[STOP]:
-        state[DONE] = n
-    return order
+    link, far_end = np.full((len(X), 2), -1), np.arange(len(X))  # each record is a path of its own
+    return connect_paths(X, link, far_end, farthest_from_centroid(X), True, state)
 
 
 @lean_subkernel
@@ -161,8 +181,7 @@ def visit_groups(X: Floats, labels: Labels, hint: Order | None = None) -> Order:
     groups = centroids, members, start, labels, hint, at
     while not visited.all():
         left = np.flatnonzero(~visited)
-        # A tree that is half empty has loose boxes: a new one for each half of what is left.
-        many = len(left) if len(left) < _LOOK else (len(left) + 1) // 2
+        many = len(left) if len(left) < _FEW_LEFT else (len(left) + 1) // 2
         _visit(X, build(centroids, left), *groups, many, visited, distance, order)
     return order
 

@@ -17,7 +17,7 @@ Here      The sequence is cut by the SSE of all columns. ``cut="projected"`` cut
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -33,11 +33,6 @@ from microagg.kernels.labels import sum_of_squares
 from microagg.plan.settings import check_count
 
 
-class _Sorted(NamedTuple):
-    order: Order
-    labels: Labels
-
-
 def component(X: Floats) -> Floats:
     """First principal component of centred data, a unit vector."""
     vector: Floats = np.linalg.eigh(np.einsum("ij,ik->jk", X, X))[1][:, -1]
@@ -50,22 +45,6 @@ def z_direction(X: Floats) -> Floats:
     return np.divide(1.0, spread, out=np.zeros_like(spread), where=spread > 0)
 
 
-def random_directions(d: int, count: int, random_state: int | None) -> Floats:
-    """Directions with entries between 0 and 1."""
-    return np.random.default_rng(random_state).random((count, d))
-
-
-def _along(X: Floats, k: int, direction: Floats, cut: str, state: State) -> tuple[float, _Sorted]:
-    """Sort along a direction and cut; SSE, order and labels."""
-    projected = np.einsum("ij,j->i", X, direction)
-    order = sorted_order(projected)[0].astype(np.int64, copy=False)
-    if cut == "projected":
-        labels = fastest(projected[:, None], k, state=state).labels
-    else:
-        labels = labels_along(X, order, k, state)
-    return sum_of_squares(X, labels), _Sorted(order, labels)
-
-
 def _along_the_best(
     directions_of: Callable[..., Floats], description: str
 ) -> tuple[Callable[..., Outcome], Callable[..., Order]]:
@@ -75,22 +54,29 @@ def _along_the_best(
     [1, 0, 1, 0]
     """
 
-    def best(X: Floats, k: int, cut: str, state: State | None, **options: Any) -> _Sorted:
+    def best(
+        X: Floats, k: int, *, cut: str = "records", state: State | None = None, **options: Any
+    ) -> tuple[Order, Labels]:
         if cut not in ("records", "projected"):
             raise InputError(f"cut must be 'records' or 'projected'; got {shown(cut)}.")
+
+        def attempt(direction: Floats, attempt_state: State) -> tuple[float, tuple[Order, Labels]]:
+            projected = np.einsum("ij,j->i", X, direction)
+            order = sorted_order(projected)[0].astype(np.int64, copy=False)
+            if cut == "projected":
+                labels = fastest(projected[:, None], k, state=attempt_state).labels
+            else:
+                labels = labels_along(X, order, k, attempt_state)
+            return sum_of_squares(X, labels), (order, labels)
+
         state = new_state() if state is None else state
-        directions = list(directions_of(X, **options))
-        return best_of(directions, lambda line, own: _along(X, k, line, cut, own), len(X), state)
+        return best_of(list(directions_of(X, **options)), attempt, len(X), state)
 
-    def method(
-        X: Floats, k: int, *, cut: str = "records", state: State | None = None, **options: Any
-    ) -> Outcome:
-        return Outcome(best(X, k, cut, state, **options).labels)
+    def method(X: Floats, k: int, **options: Any) -> Outcome:
+        return Outcome(best(X, k, **options)[1])
 
-    def order(
-        X: Floats, k: int, *, cut: str = "records", state: State | None = None, **options: Any
-    ) -> Order:
-        return best(X, k, cut, state, **options).order
+    def order(X: Floats, k: int, **options: Any) -> Order:
+        return best(X, k, **options)[0]
 
     method.__doc__, order.__doc__ = (
         f"Partition along {description}.",
@@ -102,8 +88,8 @@ def _along_the_best(
 pca, pca_order = _along_the_best(lambda X: component(X)[None], "the first principal component")
 z_score, z_score_order = _along_the_best(lambda X: z_direction(X)[None], "the sum of z-scores")
 random_projection, random_projection_order = _along_the_best(
-    lambda X, n_projections=10, random_state=0: random_directions(
-        X.shape[1], check_count("n_projections", n_projections), random_state
+    lambda X, n_projections=10, random_state=0: np.random.default_rng(random_state).random(
+        (check_count("n_projections", n_projections), X.shape[1])
     ),
     "the best of ``n_projections`` random directions",
 )

@@ -39,9 +39,10 @@ from microagg.algorithms.ordering.group_walk import (
 from microagg.algorithms.ordering.mhm import farthest_from_centroid
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import lean_kernel, lean_subkernel
+from microagg.compile.jit import lean_kernel
 from microagg.compile.threads import best_of
 from microagg.errors import InputError
+from microagg.kernels.label_loops import sum_up
 from microagg.kernels.labels import canonical_labels, sum_of_squares
 from microagg.plan.settings import check_count
 
@@ -88,16 +89,6 @@ def numbers_of_clusters(n: int, starts: int) -> list[int]:
     return sorted({low + -(-i * most // starts) for i in range(1, starts + 1)})
 
 
-def first_seed(random_state: int | None) -> int:
-    """Return the seed that all starts share."""
-    return int(np.random.default_rng(random_state).integers(2**62))
-
-
-def clusters(X: Floats, n_clusters: int, seed: int, state: State) -> Labels:
-    """Cluster the records for one start."""
-    return k_means(X, n_clusters, np.random.default_rng([seed, n_clusters]), state)
-
-
 def rep_ord_mic_order(
     X: Floats,
     k: int,
@@ -121,41 +112,30 @@ def rep_ord_mic_order(
     >>> rep_ord_mic_order(X, 2).tolist()
     [5, 1, 3, 2, 4, 0]
     """
-    n = len(X)
+    n, start = len(X), None
     starts = check_count("starts", starts)
-    start = None if start_labels is None else _check_labels(start_labels, n)
+    if start_labels is not None:
+        # A copy can be written to: for labels that cannot, as a partition's, kernels would be compiled again.
+        start = np.array(start_labels)
+        if start.shape != (n,) or start.dtype.kind not in "iu":
+            raise InputError(
+                f"start_labels must be {n} whole numbers, one a record; they have shape {start.shape} "
+                f"and type {start.dtype}."
+            )
+        start = canonical_labels(start)
     state = new_state() if state is None else state
     near = neighbour_lists(X, state)
-    seed = first_seed(random_state)
+    seed = int(np.random.default_rng(random_state).integers(2**62))  # all starts share it
 
     def attempt(n_clusters: int, attempt_state: State) -> tuple[float, Order]:
-        labels = start
-        if labels is None:
-            labels = clusters(X, n_clusters, seed, attempt_state)
+        labels = k_means(X, n_clusters, seed, attempt_state) if start is None else start
         sse, order = np.inf, np.zeros(n, dtype=np.int64)
-        for t, iteration in enumerate(
-            iterations(X, k, labels, new_buffers(near, X), attempt_state)
-        ):
-            sse, order = iteration.sse, iteration.order
-            attempt_state[DONE] = n * (t + 1) // (t + 9)  # some ten iterations are usual
+        steps = iterations(X, k, labels, new_buffers(near, X), attempt_state)
+        for t, (sse, order, _) in enumerate(steps, 1):  # noqa: B007 - the last ones are returned
+            attempt_state[DONE] = n * t // (t + 8)  # some ten iterations are usual
         return sse, order
 
-    numbers = [0] if start is not None else numbers_of_clusters(n, starts)
-    order = best_of(numbers, attempt, n, state)
-    if not state[STOP]:
-        state[DONE] = n
-    return order
-
-
-def _check_labels(start_labels: Any, n: int) -> Labels:
-    # A copy can be written to: labels that cannot, as those of a partition, would be compiled for once more.
-    labels = np.array(start_labels)
-    if labels.shape != (n,) or labels.dtype.kind not in "iu":
-        raise InputError(
-            f"start_labels must be {n} whole numbers, one a record; they have shape {labels.shape} "
-            f"and type {labels.dtype}."
-        )
-    return canonical_labels(labels)
+    return best_of([0] if start is not None else numbers_of_clusters(n, starts), attempt, n, state)
 
 
 # k-means by Lloyd's iterations from records drawn at random, without threads of its own.
@@ -199,42 +179,28 @@ def _assign(X, centres, labels, distance):
     return changed
 
 
-@lean_subkernel
-def _move(X, labels, centres, size, sums):
-    """Move each centre to the mean of its records; one without any stays."""
-    n, d = X.shape
-    for c in range(size.size):
-        size[c] = 0
-        for j in range(d):
-            sums[c, j] = 0.0
-    for i in range(n):
-        size[labels[i]] += 1
-        for j in range(d):
-            sums[labels[i], j] += X[i, j]
-    for c in range(size.size):
-        if size[c] > 0:
-            for j in range(d):
-                centres[j, c] = sums[c, j] / size[c]
-
-
 @lean_kernel
 def _lloyd(X, labels, centres, distance, size, sums, state):
+    """Assign records and move each centre to the mean of its own, by turns; one without any stays."""
     for _ in range(_ITERATIONS):
         if state[STOP] or _assign(X, centres, labels, distance) <= _SETTLED * labels.size:
             break
-        _move(X, labels, centres, size, sums)
+        sum_up(X, labels, size, sums)
+        for c in range(size.size):
+            for j in range(X.shape[1] if size[c] > 0 else 0):
+                centres[j, c] = sums[c, j] / size[c]
 
 
-def k_means(X: Floats, n_clusters: int, rng: np.random.Generator, state: State) -> Labels:
+def k_means(X: Floats, n_clusters: int, seed: int, state: State) -> Labels:
     """Cluster records; labels from 0 to n_clusters − 1, not all of which need occur.
 
     At most 100 iterations of O(min(n, 8192) · n_clusters · d) each, and one for all records.
 
     >>> from microagg.base.progress import new_state
-    >>> k_means(np.array([[0.0], [0.1], [5.0]]), 2, np.random.default_rng(0), new_state()).tolist()
+    >>> k_means(np.array([[0.0], [0.1], [5.0]]), 2, 0, new_state()).tolist()
     [0, 0, 1]
     """
-    n, d = X.shape
+    (n, d), rng = X.shape, np.random.default_rng([seed, n_clusters])
     drawn = rng.choice(n, size=n_clusters, replace=False)
     sample = X if n <= _SAMPLE else X[np.sort(rng.choice(n, size=_SAMPLE, replace=False))]
     centres, distance = np.ascontiguousarray(X[drawn].T), np.empty(n_clusters)

@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 
 from microagg.algorithms.ordering.cut import Order
+from microagg.algorithms.ordering.mhm import connect_paths
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
 from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 from microagg.kernels.block_tree import nearest_rows
 from microagg.kernels.distances import distance
-from microagg.kernels.kd_search import nearest
-from microagg.kernels.kd_tree import build, remove
 
 _NEAR = 10  # neighbours tried of each record
 _LOOK = 256  # records between two reports
@@ -51,27 +50,6 @@ def _greedy(first, second, link, far_end):
             far_end[end_a], far_end[end_b] = end_b, end_a
 
 
-@lean_kernel
-def _connect_paths(X, tree, link, far_end, tour, placed, ends, distance, row, state):
-    """Put paths on the tour, always the one with the nearest end, until ``ends`` are used."""
-    while placed < tour.size and ends > 0 and not state[STOP]:
-        begin = tour[0]
-        if placed > 0:
-            nearest(tree, X[tour[placed - 1]], 1, distance, row)
-            begin = row[0]
-        remove(tree, begin)
-        ends -= 1
-        if far_end[begin] != begin:
-            remove(tree, far_end[begin])
-            ends -= 1
-        before, a = -1, begin
-        while a >= 0:
-            tour[placed] = a
-            placed += 1
-            before, a = a, link[a, 0] if link[a, 0] != before else link[a, 1]
-    return placed
-
-
 def greedy_tour(X: Floats, near: Any, state: State) -> Order:
     """Go the shortest steps first; ``near`` lists the neighbours to which steps are tried."""
     n = len(X)
@@ -80,19 +58,12 @@ def greedy_tour(X: Floats, near: Any, state: State) -> Order:
     by_length = np.argsort(np.einsum("ij,ij->i", steps, steps), kind="stable")
     link, far_end = np.full((n, 2), -1), np.arange(n)
     _greedy(first[by_length], second[by_length], link, far_end)
-    tour, placed = np.zeros(n, dtype=np.int64), 0
     centred = X - X.mean(axis=0)
     out = np.einsum("ij,ij->i", centred, centred)
-    tour[0] = np.where(link[:, 1] < 0, out, -1.0).argmax()  # the end farthest from the centroid
-    used = np.zeros(n, dtype=bool)
-    while placed < n and not state[STOP]:
-        used[tour[:placed]] = True
-        ends = np.flatnonzero((link[:, 1] < 0) & ~used)
-        # As in nearest point next: a new tree for each half of what is left.
-        many = len(ends) if len(ends) < 64 else (len(ends) + 1) // 2
-        room = np.empty(1), np.empty(1, np.intp)
-        placed = _connect_paths(X, build(X, ends), link, far_end, tour, placed, many, *room, state)
-    return tour
+    first_end = int(
+        np.where(link[:, 1] < 0, out, -1.0).argmax()
+    )  # the one farthest from the centroid
+    return connect_paths(X, link, far_end, first_end, False, state)
 
 
 @lean_subkernel
@@ -248,8 +219,6 @@ def tsp_order(X: Floats, k: int, *, state: State | None = None) -> Order:
     position[tour] = np.arange(n)
     if n >= 5:
         _improve(X, near, tour, position, tour.copy(), np.ones(n, dtype=bool), state)
-    if not state[STOP]:
-        state[DONE] = n
     steps = X[tour] - X[np.roll(tour, -1)]
     longest = int(np.einsum("ij,ij->i", steps, steps).argmax())
     order = np.roll(tour, -longest - 1)

@@ -196,21 +196,6 @@ def number_of_groups(q, m, k, bounded, random):
 
 
 @lean_subkernel
-def _drop(groups, gone, last, d):
-    """Let the last group take the place of a group that is gone."""
-    if gone == last:
-        return
-    groups.size[gone], groups.sse[gone] = groups.size[last], groups.sse[last]
-    groups.head[gone] = groups.head[last]
-    x = groups.head[gone]
-    while x >= 0:
-        groups.label[x] = gone
-        x = groups.after[x]
-    for j in range(d):
-        groups.centroid[j, gone] = groups.centroid[j, last]
-
-
-@lean_subkernel
 def _replace(X, weights, groups, count, chosen, q, pool, new_q, bounded):
     """Put the pool's groups in the place of the q chosen ones; return how many there are now."""
     split = pool.split
@@ -234,8 +219,18 @@ def _replace(X, weights, groups, count, chosen, q, pool, new_q, bounded):
             if chosen[a] > chosen[highest]:
                 highest = a
         count -= 1
-        _drop(groups, chosen[highest], count, X.shape[1])
-        chosen[highest] = -1
+        gone, chosen[highest] = chosen[highest], -1
+        if gone == count:
+            continue
+        # The last group takes the place of the one that is gone.
+        groups.size[gone], groups.sse[gone] = groups.size[count], groups.sse[count]
+        groups.head[gone] = groups.head[count]
+        x = groups.head[gone]
+        while x >= 0:
+            groups.label[x] = gone
+            x = groups.after[x]
+        for j in range(X.shape[1]):
+            groups.centroid[j, gone] = groups.centroid[j, count]
     return count
 
 

@@ -181,9 +181,8 @@ def _swap(split, a, g, b, h, width, bounded):
     """Exchange the records at places a of g and b of h."""
     members, to_group, distance = split.members, split.to_group, split.distance
     x, y = members[g, a], members[h, b]
-    if (
-        not bounded
-    ):  # in two steps: seeds of searches under requirements have always led to groups so
+    if not bounded:
+        # In two steps: seeds of searches under requirements have always led to groups so.
         leave(split, a, g, width, bounded)
         leave(split, b, h, width, bounded)
         join(split, y, g, width)

@@ -137,33 +137,28 @@ def _centres(X, weights, rows, cut, m, ends):
 
 
 @lean_subkernel
-def _sort_along(X, weights, rows, m, k, ends, keys):
-    """Cut the rows where they are nearer to the second end, within the bounds; return the cut."""
-    cut = 0
-    for x in range(m):
-        keys[x] = 0.0
-        for j in range(X.shape[1]):
-            middle = 0.5 * (ends[0, j] + ends[1, j])
-            keys[x] += (X[rows[x], j] - middle) * (ends[1, j] - ends[0, j])
-        keys[x] *= weight_of(weights, rows[x])
-        cut += keys[x] < 0
-    cut = min(max(cut, k, m - (2 * k - 1)), m - k, 2 * k - 1)
-    select(keys, rows, 0, m, cut)
-    return cut
-
-
-@lean_subkernel
 def _part(X, weights, rows, m, k, ends, keys):
-    """Part the rows from given ends on while it gains; return what was made large, and the cut."""
-    gain, best = -1.0, 0
+    """Part the rows from given ends on while it gains; return what was made large, and the cut.
+
+    A round cuts where rows are nearer to the second end, within the bounds.
+    """
+    gain, cut = -1.0, 0
     for _ in range(_ROUNDS):
-        cut = _sort_along(X, weights, rows, m, k, ends, keys)
+        cut = 0
+        for x in range(m):
+            keys[x] = 0.0
+            for j in range(X.shape[1]):
+                middle = 0.5 * (ends[0, j] + ends[1, j])
+                keys[x] += (X[rows[x], j] - middle) * (ends[1, j] - ends[0, j])
+            keys[x] *= weight_of(weights, rows[x])
+            cut += keys[x] < 0
+        cut = min(max(cut, k, m - (2 * k - 1)), m - k, 2 * k - 1)
+        select(keys, rows, 0, m, cut)
         now = _centres(X, weights, rows, cut, m, ends)
-        best = cut
         if now <= gain * (1 + _NOISE):
             break
         gain = now
-    return _centres(X, weights, rows, best, m, ends), best
+    return _centres(X, weights, rows, cut, m, ends), cut
 
 
 @lean_subkernel
@@ -261,6 +256,11 @@ def part_pairs(
     """
     groups, count = _grouped(X, weights, labels, k)
     changed, rng = np.zeros(count, np.intp), np.random.default_rng(seed)
+
+    def work(begin: int, end: int, _: int) -> None:
+        of_sweep = order, first, seeds, sweep, state
+        _part_patches(X, weights, groups, changed, k, begin, end, *of_sweep)
+
     for sweep in range(1, sweeps + 1):
         if state[STOP] or changed.max() < sweep - 1 - _LASTS:
             break
@@ -268,15 +268,6 @@ def part_pairs(
         most = groups_in_a_patch(count, _LEAST, _MOST)
         order, first = split_groups(groups.centroid[:count], most, random)
         seeds = rng.integers(0, 2**63, size=len(first) - 1, dtype=np.uint64)
-
-        def work(
-            begin: int,
-            end: int,
-            _: int,
-            now: tuple[Any, Any, Any, int] = (order, first, seeds, sweep),
-        ) -> None:
-            _part_patches(X, weights, groups, changed, k, begin, end, *now, state)
-
         share_out(work, len(seeds), state, at_once=1)
         state[DONE] = max(state[DONE], len(X) * sweep // sweeps)
     new = np.empty_like(labels)

@@ -276,8 +276,7 @@ def lower_released_loss(
             each, heat = steps / passes, heat_of(turn, passes, budget.hot, least / n_groups)
 
         def work(patches: Patches, begin: int, end: int) -> None:
-            rest = (demands, patches, begin, end, k, each, heat, state)
-            search_patches(X, mass, releases, *rest)
+            search_patches(X, mass, releases, demands, patches, begin, end, k, each, heat, state)
 
         return search_patches_once(run, old, turn, _IN_A_PATCH, work)
 

@@ -96,18 +96,9 @@ class _Halvings(NamedTuple):
 
 
 @kernel
-def plan_halvings(n_groups, most, random):
-    """Draw the halvings; return them, their number and the places between which the patches are."""
-    count = 0
-    plan = _Halvings(
-        np.empty(n_groups, np.intp),
-        np.empty(n_groups, np.intp),
-        np.empty(n_groups, np.intp),
-        np.empty(n_groups, np.intp),
-        np.empty(n_groups, np.intp),
-        np.empty(n_groups, np.intp),
-    )
-    first, patches = np.zeros(n_groups + 1, np.intp), 0
+def _plan_halvings(plan, n_groups, most, random):
+    """Draw the halvings; return their number and the places between which the patches are."""
+    count, patches, first = 0, 0, np.zeros(n_groups + 1, np.intp)
     ends = np.empty(64, np.intp)  # of what is still to be split, the nearest on top
     ends[0], top = n_groups, 1
     while top > 0:
@@ -130,7 +121,7 @@ def plan_halvings(n_groups, most, random):
         if plan.stop[a] - plan.middle[a] > most:
             after = plan.after[after]
         plan.after[a] = after
-    return plan, count, first[: patches + 1]
+    return count, first[: patches + 1]
 
 
 @lean_kernel
@@ -160,7 +151,8 @@ def split_groups(centroid: Any, most: int, random: Any) -> tuple[Any, Any]:
     """
     n_groups = len(centroid)
     groups, keys = np.arange(n_groups), np.empty(n_groups)
-    plan, count, first = plan_halvings(n_groups, most, random)
+    plan = _Halvings(*np.empty((6, n_groups), np.intp))
+    count, first = _plan_halvings(plan, n_groups, most, random)
     threads = 1 + (helpers() if n_groups >= _MANY else 0)
     if threads == 1 or count == 0:
         _halve(centroid, groups, keys, plan, 0, count)

@@ -86,13 +86,6 @@ def _table(X: Floats, weight: Floats | None, k: int, unit: float) -> _KnownRecor
     return _KnownRecords(distance, weight, near, word, k)
 
 
-def _groups_of(table: _KnownRecords, labels: Labels) -> CandidateGroups:
-    """Make columns of the groups of labels 0, 1, …; records of label −1 are left out."""
-    columns = as_columns(members_of(labels, 2 * table.k - 1))
-    measure_columns(table.distance, table.weight, table.word, columns)
-    return columns
-
-
 def _take(columns: CandidateGroups, which: Any) -> CandidateGroups:
     return CandidateGroups(*(field[which] for field in columns))
 
@@ -158,7 +151,6 @@ def _promising(
     all be in the crowd. Columns that cost ``room`` more than paid for are of no use.
     """
     columns, price = relaxed.columns, relaxed.price
-
     filled = new_columns(_ROOM // (2 * table.k - 1), table.k)
     spread = 0.02
     while True:
@@ -259,7 +251,9 @@ def recombine(
     if sse == 0 or n_groups == 1:
         return start
     table = _table(X, weights, k, sse / n_groups)
-    groups = [_groups_of(table, labels) for labels in partitions]
+    groups = [as_columns(members_of(labels, 2 * k - 1)) for labels in partitions]
+    for columns in groups:
+        measure_columns(table.distance, table.weight, table.word, columns)
     now, relaxed = groups[0], _relaxed(table, _together(groups), n_groups, state)
     if relaxed is None or relaxed.value > n_groups * (1 - _TINY):
         return start
@@ -292,8 +286,8 @@ def recombine(
 # The SSE of a group of s records is the sum of the squared distances over its pairs, divided by s; so
 # what a group costs with a record added, dropped or exchanged follows from a few sums. With weights a pair
 # counts by the product of its weights, and the sum is divided by the weight of the group; the ``weight`` is
-# None where all records weigh the same. A group's key
-# is the sum of its records' random words, so that equal groups have equal keys.
+# None where all records weigh the same. A group's key is the sum of its records' random words, so that equal
+# groups have equal keys.
 
 
 class CandidateGroups(NamedTuple):

@@ -21,17 +21,17 @@ from typing import Any
 
 import numpy as np
 
-from microagg.algorithms.refine.patches import grouped, split_groups
+from microagg.algorithms.refine.patches import grouped, groups_in_a_patch, split_groups
 from microagg.algorithms.refine.recombine import RecombineLimits, recombine
 from microagg.algorithms.refine.search_passes import (
+    IN_A_PATCH,
     AnnealBudget,
     Run,
     anneal_table,
     length_of,
     parted,
-    patches_of,
 )
-from microagg.base.progress import DONE, State, new_state, stop_after, tell_best
+from microagg.base.progress import DONE, STOP, State, new_state, stop_after, tell_best
 from microagg.base.typing import Floats, Labels
 from microagg.compile.threads import share_out, thread_count
 from microagg.kernels.labels import canonical_labels, split_large
@@ -49,18 +49,6 @@ _LARGE_BUDGETS = {
     "balanced": AnnealBudget(16, 250_000, 350, 48, 0.03, 6, _ANY, sweeps=3),
     "best": AnnealBudget(30, 400_000, 600, 48, 0.03, 6, _ANY, sweeps=3),
 }
-
-
-def _without_oversized(X: Floats, weights: Floats | None, labels: Labels, k: int) -> Labels:
-    """Split groups of 2k or more, which never raises the SSE."""
-    labels = canonical_labels(labels).copy()
-
-    def groups_of(rows: Any) -> Labels:
-        mass = None if weights is None else weights[rows]
-        return canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state(), mass))
-
-    split_large(labels, k, groups_of, new_state())
-    return canonical_labels(labels)
 
 
 def refine(
@@ -106,11 +94,18 @@ def refine(
     run, budget = Run(X, k, seed, state, weights), budgets[effort]
     if n_total is not None:
         budget = budget._replace(table=budget.table * len(X) // n_total)
-    best = _without_oversized(X, weights, labels, k)
+
+    def parts_of(rows: Any) -> Labels:
+        mass = None if weights is None else weights[rows]
+        return canonical_labels(mdav_labels(np.ascontiguousarray(X[rows]), k, new_state(), mass))
+
+    best = canonical_labels(labels).copy()
+    split_large(best, k, parts_of, new_state())  # which never raises the SSE
+    best = canonical_labels(best)
     least = run.loss(best)
     tell_best(state, least)
     with stop_after(state, time_limit, len(X)):
-        if best.max() == 0 or run.over():
+        if best.max() == 0 or state[STOP]:
             improved = best
         else:
             improved = parted(run, best, budget)
@@ -203,29 +198,23 @@ def _recombined(
     return canonical_labels(labels)
 
 
-def _longer(budget: AnnealBudget, turn: int, large: bool, share: float) -> AnnealBudget:
-    """Return the budget of a later turn, or of a share of it."""
-    length = length_of(turn) * share
+def _annealed(
+    run: Run, labels: Labels, budget: AnnealBudget, turn: int, share: float, walks: int, done: int
+) -> list[tuple[Labels, Labels]]:
+    """Anneal some times at once, for a share of a turn; return the best partition of each and the last."""
+    ends, large = [(labels, labels)] * walks, run.k > LARGE_K
     if turn > 0:
-        length /= _DEARER
-        budget = budget.in_turn(turn)._replace(
+        share /= _DEARER
+        budget = budget._replace(
             each=budget.each * _DEARER,
             groups=_LARGE_GROUPS_IN_A_POOL if large else _GROUPS_IN_A_POOL,
             records=budget.records if large else _RECORDS_IN_A_POOL,
         )
-    return budget.times(length)
-
-
-def _annealed(
-    run: Run, labels: Labels, budget: AnnealBudget, turn: int, share: float, walks: int, done: int
-) -> list[tuple[Labels, Labels]]:
-    """Anneal some times at once; return the best partition of each and the last."""
-    ends = [(labels, labels)] * walks
+    budget = budget.in_turn(turn, share)
 
     def work(walk: int, _: int, __: int) -> None:
         seed = int(np.random.default_rng([run.seed, turn, walk]).integers(2**62))
-        longer = _longer(budget, turn, run.k > LARGE_K, share)
-        ends[walk] = anneal_table(run._replace(seed=seed), labels, longer, done)
+        ends[walk] = anneal_table(run._replace(seed=seed), labels, budget, done)
 
     share_out(work, walks, run.state, at_once=1)
     return ends
@@ -248,12 +237,13 @@ def search_best(run: Run, labels: Labels, budget: AnnealBudget, until: float | N
     best, least = labels, run.loss(labels)
     n_groups = int(labels.max()) + 1
     number = min(_TURNS, 1 + _GROUPS // n_groups)
-    walks = max(1, thread_count() // patches_of(n_groups)) if endless else 1
+    patches = -(-n_groups // groups_in_a_patch(n_groups, *IN_A_PATCH))
+    walks = max(1, thread_count() // patches) if endless else 1
     done = 0 if endless else len(run.X) // (2 * number)  # of half a turn
     partitions: list[Labels] = []
     alone = _ALONE if endless else min(_ALONE, number - 1)
     turn, fruitful = 0, True
-    while not run.over() and least > 0 and (endless or turn < number):
+    while not run.state[STOP] and least > 0 and (endless or turn < number):
         began, share = time.monotonic(), _share(turn, took, until)
         for labels_of_walk, last in _annealed(run, best, budget, turn, share, walks, done):
             partitions = [last, *partitions][:_PARTITIONS]

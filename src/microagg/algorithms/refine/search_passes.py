@@ -36,7 +36,7 @@ from microagg.plan.settings import LARGE_K
 
 _HOTTEST = 1.5
 _STEPS_IN_A_PASS = 1.5  # for each group at least: less would not pay for the splitting
-_IN_A_PATCH = (16, 128)  # fewest and most groups
+IN_A_PATCH = (16, 128)  # fewest and most groups
 _HEATS = (0.4, 0.12, 0.24, 0.06)  # shares of the first turn's temperature, for the turns after it
 
 
@@ -44,9 +44,7 @@ class AnnealBudget(NamedTuple):
     """Limits on the length of an anneal."""
 
     each: float  # steps for each group
-    table: (
-        float  # steps for the whole table, times the records of a group, as a step costs about that
-    )
+    table: float  # steps for the table, times the records of a group: a step costs about that
     most: float  # steps for each group at most, so that a small table is done at once
     passes: int  # at most
     hot: float  # temperature to begin with, in units of the mean SSE of a group and of √steps
@@ -54,15 +52,15 @@ class AnnealBudget(NamedTuple):
     records: int = 0  # in a pool, about
     sweeps: int = 0  # over pairs of large groups, before and after they are annealed
 
-    def times(self, length: float) -> AnnealBudget:
-        """Return a budget for this many times the steps."""
+    def in_turn(self, turn: int, share: float = 1.0) -> AnnealBudget:
+        """Return the budget of a share of a turn: later ones are longer and begin less hot than the first."""
+        length = length_of(turn) * share
         return self._replace(
-            each=self.each * length, table=self.table * length, most=self.most * length
+            each=self.each * length,
+            table=self.table * length,
+            most=self.most * length,
+            hot=self.hot if turn == 0 else self.hot * _HEATS[(turn - 1) % len(_HEATS)],
         )
-
-    def in_turn(self, turn: int) -> AnnealBudget:
-        """Return the budget of a later turn, which begins less hot than the first."""
-        return self if turn == 0 else self._replace(hot=self.hot * _HEATS[(turn - 1) % len(_HEATS)])
 
 
 def length_of(turn: int) -> int:
@@ -83,15 +81,6 @@ class Run(NamedTuple):
     def loss(self, labels: Labels) -> float:
         """Return the SSE of a partition."""
         return sum_of_squares(self.X, labels, self.weights)
-
-    def over(self) -> bool:
-        """Return whether to stop."""
-        return bool(self.state[STOP])
-
-
-def patches_of(n_groups: int) -> int:
-    """Return about how many patches ``n_groups`` groups are annealed in."""
-    return -(-n_groups // groups_in_a_patch(n_groups, *_IN_A_PATCH))
 
 
 def search_patches_once(
@@ -119,12 +108,12 @@ def search_patches_once(
     new = NewGroups(np.empty(n, np.intp), np.zeros(places, np.intp), np.empty((places, d)))
     patches = Patches(old, groups, first, records, seeds, new, np.full(count, np.nan))
 
-    def work(begin: int, end: int, _: int) -> None:
+    def work(begin: int, end: int, _: int = 0) -> None:
         search_patches(patches, begin, end)
 
     share_out(work, count, run.state, done, at_once=1, shrinking=True)
     for patch in np.flatnonzero(np.isnan(patches.loss)):  # stopped: these patches stay as they are
-        work(int(patch), int(patch) + 1, 0)
+        work(int(patch), int(patch) + 1)
     return compacted(new), float(patches.loss.sum())
 
 
@@ -199,7 +188,7 @@ def anneal_in_passes(
 
         done = records * (turn + 1) // passes - records * turn // passes
         improved, sse = search_patches_once(
-            run, old, first_turn + turn, _IN_A_PATCH, search_patches, done
+            run, old, first_turn + turn, IN_A_PATCH, search_patches, done
         )
         tell_best(run.state, sse)
         return improved, sse
@@ -211,7 +200,7 @@ def anneal_in_passes(
 
 def parted(run: Run, labels: Labels, budget: AnnealBudget) -> Labels:
     """Part pairs of neighbouring groups anew, where groups are large; never worse than given."""
-    if not budget.sweeps or run.over():
+    if not budget.sweeps or run.state[STOP]:
         return labels
     improved = part_pairs(run.X, run.weights, labels, run.k, budget.sweeps, run.seed, run.state)
     return improved if run.loss(improved) < run.loss(labels) else labels

@@ -25,14 +25,15 @@ import numpy as np
 from microagg.algorithms.refine.pool import grow, measure, new_pool
 from microagg.base.progress import STOP, State, part
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, lean_kernel, lean_subkernel, subkernel
+from microagg.compile.jit import kernel, lean_subkernel, subkernel
 from microagg.compile.threads import share_out
+from microagg.kernels.distances import squares_to
 from microagg.kernels.halve import halves
-from microagg.kernels.heap import Heap, new_heap, pop, put, take_out
+from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.kd_search import in_order, nearest
 from microagg.kernels.kd_tree import KdTree, build, move, remove
 from microagg.kernels.labels import canonical_labels
-from microagg.kernels.remaining import Remaining, all_remaining, in_rounds, outermost, take
+from microagg.kernels.remaining import Remaining, in_rounds, outermost, take
 from microagg.kernels.require_demands import violation_of
 from microagg.kernels.require_kinds import Demands
 
@@ -50,7 +51,7 @@ class _MergingGroups(NamedTuple):
     mass: Any  # (groups,)
     centroid: Any  # (groups, d)
     short: Any  # (groups,) violation
-    gone: Any  # (groups,) bool
+    into: Any  # (groups,) the group that one was united with; itself while it exists
 
 
 @kernel
@@ -64,7 +65,7 @@ def _form(X, weights, demands, labels, n_groups, k):
         np.zeros(n_groups),
         np.zeros((n_groups, d)),
         np.empty(n_groups),
-        np.zeros(n_groups, np.bool_),
+        np.arange(n_groups),
     )
     for i in range(n):
         g = labels[i]
@@ -99,15 +100,6 @@ def _list(groups, g, rows, m):
     return m
 
 
-@lean_subkernel
-def _rise(groups, a, b):
-    """Rise of the SSE when two groups are united."""
-    total = 0.0
-    for j in range(groups.centroid.shape[1]):
-        total += (groups.centroid[a, j] - groups.centroid[b, j]) ** 2
-    return total * groups.mass[a] * groups.mass[b] / (groups.mass[a] + groups.mass[b])
-
-
 @subkernel
 def _partner(groups, demands, tree, k, a, alive, near, squares):
     """Find the group to unite a violating one with, and the two parts of its key in the heap.
@@ -123,7 +115,8 @@ def _partner(groups, demands, tree, k, a, alive, near, squares):
             b = near[c]
             if b == a:
                 continue
-            rise = _rise(groups, a, b)
+            square = squares_to(groups.centroid, a, groups.centroid[b])
+            rise = square * groups.mass[a] * groups.mass[b] / (groups.mass[a] + groups.mass[b])
             if rise < cost or (rise == cost and b < cheapest):
                 cheapest, cost = b, rise
             size = groups.size[a] + groups.size[b]
@@ -142,25 +135,17 @@ def _partner(groups, demands, tree, k, a, alive, near, squares):
         wanted = min(4 * wanted, alive - 1)
 
 
-@subkernel
-def _unite(groups, demands, k, a, b):
-    """Add group b to a."""
-    mass = groups.mass[a] + groups.mass[b]
-    for j in range(groups.centroid.shape[1]):
-        # As a step from one to the other, so that equal centroids stay as they are.
-        gap = groups.centroid[b, j] - groups.centroid[a, j]
-        groups.centroid[a, j] += gap * (groups.mass[b] / mass)
-    groups.mass[a], groups.size[a] = mass, groups.size[a] + groups.size[b]
-    groups.after[groups.tail[a]] = groups.head[b]
-    groups.tail[a], groups.gone[b] = groups.tail[b], True
-    rows = np.empty(groups.size[a], np.intp)
-    groups.short[a] = violation_of(demands, rows, _list(groups, a, rows, 0), k)
-
-
 @kernel
 def _mergers(groups, demands, tree, heap, k, alive, enough):
-    """Unite groups until none violates anything or only ``enough`` remain; return how many do."""
+    """Unite groups until none violates anything or only ``enough`` remain; return how many do.
+
+    The heap is empty at first, then holds all violating groups.
+    """
     near, squares = np.empty(_FAR * 4 + 1, np.intp), np.empty(_FAR * 4 + 1)
+    for g in range(groups.size.size):
+        if groups.short[g] > 0 and groups.into[g] == g and alive > 1:
+            _, late, cost = _partner(groups, demands, tree, k, g, alive, near, squares)
+            put(heap, g, late, cost)
     while heap.size[0] > 0 and alive > max(enough, 1):
         a = pop(heap)
         b, late, cost = _partner(groups, demands, tree, k, a, alive, near, squares)
@@ -173,7 +158,16 @@ def _mergers(groups, demands, tree, heap, k, alive, enough):
         a, b = min(a, b), max(a, b)
         take_out(heap, a)
         take_out(heap, b)
-        _unite(groups, demands, k, a, b)
+        mass = groups.mass[a] + groups.mass[b]
+        for j in range(groups.centroid.shape[1]):
+            # As a step from one to the other, so that equal centroids stay as they are.
+            gap = groups.centroid[b, j] - groups.centroid[a, j]
+            groups.centroid[a, j] += gap * (groups.mass[b] / mass)
+        groups.mass[a], groups.size[a] = mass, groups.size[a] + groups.size[b]
+        groups.after[groups.tail[a]] = groups.head[b]
+        groups.tail[a], groups.into[b] = groups.tail[b], a
+        rows = np.empty(groups.size[a], np.intp)
+        groups.short[a] = violation_of(demands, rows, _list(groups, a, rows, 0), k)
         remove(tree, b)
         move(tree, a, groups.centroid[a])
         alive -= 1
@@ -181,26 +175,6 @@ def _mergers(groups, demands, tree, heap, k, alive, enough):
             _, late, cost = _partner(groups, demands, tree, k, a, alive, near, squares)
             put(heap, a, late, cost)
     return alive
-
-
-@kernel
-def _all_keys(groups, demands, tree, heap, k, alive):
-    """Put all violating groups into the heap."""
-    near, squares = np.empty(_FAR * 4 + 1, np.intp), np.empty(_FAR * 4 + 1)
-    for g in range(groups.size.size):
-        if groups.short[g] > 0 and not groups.gone[g] and alive > 1:
-            _, late, cost = _partner(groups, demands, tree, k, g, alive, near, squares)
-            put(heap, g, late, cost)
-
-
-@lean_kernel
-def _labels(groups, labels):
-    for g in range(groups.size.size):
-        if not groups.gone[g]:
-            x = groups.head[g]
-            while x >= 0:
-                labels[x] = g
-                x = groups.after[x]
 
 
 def merge(X: Floats, weights: Floats, demands: Demands, labels: Labels, k: int) -> Labels:
@@ -224,19 +198,17 @@ def merge(X: Floats, weights: Floats, demands: Demands, labels: Labels, k: int) 
     n_groups = int(labels.max()) + 1
     # A copy can be written to: labels that cannot would be compiled for once more.
     groups = _form(X, weights, demands, labels.copy(), n_groups, k)
-    alive = n_groups
+    alive, into = n_groups, groups.into
     while alive > 1:
-        remaining = np.flatnonzero(~groups.gone)
+        remaining = np.flatnonzero(into == np.arange(n_groups))
         if not groups.short[remaining].any():
             break
         # A tree whose points went or moved finds them more slowly: it is made anew now and then.
         tree: KdTree = build(groups.centroid, remaining)
-        heap: Heap = new_heap(n_groups)
-        _all_keys(groups, demands, tree, heap, k, alive)
-        alive = _mergers(groups, demands, tree, heap, k, alive, alive // 2)
-    new = np.empty_like(labels)
-    _labels(groups, new)
-    return canonical_labels(new)
+        alive = _mergers(groups, demands, tree, new_heap(n_groups), k, alive, alive // 2)
+    while (into[into] != into).any():
+        into = into[into]
+    return canonical_labels(into[labels])
 
 
 # A start that knows the requirements: groups from the outside in, grown until they lack nothing.
@@ -306,11 +278,10 @@ def _in_block(X: Floats, weights: Floats, demands: Demands, k: int, state: State
     """Return labels 0, 1, … of one block; the few last records are a group of their own."""
     limit = min(max(_LIMIT, 4 * k), len(X))
 
-    def go_on(remaining: Remaining, m: int, group: int) -> tuple[int, int]:
-        counts: tuple[int, int] = rounds(remaining, weights, demands, m, k, limit, group, state)
-        return counts
+    def go_on(remaining: Remaining, m: int, group: int) -> Any:
+        return rounds(remaining, weights, demands, m, k, limit, group, state)
 
-    labels, _, group = in_rounds(all_remaining(X), k, go_on, state)
+    labels, _, group = in_rounds(X, k, go_on, state)
     labels[labels < 0] = group
     return labels
 

@@ -26,6 +26,7 @@ from microagg.base.progress import new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_subkernel, subkernel
 from microagg.kernels.distances import squares_to
+from microagg.kernels.label_loops import sum_up
 from microagg.kernels.labels import canonical_labels
 from microagg.kernels.outside_in import mdav_labels
 from microagg.kernels.require_demands import violation_of
@@ -41,20 +42,6 @@ def closeness_group_size(n: int, k: int, t: float) -> int:
     size = max(k, int(np.ceil(n / (2 * (n - 1) * t + 1))))
     size = min(size, n)
     return size + (n % size) // (n // size)
-
-
-@lean_subkernel
-def _mean_left(X, used, centre):
-    """Compute the mean of the remaining records."""
-    count = 0
-    centre[:] = 0.0
-    for i in range(len(X)):
-        if not used[i]:
-            count += 1
-            for j in range(X.shape[1]):
-                centre[j] += X[i, j]
-    for j in range(X.shape[1]):
-        centre[j] /= count
 
 
 @lean_subkernel
@@ -85,7 +72,15 @@ def _seed(X, used, centre, before):
     """Return the record that begins a group: opposite to the one before, or, if that is −1, far out."""
     if before >= 0:
         return _farthest(X, used, X[before])
-    _mean_left(X, used, centre)
+    count = 0
+    centre[:] = 0.0  # the mean of the remaining records
+    for i in range(len(X)):
+        if not used[i]:
+            count += 1
+            for j in range(X.shape[1]):
+                centre[j] += X[i, j]
+    for j in range(X.shape[1]):
+        centre[j] /= count
     return _farthest(X, used, centre)
 
 
@@ -93,11 +88,8 @@ def _seed(X, used, centre, before):
 def _merge_farthest(X, demands, labels, n_groups, k):
     """Unite the group farthest from the table with its nearest one until all are close."""
     n, d = X.shape
-    size, centroid = np.zeros(n_groups), np.zeros((n_groups, d))
-    for i in range(n):
-        size[labels[i]] += 1
-        for j in range(d):
-            centroid[labels[i], j] += X[i, j]
+    size, centroid = np.empty(n_groups), np.empty((n_groups, d))
+    sum_up(X, labels, size, centroid)
     far, rows = np.zeros(n_groups), np.empty(n, np.intp)
     for g in range(n_groups):
         for j in range(d):
@@ -210,18 +202,6 @@ def k_first(X: Floats, k: int, demands: Demands) -> Labels:
     return merging(X, k, demands, labels)
 
 
-def _quantiles(codes: Labels, size: int) -> Labels:
-    """Quantile of each record, ``size`` of them; the records over are in the middle."""
-    n = len(codes)
-    lengths = np.full(size, n // size)
-    middle = [size // 2] if size % 2 else [size // 2 - 1, size // 2]
-    for extra in range(n % size):
-        lengths[middle[extra % len(middle)]] += 1
-    quantile = np.empty(n, dtype=np.int64)
-    quantile[np.argsort(codes, kind="stable")] = np.repeat(np.arange(size), lengths)
-    return quantile
-
-
 @kernel
 def _t_first(X, quantile, size, groups, labels):
     n, d = X.shape
@@ -249,6 +229,11 @@ def t_first(X: Floats, k: int, demands: Demands) -> Labels:
     """
     n = len(X)
     size = min(closeness_group_size(n, k, float(demands.rule[0, LEVEL])), n)
-    labels = np.full(n, -1)
-    _t_first(X, _quantiles(demands.codes[0], size), size, n // size, labels)
+    lengths = np.full(size, n // size)
+    middle = [size // 2] if size % 2 else [size // 2 - 1, size // 2]
+    for extra in range(n % size):  # the records over are in the middle
+        lengths[middle[extra % len(middle)]] += 1
+    quantile, labels = np.empty(n, dtype=np.int64), np.full(n, -1)
+    quantile[np.argsort(demands.codes[0], kind="stable")] = np.repeat(np.arange(size), lengths)
+    _t_first(X, quantile, size, n // size, labels)
     return merging(X, k, demands, labels)

@@ -30,6 +30,7 @@ from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats
 from microagg.compile.jit import kernel, lean_subkernel
 from microagg.errors import InputError
+from microagg.kernels.label_loops import sum_up
 from microagg.kernels.random_numbers import draw
 from microagg.plan.registry import find
 from microagg.plan.settings import check_count
@@ -68,29 +69,6 @@ def _move(X, genes, sums, i, g):
     for j in range(X.shape[1]):
         sums.total[before, j] -= X[i, j]
         sums.total[g, j] += X[i, j]
-
-
-@lean_subkernel
-def _count(X, genes, sums):
-    """Sizes and sums of all groups."""
-    sums.size[:] = 0
-    sums.total[:] = 0.0
-    for i in range(genes.size):
-        sums.size[genes[i]] += 1
-        for j in range(X.shape[1]):
-            sums.total[genes[i], j] += X[i, j]
-
-
-@lean_subkernel
-def _smallest(sums):
-    """Return the smallest group that has a record, and the largest one."""
-    small, large = -1, 0
-    for g in range(sums.size.size):
-        if sums.size[g] > 0 and (small < 0 or sums.size[g] < sums.size[small]):
-            small = g
-        if sums.size[g] > sums.size[large]:
-            large = g
-    return small, large
 
 
 @lean_subkernel
@@ -147,9 +125,14 @@ def _halve(X, genes, sums, k, g):
 @lean_subkernel
 def _repair(X, genes, sums, k):
     """Bring all groups to sizes of k to 2k−1, and number them by first appearance."""
-    _count(X, genes, sums)
+    sum_up(X, genes, sums.size, sums.total)
     while True:
-        small, large = _smallest(sums)
+        small, large = -1, 0  # the smallest group that has a record, and the largest one
+        for g in range(sums.size.size):
+            if sums.size[g] > 0 and (small < 0 or sums.size[g] < sums.size[small]):
+                small = g
+            if sums.size[g] > sums.size[large]:
+                large = g
         if sums.size[small] < k:
             if sums.size[large] > k and 2 * sums.size[small] >= k:
                 _fill(X, genes, sums, k, small)
@@ -170,7 +153,7 @@ def _repair(X, genes, sums, k):
 
 @lean_subkernel
 def _loss(X, genes, sums):
-    _count(X, genes, sums)
+    sum_up(X, genes, sums.size, sums.total)
     sse = 0.0
     for i in range(genes.size):
         sse += _distance(X, sums, i, genes[i])
@@ -287,6 +270,4 @@ def genetic(
         chromosome[:] = rng.permutation(np.arange(n) % (n // k))
     seed = rng.integers(2**63, size=1).astype(np.uint64)
     _evolve(X, k, population, np.full(2 * _POPULATION, np.inf), generations, seed, state)
-    if not state[STOP]:
-        state[DONE] = n
     return Outcome(population[0])

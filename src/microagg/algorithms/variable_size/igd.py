@@ -22,7 +22,7 @@ import numpy as np
 
 from microagg.algorithms.ordering.cut import labels_along
 from microagg.algorithms.result import Outcome
-from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_subkernel
 from microagg.kernels.distances import squared_distance
@@ -46,22 +46,16 @@ def _nearest_other(X, i, centroids, size, g):
 
 
 @lean_subkernel
-def _join(X, i, centroids, size, g):
-    size[g] += 1
+def _move(X, i, centroids, size, g, sign):
+    """Let a record join a group, by 1, or leave it, by −1."""
+    size[g] += sign
     for j in range(X.shape[1]):
-        centroids[g, j] += (X[i, j] - centroids[g, j]) / size[g]
-
-
-@lean_subkernel
-def _leave(X, i, centroids, size, g):
-    size[g] -= 1
-    for j in range(X.shape[1]):
-        centroids[g, j] -= (X[i, j] - centroids[g, j]) / size[g]
+        centroids[g, j] += sign * (X[i, j] - centroids[g, j]) / size[g]
 
 
 @lean_subkernel
 def _decompose(X, members, labels, centroids, size, g, targets):
-    """Dissolve group g if that lowers the SSE; says whether it did."""
+    """Dissolve group g if that lowers the SSE."""
     gain = 0.0
     for i in members:
         gain += squared_distance(X, i, centroids, g)
@@ -69,15 +63,14 @@ def _decompose(X, members, labels, centroids, size, g, targets):
         h, distance = _nearest_other(X, members[t], centroids, size, g)
         gain -= distance * size[h] / (size[h] + 1)
         targets[t] = h
-        _join(X, members[t], centroids, size, h)
-    if gain > 0.0:
-        for t in range(members.size):
-            labels[members[t]] = targets[t]
-        size[g] = 0
-        return True
+        _move(X, members[t], centroids, size, h, 1)
     for t in range(members.size):
-        _leave(X, members[t], centroids, size, targets[t])
-    return False
+        if gain > 0.0:
+            labels[members[t]] = targets[t]
+        else:
+            _move(X, members[t], centroids, size, targets[t], -1)
+    if gain > 0.0:
+        size[g] = 0
 
 
 @lean_subkernel
@@ -96,8 +89,8 @@ def _shrink(X, members, labels, k, centroids, size, g):
         if leaver < 0:
             return
         labels[leaver] = target
-        _leave(X, leaver, centroids, size, g)
-        _join(X, leaver, centroids, size, target)
+        _move(X, leaver, centroids, size, g, -1)
+        _move(X, leaver, centroids, size, target, 1)
 
 
 @kernel
@@ -157,6 +150,4 @@ def igd(X: Floats, k: int, *, state: State | None = None) -> Outcome:
         if not loss < least * (1 - _LEAST):
             break
         best, least = labels, loss
-    if not state[STOP]:
-        state[DONE] = len(X)
     return Outcome(best)

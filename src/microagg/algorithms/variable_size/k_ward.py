@@ -150,16 +150,12 @@ def _join_along_chains(groups, small, complete, k, enough, tell, state):
             state[DONE] = groups.size.size - counters[_SMALL]
 
 
-@lean_kernel
-def _farthest_two(X, labels, tree, bounds):
-    return farthest_pair(X, labels, tree, bounds)
-
-
-def _begin(X: Floats, k: int) -> _WardGroups:
-    """Two groups of k around the records farthest apart, and all others by themselves."""
-    n, d = X.shape
-    two = _farthest_two(X, np.full(n, -1), build(X, np.arange(n)), farthest_bounds(X))
-    into, left = np.arange(n), np.setdiff1d(np.arange(n), two)
+def _by_ward(X: Floats, k: int, tell: bool, state: State) -> Labels:
+    """Partition 2k records or more once, by numbers of groups; those of 2k may still be split."""
+    # Two groups of k around the records farthest apart, and all others by themselves.
+    (n, d), numbers = X.shape, np.arange(len(X))
+    two = farthest_pair(X, np.full(n, -1), build(X, numbers), farthest_bounds(X))
+    into, left = numbers.copy(), np.setdiff1d(numbers, two)
     for seed in two:
         square = np.zeros(len(left))
         for j in range(d):
@@ -170,7 +166,7 @@ def _begin(X: Floats, k: int) -> _WardGroups:
     size = np.bincount(into, minlength=n)
     total = np.zeros((n, d))
     np.add.at(total, into, X)
-    return _WardGroups(
+    groups = _WardGroups(
         total,
         total / np.maximum(size, 1)[:, None],
         size,
@@ -180,15 +176,9 @@ def _begin(X: Floats, k: int) -> _WardGroups:
         np.empty(0, np.int64),
         np.array([0, 0, len(left) if k > 1 else 0, 0]),
     )
-
-
-def _by_ward(X: Floats, k: int, tell: bool, state: State) -> Labels:
-    """Partition 2k records or more once, by numbers of groups; those of 2k may still be split."""
-    groups = _begin(X, k)
-    numbers = np.arange(len(X))
     while groups.counters[_SMALL] > 0 and not state[STOP]:
-        whole = (groups.into == numbers) & (groups.size >= k)
-        small = np.flatnonzero((groups.into == numbers) & ~whole)
+        whole = (into == numbers) & (size >= k)
+        small = np.flatnonzero((into == numbers) & ~whole)
         groups.indexed[:] = whole
         groups.counters[_FRESH] = 0
         complete = np.flatnonzero(whole)
@@ -196,7 +186,6 @@ def _by_ward(X: Floats, k: int, tell: bool, state: State) -> Labels:
         trees: tuple[KdTree, KdTree] = build(groups.centre, small), build(groups.centre, complete)
         enough = len(small) // 2 if len(small) > _FEW else 0
         _join_along_chains(groups, *trees, k, enough, tell, state)
-    into: Labels = groups.into
     while (into[into] != into).any():
         into = into[into]
     return into
@@ -229,6 +218,4 @@ def k_ward(X: Floats, k: int, *, state: State | None = None) -> Outcome:
         order = np.argsort(labels_of_block, kind="stable")
         cuts = np.flatnonzero(np.diff(labels_of_block[order])) + 1
         waiting += [rows[piece] for piece in np.split(order, cuts)]
-    if not state[STOP]:
-        state[DONE] = n
     return Outcome(labels)

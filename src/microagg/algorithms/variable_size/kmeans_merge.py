@@ -31,6 +31,7 @@ from microagg.kernels.halve import halve
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.kd_search import nearest_one
 from microagg.kernels.kd_tree import NO_ROW, KdTree, build, for_thread, move, remove
+from microagg.kernels.label_loops import sum_up
 from microagg.plan.checks import as_number
 
 _AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
@@ -68,14 +69,7 @@ def _means(Y, label, size, centre, total, moved):
     Sums run in row order, so that a cluster with the same members has the same centre to the
     last bit.
     """
-    for c in range(size.size):
-        size[c] = 0
-        for j in range(Y.shape[1]):
-            total[c, j] = 0.0
-    for i in range(Y.shape[0]):
-        size[label[i]] += 1
-        for j in range(Y.shape[1]):
-            total[label[i], j] += Y[i, j]
+    sum_up(Y, label, size, total)
     for c in range(size.size):
         moved[c] = False
         for j in range(Y.shape[1] if size[c] > 0 else 0):
@@ -134,43 +128,23 @@ def _lloyd(Y: Floats, label: Labels, count: int, state: State) -> tuple[Labels, 
     size, moved = np.empty(count, np.intp), np.empty(count, np.bool_)
     centre, total = np.full((count, d), np.inf), np.empty((count, d))
     distance = np.full(n, -1.0)
+    trees: list[KdTree] = []
+    changes: list[int] = []
+
+    def assign(start: int, stop: int, _: int) -> None:
+        of_thread = map(for_thread, trees)
+        changes.append(_assign(Y, start, stop, label, distance, centre, moved, *of_thread, state))
+
     for _ in range(_ROUNDS):
         _means(Y, label, size, centre, total, moved)
         if state[STOP] or not moved.any():
             break
         every = build(centre, np.flatnonzero(size))
         fresh = every if moved[size > 0].all() else build(centre, np.flatnonzero(moved))
-        changes: list[int] = []
-
-        def assign(
-            start: int,
-            stop: int,
-            _: int,
-            trees: tuple[KdTree, KdTree] = (every, fresh),
-            changes: list[int] = changes,
-        ) -> None:
-            mine = map(for_thread, trees)
-            changes.append(_assign(Y, start, stop, label, distance, centre, moved, *mine, state))
-
+        trees[:], changes[:] = [every, fresh], []
         share_out(assign, n, state, at_once=_AT_ONCE)
         state[DONE] = max(state[DONE], n - sum(changes) - 1)
     return size, centre
-
-
-def _merge_all(k: int, size: Labels, centre: Floats, state: State) -> Labels:
-    """Merge small groups; return the group that each cluster ends up in."""
-    number = np.arange(len(size))
-    into, heap = number.copy(), new_heap(len(size))
-    for c in np.flatnonzero((size > 0) & (size < k)):
-        put(heap, c, size[c], 0.0)
-    while heap.size[0] > 0 and not state[STOP]:
-        there = np.flatnonzero((into == number) & (size > 0))
-        half = (len(there) + 1) // 2  # then a new tree: searches would pass by many that are gone
-        tree = build(centre, there)
-        _merge(tree, half, k, centre, size, into, heap, state)
-    while (into[into] != into).any():
-        into = into[into]
-    return into
 
 
 def kmeans_merge(X: Floats, k: int, *, factor: float = 2.0, state: State | None = None) -> Outcome:
@@ -201,8 +175,16 @@ def kmeans_merge(X: Floats, k: int, *, factor: float = 2.0, state: State | None 
     order = order[np.lexsort((order, label))]
     Y = X[order]  # neighbours side by side
     size, centre = _lloyd(Y, label, count, state)
+    clusters = np.arange(count)
+    into, heap = clusters.copy(), new_heap(count)  # the cluster that each one joins
+    for c in np.flatnonzero((size > 0) & (size < k)):
+        put(heap, c, size[c], 0.0)
+    while heap.size[0] > 0 and not state[STOP]:
+        there = np.flatnonzero((into == clusters) & (size > 0))
+        half = (len(there) + 1) // 2  # then a new tree: searches would pass by many that are gone
+        _merge(build(centre, there), half, k, centre, size, into, heap, state)
+    while (into[into] != into).any():
+        into = into[into]
     labels = np.empty(n, np.int64)
-    labels[order] = _merge_all(k, size, centre, state)[label]
-    if not state[STOP]:
-        state[DONE] = n
+    labels[order] = into[label]
     return Outcome(labels)

@@ -22,13 +22,32 @@ from collections.abc import Callable
 
 import numpy as np
 
+from microagg.algorithms.fixed_size import centroid, diameter
 from microagg.algorithms.result import Outcome
 from microagg.algorithms.variable_size.spanning_tree import check_tree, spanning_edges
-from microagg.base.progress import DONE, STOP, State, new_state
+from microagg.base.progress import STOP, State, new_state
 from microagg.base.typing import Floats, Labels
-from microagg.compile.jit import kernel, lean_subkernel
+from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
 from microagg.kernels.block_tree import Indices
 from microagg.kernels.labels import split_large
+
+
+@lean_kernel
+def link(first, second, start, neighbour):
+    """List the neighbours of each record along some edges: neighbour[start[i] : start[i + 1]].
+
+    ``start`` holds zeros before.
+    """
+    for e in range(first.size):
+        start[first[e]] += 1
+        start[second[e]] += 1
+    for i in range(1, start.size):
+        start[i] += start[i - 1]
+    for e in range(first.size):  # the lists fill from their ends, to which ``start`` points so far
+        a, b = first[e], second[e]
+        start[a] -= 1
+        start[b] -= 1
+        neighbour[start[a]], neighbour[start[b]] = b, a
 
 
 @kernel
@@ -39,30 +58,20 @@ def _preorder(first, second, number, above, size):
     what is below, the record itself included, are by number.
     """
     n = number.size
-    start = np.zeros(n + 1, np.intp)
-    for e in range(n - 1):
-        start[first[e] + 1] += 1
-        start[second[e] + 1] += 1
-    for i in range(n):
-        start[i + 1] += start[i]
-    neighbour, place = np.empty(2 * (n - 1), np.intp), start[:-1].copy()
-    for e in range(n - 1):
-        a, b = first[e], second[e]
-        neighbour[place[a]], neighbour[place[b]] = b, a
-        place[a] += 1
-        place[b] += 1
+    start, neighbour = np.zeros(n + 1, np.intp), np.empty(2 * (n - 1), np.intp)
+    link(first, second, start, neighbour)
     number[:] = -1
     stack, top = np.empty(n, np.intp), 1
-    stack[0] = 0
-    place[0] = -1  # from here on: the number of the record from which a row was reached
+    reached = np.empty(n, np.intp)  # the number of the record from which a row was reached
+    stack[0], reached[0] = 0, -1
     for p in range(n):
         top -= 1
         row = stack[top]
-        number[row], above[p], size[p] = p, place[row], 1
+        number[row], above[p], size[p] = p, reached[row], 1
         for s in range(start[row], start[row + 1]):
             other = neighbour[s]
             if number[other] < 0:
-                stack[top], place[other] = other, p
+                stack[top], reached[other] = other, p
                 top += 1
     for p in range(n - 1, 0, -1):
         size[above[p]] += size[p]
@@ -83,19 +92,6 @@ def _sum_before(counts, p):
         total += counts[p]
         p -= p & -p
     return total
-
-
-@lean_subkernel
-def _rename(group, top, end_of, is_top, name):
-    """Name the group whose topmost record is ``top``, passing over what was cut off below it."""
-    group[top] = name
-    p = top + 1
-    while p < top + end_of[top]:
-        if is_top[p]:
-            p += end_of[p]
-        else:
-            group[p] = name
-            p += 1
 
 
 @kernel
@@ -131,7 +127,16 @@ def _cut(below, above, size, k, group):
             top[groups], members[groups] = top[g], members[g] - under
             top[g] = v
         members[g] -= members[groups]
-        _rename(group, top[groups], size, is_top, groups)
+        # The new group is named from its topmost record on, passing over what was cut off below it.
+        first = top[groups]
+        group[first] = groups
+        p = first + 1
+        while p < first + size[first]:
+            if is_top[p]:
+                p += size[p]
+            else:
+                group[p] = groups
+                p += 1
         groups += 1
 
 
@@ -150,18 +155,12 @@ def _partition(
 ) -> Outcome:
     state = new_state() if state is None else state
     n = len(X)
-    if tree is None:
-        first, second, _ = spanning_edges(X, state)
-    else:
-        edges_given = check_tree(tree, X)
-        first, second = edges_given.first, edges_given.second
+    first, second, _ = spanning_edges(X, state) if tree is None else check_tree(tree, X)
     if state[STOP]:
         return Outcome(np.zeros(n, dtype=np.int64))
     labels = cut_edges(first, second, n, k)
     if split is not None:
         split_large(labels, k, lambda rows: split(X[rows], k).labels, state)
-    if not state[STOP]:
-        state[DONE] = n
     return Outcome(labels)
 
 
@@ -180,13 +179,9 @@ def mst(X: Floats, k: int, *, tree: object = None, state: State | None = None) -
 
 def mst_d(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition as :func:`mst` does, groups of 2k or more split by the diameter method (M-d)."""
-    from microagg.algorithms.fixed_size import diameter
-
     return _partition(X, k, tree, state, diameter)
 
 
 def mst_c(X: Floats, k: int, *, tree: object = None, state: State | None = None) -> Outcome:
     """Partition as :func:`mst` does, groups of 2k or more split by the centroid method (M-c)."""
-    from microagg.algorithms.fixed_size import centroid
-
     return _partition(X, k, tree, state, centroid)

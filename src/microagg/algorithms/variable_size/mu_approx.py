@@ -34,7 +34,7 @@ from __future__ import annotations
 import numpy as np
 
 from microagg.algorithms.result import Outcome
-from microagg.algorithms.variable_size.mst import cut_edges
+from microagg.algorithms.variable_size.mst import cut_edges, link
 from microagg.base.progress import DONE, STOP, State, new_state
 from microagg.base.typing import Floats, Labels
 from microagg.compile.jit import kernel, lean_kernel, lean_subkernel
@@ -42,6 +42,7 @@ from microagg.compile.threads import share_out
 from microagg.kernels.heap import new_heap, pop, put, take_out
 from microagg.kernels.kd_search import nearest, nearest_one
 from microagg.kernels.kd_tree import NO_ROW, build, for_thread
+from microagg.kernels.label_loops import sum_up
 
 _AT_ONCE = 4096  # records that a thread searches for before it takes the next ones
 _WINDOW = 4  # branches are gathered among the outermost that hold 4k records
@@ -67,22 +68,6 @@ def _nearest_outside(tree, point, tree_of, mine, size, distances, rows):
     return best, best_row
 
 
-@lean_subkernel
-def _join(tree_of, following, size, a, b):
-    """Make one tree of two; return its number. Members of a tree are linked in a ring."""
-    if size[a] > size[b]:
-        a, b = b, a
-    row = a  # a tree has the number of one of its records
-    while True:
-        tree_of[row] = b
-        row = following[row]
-        if row == a:
-            break
-    following[a], following[b] = following[b], following[a]
-    size[b] += size[a]
-    return b
-
-
 @kernel
 def _grow(tree, X, k, target, length, parent, heap, state):
     """Grow the forest; ``parent[u]`` is where u points to, −1 for nowhere."""
@@ -103,7 +88,14 @@ def _grow(tree, X, k, target, length, parent, heap, state):
         mine, theirs = tree_of[u], tree_of[v]
         r, small = root[theirs], size[theirs] < k
         grown = size[mine]
-        both = _join(tree_of, following, size, mine, theirs)
+        # The smaller tree goes over to the other one; members of a tree are linked in a ring.
+        less, both = (mine, theirs) if size[mine] <= size[theirs] else (theirs, mine)
+        row = less  # a tree has the number of one of its records
+        while tree_of[row] != both:
+            tree_of[row] = both
+            row = following[row]
+        following[less], following[both] = following[both], following[less]
+        size[both] += size[less]
         root[both] = r
         if size[both] >= k:
             take_out(heap, r)
@@ -113,25 +105,6 @@ def _grow(tree, X, k, target, length, parent, heap, state):
                 tree, X[r], tree_of, both, size[both], distances, rows
             )
             put(heap, r, length[r], heap.key[r, 1])
-
-
-@lean_kernel
-def _link(parent, group, first, ends):
-    """List the neighbours of each record within its group: ends[first[i]:first[i + 1]]."""
-    n = parent.size
-    for u in range(n):
-        v = parent[u]
-        if v >= 0 and group[u] == group[v]:
-            first[u] += 1
-            first[v] += 1
-    for i in range(1, n + 1):
-        first[i] += first[i - 1]
-    for u in range(n):  # the lists fill from their ends, to which ``first`` points so far
-        v = parent[u]
-        if v >= 0 and group[u] == group[v]:
-            first[u] -= 1
-            first[v] -= 1
-            ends[first[u]], ends[first[v]] = v, u
 
 
 @lean_subkernel
@@ -155,20 +128,6 @@ def _walk(first, ends, start, without, side, origin):
     return have
 
 
-@lean_subkernel
-def _hub(side, origin, have, k, below):
-    """Place in ``side`` of the record all of whose branches have fewer than k records."""
-    for at in range(have):
-        below[at] = 1
-    for at in range(have - 1, 0, -1):
-        below[origin[at]] += below[at]
-    hub = 0
-    for at in range(1, have):  # of an edge that could not be cut, one side has fewer than k
-        if below[at] >= k and origin[at] == hub:
-            hub = at
-    return hub
-
-
 @lean_kernel
 def _part(first, ends, k, labels, branch, hub_of, side, origin, below):
     """Label trees under 2k records; number the branches of the others, the hub one by itself.
@@ -185,7 +144,14 @@ def _part(first, ends, k, labels, branch, hub_of, side, origin, below):
             for at in range(have):
                 labels[side[at]] = i
             continue
-        hub = side[_hub(side, origin, have, k, below)]
+        below[:have] = 1
+        for at in range(have - 1, 0, -1):
+            below[origin[at]] += below[at]
+        place = 0  # in ``side``, of the record all of whose branches have fewer than k records
+        for at in range(1, have):  # of an edge that could not be cut, one side has fewer than k
+            if below[at] >= k and origin[at] == place:
+                place = at
+        hub = side[place]
         branch[hub], hub_of[branches] = branches, hub
         branches += 1
         for e in range(first[hub], first[hub + 1]):
@@ -203,11 +169,7 @@ def _measure(X, branch, hub_of, size, centroid, distance, least):
     for i in range(X.shape[0] - 1, -1, -1):
         if branch[i] >= 0:
             least[branch[i]] = i
-    for i in range(X.shape[0]):
-        if branch[i] >= 0:
-            size[branch[i]] += 1
-            for j in range(X.shape[1]):
-                centroid[branch[i], j] += X[i, j]
+    sum_up(X, branch, size, centroid)
     for b in range(size.size):
         for j in range(X.shape[1]):
             centroid[b, j] /= size[b]
@@ -234,40 +196,36 @@ def _next_branch(centre, centroid, size, following, head, most):
     return where
 
 
-@lean_subkernel
-def _gather(order, start, stop, k, size, centroid, group, following, centre):
-    """Gather the branches order[start:stop] of one hub, outermost first, into groups."""
+@lean_kernel
+def _gather(order, bounds, k, size, centroid, group, following, centre, state):
+    """Gather the branches of each hub h, order[bounds[h]:bounds[h + 1]], outermost first, into groups.
+
+    ``following`` and ``centre`` are scratch.
+    """
     head = size.size  # of the list of branches left
-    following[head] = order[start]
-    left = 0
-    for a in range(start, stop):
-        left += size[order[a]]
-        following[order[a]] = order[a + 1] if a + 1 < stop else -1
-    while left > 0:
-        where, seed, have = head, following[head], 0
-        while left > 0 and (have < k or left < k):
-            if have > 0:
-                where = _next_branch(centre, centroid, size, following, head, _WINDOW * k)
-            b = following[where]
-            following[where] = following[b]
-            group[b] = seed
-            for j in range(centre.size):
-                total = size[b] * centroid[b, j]
-                if have > 0:
-                    total += have * centre[j]
-                centre[j] = total / (have + size[b])
-            have += size[b]
-            left -= size[b]
-
-
-@kernel
-def _gather_all(order, bounds, k, size, centroid, group, state):
-    """Gather the branches of each hub; those of hub h are order[bounds[h]:bounds[h + 1]]."""
-    following, centre = np.empty(size.size + 1, np.intp), np.empty(centroid.shape[1])
     for h in range(bounds.size - 1):
         if state[STOP]:
             return
-        _gather(order, bounds[h], bounds[h + 1], k, size, centroid, group, following, centre)
+        start, stop, left = bounds[h], bounds[h + 1], 0
+        following[head] = order[start]
+        for a in range(start, stop):
+            left += size[order[a]]
+            following[order[a]] = order[a + 1] if a + 1 < stop else -1
+        while left > 0:
+            where, seed, have = head, following[head], 0
+            while left > 0 and (have < k or left < k):
+                if have > 0:
+                    where = _next_branch(centre, centroid, size, following, head, _WINDOW * k)
+                b = following[where]
+                following[where] = following[b]
+                group[b] = seed
+                for j in range(centre.size):
+                    total = size[b] * centroid[b, j]
+                    if have > 0:
+                        total += have * centre[j]
+                    centre[j] = total / (have + size[b])
+                have += size[b]
+                left -= size[b]
 
 
 def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> Labels:
@@ -279,18 +237,21 @@ def _split(X: Floats, k: int, parent: Labels, length: Floats, state: State) -> L
     source = np.concatenate([roots[:-1], tails])
     target = np.concatenate([roots[1:], parent[tails]])
     first, ends = np.zeros(n + 1, np.intp), np.empty(2 * n, np.intp)
-    _link(parent, cut_edges(source, target, n, k), first, ends)
+    group = cut_edges(source, target, n, k)
+    uncut = tails[group[tails] == group[parent[tails]]]
+    link(uncut, parent[uncut], first, ends)  # the neighbours of each record within its group
     side, origin = np.empty(n, np.intp), np.empty(n, np.intp)
     labels, branch, hub_of = np.full(n, -1), np.full(n, -1), np.empty(n, np.intp)
     m = _part(first, ends, k, labels, branch, hub_of, side, origin, np.empty(n, np.intp))
-    size, centroid, distance = np.zeros(m, np.intp), np.zeros((m, d)), np.zeros(m)
-    least, group = np.empty(m, np.intp), np.empty(m, np.intp)
+    size, centroid, distance = np.empty(m, np.intp), np.empty((m, d)), np.zeros(m)
+    least, joined = np.empty(m, np.intp), np.empty(m, np.intp)
     _measure(X, branch, hub_of, size, centroid, distance, least)
     order = np.lexsort((least, -distance, hub_of[:m]))
     bounds = np.append(np.flatnonzero(np.diff(hub_of[order], prepend=-1)), m)
-    _gather_all(order, bounds, k, size, centroid, group, state)
+    following, centre = np.empty(m + 1, np.intp), np.empty(d)
+    _gather(order, bounds, k, size, centroid, joined, following, centre, state)
     rest = branch >= 0
-    labels[rest] = n + group[branch[rest]]
+    labels[rest] = n + joined[branch[rest]]
     return labels
 
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microagg.base.formatting import table_size
 from microagg.base.progress import DONE, STOP, Listener, State, run_watched
@@ -28,7 +27,6 @@ from microagg.errors import InputError, shown
 from microagg.kernels.block_tree import (
     DEPTH,
     LEAF,
-    BlockTree,
     Indices,
     build_tree,
     nearest_neighbours,
@@ -94,8 +92,8 @@ def minimum_spanning_tree(
     return SpanningTree(*edges, records.scaled.shape, scale, _fingerprint(records.scaled))
 
 
-def check_tree(tree: object, X: Floats) -> SpanningTree:
-    """Refuse what is not the tree of these scaled records."""
+def check_tree(tree: object, X: Floats) -> tuple[Indices, Indices, Floats]:
+    """Return the edges of a tree, as :func:`spanning_edges` does; refuse that of other records."""
     if not isinstance(tree, SpanningTree):
         raise InputError(
             f"tree= takes what microagg.minimum_spanning_tree returns; got {shown(tree)}."
@@ -111,7 +109,7 @@ def check_tree(tree: object, X: Floats) -> SpanningTree:
             f"tree= belongs to other data of the same shape, or to another scale: it was built "
             f"with scale={shown(tree.scale)}. {way_out}"
         )
-    return tree
+    return tree.first, tree.second, tree.length
 
 
 def _fingerprint(X: Floats) -> str:
@@ -119,7 +117,7 @@ def _fingerprint(X: Floats) -> str:
     return hashlib.blake2b(X.data.cast("B"), digest_size=16).hexdigest()
 
 
-def _hash_rows(bits: NDArray[np.uint64]) -> NDArray[np.uint64]:
+def _hash_rows(bits: Any) -> Any:
     hashes = np.zeros(len(bits), dtype=np.uint64)
     for column in bits.T:
         hashes = (hashes ^ column) * np.uint64(0x9E3779B97F4A7C15)
@@ -166,13 +164,9 @@ def spanning_edges(X: Floats, state: State) -> tuple[Indices, Indices, Floats]:
     if not state[STOP]:
         state[DONE] = n
     copies = rows[equal != rows]
-    ends = np.stack(
-        [
-            np.concatenate([different[one], equal[copies]]),
-            np.concatenate([different[other], copies]),
-        ]
-    )
-    first, second = ends.min(axis=0), ends.max(axis=0)
+    one = np.concatenate([different[one], equal[copies]])
+    other = np.concatenate([different[other], copies])
+    first, second = np.minimum(one, other), np.maximum(one, other)
     length = np.sqrt(np.concatenate([square, np.zeros(len(copies))]))
     order = np.lexsort((second, first, -length))
     return first[order], second[order], length[order]
@@ -213,11 +207,7 @@ class Edges(NamedTuple):
 
 
 def _no_edges(*shape: int) -> Edges:
-    return Edges(
-        np.full(shape, np.inf),
-        np.full(shape, -1, dtype=np.intp),
-        np.full(shape, -1, dtype=np.intp),
-    )
+    return Edges(np.full(shape, np.inf), *np.full((2, *shape), -1, dtype=np.intp))
 
 
 @lean_subkernel
@@ -316,7 +306,7 @@ def _search(tree, leaves, listed, records, owner, best):
     # Inner functions get arrays: passing tuples of them costs more than what they do.
     rows, first, child, low, high = tree.rows, tree.first, tree.child, tree.low, tree.high
     block, component = tree.block, records.component
-    nearest, outside = records.nearest, records.outside
+    near, out = records.nearest, records.outside
     squares, wanted, limit = np.empty(LEAF), np.empty(LEAF), np.empty(LEAF)
     stack, gaps = np.empty(DEPTH, np.intp), np.empty(DEPTH)
     for leaf in leaves:
@@ -332,19 +322,9 @@ def _search(tree, leaves, listed, records, owner, best):
                 top = push_children(child[node], low, high, home, reach, stack, gaps, top)
                 continue
             to_box(block[leaf], low[node], high[node], wanted)
+            other, own = first[node], owner[node]
             if _scan(
-                rows,
-                block,
-                leaf,
-                first[node],
-                component,
-                owner[node],
-                limit,
-                wanted,
-                best,
-                nearest,
-                outside,
-                squares,
+                rows, block, leaf, other, component, own, limit, wanted, best, near, out, squares
             ):
                 reach = _limits(tree, leaf, listed, records, best, limit)
         for p in range(leaf * LEAF, min((leaf + 1) * LEAF, rows.size)):
@@ -394,25 +374,6 @@ def _join(rows, bests, records, edges, count):
     return count
 
 
-def _round(tree: BlockTree, listed: int, records: TreeRecords, bests: Edges, state: State) -> None:
-    """Search for better edges than those known, wherever there may be one."""
-    matters = records.used == listed
-    matters &= records.floor <= bests.square[0][records.component]
-    leaves = np.unique(np.flatnonzero(matters) // LEAF)
-    if not len(leaves):
-        return
-    for array in bests:
-        array[1:] = array[0]
-    owner = np.empty(len(tree.child), dtype=np.intp)
-    _label_nodes(tree, records, owner)
-
-    def work(begin: int, end: int, thread: int) -> None:
-        best = Edges(*(array[thread] for array in bests))
-        _search(tree, leaves[begin:end], listed, records, owner, best)
-
-    share_out(work, len(leaves), state, at_once=32)
-
-
 def boruvka(X: Floats, state: State) -> tuple[Indices, Indices, Floats]:
     """Find the minimum spanning tree of the rows of X, at least two.
 
@@ -431,15 +392,25 @@ def boruvka(X: Floats, state: State) -> tuple[Indices, Indices, Floats]:
         nearest=np.full(n, np.inf),
         outside=np.full(n, -1, dtype=np.intp),
     )
-    edges = _no_edges(n - 1)
+    edges, owner = _no_edges(n - 1), np.empty(len(tree.child), dtype=np.intp)
     count, threads = 0, 1  # lists answer for all records in the first round
     base = int(state[DONE])
+
+    def work(begin: int, end: int, thread: int) -> None:
+        best = Edges(*(array[thread] for array in bests))
+        _search(tree, leaves[begin:end], listed, records, owner, best)
+
     while count < n - 1:
         bests = _no_edges(threads, n - count)
-        known = Edges(*(array[0] for array in bests))
-        _offer_known(tree.rows, lists, records, known)
-        if count > 0:
-            _round(tree, listed, records, bests, state)
+        _offer_known(tree.rows, lists, records, Edges(*(array[0] for array in bests)))
+        if count > 0:  # search for better edges than those known, wherever there may be one
+            matters = records.used == listed
+            matters &= records.floor <= bests.square[0][records.component]
+            leaves = np.unique(np.flatnonzero(matters) // LEAF)
+            for array in bests:
+                array[1:] = array[0]
+            _label_nodes(tree, records, owner)
+            share_out(work, len(leaves), state, at_once=32)
         if state[STOP]:
             break
         count = _join(tree.rows, bests, records, edges, count)

@@ -40,8 +40,7 @@ from microagg.kernels.labels import sum_of_squares
 from microagg.plan.checks import as_number
 
 # The two of the paper, for scattered and for clustered data, and what lies around them.
-GAMMAS = (0.0, 0.1, 0.2, 0.4, 0.7, 1.1, 1.5)
-
+GAMMAS: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.7, 1.1, 1.5)
 
 # A search for a member's nearest record goes so much farther, in squared distance, than is needed
 # now, since the next record to join will be farther away.
@@ -173,19 +172,6 @@ def _run(
     return labels
 
 
-def _tries(gamma: object) -> tuple[float, ...]:
-    """List the values of gamma to try."""
-    if isinstance(gamma, str) and gamma == "auto":
-        return GAMMAS
-    number = as_number(gamma)
-    if number is not None and 0 <= number < np.inf:
-        return (number,)
-    raise InputError(
-        f"gamma={shown(gamma)} is not a finite number of at least 0; use 0.2 for scattered data, "
-        "1.1 for clustered data, or 'auto'."
-    )
-
-
 def v_mdav(
     X: Floats, k: int, *, gamma: float | str = "auto", state: State | None = None
 ) -> Outcome:
@@ -204,7 +190,15 @@ def v_mdav(
     >>> v_mdav(X, 2, gamma=1.1).labels.tolist()
     [1, 0, 1, 0, 1, 0]
     """
-    tries = _tries(gamma)
+    tries = GAMMAS
+    if not (isinstance(gamma, str) and gamma == "auto"):
+        number = as_number(gamma)
+        if number is None or not 0 <= number < np.inf:
+            raise InputError(
+                f"gamma={shown(gamma)} is not a finite number of at least 0; use 0.2 for scattered data, "
+                "1.1 for clustered data, or 'auto'."
+            )
+        tries = (number,)
     state = new_state() if state is None else state
     outward = np.argsort(-_distances_to_centroid(X), kind="stable")
     done = np.zeros(len(tries), np.int64)
@@ -217,8 +211,6 @@ def v_mdav(
                 results[run] = sum_of_squares(X, labels) if len(tries) > 1 else 0.0, labels
 
     share_out(work, len(tries), state, at_once=1 if len(X) >= _MANY else len(tries))
-    if not state[STOP]:
-        state[DONE] = len(X)
     if not results:
         return Outcome(np.zeros(len(X), dtype=np.int64))
     best = min(results, key=lambda run: (results[run][0], run))

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from microagg.algorithms.refine.anneal import PoolSettings
-from microagg.algorithms.refine.search_passes import AnnealBudget, Run, anneal_in_passes, length_of
+from microagg.algorithms.refine.search_passes import AnnealBudget, Run, anneal_in_passes
 from microagg.algorithms.required.grow_and_merge import grown, merge
 from microagg.algorithms.required.soria_comas import t_first
 from microagg.base.progress import DONE, STOP, State, new_state, rest_of, stop_after, tell_best
@@ -81,8 +81,8 @@ def _search(
     slower = max((_SLOWER.get(int(kind), 1) for kind in kinds), default=1)
     jumps = 0.5 if np.isin(kinds, (ORDERED, EQUAL)).any() else 0.1
     turn = 0
-    while not run.over() and (endless or turn < number):
-        budget = first.in_turn(turn).times(length_of(turn))
+    while not run.state[STOP] and (endless or turn < number):
+        budget = first.in_turn(turn)
         sizes = np.bincount(labels)
         mean, largest = n / len(sizes), int(sizes.max())
         # Pools are as large as such groups need.
