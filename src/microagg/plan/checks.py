@@ -45,16 +45,9 @@ def column_names(what: str, value: Any) -> Names:
     return columns
 
 
-def column_name(what: str, value: Any) -> Hashable:
-    """Return the name of one column; refuse several, and none."""
-    if value is None or not isinstance(value, Hashable):
-        raise InputError(f"{what} is the name of one column; got {shown(value)}.")
-    return value
-
-
-def text_name(what: str, value: Any) -> str:
-    """Return the name of one column as a file holds it."""
-    if not isinstance(value, str):
+def column_name(what: str, value: Any, kind: Any = Hashable) -> Any:
+    """Return the name of one column, of this ``kind``; refuse several, and none."""
+    if value is None or not isinstance(value, kind):
         raise InputError(f"{what} is the name of one column; got {shown(value)}.")
     return value
 
@@ -111,20 +104,26 @@ def check_bool(what: str, value: Any) -> bool:
     return value
 
 
-def real(what: str, value: Any, rule: str, fits: Callable[[float], bool]) -> float:
-    """Return a finite number that fits, as Python's own; refuse all else, also true and false.
+def number(
+    rule: str, fits: Callable[[float], bool] = lambda _: True
+) -> Callable[[str, Any], float]:
+    """Return the check of a setting that is a finite number, which it returns as Python's own.
+
+    All else is refused, also true and false.
 
     Parameters
     ----------
-    what : the setting, as messages call it
-    value : what was given for it
-    rule : what it must be, for the message
+    rule : what the setting must be, for the message
     fits : tells whether a number keeps the rule
     """
-    number = _plain_number(value)
-    if number is None or not fits(number):
-        raise InputError(f"{what} is {rule}; got {shown(value)}.")
-    return number
+
+    def check(what: str, value: Any) -> float:
+        number = _plain_number(value)
+        if number is None or not fits(number):
+            raise InputError(f"{what} is {rule}; got {shown(value)}.")
+        return number
+
+    return check
 
 
 def as_number(value: Any) -> float | None:
@@ -143,11 +142,6 @@ def _plain_number(value: Any) -> float | None:
     if number is None or not math.isfinite(number):
         return None
     return int(value) if isinstance(value, Integral) else number
-
-
-def number(rule: str, fits: Callable[[float], bool] = lambda _: True) -> Check:
-    """Return the check of a setting that is a finite number within some limits, which the rule states."""
-    return lambda what, value: real(what, value, rule, fits)
 
 
 def distinct_values(

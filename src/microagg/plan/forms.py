@@ -15,7 +15,6 @@ from microagg.plan.checks import (
     column_name,
     column_names,
     name_in_file,
-    text_name,
     text_names,
 )
 
@@ -210,7 +209,7 @@ def _by_column(
 WORD, COUNT, NUMBER, SHARE = Form(), Form(int), Form(float), Form(float, "SHARE")
 SWITCH = Form(bool, "", check=check_bool)
 FILE = Form(Path)
-NAME = Form(check=column_name, from_file=text_name)
+NAME = Form(check=column_name, from_file=lambda what, value: column_name(what, value, str))
 NAMES = Form(
     list[str],
     "COLUMNS",

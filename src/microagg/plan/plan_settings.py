@@ -11,8 +11,7 @@ from microagg.errors import InputError, shown
 from microagg.plan.analysis_formulas import formulas_of, read_formula
 from microagg.plan.block import Block
 from microagg.plan.checks import Name, Names, check_keys, check_table
-from microagg.plan.coarsen import Coarsen
-from microagg.plan.column import CATEGORIES, Column, columns_with
+from microagg.plan.column import CATEGORIES, Coarsen, Column, columns_with
 from microagg.plan.forms import (
     CLAIMS,
     DIGITS,

@@ -15,7 +15,7 @@ import numpy as np
 from microagg.base.formatting import plural
 from microagg.errors import InputError, listed, shown
 from microagg.plan.checks import as_number, check_word
-from microagg.plan.method import Method
+from microagg.plan.registry import Method
 
 EFFORTS = ("fast", "balanced", "best")
 # Groups of more than this are searched as large ones: with tables of all their distances, k² for each
