@@ -83,15 +83,10 @@ def _put(flag: re.Match[str]) -> str:
 class Field(NamedTuple):
     """A field of the page for one setting, as the templates show it."""
 
-    name: str
+    row: Setting
     id: str
-    label: str
-    hint: str
-    placeholder: str
     value: str
     choices: list[tuple[str, str]]
-    is_switch: bool
-    is_long: bool
     is_number: bool
 
 
@@ -115,15 +110,10 @@ def _field(row: Setting, value: Any, end: str, kind: Any) -> Field:
     is_default = value in (None, [], {}, False) or value == row.default
     typed = "" if value is None and row.default is None else row.form.to_field(value)
     return Field(
-        name=row.name,
+        row,
         id=(row.argument or row.name).replace("_", "-") + end,
-        label=row.label,
-        hint=row.hint,
-        placeholder=row.placeholder,
         value="" if is_default and row.placeholder else str(value) if choices else typed,
         choices=choices,
-        is_switch=row.is_switch,
-        is_long=row.form.is_long,
         is_number=row.form.type in (int, float),
     )
 
@@ -146,9 +136,7 @@ GLOBALS = {
 # The plan: estimates, what to do next, what is required.
 
 
-def plan_screen(
-    session: Session, table: OpenTable, error: Any = None, text: str | None = None
-) -> dict[str, Any]:
+def plan_screen(session: Session, table: OpenTable, text: str | None = None) -> dict[str, Any]:
     """Return the values of the Plan screen; ``text`` is TOML that the user typed."""
     plan, places = session.plan, _places(table)
     required = []  # number of the block, rule, column with its place, and value in words
@@ -163,9 +151,7 @@ def plan_screen(
                     required.append((number, rule, name, places.get(str(name)), words))
     return {
         **gives_part(session, table),
-        **_next_part(session, table),
-        **_answers_part(session, table),
-        "error": error,
+        **_offers(session, table),
         "protects": [(place, name) for name, place in places.items() if _is_protected(plan, name)],
         "required": required,
         "text": plan.to_toml() if text is None else text,
@@ -220,15 +206,20 @@ def prices_part(session: Session, table: OpenTable, place: int) -> dict[str, Any
     }
 
 
-def _next_part(session: Session, table: OpenTable) -> dict[str, Any]:
-    """Return what to do next: cures of cautions, the best decisions, and a search."""
+def _offers(session: Session, table: OpenTable) -> dict[str, Any]:
+    """Return what the page offers: claims about answers, cures of cautions, best decisions, a search."""
     prices, accept, places = session.prices(session.plan), session.plan.accept, _places(table)
     best = None if prices is None else prices["best"]
     last = session.releases[-1] if session.releases else None
     asked = session.asked("search")
-    loss = asked.get("max_loss", accept.loss)
+    loss, priced_claims = asked.get("max_loss", accept.loss), session.result("claim")
     return {
-        "next_problem": "",
+        "answers_entry": session.latest("claim"),
+        "answers": session.asked("claim").get("answers", ()),
+        "claims": [
+            (",".join(str(places[name]) for name in columns), columns, words, refused is None)
+            for columns, words, refused in (priced_claims["claims"] if priced_claims else ())
+        ],
         "cures": cures_of(last.model, table) if last and last.plan == session.plan else [],
         "best": best
         and [
@@ -242,20 +233,6 @@ def _next_part(session: Session, table: OpenTable) -> dict[str, Any]:
         "max_loss": 10 if loss is None else loss,
         "max_linkage": asked.get("max_linkage", accept.linkage),
         "keep": asked.get("keep", ()),
-    }
-
-
-def _answers_part(session: Session, table: OpenTable) -> dict[str, Any]:
-    """Return the first question: which columns nobody outside knows, and what that claim wins and stakes."""
-    found, places = session.result("claim"), _places(table)
-    return {
-        "answers_problem": "",
-        "answers_entry": session.latest("claim"),
-        "answers": session.asked("claim").get("answers", ()),
-        "claims": [
-            (",".join(str(places[name]) for name in columns), columns, words, refused is None)
-            for columns, words, refused in (found["claims"] if found else ())
-        ],
     }
 
 
@@ -283,7 +260,7 @@ def _sentence(words: str) -> str:
 # Try, protect, see, take away.
 
 
-def try_screen(session: Session) -> dict[str, Any]:
+def try_screen(session: Session, _: OpenTable) -> dict[str, Any]:
     """Return the choices that were tried, and the form to try more."""
     cells, block, asked = session.map(), session.plan.blocks[0], session.asked("compare")
     targets = Accept(asked.get("max_loss"), asked.get("max_linkage"))
@@ -304,24 +281,15 @@ def try_screen(session: Session) -> dict[str, Any]:
     }
 
 
-def protect_screen(session: Session, table: OpenTable) -> dict[str, Any]:
-    """Return running and finished releases, and the form for the next one."""
-    waiting = [entry for entry in session.entries if entry.task.kind == "protect" and entry.open]
-    return {
-        "entry": session.latest("protect"),
-        "waiting_for": waiting,
-        "done": session.releases[-1] if session.releases and not waiting else None,
-        "endings": writable_endings(table),
-    }
-
-
-def ledger_form(
+def protect_screen(
     session: Session, table: OpenTable, folder: Path, ledgers: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the fields for a ledger, as the last release had it: once begun, it is for every release.
+    """Return running and finished releases, and the form for the next one.
 
-    ``folder`` is where ``ledgers`` lie, and where a new one is made.
+    The fields for a ledger are as the last release had them: once begun, it is for every release. ``folder``
+    is where ``ledgers`` lie, and where a new one is made.
     """
+    waiting = [entry for entry in session.entries if entry.task.kind == "protect" and entry.open]
     plan, places = session.plan, _places(table)
     entry = session.latest("protect")
     last = entry.task.settings if entry and entry.task.opened == table.opened else {}
@@ -342,7 +310,14 @@ def ledger_form(
     ]
     if plan.units:  # which tell people apart
         del fields[1]
-    return {"ledger_fields": fields, "ledger_folder": folder}
+    return {
+        "entry": entry,
+        "waiting_for": waiting,
+        "done": session.releases[-1] if session.releases and not waiting else None,
+        "endings": writable_endings(table),
+        "ledger_fields": fields,
+        "ledger_folder": folder,
+    }
 
 
 def writable_endings(table: OpenTable) -> list[str]:

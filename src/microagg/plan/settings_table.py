@@ -120,19 +120,12 @@ def _rows(section: Any) -> tuple[Setting, ...]:
             check = row.section.checked
         if form is WORD:
             form = FORM_OF_TYPE.get(kind.removesuffix(" | None"), WORD)
-        changes: dict[str, Any] = {
-            "name": f.name,
-            "default": default,
-            "message_name": message_name,
-            "keyword": keyword,
-        }
-        changes |= {
-            "key": row.key or f.name,
-            "flag": row.flag or flag,
-            "check": check,
-            "form": form,
-        }
-        rows.append(replace(row, **changes))
+        whole = replace(
+            row, name=f.name, default=default, message_name=message_name, keyword=keyword
+        )
+        rows.append(
+            replace(whole, key=row.key or f.name, flag=row.flag or flag, check=check, form=form)
+        )
     return tuple(rows)
 
 
