@@ -399,7 +399,8 @@ class Page:
 
     def _end_task(self, request: Request, form: Form) -> Response:
         """Stop a search and keep what it found, or cancel a task."""
-        entry = self.session.entry(request.path_params["number"])
+        number = request.path_params["number"]
+        entry = next((entry for entry in self.session.entries if entry.number == number), None)
         if entry is None:
             raise NoTableError
         if request.path_params["way"] == "stop":
@@ -411,26 +412,9 @@ class Page:
     # See and take away.
 
     def _see(self, request: Request, template: str = "release.html") -> Response:
-        """Show the evidence of a release as the report renders it, or only two columns before and after.
-
-        The worker reads the columns in its turn.
-        """
-        session, release = self.session, self._release(request)
+        """Show the evidence of a release as the report renders it, or only two columns before and after."""
         x, y = (request.query_params.get(key, "") for key in "xy")
-        values = screens.see_screen(session, self._table, release, x, y)
-        released = release.folder / release.task.settings["target"]
-        asked = {
-            "released": released,
-            "number": release.number,
-            "x": values["x_name"],
-            "y": values["y_name"],
-        }
-        wanted = asked["x"] and asked["y"] and values["points"] is None
-        if (
-            wanted and released.exists() and session.asked("scatter") != asked
-        ):  # it was not rejected
-            session.ask("scatter", release.plan, **asked)
-            values = screens.see_screen(session, self._table, release, x, y)
+        values = screens.see_screen(self.session, self._table, self._release(request), x, y)
         return self._screen(template, "see", layout="see.html", **values)
 
     def _versions(self, request: Request) -> Response:

@@ -333,7 +333,10 @@ def writable_endings(table: OpenTable) -> list[str]:
 def see_screen(
     session: Session, table: OpenTable, release: WrittenRelease, x: str, y: str
 ) -> dict[str, Any]:
-    """Return the model of a release's report, and a scatter of two columns, which places name."""
+    """Return the model of a release's report, and a scatter of two columns, which places name.
+
+    The worker is asked for columns that it did not read yet.
+    """
     gone = {*release.model["columns"]["dropped"], *release.model["columns"]["renumbered"]}
     names = {
         str(place): column["name"]
@@ -343,11 +346,15 @@ def see_screen(
     if not x and not y and len(names) > 1:
         x, y = sorted(names, key=lambda place: not _is_protected(release.plan, names[place]))[:2]
     chosen = x in names and y in names
-    entry = session.latest("scatter")
     points = None
     if chosen:
-        asked = {"number": release.number, "x": names[x], "y": names[y]}
+        released = release.folder / release.task.settings["target"]
+        asked = {"released": released, "number": release.number, "x": names[x], "y": names[y]}
         points = session.result("scatter", release.plan, **asked)
+        is_new = points is None and session.asked("scatter") != asked
+        if is_new and released.exists():  # it was not rejected
+            session.ask("scatter", release.plan, **asked)
+    entry = session.latest("scatter")
     return {
         "m": release.model,
         "cures": cures_of(release.model, table),

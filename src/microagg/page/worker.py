@@ -17,20 +17,32 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.compute as pc
+
 from microagg.base.progress import RisingShare
+from microagg.base.typing import Floats
 from microagg.comparing.comparison import Tried, prepare, try_prepared
 from microagg.comparing.offers import price_answers
 from microagg.comparing.prices import price_table
 from microagg.comparing.search import search
 from microagg.comparing.trials import TriedSample
+from microagg.drafting.infer import guess
+from microagg.drafting.profile import Profile, profiles
 from microagg.engines.memory.table import Table
-from microagg.errors import MicroaggError, StopSearch, fault_words, system_words
+from microagg.errors import (
+    InputError,
+    MicroaggError,
+    StopSearch,
+    fault_words,
+    shown,
+    system_words,
+)
 from microagg.formats.files import Source, read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.job.job import Job, numbers_of
 from microagg.job.observer import Observer
 from microagg.job.run import run
-from microagg.page.table_view import about_columns, first_rows, two_columns
 from microagg.page.tasks import STOP, Message, Opened, Task
 from microagg.plan.plan import Plan
 from microagg.tables.frame import Frame
@@ -39,6 +51,12 @@ _SECONDS_BETWEEN_TELLS = 0.2
 _SAMPLE = 2_500  # records of an estimate that somebody waits for
 _SECONDS_OF_PRICES = 60.0  # for those of all columns
 _LESS_URGENT = 5  # the page comes first where processors are few
+_BINS = 16
+_MIDDLE = (0.01, 0.99)  # what lies farther out is counted in the outermost bins
+_ROWS = 12
+_LONGEST = 80  # characters of a value in the preview
+_LABELS = 60  # of values that are listed
+_POINTS = 1500  # in a scatter, before and after each
 
 
 def serve_tasks(pipe: Connection) -> None:
@@ -71,17 +89,17 @@ def _done(task: Task, bench: _Bench) -> Message:
     """Do a task; every error ends in a sentence."""
     bench.begin()
     try:
-        return Message("done", _WORK[task.kind](bench, task.opened, task.plan, **task.settings))
+        return "done", _WORK[task.kind](bench, task.opened, task.plan, **task.settings)
     except StopSearch:
-        return Message("refused", {"words": "Stopped before there was anything to keep."})
+        return "refused", {"words": "Stopped before there was anything to keep."}
     except MicroaggError as error:
-        return Message("refused", {"words": str(error)})
+        return "refused", {"words": str(error)}
     except MemoryError:
-        return Message("refused", {"words": "The table does not fit into memory."})
+        return "refused", {"words": "The table does not fit into memory."}
     except OSError as error:
-        return Message("refused", {"words": system_words(error)})
+        return "refused", {"words": system_words(error)}
     except Exception as error:  # its own words may hold values of records
-        return Message("failed", {"words": fault_words(error)})
+        return "failed", {"words": fault_words(error)}
 
 
 class _Bench:
@@ -115,7 +133,7 @@ class _Bench:
         now, mark = time.monotonic(), (data.get("stage"), len(data.get("cells", ())))
         if now - self._told[0] >= _SECONDS_BETWEEN_TELLS or mark != self._told[1]:
             self._told = now, mark
-            self._pipe.send(Message("progress", data))
+            self._pipe.send(("progress", data))
 
     def on_progress(self, done: int, total: int, **data: Any) -> None:
         """Tell how much is done; end the search if the user asked for it."""
@@ -286,6 +304,89 @@ def _scatter(
     before = bench.source(opened, plan)
     after = read_file(released, numbers=numbers_of(plan), csv=_csv(opened))
     return two_columns(Frame(before.table), Frame(after.table), x, y)
+
+
+# A table as the page shows it before any work, as plain data.
+
+
+def about_columns(table: Frame, missing_words: Sequence[str] = ("",)) -> list[dict[str, Any]]:
+    """Describe each column: counts, the heights of a small histogram, the draft's role and reason."""
+    guesses, columns = guess(table, missing_words=missing_words), []
+    for name, profile in profiles(table, missing_words=missing_words):
+        drafted = guesses[name]
+        columns.append(
+            {
+                "name": str(name),
+                "label": profile.facts.label or "",
+                "value_labels": [
+                    (f"{value:g}" if isinstance(value, float) else str(value), label)
+                    for value, label in profile.facts.value_labels[:_LABELS]
+                ],
+                "more_labels": max(len(profile.facts.value_labels) - _LABELS, 0),
+                "type": profile.type,
+                "missing": profile.missing,
+                "distinct": profile.distinct,
+                "bars": _bars(table, name, profile, missing_words),
+                **{key: getattr(drafted, key) for key in ("role", "looks_like", "kind", "reason")},
+            }
+        )
+    return columns
+
+
+def _bars(table: Frame, name: Any, profile: Profile, missing_words: Sequence[str]) -> list[int]:
+    """Count numbers in bins of equal width, and other values by frequency."""
+    numbers = profile.numbers
+    if numbers is not None and len(numbers.levels) > _BINS:
+        weights = np.cumsum(numbers.counts) / numbers.counts.sum()
+        low, high = numbers.levels[np.searchsorted(weights, _MIDDLE)].tolist()
+        if high > low:
+            clipped = np.clip(numbers.levels, low, high)
+            counts, _ = np.histogram(
+                clipped, _BINS, (low, high), weights=numbers.counts.astype(float)
+            )
+            return [int(count) for count in counts]
+    if numbers is not None:
+        return [int(count) for count in numbers.counts[:_BINS]]
+    if profile.type == "nested" or not profile.present:
+        return []
+    counted = pc.value_counts(table.arrow_column(name).drop_null())
+    is_missing = [value in missing_words for value in counted.field("values").to_pylist()]
+    counts = counted.field("counts").to_numpy()[~np.array(is_missing, bool)]
+    return [int(count) for count in np.sort(counts)[::-1][:_BINS]]
+
+
+def first_rows(source: Source) -> dict[str, Any]:
+    """Return the first records as they are written in the file."""
+    head = source.as_written.slice(0, _ROWS)
+    names = [str(name) for name in head.column_names]
+    columns = [[_cell(value) for value in column.to_pylist()] for column in head.columns]
+    return {"names": names, "rows": [list(row) for row in zip(*columns, strict=True)]}
+
+
+def _cell(value: Any) -> str:
+    text = "" if value is None else str(value)
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def two_columns(before: Frame, after: Frame, x: str, y: str) -> dict[str, Any]:
+    """Return evenly chosen records of two numeric columns, before and after."""
+    points = {}
+    for when, table in (("before", before), ("after", after)):
+        both = np.column_stack([_numbers(table, name) for name in (x, y)])
+        both = both[np.isfinite(both).all(axis=1)]
+        step = max(len(both) // _POINTS, 1)
+        points[when] = both[::step][:_POINTS].tolist()
+    return points
+
+
+def _numbers(table: Frame, name: str) -> Floats:
+    if name not in table.names:
+        raise InputError(f"The table has no column {shown(name)} any more. Choose another column.")
+    if table.is_numeric(name):
+        return table.doubles(name)
+    raise InputError(
+        f"A scatter shows two numeric columns; {shown(name)} has no numbers. Choose another column."
+    )
 
 
 _WORK: dict[str, Callable[..., dict[str, Any]]] = {

@@ -1,4 +1,7 @@
-"""Checks of what stands in a plan: words, numbers, names, and keys that nobody knows."""
+"""Checks of what stands in a plan: words, numbers, names, and keys that nobody knows.
+
+A check gets ``what``, the setting as messages call it, and then what was given for it.
+"""
 
 from __future__ import annotations
 
@@ -21,13 +24,7 @@ Check = Callable[[str, Any], Any]
 
 
 def column_names(what: str, value: Any) -> Names:
-    """Make a tuple of names from one or several; refuse repetitions.
-
-    Parameters
-    ----------
-    what : the setting, as messages call it
-    value : one name or several
-    """
+    """Make a tuple of names from one or several; refuse repetitions."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         value = (value,)
     columns = tuple(value)
@@ -85,14 +82,7 @@ def check_keys(what: str, value: Any, known: Collection[str]) -> None:
 
 
 def check_word(what: str, word: Any, known: tuple[str, ...]) -> None:
-    """Refuse anything but one of some words.
-
-    Parameters
-    ----------
-    what : the setting, as messages call it
-    word : what was given for it
-    known : the words that it may be
-    """
+    """Refuse anything but one of the words that are known."""
     if not isinstance(word, str) or word not in known:
         raise InputError(f"{what} is one of {listed(known)}; got {shown(word)}.")
 

@@ -40,14 +40,7 @@ AGGREGATE_OF_COST = {
 
 
 def check_count(name: str, count: Any, least: int = 1) -> int:
-    """Return a setting that counts something as an int; refuse what is not a whole number.
-
-    Parameters
-    ----------
-    name : the setting, as messages call it
-    count : what was given for it
-    least : the smallest number that it may be
-    """
+    """Return what was given for a setting that counts something as an int of at least ``least``."""
     number = _whole(count)
     if number is None or number < least:
         got = shown(count if number is None else number)
