@@ -43,7 +43,7 @@ def test_without_token_nothing(server, caplog):
         caplog.clear()
         answer = stranger.ask("GET", path, whole=True)
         assert refused(answer, caplog)
-        assert server.keys.place not in answer.text
+        assert server.keys.home.strip("/") not in answer.text
 
 
 @pytest.mark.parametrize(

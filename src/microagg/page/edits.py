@@ -31,12 +31,8 @@ UNIT_RELEASES = {"drop": "not at all", "renumber": "as random numbers", "known":
 def edited(plan: Plan, fields: Fields, names: Sequence[str], kinds: Mapping[str, Any]) -> Plan:
     """Return the plan with one edit made.
 
-    Parameters
-    ----------
-    plan : stays as it is
-    fields : of the form; ``what`` names the edit, ``column`` the place of a column, ``block`` that of a block
-    names : of the table's columns
-    kinds : those that the draft takes columns for
+    Of the fields, ``what`` names the edit, ``column`` the place of a column among the table's ``names``, and
+    ``block`` that of a block. The ``kinds`` are those that the draft takes columns for.
     """
     form = _Form(fields, names)
     what = form.text("what")

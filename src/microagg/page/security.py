@@ -52,14 +52,9 @@ class Keys:
     """The secrets of one server."""
 
     def __init__(self) -> None:
-        self.place = secrets.token_hex(8)
+        self.home = f"/{secrets.token_hex(8)}/"  # where the page lives
         self.cookie = secrets.token_urlsafe(32)
         self.token = secrets.token_urlsafe(32)
-
-    @property
-    def home(self) -> str:
-        """Where the page lives."""
-        return f"/{self.place}/"
 
     def use(self, token: str) -> bool:
         """Return whether a token is right; if so, replace it, since it works only once."""

@@ -99,9 +99,7 @@ class Worker:
     """The process that does tasks, with a thread that calls ``on_message`` and ``on_end``."""
 
     def __init__(
-        self,
-        on_message: Callable[[Worker, Message], None],
-        on_end: Callable[[Worker, int], None],
+        self, on_message: Callable[[Worker, Message], None], on_end: Callable[[Worker, int], None]
     ) -> None:
         context = multiprocessing.get_context("spawn")
         self._pipe, far = context.Pipe()

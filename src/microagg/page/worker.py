@@ -30,14 +30,7 @@ from microagg.comparing.trials import TriedSample
 from microagg.drafting.infer import guess
 from microagg.drafting.profile import Profile, profiles
 from microagg.engines.memory.table import Table
-from microagg.errors import (
-    InputError,
-    MicroaggError,
-    StopSearch,
-    fault_words,
-    shown,
-    system_words,
-)
+from microagg.errors import InputError, MicroaggError, StopSearch, fault_words, shown, system_words
 from microagg.formats.files import Source, read_file
 from microagg.formats.layouts import CsvFormat
 from microagg.job.job import Job, numbers_of
@@ -87,9 +80,9 @@ def serve_tasks(pipe: Connection) -> None:
 
 def _done(task: Task, bench: _Bench) -> Message:
     """Do a task; every error ends in a sentence."""
-    bench.begin()
     try:
-        return "done", _WORK[task.kind](bench, task.opened, task.plan, **task.settings)
+        bench.begin(task)
+        return "done", _WORK[task.kind](bench, **task.settings)
     except StopSearch:
         return "refused", {"words": "Stopped before there was anything to keep."}
     except MicroaggError as error:
@@ -103,29 +96,27 @@ def _done(task: Task, bench: _Bench) -> Message:
 
 
 class _Bench:
-    """What tasks work with: the file that was read last, and the way to tell the server how far they are."""
+    """What a task works with: its file and plan, and the way to tell the server how far it is."""
 
     def __init__(self, pipe: Connection) -> None:
         self._pipe = pipe
         self.asked = threading.Event()
-        self._opened: Opened | None = None
-        self._source: Source | None = None
+        self._last: tuple[Opened, Source] | None = None
         self.last_sample: tuple[str, TriedSample] | None = None
-        self.begin()
 
-    def begin(self) -> None:
+    def begin(self, task: Task) -> None:
+        self.opened, self.plan = task.opened, task.plan
+        self.csv = CsvFormat(task.opened.delimiter, task.opened.encoding, task.opened.decimal)
         self._told: tuple[float, Any] = (0.0, None)
         self._rising = RisingShare()
 
-    def source(self, opened: Opened, plan: Plan | None = None) -> Source:
-        """Read a file, unless it was the last one read; numbers are those of the plan."""
-        if self._source is None or self._opened != opened:
-            self._opened = self._source = self.last_sample = None  # one table at a time
-            source = read_file(opened.path, csv=_csv(opened), sheet=opened.sheet)
-            self._opened, self._source = opened, source
-        if plan is None:
-            return self._source
-        return replace(self._source, numbers=frozenset(numbers_of(plan)))
+    def source(self) -> Source:
+        """Read the file, unless it was the last one read; numbers are those of the plan."""
+        opened = self.opened
+        if self._last is None or self._last[0] != opened:
+            self._last = self.last_sample = None  # one table at a time
+            self._last = opened, read_file(opened.path, csv=self.csv, sheet=opened.sheet)
+        return replace(self._last[1], numbers=frozenset(numbers_of(self.plan)))
 
     def tell(self, **data: Any) -> None:
         """Send progress a few times a second at most, but every change of stage; it never runs backwards."""
@@ -142,14 +133,10 @@ class _Bench:
             raise StopSearch
 
 
-def _csv(opened: Opened) -> CsvFormat:
-    return CsvFormat(opened.delimiter, opened.encoding, opened.decimal)
-
-
-def _read(bench: _Bench, opened: Opened, _: Plan) -> dict[str, Any]:
+def _read(bench: _Bench) -> dict[str, Any]:
     """Read a file, describe its columns and draft a plan."""
     bench.tell(stage="reading")
-    source = bench.source(opened)
+    source = bench.source()
     table = Table.of(source)
     bench.tell(stage="looking at each column")
     columns = about_columns(table.frame, table.missing_words)
@@ -167,15 +154,13 @@ def _read(bench: _Bench, opened: Opened, _: Plan) -> dict[str, Any]:
     }
 
 
-def _price(
-    bench: _Bench, opened: Opened, plan: Plan, columns: tuple[str, ...] | None
-) -> dict[str, Any]:
+def _price(bench: _Bench, columns: tuple[str, ...] | None) -> dict[str, Any]:
     """Estimate on a sample what the plan gives, and what other decisions about columns (None: all) would."""
-    source, toml = bench.source(opened, plan), plan.to_toml()
+    source, toml = bench.source(), bench.plan.to_toml()
     estimated, tried = bench.last_sample or ("", None)
     priced = price_table(
         Table.of(source),
-        plan,
+        bench.plan,
         sample=_SAMPLE,
         budget=_SECONDS_OF_PRICES,
         progress=bench.on_progress,
@@ -201,25 +186,20 @@ def _price(
     }
 
 
-def _claim(bench: _Bench, opened: Opened, plan: Plan, answers: tuple[str, ...]) -> dict[str, Any]:
+def _claim(bench: _Bench, answers: tuple[str, ...]) -> dict[str, Any]:
     """Estimate what the claim wins and stakes that nobody outside knows some columns."""
-    records = Table.of(bench.source(opened, plan))
-    claims = price_answers(records, plan, answers, sample=_SAMPLE, progress=bench.on_progress)
+    records, on_progress = Table.of(bench.source()), bench.on_progress
+    claims = price_answers(records, bench.plan, answers, sample=_SAMPLE, progress=on_progress)
     return {"claims": [(columns, price.words, price.problem) for columns, price in claims]}
 
 
 def _search(
-    bench: _Bench,
-    opened: Opened,
-    plan: Plan,
-    max_loss: float | None,
-    max_linkage: float | None,
-    keep: tuple[str, ...],
+    bench: _Bench, max_loss: float | None, max_linkage: float | None, keep: tuple[str, ...]
 ) -> dict[str, Any]:
     """Search the plan that keeps most within a largest loss or linkage; it keeps some columns as they are."""
     best = search(
-        Table.of(bench.source(opened, plan)),
-        plan,
+        Table.of(bench.source()),
+        bench.plan,
         max_loss=max_loss,
         max_linkage=max_linkage,
         keep=keep,
@@ -232,8 +212,6 @@ def _search(
 
 def _compare(
     bench: _Bench,
-    opened: Opened,
-    plan: Plan,
     methods: Sequence[str],
     sizes: Sequence[int],
     max_loss: float | None,
@@ -244,8 +222,8 @@ def _compare(
 
     With ``attack`` each choice is attacked, with people put aside as controls.
     """
-    plan = plan.override(max_loss=max_loss, max_linkage=max_linkage)
-    records = Table.of(bench.source(opened, plan))
+    plan = bench.plan.override(max_loss=max_loss, max_linkage=max_linkage)
+    records = Table.of(bench.source())
 
     def on_progress(done: Tried, total: int) -> None:
         bench.on_progress(done, total, stage=done.words, cells=done.choices)
@@ -276,17 +254,16 @@ class _Teller(Observer):
         self.model = model
 
 
-def _protect(
-    bench: _Bench, opened: Opened, plan: Plan, folder: Path, target: str, **settings: Any
-) -> dict[str, Any]:
+def _protect(bench: _Bench, folder: Path, target: str, **settings: Any) -> dict[str, Any]:
     """Write a release called ``target`` into a folder of its own, with its reports; settings are a Job's."""
     # From within the folder the release has the name by which the user takes it away.
     os.chdir(folder)
+    opened = bench.opened
     job = Job(
         Path(opened.path.name) if opened.uploaded else opened.path,
         Path(target),
-        plan,
-        csv=_csv(opened),
+        bench.plan,
+        csv=bench.csv,
         sheet=opened.sheet,
         report=Path("report.html"),
         public_report=Path("public-report.html"),
@@ -297,12 +274,10 @@ def _protect(
     return {"model": teller.model, "left_out": teller.lost_facts, "plan": outcome.evidence.plan}
 
 
-def _scatter(
-    bench: _Bench, opened: Opened, plan: Plan, released: Path, number: int, x: str, y: str
-) -> dict[str, Any]:
+def _scatter(bench: _Bench, released: Path, number: int, x: str, y: str) -> dict[str, Any]:
     """Read some records of two columns, before and after; ``number`` is that of the release."""
-    before = bench.source(opened, plan)
-    after = read_file(released, numbers=numbers_of(plan), csv=_csv(opened))
+    before = bench.source()
+    after = read_file(released, numbers=numbers_of(bench.plan), csv=bench.csv)
     return two_columns(Frame(before.table), Frame(after.table), x, y)
 
 

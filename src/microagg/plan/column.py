@@ -343,12 +343,6 @@ class Column(Section):
         gone = {name: None for name, kinds in needs.items() if kind not in kinds}
         return replace(self, **{**gone, **given, "kind": kind})
 
-    def completed(self, rounding: str) -> Column:
-        """Return the column with the rounding of the plan where it says none and can have one."""
-        if self.round is not None:
-            return self
-        return replace(self, round=rounding if self.kind in (None, *QUANTITIES) else "no")
-
 
 def fits_kind(row: Setting, word: str, kind: str | None) -> bool:
     """Return whether ``word`` is one that the setting of ``row`` may be for columns of this ``kind``."""

@@ -170,10 +170,7 @@ def _breaking(plan: PlanSettings, relation: Relation) -> Iterator[tuple[str, str
                 "Leave its coarsen or the relation out",
             )
         if name in gone:
-            yield (
-                f"column {shown(name)} is {gone[name]}",
-                "Leave the column or the relation out",
-            )
+            yield (f"column {shown(name)} is {gone[name]}", "Leave the column or the relation out")
     # Where nobody named the columns yet, those that the draft finds are checked when they are known.
     if plan.blocks[0].columns is None:
         return

@@ -244,9 +244,7 @@ SEED = Form(read=_whole_number_or(FRESH), to_file=lambda seed: FRESH if seed is 
 DIGITS = Form(read=_whole_number_or("exact"))
 CODES = _by_column("COLUMN=CODES", "income=-8", _split_values, may_repeat=True)
 KIND = _by_column(
-    "COLUMN=KIND",
-    "sector=nominal",
-    lambda text: _split_values(text) if "," in text else text,
+    "COLUMN=KIND", "sector=nominal", lambda text: _split_values(text) if "," in text else text
 )
 NUMBER_BY_COLUMN = _by_column("COLUMN=VALUE", "income=2", read_value)
 WORD_BY_COLUMN = _by_column("COLUMN=HOW", "income=log", str)

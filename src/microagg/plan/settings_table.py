@@ -101,7 +101,8 @@ def _rows(section: Any) -> tuple[Setting, ...]:
     for f in fields(section):
         if "setting" not in f.metadata:
             continue
-        # What follows from the name of the field, from its type and from the section is filled in.
+        # What follows from the name of the field, from its type (a text, unless the annotation was evaluated)
+        # and from the section is filled in.
         row: Setting = f.metadata["setting"]
         default = f.default if f.default_factory is MISSING else f.default_factory()
         flag, check, form = section.flags + f.name.replace("_", "-"), row.check, row.form
@@ -111,9 +112,7 @@ def _rows(section: Any) -> tuple[Setting, ...]:
         message_name = f"{f.name}, of {section.title}," if section.title else keyword
         if f.name == section.shorthand:
             flag, message_name = section.flags.rstrip("-"), section.__name__.lower()
-        kind = str(
-            getattr(f.type, "__name__", f.type)
-        )  # a text, unless the annotation was evaluated
+        kind = str(getattr(f.type, "__name__", f.type))
         if not section.flags or row.section is not None or kind.startswith("Mapping"):
             flag = ""
         if row.section is not None and (default is None or isinstance(default, row.section)):
