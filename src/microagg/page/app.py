@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Awaitable, Callable
-from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +37,8 @@ Answer = Callable[[Request], Awaitable[Response]]
 Form = dict[str, str]
 Act = Callable[[Request, Form], Response | None]
 """Does what a form asks for; returns an answer of its own, if any."""
-Show = Callable[[Request, str], Response]
-"""Shows a screen, with the problem that kept the form from being done."""
+Show = Callable[..., Response]
+"""Shows a screen for a request, with the problem that kept a form from being done as a second argument."""
 
 
 class NoTableError(Exception):
@@ -77,7 +76,7 @@ class Page:
         def take(request: Request) -> Response:
             return self._screen("take.html", "take", **screens.take_screen(self._release(request)))
 
-        screens_shown: dict[str, Callable[[Request], Response]] = {
+        screens_shown: dict[str, Show] = {
             "/": self._start,
             "/busy": lambda _: self._screen("part_busy.html", ""),
             "/open": self._open,
@@ -129,7 +128,9 @@ class Page:
         ]
         return Starlette(routes=[Mount(self._home.rstrip("/"), routes=routes)])
 
-    def _asked(self, path: str, handler: Callable[[Request], Any]) -> Answer:
+    def _asked(
+        self, path: str, handler: Callable[[Request], Response | Awaitable[Response]]
+    ) -> Answer:
         """Turn errors of a handler, perhaps a coroutine, into a sentence; no part of a request is logged."""
         needs_table = path != "/" and not path.startswith(_WITHOUT_TABLE)
 
@@ -139,7 +140,7 @@ class Page:
                 if needs_table and self.session.table is None:
                     raise NoTableError
                 response = handler(request)
-                return await response if isawaitable(response) else response
+                return await response if isinstance(response, Awaitable) else response
             except NoTableError:
                 words = "No table is open, or this release does not exist any more."
                 return self._nothing("Not there", words, 404)

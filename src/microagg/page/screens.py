@@ -32,7 +32,6 @@ _SIZES = (3, 5, 10)
 _ENDINGS = (".csv", ".parquet", ".xlsx", ".sav", ".dta")
 _SECTIONS = (JobSettings, Plan, Block, Column, Unit, Missing, Strata, Weight, Accept)
 _ON_PAGE = {row.argument: row for section in _SECTIONS for row in rows_of(section) if row.label}
-_ROLES_ON_PAGE = {"drop", "renumber", "known", "unit", "confidential", "strata", "weight"}
 _LINES_OF_A_PLAN = {
     r'\bsay kind = "(\w+)"': r"choose the kind “\1”",
     r'\bkind = "(\w+)"': r"the kind “\1”",
@@ -71,7 +70,7 @@ def in_page_words(words: str) -> str:
 def _put(flag: re.Match[str]) -> str:
     """Return what the page calls a flag, with its value if the match has one."""
     name = flag[1].replace("-", "_")
-    if name in _ROLES_ON_PAGE:
+    if name in ROLE_WORDS:
         return f"the role “{ROLE_WORDS[name]}”"
     if name not in _ON_PAGE:
         return flag[0]
@@ -137,8 +136,15 @@ GLOBALS = {
 
 
 def plan_screen(session: Session, table: OpenTable, text: str | None = None) -> dict[str, Any]:
-    """Return the values of the Plan screen; ``text`` is TOML that the user typed."""
-    plan, places = session.plan, _places(table)
+    """Return the values of the Plan screen; ``text`` is TOML that the user typed.
+
+    The page offers claims about answers, cures of cautions, the best decisions and a search.
+    """
+    plan, places, prices = session.plan, _places(table), session.prices(session.plan)
+    best = None if prices is None else prices["best"]
+    last = session.releases[-1] if session.releases else None
+    targets, claims = session.asked("search"), session.result("claim")
+    loss = targets.get("max_loss", plan.accept.loss)
     required = []  # number of the block, rule, column with its place, and value in words
     for number, block in enumerate(plan.blocks):
         for rule in RULES:
@@ -151,7 +157,18 @@ def plan_screen(session: Session, table: OpenTable, text: str | None = None) -> 
                     required.append((number, rule, name, places.get(str(name)), words))
     return {
         **gives_part(session, table),
-        **_offers(session, table),
+        "claims": [
+            (",".join(str(places[name]) for name in columns), columns, words, refused is None)
+            for columns, words, refused in (claims["claims"] if claims else ())
+        ],
+        "cures": cures_of(last.model, table) if last and last.plan == plan else [],
+        "best": best
+        and [
+            (places[name], decision, _sentence(decision_words(decision, name)), words)
+            for name, decision, words in best
+        ],
+        "max_loss": 10 if loss is None else loss,
+        "max_linkage": targets.get("max_linkage", plan.accept.linkage),
         "protects": [(place, name) for name, place in places.items() if _is_protected(plan, name)],
         "required": required,
         "text": plan.to_toml() if text is None else text,
@@ -206,36 +223,6 @@ def prices_part(session: Session, table: OpenTable, place: int) -> dict[str, Any
     }
 
 
-def _offers(session: Session, table: OpenTable) -> dict[str, Any]:
-    """Return what the page offers: claims about answers, cures of cautions, best decisions, a search."""
-    prices, accept, places = session.prices(session.plan), session.plan.accept, _places(table)
-    best = None if prices is None else prices["best"]
-    last = session.releases[-1] if session.releases else None
-    asked = session.asked("search")
-    loss, priced_claims = asked.get("max_loss", accept.loss), session.result("claim")
-    return {
-        "answers_entry": session.latest("claim"),
-        "answers": session.asked("claim").get("answers", ()),
-        "claims": [
-            (",".join(str(places[name]) for name in columns), columns, words, refused is None)
-            for columns, words, refused in (priced_claims["claims"] if priced_claims else ())
-        ],
-        "cures": cures_of(last.model, table) if last and last.plan == session.plan else [],
-        "best": best
-        and [
-            (places[name], decision, _sentence(decision_words(decision, name)), words)
-            for name, decision, words in best
-        ],
-        "estimates": prices,
-        "prices_entry": session.pricing(None),
-        "search_entry": session.latest("search"),
-        "found": session.result("search"),
-        "max_loss": 10 if loss is None else loss,
-        "max_linkage": asked.get("max_linkage", accept.linkage),
-        "keep": asked.get("keep", ()),
-    }
-
-
 def cures_of(model: Mapping[str, Any], table: OpenTable) -> list[dict[str, Any]]:
     """Return the cautions of a release that a decision about a column cures, with these decisions."""
     places = _places(table)
@@ -266,7 +253,6 @@ def try_screen(session: Session, _: OpenTable) -> dict[str, Any]:
     targets = Accept(asked.get("max_loss"), asked.get("max_linkage"))
     k = block.k or _SIZES[0]
     return {
-        "entry": session.latest("compare"),
         "cells": cells,
         "points": [cell.as_dict() for cell in cells],
         "suggestion": suggestion(cells, targets),
@@ -274,7 +260,6 @@ def try_screen(session: Session, _: OpenTable) -> dict[str, Any]:
         "offered": list(dict.fromkeys([block.method, *FAST])),
         "ticked": asked.get("methods", [block.method]),
         "sizes": asked.get("sizes") or sorted({*_SIZES, k}),
-        "attack": asked.get("attack", False),
         "plan_k": k,
         "plan_method": block.method,
         "about_methods": about_methods(session.plan),
@@ -311,7 +296,6 @@ def protect_screen(
     if plan.units:  # which tell people apart
         del fields[1]
     return {
-        "entry": entry,
         "waiting_for": waiting,
         "done": session.releases[-1] if session.releases and not waiting else None,
         "endings": writable_endings(table),

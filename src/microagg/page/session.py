@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -25,8 +25,7 @@ from microagg.comparing.choices import Choice, mark_frontier
 from microagg.page.tasks import STOP, Message, Opened, Task
 from microagg.plan.plan import Plan
 
-_MOST_ENTRIES = 30  # of the queue that are remembered
-_MOST_PRICED = 30  # plans whose prices are remembered
+_MOST_REMEMBERED = 30  # tasks of the queue, and plans with their prices
 _SECONDS_TO_END = 5.0  # of a worker that was killed
 
 
@@ -185,15 +184,7 @@ class Session:
 
     def pricing(self, columns: tuple[str, ...] | None = ()) -> Entry | None:
         """Return the task that makes these estimates for the current plan, if there is one."""
-        asked = ("price", self.plan, {"columns": columns})
-        return next(
-            (
-                e
-                for e in reversed(self.entries)
-                if (e.task.kind, e.task.plan, e.task.settings) == asked
-            ),
-            None,
-        )
+        return self.latest("price", self.plan, columns=columns)
 
     def refused_pricing(self, columns: tuple[str, ...] | None = ()) -> str:
         """Return why these estimates could not be made; empty if they were, or still may be."""
@@ -263,7 +254,7 @@ class Session:
             if opened is not None and agreed:
                 self.submit(Task("read", opened, Plan(), {}))
             elif opened is not None and opened.uploaded:
-                _remove(opened.path.parent)
+                shutil.rmtree(opened.path.parent, ignore_errors=True)
 
     def new_folder(self, start: str) -> Path:
         """Make a folder in the private one, which nobody else can read."""
@@ -296,7 +287,7 @@ class Session:
                 self._drop_prices()
             self._count += 1
             entry = Entry(self._count, task)
-            self.entries = [*self.entries, entry][-_MOST_ENTRIES:]
+            self.entries = [*self.entries, entry][-_MOST_REMEMBERED:]
             self._next()
             return entry
 
@@ -305,9 +296,18 @@ class Session:
         assert self.table is not None
         self.submit(Task(kind, self.table.opened, plan or self.plan, settings))
 
-    def latest(self, kind: str) -> Entry | None:
-        """Return the newest task of a kind."""
-        return next((e for e in reversed(self.entries) if e.task.kind == kind), None)
+    def _newest_first(
+        self, kind: str, plan: Plan | None, asked: Mapping[str, Any]
+    ) -> Iterator[Entry]:
+        for entry in reversed(self.entries):
+            task = entry.task
+            is_such = task.kind == kind and plan in (None, task.plan)
+            if is_such and asked.items() <= task.settings.items():
+                yield entry
+
+    def latest(self, kind: str, plan: Plan | None = None, **settings: Any) -> Entry | None:
+        """Return the newest task of a kind; with a plan or settings, the newest about these."""
+        return next(self._newest_first(kind, plan, settings), None)
 
     def asked(self, kind: str) -> Mapping[str, Any]:
         """Return the settings of the newest task of a kind; empty if there was none."""
@@ -318,12 +318,8 @@ class Session:
         self, kind: str, plan: Plan | None = None, **settings: Any
     ) -> Mapping[str, Any] | None:
         """Return what the newest such task about a plan gave, by default about the one that stands."""
-        for entry in reversed(self.entries):
-            task = entry.task
-            is_such = (task.kind, task.plan) == (kind, plan or self.plan)
-            if entry.result and is_such and settings.items() <= task.settings.items():
-                return entry.result
-        return None
+        such = self._newest_first(kind, plan or self.plan, settings)
+        return next((entry.result for entry in such if entry.result), None)
 
     @property
     def running(self) -> Entry | None:
@@ -427,7 +423,7 @@ class Session:
             columns = {**before["columns"], **found["columns"]}
             best = before["best"] if found["best"] is None else found["best"]
             self._prices[task.plan.to_toml()] = {**found, "columns": columns, "best": best}
-            for old in list(self._prices)[:-_MOST_PRICED]:
+            for old in list(self._prices)[:-_MOST_REMEMBERED]:
                 del self._prices[old]
         elif task.kind == "compare":
             self.note_cells(task.plan, found["cells"])
@@ -441,9 +437,9 @@ class Session:
     def _open(self, task: Task, found: Mapping[str, Any]) -> None:
         """Put another table into the session; all about the one before goes."""
         for release in self.releases:
-            _remove(release.folder)
+            shutil.rmtree(release.folder, ignore_errors=True)
         if self.table is not None and self.table.opened.uploaded:
-            _remove(self.table.opened.path.parent)
+            shutil.rmtree(self.table.opened.path.parent, ignore_errors=True)
         for entry in self.entries:
             entry.result = None
             if entry.state == "waiting" and entry.task.opened != task.opened:
@@ -451,10 +447,6 @@ class Session:
         self.table = OpenTable(task.opened, **found)
         self.plans, self.at = [self.table.plan or Plan.of(k=5)], 0
         self.releases, self.cells, self.tried, self._prices = [], {}, None, {}
-
-
-def _remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _apart_from_choice(plan: Plan) -> Plan:
