@@ -29,7 +29,10 @@ from microagg.plan.plan import Plan, Promise
 from microagg.tables.frame import Frame
 
 # What is told of a release of a ledger.
-_FACTS = ["number", "date", "path", "sha256", "k", "kind", "columns", "records", "loss", "smallest", "counts"]
+_FACTS = (
+    *("number", "date", "path", "sha256", "k", "kind", "columns", "records", "loss", "smallest"),
+    "counts",
+)
 
 
 def verify_files(

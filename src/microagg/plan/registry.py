@@ -152,6 +152,7 @@ _CUT = _option(
 _FOR_CLOSENESS = "for plans that require closeness of one column"
 
 # What the methods of a family share.
+_ours = partial(Method, family="our own")
 _fixed_size = partial(Method, family="fixed size", implementation="fixed_size:{}")
 _variable_size = partial(Method, family="variable size", implementation="variable_size.{0}:{0}")
 _mst = partial(
@@ -177,6 +178,7 @@ _univariate = partial(
     refuses=_NO_GROUP_COST,
 )
 _ordering = partial(Method, family="ordering")
+_mhm = partial(_ordering, order="ordering.mhm:{}_order", order_needs_k=True)
 _projection = partial(
     _ordering, order="ordering.projections:{}_order", implementation="ordering.projections:{}"
 )
@@ -185,9 +187,8 @@ _projection = partial(
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method(
+        _ours(
             name="auto",
-            family="our own",
             time="O(n log n)",
             summary="an exact method for a single column; for several columns, a start that suits the number "
             "of records, then local search. Effort best also combines the groups of many searches by "
@@ -209,9 +210,8 @@ METHODS: dict[str, Method] = {
             weighted=True,
             refuses=_NO_GROUP_COST,
         ),
-        Method(
+        _ours(
             name="optimal",
-            family="our own",
             guarantee="approximation",
             time="O(2ⁿ) at worst; within reach are about 1,000 records for k up to 5, fewer for larger k",
             summary="searches among all groups for the least loss and proves how near it comes: column "
@@ -303,9 +303,8 @@ METHODS: dict[str, Method] = {
             summary="trees of nearest neighbours, cut at their longest edges; the SSE is at most "
             "(4k − 2)·max(2k − 1, 3k − 3)² times the least possible",
         ),
-        Method(
+        _ours(
             name="nominal-exact",
-            family="our own",
             guarantee="exact",
             time="O(n), and exponential in the number of levels with fewer than k records",
             summary="one column of categories: levels with k records stay by themselves, a search over "
@@ -408,21 +407,17 @@ METHODS: dict[str, Method] = {
             "time, then cuts optimally",
             order="ordering.mhm:npn_order",
         ),
-        _ordering(
+        _mhm(
             name="mdav-mhm",
             paper="Domingo-Ferrer et al. 2006",
             time="O(n²/k · d)",
             summary="visits the groups of mdav one after the other, then cuts optimally",
-            order="ordering.mhm:mdav_mhm_order",
-            order_needs_k=True,
         ),
-        _ordering(
+        _mhm(
             name="cbfs-mhm",
             paper="Domingo-Ferrer et al. 2006",
             time="O(n² · d)",
             summary="visits the groups of centroid one after the other, then cuts optimally",
-            order="ordering.mhm:cbfs_mhm_order",
-            order_needs_k=True,
         ),
         _ordering(
             name="tsp",
@@ -431,13 +426,11 @@ METHODS: dict[str, Method] = {
             summary="finds a short tour through all records by 2-opt and Or-opt, then cuts it optimally",
             order="ordering.tsp:tsp_order",
         ),
-        _ordering(
+        _mhm(
             name="imhm",
             paper="Mortazavi, Jalili & Gohargazi 2013",
             time="O(iterations · n²/k² · d) at worst, after mdav",
             summary="visits the groups of mdav one after the other, cuts optimally, and repeats",
-            order="ordering.mhm:imhm_order",
-            order_needs_k=True,
         ),
         _variable_size(
             name="igd",
