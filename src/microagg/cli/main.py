@@ -20,6 +20,8 @@ from microagg.cli.show import Speaker
 from microagg.errors import InputError, shown
 from microagg.formats.addresses import as_place
 
+_PACKAGES_OF_PAGE = ("starlette", "uvicorn")
+
 app = typer.Typer(
     name="microagg",
     help="Protect microdata by microaggregation: groups of at least k similar records share their "
@@ -329,7 +331,7 @@ def page(
     """
     speaker = Speaker(as_json=False, quiet=False)
     with speaker.run():
-        missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
+        missing = [name for name in _PACKAGES_OF_PAGE if find_spec(name) is None]
         if missing:
             raise InputError(
                 f"The page needs {' and '.join(missing)}, which the extra page brings. Install it with: "
